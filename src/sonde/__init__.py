@@ -1,0 +1,41 @@
+"""sonde: what does this language model actually know, and how far can you trust it?
+
+    import sonde
+    run = sonde.run(sonde.probe("lama"), sonde.model("smollm2"), sonde.dataset("atlas"), out="run")
+    print(run.report().estimates["p_at_1.mean_over_relations"])
+
+Everything heavy is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sonde.api import dataset as dataset
+    from sonde.api import model as model
+    from sonde.api import probe as probe
+    from sonde.runner import Run as Run
+    from sonde.runner import open_run as open_run
+    from sonde.runner import run as run
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "dataset": "sonde.api",
+    "model": "sonde.api",
+    "probe": "sonde.api",
+    "Run": "sonde.runner",
+    "open_run": "sonde.runner",
+    "run": "sonde.runner",
+}
+
+__all__ = ["Run", "__version__", "dataset", "model", "open_run", "probe", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        import importlib
+
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'sonde' has no attribute {name!r}")

@@ -1,0 +1,53 @@
+"""Datasets, models and probes by name, for use from Python."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from sonde.core.abilities import Model, Probe
+from sonde.core.facts import Dataset, Selection
+from sonde.data import catalog
+from sonde.models import load as models
+from sonde.models.options import BosChoice, LoadOptions
+from sonde.runner import find_probe
+
+
+def dataset(
+    reference: str,
+    *,
+    split: str = "test",
+    relations: tuple[str, ...] = (),
+    limit: int | None = None,
+    seed: int = 0,
+) -> Dataset:
+    """Open a dataset by bundled name or folder; `limit` is the most facts asked per relation."""
+    selection = Selection(split=split, relations=tuple(relations), limit=limit, seed=seed)
+    return catalog.load(reference).select(selection)
+
+
+def model(
+    reference: str,
+    *,
+    data: Dataset | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    revision: str | None = None,
+    bos: BosChoice = "auto",
+    batch_tokens: int | None = None,
+    trust_remote_code: bool = False,
+) -> Model:
+    """Load a model, such as hf:FOLDER, smollm2 or control:majority (which needs `data`)."""
+    options = LoadOptions(
+        device=device,
+        dtype=dtype,
+        revision=revision,
+        bos=bos,
+        batch_tokens=batch_tokens,
+        trust_remote_code=trust_remote_code,
+    )
+    return models.load(reference, options, data)
+
+
+def probe(name: str, **settings: Any) -> Probe:
+    """A probe by name, with its settings as keywords."""
+    return cast(Probe, find_probe(name)(**settings))

@@ -1,0 +1,66 @@
+"""Where the command line writes: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from sonde.runner import Progress as Tick
+
+
+def output() -> Console:
+    """Results. Wide enough to be read where there is no terminal."""
+    return Console(width=None if sys.stdout.isatty() else 100, soft_wrap=False)
+
+
+def errors() -> Console:
+    """Messages and progress."""
+    return Console(stderr=True, soft_wrap=True)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show that something is going on; nothing without a terminal."""
+    console = errors()
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Tick]:
+    """A bar with the time left; nothing without a terminal."""
+    console = errors()
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("elapsed"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(what, total=None)
+
+        def tick(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        yield tick

@@ -1,0 +1,24 @@
+"""`sonde probes`: what can be asked of a model, with every setting."""
+
+from __future__ import annotations
+
+import inspect
+
+from rich.table import Table
+
+from sonde.cli.console import output
+from sonde.core.settings import settings_of
+from sonde.runner import probes as all_probes
+
+
+def probes() -> None:
+    """List the probes and their settings.
+
+    Example: sonde run lama -m smollm2 --template 2
+    """
+    for name, probe in sorted(all_probes().items()):
+        output().print(f"{name}: {inspect.getdoc(probe)}", markup=False, highlight=False)
+        table = Table("setting", "default", "meaning", box=None, padding=(0, 2, 0, 0))
+        for setting in settings_of(probe):
+            table.add_row("  " + setting.name, str(setting.default), setting.help)
+        output().print(table)

@@ -1,0 +1,151 @@
+"""`sonde run PROBE`: put a probe to a model. Each probe's settings become flags of its own."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from sonde.cli.console import progress, waiting
+from sonde.cli.show import show_run
+from sonde.core.abilities import Probe
+from sonde.core.errors import UsageError
+from sonde.core.facts import Selection
+from sonde.core.settings import Setting, parse, settings_of
+from sonde.runner import SHARD_WEIGHT, probes, run
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help=(
+        "Put a probe's questions to a model and report what it knows.\n\n"
+        "Example: sonde run lama -m smollm2 -d atlas --limit 10"
+    ),
+)
+
+Model = Annotated[
+    str, typer.Option("--model", "-m", help="Model, such as smollm2 or hf:FOLDER ('sonde models').")
+]
+Data = Annotated[
+    str, typer.Option("--data", "-d", help="Dataset: a bundled name or a folder ('sonde data ls').")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Run folder; an interrupted run goes on there by itself."),
+]
+Limit = Annotated[int | None, typer.Option(help="Ask about at most this many facts per relation.")]
+Split = Annotated[str, typer.Option(help="Which split of the dataset to ask about.")]
+Relations = Annotated[str, typer.Option(help="Only these relations, separated by commas.")]
+Seed = Annotated[int, typer.Option(help="Seed of every draw.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Dtype = Annotated[str, typer.Option(help="auto, float32, float16 or bfloat16.")]
+Tokens = Annotated[
+    int | None, typer.Option(help="Tokens that go through the model at once (default: by device).")
+]
+Bos = Annotated[
+    str, typer.Option(help="Open texts with the beginning-of-text token: auto, always or never.")
+]
+Revision = Annotated[str | None, typer.Option(help="Revision of a hub model.")]
+Trust = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Let a model folder run its own Python code.")
+]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="Set a probe setting: KEY=VALUE; repeatable.")
+]
+Html = Annotated[bool, typer.Option("--html/--no-html", help="Write report.html into the folder.")]
+
+
+def run_probe(
+    probe: Callable[..., Probe],
+    settings: dict[str, Any],
+    *,
+    model: Model,
+    data: Data = "atlas",
+    out: Out = None,
+    limit: Limit = None,
+    split: Split = "test",
+    relations: Relations = "",
+    seed: Seed = 0,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    batch_tokens: Tokens = None,
+    bos: Bos = "auto",
+    revision: Revision = None,
+    trust_remote_code: Trust = False,
+    set: Set = None,
+    html: Html = True,
+) -> None:
+    """Run one probe; what every probe's command has in common."""
+    from sonde import api
+    from sonde.data.catalog import load
+
+    if bos not in ("auto", "always", "never"):
+        raise UsageError(f"--bos must be auto, always or never; not {bos!r}")
+    if batch_tokens is not None and batch_tokens < 1:
+        raise UsageError(f"--batch-tokens must be at least 1, not {batch_tokens}")
+    chosen = probe(**{**settings, **parse(cast(type, probe), _pairs(set or []))})
+    wanted = tuple(name for name in relations.split(",") if name)
+    with waiting(f"opening {data}"):
+        selection = Selection(split=split, relations=wanted, limit=limit, seed=seed)
+        dataset = load(data).select(selection)
+    with waiting(f"loading {model} (the first time takes longest)"):
+        loaded = api.model(
+            model,
+            data=dataset,
+            device=device,
+            dtype=dtype,
+            revision=revision,
+            bos=cast(Any, bos),
+            batch_tokens=batch_tokens,
+            trust_remote_code=trust_remote_code,
+        )
+    with progress(f"{chosen.name} on {dataset.name}") as tick:
+        done = run(chosen, loaded, dataset, out, progress=tick, shard_weight=SHARD_WEIGHT)
+    show_run(done, html=done.path / "report.html" if html else None)
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes KEY=VALUE, not {text!r}")
+        pairs[key] = value
+    return pairs
+
+
+def command(probe: type) -> Callable[..., None]:
+    """The command of one probe: the common options, then its settings as flags."""
+    own = settings_of(probe)
+    common = [
+        p for p in inspect.signature(run_probe).parameters.values() if p.kind is p.KEYWORD_ONLY
+    ]
+    hints = inspect.get_annotations(run_probe, eval_str=True)
+
+    def call(**values: Any) -> None:
+        settings = {s.name: values.pop(s.name) for s in own}
+        run_probe(cast(Callable[..., Probe], probe), settings, **values)
+
+    parameters = [p.replace(annotation=hints[p.name]) for p in common]
+    parameters += [_flag(s) for s in own]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: p.annotation for p in parameters}
+    call.__doc__ = inspect.getdoc(probe)
+    return call
+
+
+def _flag(setting: Setting) -> inspect.Parameter:
+    option = typer.Option(f"--{setting.name.replace('_', '-')}", help=setting.help)
+    return inspect.Parameter(
+        setting.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=setting.default,
+        annotation=Annotated[setting.type, option],
+    )
+
+
+for _name, _probe in sorted(probes().items()):
+    app.command(_name)(command(_probe))

@@ -1,0 +1,44 @@
+"""Show a run's report: in the terminal, as HTML, as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+
+from sonde.cli.console import output, waiting
+from sonde.core.errors import StoreError
+from sonde.core.reports import Report
+from sonde.runner import Run
+
+
+def show_run(run: Run, *, html: Path | None, as_json: bool = False) -> None:
+    """Read a run and show its report; `html` names the file to write, if any."""
+    with waiting("reading the answers"):
+        report = run.report()
+    if html is not None:
+        write_html(report, run, html)
+    if as_json:
+        from sonde.report.json import as_json as to_json
+
+        typer.echo(json.dumps(to_json(report, run.provenance()), indent=2, ensure_ascii=False))
+        return
+    from sonde.report.terminal import show
+
+    show(report, output())
+    output().print(f"run: {run.path}", highlight=False, markup=False)
+    if html is not None:
+        output().print(f"report: {html}", highlight=False, markup=False)
+
+
+def write_html(report: Report, run: Run, path: Path) -> None:
+    """Write the self-contained page."""
+    from sonde.report.html import page
+
+    with waiting("writing the HTML report"):
+        text = page(report, run.provenance())
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error

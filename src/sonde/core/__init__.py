@@ -1,0 +1,1 @@
+"""The nouns everything else speaks in. Imports nothing of ours."""

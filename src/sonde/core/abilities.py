@@ -1,0 +1,91 @@
+"""What a model may be able to do, and what a probe is. Small protocols; nothing to inherit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
+
+from sonde.core.answers import Answered, Filled, Scored
+from sonde.core.errors import AbilityError
+from sonde.core.facts import Dataset
+from sonde.core.prompts import Fill, Prompt, Score
+from sonde.core.reports import Report
+
+Ability = Literal["score", "fill"]
+
+WANTED: Mapping[type, Ability] = {Score: "score", Fill: "fill"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What makes a model's answers its own; two runs mix only if these are equal."""
+
+    name: str
+    architecture: str
+    weights: str = ""
+    tokenizer: str = ""
+    dtype: str = ""
+    bos: str = ""
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+class Model(Protocol):
+    """Anything that answers prompts; it also has one or more of the abilities below."""
+
+    @property
+    def identity(self) -> Identity: ...
+
+
+@runtime_checkable
+class Scores(Protocol):
+    """A model that can score options."""
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
+        """Yield (position in `prompts`, answer) in any order."""
+
+
+@runtime_checkable
+class Fills(Protocol):
+    """A model that can name the likeliest tokens at a hole."""
+
+    def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
+        """Yield (position in `prompts`, answer) in any order."""
+
+
+ABILITIES: Mapping[Ability, type] = {"score": Scores, "fill": Fills}
+
+
+def abilities(model: Model) -> frozenset[Ability]:
+    """What a model can do."""
+    return frozenset(name for name, protocol in ABILITIES.items() if isinstance(model, protocol))
+
+
+class Probe(Protocol):
+    """Two pure functions around a model: what to ask, and how to read the answers.
+
+    A probe is a frozen dataclass; its fields are its settings (see `sonde.core.settings`).
+    """
+
+    name: ClassVar[str]
+
+    def suited(self, can: frozenset[Ability]) -> Self:
+        """This probe with open choices settled for a model that can do `can`, or AbilityError."""
+
+    def ask(self, dataset: Dataset) -> Iterator[Prompt]:
+        """The prompts, in an order that depends on the dataset and the settings alone."""
+
+    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+        """The report, whatever order the answers come in."""
+
+
+def need(probe: str, can: frozenset[Ability], *choices: Ability) -> Ability:
+    """The first of the choices that the model can do; refuses, saying why, if there is none."""
+    for choice in choices:
+        if choice in can:
+            return choice
+    wanted = " or ".join(repr(choice) for choice in choices)
+    raise AbilityError(
+        f"probe {probe!r} needs a model that can {wanted}; this one can "
+        f"{', '.join(sorted(can)) or 'do neither'}. See 'sonde models' for what each kind can do"
+    )

@@ -1,0 +1,49 @@
+"""What a model answers: raw log-probabilities in nats, never yet summed or normalised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sonde.core.prompts import Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """For each option, the log-probability of each of its tokens, and of the text after it.
+
+    `suffix_logps` is empty where nothing was scored after the answer (masked models, answer last).
+    """
+
+    options: tuple[str, ...]
+    logps: tuple[tuple[float, ...], ...]
+    suffix_logps: tuple[tuple[float, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """The likeliest tokens with their log-probabilities, and the watched names with theirs.
+
+    Log-probabilities are over the model's full vocabulary; ranks count only allowed answers, 1 is
+    best, equal probabilities share the worse rank. A watched name that is not one allowed token
+    has None for both. `mass` is the log of the total probability of the allowed answers.
+    """
+
+    top: tuple[str, ...]
+    top_logps: tuple[float, ...]
+    watched: tuple[str, ...] = ()
+    watched_logps: tuple[float | None, ...] = ()
+    watched_ranks: tuple[int | None, ...] = ()
+    mass: float = 0.0
+
+
+Answer = Scored | Filled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A prompt as it was put, with its answer: one row of a run."""
+
+    key: Key
+    prefix: str
+    suffix: str
+    answer: Answer

@@ -1,0 +1,37 @@
+"""Find components: a file in its folder, or an entry point of another package. Knows no component."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any
+
+from sonde.core.errors import SondeError
+
+
+@cache
+def find(package: str, group: str) -> dict[str, Any]:
+    """Components by name: the `COMPONENT` of each module in a package, then of each entry point.
+
+    A built-in wins over an entry point of the same name.
+    """
+    found: dict[str, Any] = {}
+    folder = importlib.import_module(package)
+    for info in pkgutil.iter_modules(folder.__path__):
+        if info.ispkg or info.name.startswith("_"):
+            continue
+        component = getattr(importlib.import_module(f"{package}.{info.name}"), "COMPONENT", None)
+        if component is not None:
+            found[component.name] = component
+    for point in entry_points(group=group):
+        try:
+            component = point.load()
+        except Exception as error:
+            raise SondeError(
+                f"the {group} entry point {point.name!r} ({point.value}) does not load: {error}; "
+                "repair or uninstall that package"
+            ) from error
+        found.setdefault(component.name, component)
+    return found

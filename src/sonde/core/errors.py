@@ -1,0 +1,78 @@
+"""Every error a user can meet: what happened, with which value, what to do about it.
+
+Knows nothing of where errors are shown. The exit codes are documented in docs/exit-codes.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class SondeError(Exception):
+    """Something the user can understand and act on; shown as one message, without a stack trace."""
+
+    exit_code = 1
+
+
+class UsageError(SondeError):
+    """The request itself is off: an unknown name, a bad setting."""
+
+    exit_code = 2
+
+
+class DataError(SondeError):
+    """A dataset file is missing, malformed or inconsistent."""
+
+    exit_code = 3
+
+
+class TemplateError(DataError):
+    """A template lacks a slot, or has one too many."""
+
+
+class ModelError(SondeError):
+    """A model cannot be found, loaded or trusted."""
+
+    exit_code = 4
+
+
+class AbilityError(ModelError):
+    """The model cannot do what the probe asks of it."""
+
+
+class PromptError(ModelError):
+    """The model cannot take this prompt: it is too long, or an answer in it has no token."""
+
+
+class MissingExtra(ModelError):
+    """An optional dependency is not installed."""
+
+
+class StoreError(SondeError):
+    """A run folder cannot be written, read or continued."""
+
+    exit_code = 5
+
+
+class RunMismatch(StoreError):
+    """The folder holds a different run from the one asked for."""
+
+
+class CorruptShard(StoreError):
+    """A shard of a run does not read back as it was written."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint naming what the user may have meant, or everything there is.
+
+    >>> nearest("lma", ["lama", "belief"])
+    "did you mean 'lama'?"
+    >>> nearest("zzz", ["lama", "belief"])
+    'known: belief, lama'
+    """
+    names = sorted(known)
+    close = get_close_matches(word, names, n=3, cutoff=0.5)
+    if close:
+        return "did you mean " + " or ".join(repr(name) for name in close) + "?"
+    return "known: " + (", ".join(names) or "none")

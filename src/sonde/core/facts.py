@@ -1,0 +1,192 @@
+"""Facts, relations, templates and the dataset that holds them. Knows nothing of files or models."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+from typing import Literal
+
+from sonde.core.errors import TemplateError, UsageError, nearest
+from sonde.core.fingerprints import draw_key
+
+SUBJECT_SLOT = "[X]"
+ANSWER_SLOT = "[Y]"
+
+Kind = Literal["1-1", "N-1", "N-M"]
+Source = Literal["manual", "paraphrase", "mined"]
+Style = Literal["statement", "question"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """A thing with an identifier and one or more names, the usual one first."""
+
+    id: str
+    names: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The usual name."""
+        return self.names[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One subject, one relation and every object accepted as correct for them."""
+
+    id: str
+    relation: str
+    subject: Entity
+    objects: tuple[Entity, ...]
+    split: str = "test"
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A sentence with a slot `[X]` for the subject and `[Y]` for the answer.
+
+    `group` is the id of the hand-written template a paraphrase was made from (its own id otherwise).
+    """
+
+    id: str
+    text: str
+    source: Source = "manual"
+    style: Style = "statement"
+    group: str = ""
+
+    def __post_init__(self) -> None:
+        for slot, role in ((SUBJECT_SLOT, "subject"), (ANSWER_SLOT, "object")):
+            found = self.text.count(slot)
+            if found == 0:
+                raise TemplateError(
+                    f"template {self.id!r} has no {'answer' if role == 'object' else role} slot; "
+                    f"write {slot} where the {role} belongs (text: {self.text!r})"
+                )
+            if found > 1:
+                raise TemplateError(
+                    f"template {self.id!r} has {found} {slot} slots; keep one (text: {self.text!r})"
+                )
+
+    def fill(self, subject: str) -> tuple[str, str]:
+        """The text before and after the answer, with the subject in its place, taken literally.
+
+        >>> Template(id="t", text="The capital of [X] is [Y].").fill("France")
+        ('The capital of France is ', '.')
+        """
+        before, after = self.text.split(ANSWER_SLOT)
+        return before.replace(SUBJECT_SLOT, subject), after.replace(SUBJECT_SLOT, subject)
+
+    @property
+    def answer_last(self) -> bool:
+        """Whether nothing but punctuation follows the answer."""
+        return not re.search(r"\w", self.text.split(ANSWER_SLOT)[1])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """A kind of fact, with the sentences that can ask for it."""
+
+    id: str
+    label: str
+    kind: Kind
+    templates: tuple[Template, ...] = ()
+
+    def template(self, id: str) -> Template:
+        """The template of that id."""
+        for template in self.templates:
+            if template.id == id:
+                return template
+        hint = nearest(id, (t.id for t in self.templates))
+        raise UsageError(f"relation {self.id} has no template {id!r}; {hint}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """Where a dataset comes from and how it may be used."""
+
+    name: str
+    version: str = "1"
+    licence: str = "unknown"
+    sources: tuple[str, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which facts of a dataset are asked about; the others still serve as options and examples."""
+
+    split: str = "test"
+    relations: tuple[str, ...] = ()
+    limit: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """Relations, and facts that are read anew each time they are asked for, never all held at once.
+
+    `read(relation_id)` opens the facts of one relation; `fingerprint` names the content.
+    """
+
+    card: Card
+    relations: tuple[Relation, ...]
+    read: Callable[[str], Iterable[Fact]]
+    fingerprint: str
+    vocabulary: tuple[str, ...] | None = None
+    selection: Selection = field(default_factory=Selection)
+    notes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The dataset's name."""
+        return self.card.name
+
+    def relation(self, id: str) -> Relation:
+        """The relation of that id."""
+        for relation in self.relations:
+            if relation.id == id:
+                return relation
+        hint = nearest(id, (r.id for r in self.relations))
+        raise UsageError(f"dataset {self.name!r} has no relation {id!r}; {hint}")
+
+    def facts(self, relation: str) -> Iterator[Fact]:
+        """Every fact of a relation, of all splits."""
+        return iter(self.read(relation))
+
+    def asked(self, relation: str) -> Iterator[Fact]:
+        """The facts of a relation that the selection asks about, in the dataset's order."""
+        chosen = (f for f in self.facts(relation) if f.split == self.selection.split)
+        if self.selection.limit is None:
+            return chosen
+        keyed = ((draw_key(self.selection.seed, f.id), i, f) for i, f in enumerate(chosen))
+        kept = nsmallest(self.selection.limit, keyed, key=lambda entry: entry[:2])
+        return (fact for _, _, fact in sorted(kept, key=lambda entry: entry[1]))
+
+    def asked_relations(self) -> tuple[Relation, ...]:
+        """The relations that the selection asks about."""
+        wanted = self.selection.relations
+        return self.relations if not wanted else tuple(self.relation(id) for id in wanted)
+
+    def select(self, selection: Selection) -> Dataset:
+        """The same dataset, asking about other facts; refuses a selection that leaves nothing."""
+        chosen = replace(self, selection=selection)
+        if selection.limit is not None and selection.limit < 1:
+            raise UsageError(f"limit must be at least 1, not {selection.limit}")
+        for relation in chosen.asked_relations():
+            if next(chosen.asked(relation.id), None) is not None:
+                return chosen
+        raise UsageError(
+            f"dataset {self.name!r} has no facts in split {selection.split!r}; "
+            "see 'sonde data show' for the splits it has"
+        )
+
+    def object_names(self, relation: str, *, aliases: bool = False) -> tuple[str, ...]:
+        """Distinct object names of a relation over all splits, in order of first appearance."""
+        names: dict[str, None] = {}
+        for fact in self.facts(relation):
+            for entity in fact.objects:
+                names.update(dict.fromkeys(entity.names if aliases else entity.names[:1]))
+        return tuple(names)

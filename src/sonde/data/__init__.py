@@ -1,0 +1,1 @@
+"""Datasets: the one on-disk form, readers of public ones, and what is bundled."""

@@ -1,0 +1,229 @@
+"""The one on-disk form of a dataset: a folder that is read a line at a time.
+
+    dataset.json      name, version, licence, sources, description, hash (of the other files)
+    relations.jsonl   {"id", "label", "kind"}
+    templates.jsonl   {"id", "relation", "text", "source", "style", "group"}
+    facts/ID.jsonl    {"id", "subject": {"id", "names"}, "objects": [{"id", "names"}], "split", "tags"}
+    vocabulary.txt    optional: one allowed answer a line
+
+docs/dataset-format.md describes each field. Knows nothing of probes or models.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from sonde.core.errors import DataError, TemplateError
+from sonde.core.facts import (
+    Card,
+    Dataset,
+    Entity,
+    Fact,
+    Kind,
+    Relation,
+    Source,
+    Style,
+    Template,
+)
+from sonde.data.lines import Row, read_lines, read_object, read_rows, write_rows
+
+FORMAT = 1
+HASH_SIZE = 16
+
+
+def is_dataset(folder: Path) -> bool:
+    """Whether a folder holds a dataset in this form."""
+    return (folder / "dataset.json").is_file()
+
+
+def open_dataset(folder: Path) -> Dataset:
+    """Open a dataset folder; templates are read now, facts when they are asked for."""
+    head = read_object(folder / "dataset.json")
+    card = _card(head)
+    relations = tuple(_relations(folder))
+    for relation in relations:
+        if not facts_path(folder, relation.id).is_file():
+            raise DataError(
+                f"{facts_path(folder, relation.id)} is missing: relation {relation.id!r} stands "
+                f"in {folder / 'relations.jsonl'} and needs its facts"
+            )
+    found = content_hash(folder)
+    _check_hash(head, found, folder)
+    return Dataset(
+        card=card,
+        relations=relations,
+        read=lambda id: read_facts(folder, id),
+        fingerprint=found,
+        vocabulary=_vocabulary(folder / "vocabulary.txt"),
+    )
+
+
+def read_facts(folder: Path, relation: str) -> Iterator[Fact]:
+    """The facts of one relation, one line at a time."""
+    for row in read_rows(facts_path(folder, relation)):
+        yield Fact(
+            id=row.text("id"),
+            relation=relation,
+            subject=_entity(row.row("subject")),
+            objects=tuple(_entity(inner) for inner in row.rows("objects")),
+            split=row.text("split", "test"),
+            tags=row.texts("tags", empty=True),
+        )
+
+
+def facts_path(folder: Path, relation: str) -> Path:
+    """Where the facts of a relation stand."""
+    return folder / "facts" / f"{relation}.jsonl"
+
+
+def content_hash(folder: Path) -> str:
+    """Name the content of a dataset folder: everything but dataset.json, byte for byte."""
+    paths = [folder / "relations.jsonl", folder / "templates.jsonl", folder / "vocabulary.txt"]
+    paths += sorted((folder / "facts").glob("*.jsonl"))
+    return hash_files(folder, [path for path in paths if path.is_file()])
+
+
+def hash_files(folder: Path, paths: list[Path]) -> str:
+    """Name the content of some files of a folder, and their places in it."""
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:HASH_SIZE]
+
+
+def write_dataset(dataset: Dataset, folder: Path) -> None:
+    """Write a dataset in this form, sealed with its hash; facts are streamed."""
+    (folder / "facts").mkdir(parents=True, exist_ok=True)
+    write_rows(
+        folder / "relations.jsonl",
+        ({"id": r.id, "label": r.label, "kind": r.kind} for r in dataset.relations),
+    )
+    write_rows(folder / "templates.jsonl", _template_rows(dataset))
+    for relation in dataset.relations:
+        rows = (fact_row(fact) for fact in dataset.facts(relation.id))
+        write_rows(facts_path(folder, relation.id), rows)
+    if dataset.vocabulary is not None:
+        text = "\n".join(dataset.vocabulary) + "\n"
+        (folder / "vocabulary.txt").write_text(text, encoding="utf-8")
+    seal(folder, dataset.card)
+
+
+def seal(folder: Path, card: Card | None = None) -> str:
+    """Write the content's hash into dataset.json, and give it back."""
+    path = folder / "dataset.json"
+    card = card or _card(read_object(path))
+    found = content_hash(folder)
+    head = {
+        "format": FORMAT,
+        "name": card.name,
+        "version": card.version,
+        "licence": card.licence,
+        "sources": list(card.sources),
+        "description": card.description,
+        "hash": found,
+    }
+    path.write_text(json.dumps(head, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    return found
+
+
+def fact_row(fact: Fact) -> dict[str, Any]:
+    """A fact as one line of a facts file."""
+    row: dict[str, Any] = {
+        "id": fact.id,
+        "subject": {"id": fact.subject.id, "names": list(fact.subject.names)},
+        "objects": [{"id": o.id, "names": list(o.names)} for o in fact.objects],
+        "split": fact.split,
+    }
+    return row | ({"tags": list(fact.tags)} if fact.tags else {})
+
+
+def _template_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    for relation in dataset.relations:
+        for t in relation.templates:
+            yield {
+                "id": t.id,
+                "relation": relation.id,
+                "text": t.text,
+                "source": t.source,
+                "style": t.style,
+                "group": t.group,
+            }
+
+
+def _card(head: Row) -> Card:
+    version = head.values.get("format")
+    if version != FORMAT:
+        raise head.fault(
+            f"'format' must be {FORMAT}, the form this version of sonde reads", version
+        )
+    return Card(
+        name=head.text("name"),
+        version=head.text("version", "1"),
+        licence=head.text("licence", "unknown"),
+        sources=head.texts("sources", empty=True),
+        description=head.text("description", ""),
+    )
+
+
+def _check_hash(head: Row, found: str, folder: Path) -> None:
+    written = head.values.get("hash")
+    if written is not None and written != found:
+        raise DataError(
+            f"{folder}: the content has hash {found} but dataset.json says {written}; if you "
+            f"changed it on purpose, run: sonde data check {folder} --seal"
+        )
+
+
+def _relations(folder: Path) -> Iterator[Relation]:
+    relations: dict[str, Relation] = {}
+    for row in read_rows(folder / "relations.jsonl"):
+        id = row.text("id")
+        if not re.fullmatch(r"[\w.-]+", id):
+            raise row.fault("'id' must be made of letters, digits, '.', '_' and '-'", id)
+        if id in relations:
+            raise row.fault("each relation stands once", id)
+        kind = cast(Kind, row.choice("kind", get_args(Kind)))
+        relations[id] = Relation(id=id, label=row.text("label"), kind=kind)
+    if not relations:
+        raise DataError(f"{folder / 'relations.jsonl'}: no relation in it")
+    templates: dict[str, list[Template]] = {id: [] for id in relations}
+    for row in read_rows(folder / "templates.jsonl"):
+        id = row.text("relation")
+        if id not in templates:
+            raise row.fault("'relation' must stand in relations.jsonl", id)
+        templates[id].append(template(row))
+    for id, relation in relations.items():
+        yield replace(relation, templates=tuple(templates[id]))
+
+
+def template(row: Row) -> Template:
+    """A template from its row, with the row's place in every complaint."""
+    id = row.text("id")
+    try:
+        return Template(
+            id=id,
+            text=row.text("text"),
+            source=cast(Source, row.choice("source", get_args(Source), "manual")),
+            style=cast(Style, row.choice("style", get_args(Style), "statement")),
+            group=row.text("group", id),
+        )
+    except TemplateError as error:
+        raise TemplateError(f"{row.where}: {error}") from None
+
+
+def _entity(row: Row) -> Entity:
+    return Entity(id=row.text("id"), names=row.texts("names"))
+
+
+def _vocabulary(path: Path) -> tuple[str, ...] | None:
+    if not path.is_file():
+        return None
+    return tuple(line for _, line in read_lines(path) if line)

@@ -1,0 +1,113 @@
+"""Read JSON and JSON lines so that every fault names its file, line and what was expected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sonde.core.errors import DataError
+
+
+class Row:
+    """One JSON object with typed access; each complaint says where the object stands."""
+
+    __slots__ = ("values", "where")
+
+    def __init__(self, values: dict[str, Any], where: str) -> None:
+        self.values = values
+        self.where = where
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A text that is not empty."""
+        value = self.values.get(key, default)
+        if not isinstance(value, str) or (not value.strip() and value != default):
+            raise self.fault(f"{key!r} must be a text that is not empty", value)
+        return value
+
+    def optional(self, key: str) -> str:
+        """A text, or an empty one where the key is absent or null."""
+        return self.text(key) if self.values.get(key) is not None else ""
+
+    def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
+        """One of a few texts."""
+        value = self.text(key, default)
+        if value not in choices:
+            raise self.fault(f"{key!r} must be one of {', '.join(choices)}", value)
+        return value
+
+    def texts(self, key: str, *, empty: bool = False) -> tuple[str, ...]:
+        """A list of texts, with at least one unless it may be empty."""
+        value = self.values.get(key, [] if empty else None)
+        if isinstance(value, list) and (value or empty):
+            texts = tuple(v for v in value if isinstance(v, str) and v.strip())
+            if len(texts) == len(value):
+                return texts
+        raise self.fault(f"{key!r} must be a list of texts that are not empty", value)
+
+    def row(self, key: str) -> Row:
+        """An object inside this one."""
+        return self._inner(self.values.get(key), key)
+
+    def rows(self, key: str) -> tuple[Row, ...]:
+        """A list of objects inside this one, with at least one."""
+        value = self.values.get(key)
+        if not isinstance(value, list) or not value:
+            raise self.fault(f"{key!r} must be a list of objects with at least one", value)
+        return tuple(self._inner(entry, key) for entry in value)
+
+    def _inner(self, value: Any, key: str) -> Row:
+        if not isinstance(value, dict):
+            raise self.fault(f"{key!r} must be an object", value)
+        return Row(value, f"{self.where}, {key}")
+
+    def fault(self, expected: str, value: Any) -> DataError:
+        """A complaint about this row."""
+        shown = "nothing" if value is None else repr(value)[:80]
+        return DataError(f"{self.where}: {expected}, found {shown}")
+
+
+def read_rows(path: Path) -> Iterator[Row]:
+    """The objects of a JSON-lines file, one a line; blank lines are passed over."""
+    for number, line in read_lines(path):
+        if line.strip():
+            yield Row(_parse(line, f"{path}, line {number}"), f"{path}, line {number}")
+
+
+def read_object(path: Path) -> Row:
+    """The one object of a JSON file."""
+    text = "\n".join(line for _, line in read_lines(path))
+    return Row(_parse(text, str(path)), str(path))
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines of a UTF-8 file with their numbers, from 1."""
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                yield number, raw.decode().rstrip("\r\n")
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}, line {number + 1}: not UTF-8 ({error.reason})") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write JSON lines."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+def _parse(text: str, where: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise DataError(
+            f"{where}: expected a JSON object, but {error.msg} at column {error.colno}"
+        ) from None
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: expected a JSON object, found {text.strip()[:80]!r}")
+    return value

@@ -1,0 +1,86 @@
+"""Read LAMA's T-REx files: `relations.jsonl`, `facts/ID.jsonl` and a vocabulary of allowed answers.
+
+One fact per row: only that row's object counts. Rows that repeat a (subject, object) pair are
+dropped and counted; relations without facts are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, cast, get_args
+
+from sonde.core.errors import DataError
+from sonde.core.facts import Card, Dataset, Entity, Fact, Kind, Relation, Template
+from sonde.data.format import hash_files
+from sonde.data.lines import Row, read_lines, read_rows
+
+VOCABULARY = "common_vocab_cased.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class LamaReader:
+    """LAMA's own files, as published."""
+
+    name: ClassVar[str] = "lama"
+    summary: ClassVar[str] = "LAMA T-REx: relations.jsonl, facts/P*.jsonl, common_vocab_cased.txt"
+
+    def recognises(self, folder: Path) -> bool:
+        """Whether the folder looks like LAMA's."""
+        return (folder / "relations.jsonl").is_file() and (folder / "facts").is_dir()
+
+    def read(self, folder: Path) -> Dataset:
+        """Open the folder; facts are read when they are asked for."""
+        relations = tuple(_relations(folder))
+        if not relations:
+            raise DataError(f"{folder}: no relation of relations.jsonl has a file in facts/")
+        paths = [_facts_path(folder, r.id) for r in relations]
+        read = sum(sum(1 for _ in read_rows(path)) for path in paths)
+        kept = sum(sum(1 for _ in _facts(folder, r.id)) for r in relations)
+        vocabulary = folder / VOCABULARY
+        extra = [vocabulary] if vocabulary.is_file() else []
+        return Dataset(
+            card=Card(name="lama", licence="CC-BY-NC 4.0", sources=("LAMA T-REx",)),
+            relations=relations,
+            read=lambda id: _facts(folder, id),
+            fingerprint=hash_files(folder, [folder / "relations.jsonl", *extra, *paths]),
+            vocabulary=tuple(w for _, w in read_lines(vocabulary) if w) if extra else None,
+            notes={"rows_read": read, "duplicate_rows": read - kept},
+        )
+
+
+def _relations(folder: Path) -> Iterator[Relation]:
+    for row in read_rows(folder / "relations.jsonl"):
+        id = row.text("relation")
+        if _facts_path(folder, id).is_file():
+            template = Template(id=f"{id}-lama", text=row.text("template"), group=f"{id}-lama")
+            kind = cast(Kind, row.choice("type", get_args(Kind)))
+            yield Relation(id=id, label=row.text("label"), kind=kind, templates=(template,))
+
+
+def _facts_path(folder: Path, relation: str) -> Path:
+    return folder / "facts" / f"{relation}.jsonl"
+
+
+def _facts(folder: Path, relation: str) -> Iterator[Fact]:
+    seen: set[tuple[str, str]] = set()
+    for row in read_rows(_facts_path(folder, relation)):
+        pair = (row.text("sub_label"), row.text("obj_label"))
+        if pair not in seen:
+            seen.add(pair)
+            yield _fact(row, relation)
+
+
+def _fact(row: Row, relation: str) -> Fact:
+    subject = row.optional("sub_uri") or row.text("sub_label")  # 27 rows have no identifiers
+    object = row.optional("obj_uri") or row.text("obj_label")
+    return Fact(
+        id=f"{relation}:{subject}:{object}",
+        relation=relation,
+        subject=Entity(id=subject, names=(row.text("sub_label"),)),
+        objects=(Entity(id=object, names=(row.text("obj_label"),)),),
+    )
+
+
+COMPONENT = LamaReader()

@@ -1,0 +1,71 @@
+"""Batches under a token budget. Knows lengths and callables, nothing of models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+
+def batches(lengths: Sequence[int], budget: int, *, padded: bool = True) -> Iterator[list[int]]:
+    """Positions in groups of like length that keep within the budget (a long one goes alone).
+
+    Padded groups cost rows × longest, others the sum of their lengths. The longest come first, so
+    that a batch too large for memory shows at once.
+
+    >>> list(batches([2, 9, 3], 9))
+    [[1], [2, 0]]
+    """
+    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
+    batch: list[int] = []
+    total = 0
+    for position in order:
+        total += lengths[position]
+        cost = (len(batch) + 1) * lengths[batch[0]] if batch and padded else total
+        if batch and cost > budget:
+            yield batch
+            batch, total = [], lengths[position]
+        batch.append(position)
+    if batch:
+        yield batch
+
+
+class Budget:
+    """A token budget that halves when memory runs out and stays there."""
+
+    def __init__(self, tokens: int, out_of_memory: Callable[[BaseException], bool]) -> None:
+        self.tokens = tokens
+        self.out_of_memory = out_of_memory
+
+    def run(
+        self,
+        lengths: Sequence[int],
+        forward: Callable[[list[int]], Result],
+        *,
+        padded: bool = True,
+    ) -> Iterator[tuple[list[int], Result]]:
+        """Yield (positions, result) for every batch, going on in smaller ones after a failure."""
+        pending = list(range(len(lengths)))
+        while pending:
+            done: set[int] = set()
+            for batch in batches([lengths[i] for i in pending], self.tokens, padded=padded):
+                positions = [pending[i] for i in batch]
+                result = self._attempt(positions, forward)
+                if result is None:
+                    break
+                done.update(positions)
+                yield positions, result
+            pending = [i for i in pending if i not in done]
+
+    def _attempt(
+        self, positions: list[int], forward: Callable[[list[int]], Result]
+    ) -> Result | None:
+        """The result, or None after halving the budget; a single text that does not fit is fatal."""
+        try:
+            return forward(positions)
+        except Exception as error:
+            if len(positions) == 1 or not self.out_of_memory(error):
+                raise
+        self.tokens = max(self.tokens // 2, 1)
+        return None

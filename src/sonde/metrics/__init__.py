@@ -1,0 +1,1 @@
+"""From answers to numbers: judgements of single answers and estimates over many."""

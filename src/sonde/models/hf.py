@@ -1,0 +1,36 @@
+"""`hf:PATH_OR_ID`: a transformers model from a folder or the hub, causal or masked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sonde.core.abilities import Model
+from sonde.core.errors import UsageError
+from sonde.core.facts import Dataset
+from sonde.models.extras import needs_torch
+from sonde.models.options import LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class HuggingFace:
+    """A transformers model, weights read from safetensors only."""
+
+    name: ClassVar[str] = "hf"
+    usage: ClassVar[str] = "hf:PATH_OR_ID"
+    summary: ClassVar[str] = (
+        "a transformers folder or hub id; causal models score, masked ones fill and score"
+    )
+
+    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
+        """Load it, as the kind its config names."""
+        if not rest:
+            raise UsageError("hf: needs a folder or a hub id, as in hf:./my-model")
+        needs_torch(f"hf:{rest}")
+        from sonde.models.torch.open import open_model
+        from sonde.models.torch.weights import resolve
+
+        return open_model(f"hf:{rest}", resolve(rest, options.revision), options)
+
+
+COMPONENT = HuggingFace()

@@ -1,0 +1,33 @@
+"""How to load a model, and where what is derived from it is kept."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+BosChoice = Literal["auto", "always", "never"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """Choices that a user makes when loading a model.
+
+    `bos`: whether texts open with the beginning-of-text token; `auto` does what the model was made
+    for. `batch_tokens`: how many tokens go through the model at once (None: a good default).
+    """
+
+    device: str = "auto"
+    dtype: str = "auto"
+    revision: str | None = None
+    bos: BosChoice = "auto"
+    batch_tokens: int | None = None
+    trust_remote_code: bool = False
+
+
+def cache_folder() -> Path:
+    """Where derived files are kept: $SONDE_CACHE, or sonde's folder in the user's cache."""
+    if chosen := os.environ.get("SONDE_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sonde"

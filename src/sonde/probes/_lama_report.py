@@ -1,0 +1,321 @@
+"""LAMA's report: estimates by name, the tables and the figure. Knows outcomes, no prompts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.core.facts import Dataset, Fact, Relation
+from sonde.core.reports import Cell, Column, DotPlot, Estimate, Headline, Report, Series, Table
+from sonde.metrics.answers import Judgement
+from sonde.metrics.estimates import Resampled
+from sonde.stats.intervals import Floats
+
+KINDS = ("1-1", "N-1", "N-M")
+CONTROL = "control.majority.p_at_1"
+ABOVE = "above_control.p_at_1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One fact with its judged answer; `guessable` facts are left out of UHN."""
+
+    fact: Fact
+    prompt: str
+    judgement: Judgement
+    guessable: bool
+
+    @property
+    def rank(self) -> int:
+        """Rank of the best correct name, of a fact that could be answered."""
+        assert self.judgement.rank is not None
+        return self.judgement.rank
+
+
+def build_report(
+    dataset: Dataset, outcomes: Sequence[Outcome], *, k: int, uhn: str, filled: bool
+) -> Report:
+    """Everything LAMA reports about some outcomes."""
+    scored = [o for o in outcomes if o.judgement.rank is not None]
+    relations = dataset.asked_relations()
+    majority = majority_objects(scored)
+    estimates = _estimates(relations, _metrics(scored, majority, k), dataset.selection.seed)
+    return Report(
+        title=f"LAMA on {dataset.name}",
+        summary=_summary(estimates, len(scored), len(relations)),
+        estimates=estimates,
+        counts=_counts(dataset, outcomes, scored),
+        headlines=_headlines(k),
+        tables=(
+            _kind_table(estimates, k),
+            _relation_table(relations, estimates, majority, k),
+            _fact_table(relations, outcomes),
+        ),
+        figures=(_figure(relations, estimates),),
+        findings=_findings(relations, estimates),
+        notes=_notes(uhn, filled),
+    )
+
+
+def majority_objects(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """The most frequent object of each relation among the test facts; ties go by name."""
+    counts: dict[str, Counter[str]] = {}
+    for outcome in outcomes:
+        tally = counts.setdefault(outcome.fact.relation, Counter())
+        tally.update(entity.name for entity in outcome.fact.objects)
+    return {r: min(tally, key=lambda name: (-tally[name], name)) for r, tally in counts.items()}
+
+
+def _metrics(
+    scored: Sequence[Outcome], majority: Mapping[str, str], k: int
+) -> dict[str, dict[str, Floats]]:
+    """One value per fact for every metric, grouped by relation."""
+
+    def by_majority(outcome: Outcome) -> float:
+        names = (entity.name for entity in outcome.fact.objects)
+        return float(majority[outcome.fact.relation] in names)
+
+    unguessable = [o for o in scored if not o.guessable]
+    return {
+        "p_at_1": _grouped(scored, lambda o: float(o.rank == 1)),
+        f"p_at_{k}": _grouped(scored, lambda o: float(o.rank <= k)),
+        "mrr": _grouped(scored, lambda o: 1 / o.rank),
+        CONTROL: _grouped(scored, by_majority),
+        ABOVE: _grouped(scored, lambda o: float(o.rank == 1) - by_majority(o)),
+        "uhn.p_at_1": _grouped(unguessable, lambda o: float(o.rank == 1)),
+        "uhn.mrr": _grouped(unguessable, lambda o: 1 / o.rank),
+    }
+
+
+def _grouped(outcomes: Sequence[Outcome], value: Callable[[Outcome], float]) -> dict[str, Floats]:
+    groups: dict[str, list[float]] = {}
+    for outcome in outcomes:
+        groups.setdefault(outcome.fact.relation, []).append(value(outcome))
+    return {relation: np.array(values) for relation, values in groups.items()}
+
+
+def _estimates(
+    relations: Sequence[Relation], metrics: Mapping[str, Mapping[str, Floats]], seed: int
+) -> dict[str, Estimate]:
+    estimates = {}
+    for metric, groups in metrics.items():
+        resampled = Resampled.of(groups, seed)
+        estimates[f"{metric}.mean_over_relations"] = resampled.mean_over_relations()
+        estimates[f"{metric}.mean_over_facts"] = resampled.mean_over_facts()
+        for kind in KINDS:
+            only = {r.id for r in relations if r.kind == kind}
+            estimates[f"{metric}.kind.{kind}"] = resampled.mean_over_relations(only)
+        for relation in relations:
+            estimates[f"{metric}.relation.{relation.id}"] = resampled.relation(relation.id)
+    return estimates
+
+
+def _summary(estimates: Mapping[str, Estimate], facts: int, relations: int) -> str:
+    value = estimates["p_at_1.mean_over_relations"].value
+    control = estimates[f"{CONTROL}.mean_over_relations"].value
+    if value is None or control is None:
+        return "No fact could be scored: no object is a single token of this model's vocabulary."
+    return (
+        f"The first answer is right for {value:.1%} of facts, averaged over {relations} relations "
+        f"({facts:,} facts); always answering the commonest object gives {control:.1%}."
+    )
+
+
+def _counts(
+    dataset: Dataset, outcomes: Sequence[Outcome], scored: Sequence[Outcome]
+) -> dict[str, int]:
+    return {
+        **dataset.notes,
+        "asked": len(outcomes),
+        "scored": len(scored),
+        "skipped_not_one_token": len(outcomes) - len(scored),
+        "ties": sum(o.judgement.tied for o in scored),
+        "uhn_dropped": sum(o.guessable for o in scored),
+    }
+
+
+def _headlines(k: int) -> tuple[Headline, ...]:
+    over = "mean_over_relations"
+    first = Headline(
+        label="P@1, mean over relations",
+        estimate=f"p_at_1.{over}",
+        control=f"{CONTROL}.{over}",
+        difference=f"{ABOVE}.{over}",
+    )
+    facts = Headline(
+        label="P@1, mean over facts",
+        estimate="p_at_1.mean_over_facts",
+        control=f"{CONTROL}.mean_over_facts",
+        difference=f"{ABOVE}.mean_over_facts",
+    )
+    return (
+        first,
+        facts,
+        Headline(label="P@1 on UHN, mean over relations", estimate=f"uhn.p_at_1.{over}"),
+        Headline(label=f"P@{k}, mean over relations", estimate=f"p_at_{k}.{over}"),
+        Headline(label="MRR, mean over relations", estimate=f"mrr.{over}"),
+    )
+
+
+def _metric_columns(k: int) -> tuple[Column, ...]:
+    return (
+        Column(title="P@1", kind="percent", help="share of facts whose first answer is right"),
+        Column(
+            title="majority", kind="percent", help="P@1 of always answering the commonest object"
+        ),
+        Column(
+            title="above", kind="percent", help="P@1 minus the majority control, paired by fact"
+        ),
+        Column(title="UHN P@1", kind="percent", help="P@1 where the name does not give it away"),
+        Column(title=f"P@{k}", kind="percent", help=f"share of facts right among the first {k}"),
+        Column(title="MRR", kind="number", help="mean of 1/rank of the correct answer"),
+    )
+
+
+def _metric_cells(estimates: Mapping[str, Estimate], over: str, k: int) -> tuple[Estimate, ...]:
+    names = ("p_at_1", CONTROL, ABOVE, "uhn.p_at_1", f"p_at_{k}", "mrr")
+    return tuple(estimates[f"{name}.{over}"] for name in names)
+
+
+def _kind_table(estimates: Mapping[str, Estimate], k: int) -> Table:
+    rows: list[tuple[Cell, ...]] = [
+        (kind, *_metric_cells(estimates, f"kind.{kind}", k)) for kind in KINDS
+    ]
+    rows.append(("all relations", *_metric_cells(estimates, "mean_over_relations", k)))
+    rows.append(("all facts", *_metric_cells(estimates, "mean_over_facts", k)))
+    return Table(
+        id="by-type",
+        title="By relation type",
+        columns=(Column(title="type"), *_metric_columns(k)),
+        rows=tuple(rows),
+        note="Types and 'all relations' average over relations, 'all facts' over facts.",
+    )
+
+
+def _relation_table(
+    relations: Sequence[Relation],
+    estimates: Mapping[str, Estimate],
+    majority: Mapping[str, str],
+    k: int,
+) -> Table:
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            r.id,
+            r.label,
+            r.kind,
+            estimates[f"p_at_1.relation.{r.id}"].n,
+            *_metric_cells(estimates, f"relation.{r.id}", k),
+            majority.get(r.id, ""),
+        )
+        for r in relations
+    )
+    head = (
+        Column(title="relation"),
+        Column(title="label"),
+        Column(title="type"),
+        Column(title="facts", kind="count"),
+    )
+    tail = Column(title="commonest object", help="what the majority control answers")
+    return Table(
+        id="by-relation",
+        title="By relation",
+        columns=(*head, *_metric_columns(k), tail),
+        rows=rows,
+    )
+
+
+def _fact_table(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -> Table:
+    labels = {r.id: r.label for r in relations}
+    columns = (
+        Column(title="relation"),
+        Column(title="subject"),
+        Column(title="prompt"),
+        Column(title="correct", help="every object that counts as correct"),
+        Column(title="top answers", help="the likeliest answers with their probability"),
+        Column(title="probability", kind="percent", help="of all correct names together"),
+        Column(title="rank", kind="count", help="of the best correct name; 1 is best"),
+        Column(title="verdict", kind="verdict"),
+    )
+    return Table(
+        id="facts",
+        title="Facts",
+        columns=columns,
+        rows=tuple(_fact_row(o, labels) for o in outcomes),
+        browsable=True,
+    )
+
+
+def _fact_row(outcome: Outcome, labels: Mapping[str, str]) -> tuple[Cell, ...]:
+    fact, judgement = outcome.fact, outcome.judgement
+    verdict = "skipped" if judgement.rank is None else "right" if judgement.rank == 1 else "wrong"
+    return (
+        f"{fact.relation} {labels[fact.relation]}",
+        fact.subject.name,
+        outcome.prompt,
+        ", ".join(entity.name for entity in fact.objects),
+        ", ".join(f"{name} ({share:.1%})" for name, share in judgement.top[:3]),
+        judgement.probability,
+        judgement.rank,
+        verdict,
+    )
+
+
+def _figure(relations: Sequence[Relation], estimates: Mapping[str, Estimate]) -> DotPlot:
+    def value(relation: Relation) -> float:
+        return estimates[f"p_at_1.relation.{relation.id}"].value or 0.0
+
+    ordered = sorted(relations, key=lambda r: (-value(r), r.id))
+    return DotPlot(
+        id="p-at-1-by-relation",
+        title="P@1 of every relation beside the majority control",
+        axis="P@1",
+        labels=tuple(f"{r.id} {r.label}" for r in ordered),
+        series=(
+            Series(
+                name="model",
+                values=tuple(estimates[f"p_at_1.relation.{r.id}"] for r in ordered),
+            ),
+            Series(
+                name="majority control",
+                values=tuple(estimates[f"{CONTROL}.relation.{r.id}"] for r in ordered),
+            ),
+        ),
+        note="Whiskers are 95 % intervals.",
+    )
+
+
+def _findings(relations: Sequence[Relation], estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
+    above = estimates[f"{ABOVE}.mean_over_relations"]
+    if above.value is None or above.low is None or above.high is None:
+        return ()
+    clearly = (
+        "clearly above" if above.low > 0 else "clearly below" if above.high < 0 else "not told from"
+    )
+    first = (
+        f"Overall P@1 is {clearly} the majority control: {100 * above.value:+.1f} points "
+        f"({100 * above.low:+.1f} to {100 * above.high:+.1f})."
+    )
+    rows = [(r, estimates[f"{ABOVE}.relation.{r.id}"]) for r in relations]
+    measured = [(r, e) for r, e in rows if e.low is not None]
+    not_above = [f"{r.id} {r.label}" for r, e in measured if e.low is not None and e.low <= 0]
+    if not not_above:
+        return (first, "The model is above the control on every relation.")
+    return (
+        first,
+        f"The model is above the control on {len(measured) - len(not_above)} of {len(measured)} "
+        f"relations. It is not on: {', '.join(not_above)}.",
+    )
+
+
+def _notes(uhn: str, filled: bool) -> tuple[str, ...]:
+    way = "filled a single mask" if filled else "scored every object of the relation as an option"
+    asked = " or that the probed model guesses from a part of it" if uhn == "names" else ""
+    return (
+        f"The model {way}. Ties count as wrong.",
+        f"UHN leaves out facts whose object stands in the subject's name{asked}.",
+        "Intervals are 95 %: Wilson's for a share within one relation, otherwise a bootstrap over "
+        "the facts within relations.",
+    )

@@ -1,0 +1,129 @@
+"""LAMA: one sentence per fact, one answer, right or wrong.
+
+Masked models fill the hole from a vocabulary; other models score the relation's objects as options.
+methods: P@1, P@k and MRR per relation, by relation type, averaged over relations and over facts,
+on all facts and on those whose answer cannot be guessed from the name (UHN), beside the majority
+control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+from sonde.core.abilities import Ability, need
+from sonde.core.answers import Answered
+from sonde.core.errors import DataError
+from sonde.core.facts import Dataset, Fact, Relation, Template
+from sonde.core.prompts import Fill, Key, Prompt, Score, Want
+from sonde.core.reports import Report
+from sonde.core.settings import setting
+from sonde.metrics.answers import Judgement, Normalise, judge
+from sonde.probes._lama_report import Outcome, build_report
+from sonde.wording.uhn import GUESSABLE_RANK, PERSON_ANSWERS, name_template, object_in_subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lama:
+    """Accuracy on cloze sentences, one per fact."""
+
+    name: ClassVar[str] = "lama"
+
+    answer: Literal["auto", "fill", "score"] = setting(
+        "auto", "fill a mask from a vocabulary, or score the relation's objects as options"
+    )
+    template: int = setting(1, "which template of each relation to use, counted from 1")
+    k: int = setting(10, "P@k: an answer counts if it is among the k likeliest")
+    top: int = setting(10, "how many of the likeliest answers to keep")
+    vocabulary: Literal["dataset", "full"] = setting(
+        "dataset", "answers allowed when filling: the dataset's list where it has one, or any token"
+    )
+    normalise: Normalise = setting(
+        "none", "compare options by summed log-probability (none) or per token (tokens)"
+    )
+    uhn: Literal["string", "names"] = setting(
+        "string", "UHN drops answers found in the subject's name; 'names' also asks the model"
+    )
+
+    def suited(self, can: frozenset[Ability]) -> Self:
+        """Fill where the model can, else score."""
+        choices: tuple[Ability, ...] = (
+            ("fill", "score") if self.answer == "auto" else (self.answer,)
+        )
+        return replace(self, answer=need(self.name, can, *choices))
+
+    def ask(self, dataset: Dataset) -> Iterator[Prompt]:
+        """One prompt per fact; for uhn='names' also one per part of a person's name."""
+        for relation in dataset.asked_relations():
+            want = self._want(dataset, relation)
+            template = self._template(relation)
+            for fact in dataset.asked(relation.id):
+                yield _prompt(fact, template, fact.subject.name, want)
+                if self.uhn == "names" and relation.id in PERSON_ANSWERS:
+                    for part in dict.fromkeys(fact.subject.name.split()):
+                        yield _prompt(fact, name_template(relation.id), part, want, "uhn")
+
+    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+        """Judge every answer and average."""
+        facts = {f.id: f for r in dataset.asked_relations() for f in dataset.asked(r.id)}
+        outcomes: dict[str, Outcome] = {}
+        guessed: set[str] = set()
+        for row in answered:
+            fact = facts[row.key.fact]
+            judgement = judge(row.answer, self._correct(fact), self.normalise)
+            if row.key.context == "uhn":
+                if judgement.rank is not None and judgement.rank <= GUESSABLE_RANK:
+                    guessed.add(fact.id)
+            else:
+                outcomes[fact.id] = _outcome(fact, row, judgement)
+        ordered = [
+            replace(outcomes[id], guessable=object_in_subject(fact) or id in guessed)
+            for id, fact in facts.items()
+            if id in outcomes
+        ]
+        return build_report(dataset, ordered, k=self.k, uhn=self.uhn, filled=self.answer == "fill")
+
+    def _want(self, dataset: Dataset, relation: Relation) -> Want:
+        if self.answer == "score":
+            return Score(options=dataset.object_names(relation.id))
+        return Fill(
+            top=self.top,
+            watched=dataset.object_names(relation.id, aliases=True),
+            vocabulary=dataset.vocabulary if self.vocabulary == "dataset" else None,
+        )
+
+    def _template(self, relation: Relation) -> Template:
+        if not 1 <= self.template <= len(relation.templates):
+            raise DataError(
+                f"relation {relation.id} has {len(relation.templates)} templates; "
+                f"template {self.template} was asked for"
+            )
+        return relation.templates[self.template - 1]
+
+    def _correct(self, fact: Fact) -> frozenset[str]:
+        return frozenset(name for entity in fact.objects for name in entity.names)
+
+
+def _prompt(fact: Fact, template: Template, subject: str, want: Want, context: str = "") -> Prompt:
+    prefix, suffix = template.fill(subject)
+    key = Key(
+        fact=fact.id,
+        relation=fact.relation,
+        template=template.id,
+        subject=subject,
+        context=context,
+    )
+    return Prompt(key=key, prefix=prefix, suffix=suffix, want=want)
+
+
+def _outcome(fact: Fact, row: Answered, judgement: Judgement) -> Outcome:
+    return Outcome(
+        fact=fact,
+        prompt=f"{row.prefix}___{row.suffix}",
+        judgement=judgement,
+        guessable=False,
+    )
+
+
+COMPONENT = Lama

@@ -1,0 +1,240 @@
+"""How numbers, intervals and verdicts are written. Knows nothing of terminals or HTML.
+
+`assets/cells.js` writes the same cells in the browser; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Literal
+
+from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Headline, Report, Table
+
+Scale = Literal["percent", "number"]
+
+NOT_MEASURED = "not measured"
+DASH = "–"
+MINUS = "−"
+VERDICTS = {True: "right", False: "wrong", None: "skipped"}
+MARKS = {"right": "✓", "wrong": "✗", "skipped": DASH}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """An estimate in words: its value, its interval in brackets, its n; empty where unknown."""
+
+    value: str
+    interval: str
+    n: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A headline with the three estimates it names, and the scale they share."""
+
+    label: str
+    scale: Scale
+    estimate: Estimate
+    control: Estimate | None
+    control_name: str
+    difference: Estimate | None
+
+
+def known(value: float | None) -> float | None:
+    """The value, or None where it was not measured (NaN included)."""
+    return None if value is None or math.isnan(value) else value
+
+
+def fixed(value: float, digits: int) -> str:
+    """A number with so many decimals, ties away from zero, thousands apart.
+
+    >>> fixed(31.25, 1), fixed(-1234567.0, 0), fixed(-0.04, 1)
+    ('31.3', '−1,234,567', '0.0')
+    """
+    if math.isinf(value):
+        return "∞" if value > 0 else MINUS + "∞"
+    rounded = Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)
+    return (MINUS if rounded < 0 else "") + f"{abs(rounded):,}"
+
+
+def share(value: float) -> str:
+    """A share 0..1 as a percentage that never rounds a little to nothing or a lot to all.
+
+    >>> share(0.311), share(0.0001), share(0.99999), share(1.0)
+    ('31.1%', '<0.1%', '>99.9%', '100.0%')
+    """
+    if 0 < value < 0.0005:
+        return "<0.1%"
+    if 0.9995 <= value < 1:
+        return ">99.9%"
+    return fixed(value * 100, 1) + "%"
+
+
+def plain_number(value: float) -> str:
+    """A number with about three digits that matter.
+
+    >>> plain_number(1234.5), plain_number(2.345), plain_number(0.25), plain_number(0.000012)
+    ('1,235', '2.35', '0.250', '1.2e−5')
+    """
+    size = abs(value)
+    if math.isfinite(value) and 0 < size < 0.0005:
+        digits, exponent = f"{size:.1e}".split("e")
+        return (MINUS if value < 0 else "") + f"{digits}e{MINUS}{abs(int(exponent))}"
+    return fixed(value, 0 if size >= 100 else 2 if size >= 1 else 3)
+
+
+def number(value: float | None, kind: ColumnKind) -> str:
+    """A number as its column shows it; an en dash where it was not measured."""
+    value = known(value)
+    if value is None:
+        return DASH
+    if kind == "percent":
+        return share(value)
+    if kind == "count":
+        return fixed(value, 0)
+    return plain_number(value)
+
+
+def interval(estimate: Estimate, kind: ColumnKind) -> str:
+    """The 95 % interval in brackets, without repeating the unit; empty where there is none."""
+    low, high = known(estimate.low), known(estimate.high)
+    if known(estimate.value) is None or low is None or high is None:
+        return ""
+    if kind == "percent":
+        return f"[{fixed(low * 100, 1)}, {fixed(high * 100, 1)}]"
+    return f"[{number(low, kind)}, {number(high, kind)}]"
+
+
+def written(estimate: Estimate, kind: ColumnKind) -> Written:
+    """An estimate in words, for where there is room to say "not measured"."""
+    if known(estimate.value) is None:
+        return Written(value=NOT_MEASURED, interval="", n="")
+    return Written(
+        value=number(estimate.value, kind),
+        interval=interval(estimate, kind),
+        n=f"n = {fixed(estimate.n, 0)}",
+    )
+
+
+def written_difference(estimate: Estimate, scale: Scale) -> Written:
+    """A difference in words: signed, and in percentage points where the scale is a share.
+
+    >>> d = Estimate(value=0.091, low=-0.002, high=0.104, n=41)
+    >>> written_difference(d, "percent").value, written_difference(d, "percent").interval
+    ('+9.1 points', '[−0.2, +10.4]')
+    """
+    if known(estimate.value) is None:
+        return Written(value=NOT_MEASURED, interval="", n="")
+    parts = [known(part) for part in (estimate.value, estimate.low, estimate.high)]
+    value, low, high = ("" if part is None else signed(part, scale) for part in parts)
+    return Written(
+        value=value + (" points" if scale == "percent" else ""),
+        interval=f"[{low}, {high}]" if low and high else "",
+        n=f"n = {fixed(estimate.n, 0)}",
+    )
+
+
+def signed(value: float, scale: Scale) -> str:
+    """A difference with its sign; shares in percentage points, without the unit."""
+    text = fixed(value * 100, 1) if scale == "percent" else plain_number(value)
+    return "+" + text if value > 0 else text
+
+
+def verdict(cell: Cell) -> str:
+    """The word of a verdict: right, wrong, skipped, or what the probe calls it."""
+    if cell is None or isinstance(cell, bool):
+        return VERDICTS[cell]
+    return str(cell)
+
+
+def cell_text(cell: Cell, kind: ColumnKind) -> str:
+    """A cell on one line, as a dense table shows it."""
+    if kind == "verdict":
+        word = verdict(cell)
+        return f"{MARKS[word]} {word}" if word in MARKS else word
+    if cell is None:
+        return DASH
+    if isinstance(cell, Estimate):
+        return f"{number(cell.value, kind)} {interval(cell, kind)}".rstrip()
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return cell if isinstance(cell, str) else number(cell, kind)
+
+
+def with_n(table: Table) -> Table:
+    """The same table with a column for the n of its estimates, unless a column shows it already.
+
+    Where the estimates of a row rest on different numbers there is no such column, and `apart`
+    says so: each cell then carries its own.
+    """
+    counts = tuple(row_n(row) for row in table.rows)
+    if apart(table) or not any(counts):
+        return table
+    pairs = tuple(zip(table.rows, counts, strict=True))
+    width = range(len(table.columns))
+    if any(all(row[i] == n for row, n in pairs if n is not None) for i in width):
+        return table
+    rows = tuple((*row, n) for row, n in pairs)
+    column = Column(title="n", kind="count", help="how many things the estimates average")
+    return Table(
+        id=table.id, title=table.title, columns=(*table.columns, column), rows=rows,
+        note=table.note, browsable=table.browsable,
+    )  # fmt: skip
+
+
+def row_n(row: Iterable[Cell]) -> int | None:
+    """The number that a row's measured estimates average, taken from the first of them."""
+    return next((c.n for c in row if isinstance(c, Estimate) and c.value is not None), None)
+
+
+def apart(table: Table) -> bool:
+    """Whether some row holds estimates over different numbers of things."""
+    return any(
+        isinstance(cell, Estimate) and cell.value is not None and cell.n != row_n(row)
+        for row in table.rows
+        for cell in row
+    )
+
+
+def scale_of(estimates: Iterable[Estimate | None]) -> Scale:
+    """Percent, unless a value is larger than one and so cannot be a share."""
+    values = (known(e.value) for e in estimates if e is not None)
+    return "number" if any(v is not None and abs(v) > 1 for v in values) else "percent"
+
+
+def read_headline(headline: Headline, report: Report) -> Read:
+    """A headline with its estimates looked up; a name the report lacks was not measured."""
+    missing = Estimate.not_measured()
+
+    def find(name: str) -> Estimate | None:
+        return report.estimates.get(name, missing) if name else None
+
+    estimate = report.estimates.get(headline.estimate, missing)
+    control, difference = find(headline.control), find(headline.difference)
+    return Read(
+        label=headline.label,
+        scale=scale_of((estimate, control, difference)),
+        estimate=estimate,
+        control=control,
+        control_name=spoken(headline.control),
+        difference=difference,
+    )
+
+
+def estimates_table(report: Report) -> Table:
+    """Every estimate of a report under its stable name, in its own unit."""
+    columns = (Column(title="name"), Column(title="estimate", kind="number"))
+    rows = tuple(sorted(report.estimates.items()))
+    return Table(id="estimates", title="All estimates", columns=columns, rows=rows)
+
+
+def spoken(name: str) -> str:
+    """A stable name as words.
+
+    >>> spoken("majority.mean_over_relations")
+    'majority, mean over relations'
+    """
+    return name.replace(".", ", ").replace("_", " ")

@@ -1,0 +1,52 @@
+"""A report as plain data for other programs, less tables and figures. Knows nothing of files."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+from sonde.core.reports import Report
+
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+
+
+def as_json(report: Report, provenance: Mapping[str, object]) -> dict[str, Json]:
+    """The numbers, findings and provenance of a report; keys sorted, floats unrounded."""
+    return {
+        "counts": plain(report.counts),
+        "estimates": plain(report.estimates),
+        "findings": plain(report.findings),
+        "notes": plain(report.notes),
+        "provenance": plain(provenance),
+        "title": report.title,
+    }
+
+
+def plain(value: object) -> Json:
+    """Any value as JSON can hold it: NaN is null, infinities and foreign objects are words.
+
+    >>> plain({"b": (1, float("nan")), "a": {2, 1}})
+    {'a': [1, 2], 'b': [1, None]}
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return plain_float(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(value[key]) for key in sorted(value, key=str)}
+    if isinstance(value, AbstractSet):
+        return [plain(member) for member in sorted(value, key=str)]
+    if isinstance(value, list | tuple):
+        return [plain(member) for member in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+    return str(value)
+
+
+def plain_float(value: float) -> Json:
+    """A float as it is, where JSON has a word for it."""
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else str(value)

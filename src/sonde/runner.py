@@ -1,0 +1,251 @@
+"""Join a probe, a model and a folder: ask, answer shard by shard, and read the answers back.
+
+Knows nothing of how a model answers or what a probe means by its questions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from sonde.core.abilities import WANTED, Ability, Model, Probe, abilities
+from sonde.core.answers import Answer, Answered
+from sonde.core.components import find
+from sonde.core.errors import AbilityError, DataError, StoreError, UsageError, nearest
+from sonde.core.facts import Dataset, Selection
+from sonde.core.prompts import Prompt, Score
+from sonde.core.reports import Report
+from sonde.data.format import open_dataset, write_dataset
+from sonde.store.manifest import Manifest, identity_entry, surroundings
+from sonde.store.runs import RunFolder, Writer, told
+
+if TYPE_CHECKING:
+    import polars
+
+SHARD_WEIGHT = 4096
+
+Progress = Callable[[int, int], None]
+"""Called with (prompts done, prompts there are) as a run goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A finished run on disk. Everything is read from the folder; no model is needed."""
+
+    path: Path
+    manifest: Manifest
+
+    def answered(self) -> Iterator[Answered]:
+        """Every answered prompt."""
+        return RunFolder(self.path).answered()
+
+    def dataset(self) -> Dataset:
+        """The dataset as it was asked."""
+        folder = RunFolder(self.path).dataset
+        dataset = replace(open_dataset(folder), notes=self.manifest.dataset["notes"])
+        return dataset.select(_selection(self.manifest.selection))
+
+    def probe(self) -> Probe:
+        """The probe with the run's settings."""
+        entry = self.manifest.probe
+        settings = {k: tuple(v) if isinstance(v, list) else v for k, v in entry["settings"].items()}
+        return cast(Probe, find_probe(entry["name"])(**settings))
+
+    def report(self) -> Report:
+        """Compute every number from the stored answers."""
+        return self.probe().read(self.dataset(), self.answered())
+
+    def provenance(self) -> dict[str, Any]:
+        """Where the numbers come from: the manifest, with what the run took."""
+        folder = RunFolder(self.path)
+        complete = folder.completed() or {}
+        return {
+            "run": {
+                "fingerprint": self.manifest.fingerprint,
+                **complete,
+                "seconds": round(folder.seconds(), 1),
+            },
+            **{k: v for k, v in asdict(self.manifest).items() if k != "shard_weight"},
+        }
+
+    def to_polars(self) -> polars.DataFrame:
+        """All answers as one data frame, a row per prompt (columns: docs/run-format.md)."""
+        import polars
+
+        return polars.concat(
+            [polars.read_parquet(path) for path in RunFolder(self.path).shards()],
+            how="vertical_relaxed",
+        )
+
+
+def run(
+    probe: Probe,
+    model: Model,
+    dataset: Dataset,
+    out: str | Path | None = None,
+    *,
+    progress: Progress | None = None,
+    shard_weight: int = SHARD_WEIGHT,
+) -> Run:
+    """Put a probe's prompts to a model and keep the answers in a folder; resumes by itself.
+
+    Without `out` the folder is runs/PROBE-DATASET-MODEL-FINGERPRINT.
+    """
+    probe = probe.suited(abilities(model))
+    manifest = describe(probe, model, dataset, shard_weight)
+    path = Path(out) if out is not None else default_folder(manifest)
+    folder = RunFolder(path)
+    with folder.writing(manifest) as writer:
+        _keep_dataset(dataset, folder)
+        _fill_folder(writer, probe, model, dataset, shard_weight, progress or (lambda _a, _b: None))
+    return Run(path=path, manifest=folder.manifest())
+
+
+def open_run(path: str | Path) -> Run:
+    """Open a finished run; an unfinished one is refused, saying how far it came."""
+    folder = RunFolder(Path(path))
+    manifest = folder.manifest()
+    complete = folder.completed()
+    if complete is None:
+        raise StoreError(
+            f"{path} holds an unfinished run ({len(folder.shards())} shards so far); run the same "
+            "'sonde run' again to finish it"
+        )
+    missing = [n for n in range(complete["shards"]) if not folder.shard(n).exists()]
+    if missing:
+        raise StoreError(
+            f"{folder.shard(missing[0])} is missing; run the same 'sonde run' again to compute it"
+        )
+    return Run(path=Path(path), manifest=manifest)
+
+
+def probes() -> dict[str, type]:
+    """Every probe class by name."""
+    return cast(dict[str, type], find("sonde.probes", "sonde.probes"))
+
+
+def find_probe(name: str) -> type:
+    """The probe class of that name."""
+    if name not in probes():
+        raise UsageError(f"no probe called {name!r}; {nearest(name, probes())}")
+    return probes()[name]
+
+
+def describe(probe: Probe, model: Model, dataset: Dataset, shard_weight: int) -> Manifest:
+    """The manifest of a run."""
+    return Manifest(
+        dataset={
+            **asdict(dataset.card),
+            "fingerprint": dataset.fingerprint,
+            "notes": dict(dataset.notes),
+        },
+        selection=asdict(dataset.selection),
+        probe={"name": probe.name, "settings": asdict(cast(Any, probe))},
+        model=identity_entry(model.identity),
+        shard_weight=shard_weight,
+        surroundings=surroundings(),
+    )
+
+
+def default_folder(manifest: Manifest) -> Path:
+    """runs/PROBE-DATASET-MODEL-FINGERPRINT, so that different runs never meet."""
+    model = manifest.model["name"].rstrip("/").replace(":", "/").split("/")[-1]
+    parts = (manifest.probe["name"], manifest.dataset["name"], model, manifest.fingerprint[:8])
+    return Path("runs") / "-".join(parts)
+
+
+def shards(prompts: Iterable[Prompt], weight: int) -> Iterator[list[Prompt]]:
+    """Cut prompts into shards of about equal work; the cut depends on the prompts alone."""
+    shard: list[Prompt] = []
+    carried = 0
+    for prompt in prompts:
+        shard.append(prompt)
+        carried += len(prompt.want.options) if isinstance(prompt.want, Score) else 1
+        if carried >= weight:
+            yield shard
+            shard, carried = [], 0
+    if shard:
+        yield shard
+
+
+def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answer]]:
+    """Yield (position, answer) as the model gives them, each prompt by the ability it wants."""
+    groups: dict[Ability, list[int]] = {}
+    for i, prompt in enumerate(prompts):
+        groups.setdefault(WANTED[type(prompt.want)], []).append(i)
+    for ability, positions in groups.items():
+        method = getattr(model, ability, None)
+        if method is None:
+            raise AbilityError(f"{model.identity.name} cannot {ability}")
+        for position, result in method([prompts[i] for i in positions]):
+            yield positions[position], result
+
+
+def _fill_folder(
+    writer: Writer,
+    probe: Probe,
+    model: Model,
+    dataset: Dataset,
+    weight: int,
+    progress: Progress,
+) -> None:
+    total = sum(1 for _ in probe.ask(dataset))
+    if total == 0:
+        raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
+    done = computed = number = 0
+    began = time.time()
+    try:
+        for number, shard in enumerate(shards(probe.ask(dataset), weight)):
+            if not writer.holds(number, [prompt_key(p) for p in shard]):
+                writer.append(number, _answer_shard(model, shard, done, total, progress))
+                computed += len(shard)
+            done += len(shard)
+            progress(done, total)
+        writer.finish(number + 1, done)
+    finally:
+        if computed:
+            seconds = round(time.time() - began, 3)
+            writer.log({"began": round(began, 3), "seconds": seconds, "prompts": computed})
+
+
+def _answer_shard(
+    model: Model, shard: list[Prompt], done: int, total: int, progress: Progress
+) -> list[Answered]:
+    answers: dict[int, Answer] = {}
+    for position, result in answer(model, shard):
+        answers[position] = result
+        progress(done + len(answers), total)
+    return [
+        Answered(key=p.key, prefix=p.prefix, suffix=p.suffix, answer=answers[i])
+        for i, p in enumerate(shard)
+    ]
+
+
+def prompt_key(prompt: Prompt) -> tuple[str, ...]:
+    """What a stored row must agree with to be this prompt's."""
+    key = prompt.key
+    return (
+        key.fact,
+        key.relation,
+        key.template,
+        key.subject,
+        key.context,
+        prompt.prefix,
+        prompt.suffix,
+    )
+
+
+def _keep_dataset(dataset: Dataset, folder: RunFolder) -> None:
+    """Keep a copy of the dataset in the run, written anew unless it is there whole."""
+    try:
+        open_dataset(folder.dataset)
+    except DataError:
+        with told(folder.path):
+            write_dataset(dataset, folder.dataset)
+
+
+def _selection(entry: Mapping[str, Any]) -> Selection:
+    return Selection(**{**entry, "relations": tuple(entry["relations"])})

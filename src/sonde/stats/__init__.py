@@ -1,0 +1,1 @@
+"""Intervals and tests over plain numbers. Knows nothing of facts, prompts or models."""

@@ -1,0 +1,1 @@
+"""Runs on disk: a manifest and append-only Parquet shards. Knows nothing of models or probes."""

@@ -1,0 +1,119 @@
+"""The manifest: everything that decides a run's answers, and what was around when it began."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from sonde.core.abilities import Identity
+from sonde.core.fingerprints import canonical, fingerprint
+
+FORMAT = 1
+LIBRARIES = ("sonde", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A run's settings. `decides` must be equal for two runs to share a folder."""
+
+    dataset: Mapping[str, Any]
+    selection: Mapping[str, Any]
+    probe: Mapping[str, Any]
+    model: Mapping[str, Any]
+    shard_weight: int
+    surroundings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def decides(self) -> dict[str, Any]:
+        """What decides the answers."""
+        model = {k: v for k, v in self.model.items() if k != "details"}
+        dataset = {k: self.dataset[k] for k in ("name", "fingerprint")}
+        return {
+            "dataset": dataset,
+            "selection": dict(self.selection),
+            "probe": dict(self.probe),
+            "model": model,
+            "shard_weight": self.shard_weight,
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """A short name for the run."""
+        return fingerprint([canonical(_plain(self.decides))])
+
+    def to_json(self) -> str:
+        """The manifest as it is written."""
+        body = {"format": FORMAT, "fingerprint": self.fingerprint, **asdict(self)}
+        return json.dumps(_plain(body), indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Manifest:
+        """Read one back; raises ValueError or KeyError on anything else."""
+        body = json.loads(text)
+        if body["format"] != FORMAT:
+            raise ValueError(f"run format {body['format']} is not {FORMAT}")
+        names = ("dataset", "selection", "probe", "model", "shard_weight", "surroundings")
+        return cls(**{name: body[name] for name in names})
+
+
+def differences(found: Manifest, asked: Manifest) -> list[str]:
+    """What differs between two runs, one line each."""
+    lines: list[str] = []
+    _compare("", _plain(found.decides), _plain(asked.decides), lines)
+    return lines
+
+
+def _compare(path: str, found: Any, asked: Any, lines: list[str]) -> None:
+    if isinstance(found, dict) and isinstance(asked, dict):
+        for key in sorted({*found, *asked}):
+            _compare(f"{path}.{key}".lstrip("."), found.get(key), asked.get(key), lines)
+    elif found != asked:
+        lines.append(f"{path}: {found!r} in the folder, {asked!r} asked for")
+
+
+def identity_entry(identity: Identity) -> dict[str, Any]:
+    """A model's identity as a manifest entry."""
+    return asdict(identity)
+
+
+def surroundings() -> dict[str, Any]:
+    """Versions, machine and the state of the git checkout one stands in, for the record."""
+    return {
+        "versions": {name: _version(name) for name in LIBRARIES},
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "git": _git(),
+    }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _git() -> dict[str, Any]:
+    def ask(*words: str) -> str | None:
+        try:
+            done = subprocess.run(["git", *words], capture_output=True, text=True, timeout=10)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    commit = ask("rev-parse", "HEAD")
+    if commit is None:
+        return {}
+    return {"commit": commit, "changed": bool(ask("status", "--porcelain"))}
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, as JSON gives them back."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value

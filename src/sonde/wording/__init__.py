@@ -1,0 +1,1 @@
+"""How facts are put into words: options, contexts, matching."""
