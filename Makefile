@@ -51,5 +51,5 @@ $(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.everything: $(VENV)/.runtime
 	@echo "installing what tests and checks need"
-	$(PIP) -e '.[hf,polars,dev]'
+	$(PIP) -e '.[hf,dev]'
 	@touch $@

@@ -34,7 +34,8 @@ class Model(Protocol):
     """Anything that answers prompts; it also has one or more of the abilities below."""
 
     @property
-    def identity(self) -> Identity: ...
+    def identity(self) -> Identity:
+        """What makes its answers its own."""
 
 
 @runtime_checkable

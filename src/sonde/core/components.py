@@ -1,4 +1,4 @@
-"""Find components: a file in its folder, or an entry point of another package. Knows no component."""
+"""Find components: a file in its folder, or an entry point of another package."""
 
 from __future__ import annotations
 

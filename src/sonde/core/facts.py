@@ -48,7 +48,7 @@ class Fact:
 class Template:
     """A sentence with a slot `[X]` for the subject and `[Y]` for the answer.
 
-    `group` is the id of the hand-written template a paraphrase was made from (its own id otherwise).
+    `group` is the id of the hand-written template a paraphrase was made from, else its own id.
     """
 
     id: str

@@ -64,7 +64,13 @@ class DotPlot:
     axis: str
     labels: tuple[str, ...]
     series: tuple[Series, ...]
+    kind: Literal["percent", "number"] = "percent"
     note: str = ""
+
+    def __post_init__(self) -> None:
+        for series in self.series:
+            if len(series.values) != len(self.labels):
+                raise ValueError(f"figure {self.id}: {series.name} needs one value per label")
 
 
 Figure = DotPlot
@@ -74,13 +80,15 @@ Figure = DotPlot
 class Headline:
     """A number that belongs at the top, with the control it must be read against.
 
-    All three name entries of the report's `estimates`.
+    `estimate`, `control` and `difference` name entries of the report's `estimates`.
     """
 
     label: str
     estimate: str
     control: str = ""
+    control_label: str = ""
     difference: str = ""
+    kind: Literal["percent", "number"] = "percent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,3 +107,9 @@ class Report:
     figures: tuple[Figure, ...] = ()
     findings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for line in self.headlines:
+            for name in (line.estimate, line.control, line.difference):
+                if name and name not in self.estimates:
+                    raise ValueError(f"headline {line.label!r} names no estimate: {name!r}")

@@ -1,4 +1,4 @@
-"""Typed settings: a dataclass field with a help text becomes a flag, a manifest entry, a doc line."""
+"""Typed settings: a dataclass field with a help text becomes a flag and a manifest entry."""
 
 from __future__ import annotations
 

@@ -27,14 +27,13 @@ def _template_problems(relation: Relation) -> Iterator[str]:
         if texts.count(bare) > 1:
             yield f"template {template.id!r} repeats another's text: {template.text!r}"
         if template.group not in ids:
-            yield f"template {template.id!r} belongs to group {template.group!r}, which is no template"
+            yield f"template {template.id!r} is grouped under {template.group!r}, no template"
 
 
 def _fact_problems(dataset: Dataset, relation: Relation, ids: set[str]) -> Iterator[str]:
     splits: dict[str, str] = {}
     objects: set[str] = set()
-    count = 0
-    for count, fact in enumerate(dataset.facts(relation.id), 1):
+    for fact in dataset.facts(relation.id):
         if fact.id in ids:
             yield f"fact id {fact.id!r} stands more than once"
         ids.add(fact.id)
@@ -45,7 +44,7 @@ def _fact_problems(dataset: Dataset, relation: Relation, ids: set[str]) -> Itera
         if len(set(repeated)) < len(repeated):
             yield f"fact {fact.id!r} lists an object twice"
         objects.update(name for o in fact.objects for name in o.names)
-    if count == 0:
+    if not objects:
         yield f"relation {relation.id} has no fact"
     for name in sorted(objects):
         for template in relation.templates:

@@ -3,7 +3,8 @@
     dataset.json      name, version, licence, sources, description, hash (of the other files)
     relations.jsonl   {"id", "label", "kind"}
     templates.jsonl   {"id", "relation", "text", "source", "style", "group"}
-    facts/ID.jsonl    {"id", "subject": {"id", "names"}, "objects": [{"id", "names"}], "split", "tags"}
+    facts/ID.jsonl    {"id", "subject": {"id", "names"}, "objects": [{"id", "names"}, …],
+                       "split", "tags"}
     vocabulary.txt    optional: one allowed answer a line
 
 docs/dataset-format.md describes each field. Knows nothing of probes or models.

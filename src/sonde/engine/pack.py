@@ -61,7 +61,7 @@ class Budget:
     def _attempt(
         self, positions: list[int], forward: Callable[[list[int]], Result]
     ) -> Result | None:
-        """The result, or None after halving the budget; a single text that does not fit is fatal."""
+        """The result, or None after halving the budget; one text that does not fit is fatal."""
         try:
             return forward(positions)
         except Exception as error:

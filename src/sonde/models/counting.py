@@ -52,7 +52,7 @@ def majority(dataset: Dataset) -> Majority:
 
 
 def object_shares(facts: Iterator[Fact]) -> dict[str, float]:
-    """Log share of each object name; equal counts are told apart by name so that one comes first."""
+    """Log share of each object name; equal counts go by name, so that one comes first."""
     counts = Counter(entity.name for fact in facts for entity in fact.objects)
     total = sum(counts.values())
     order = sorted(counts, key=lambda name: (-counts[name], name))

@@ -143,12 +143,14 @@ def _headlines(k: int) -> tuple[Headline, ...]:
         label="P@1, mean over relations",
         estimate=f"p_at_1.{over}",
         control=f"{CONTROL}.{over}",
+        control_label="always the commonest object",
         difference=f"{ABOVE}.{over}",
     )
     facts = Headline(
         label="P@1, mean over facts",
         estimate="p_at_1.mean_over_facts",
         control=f"{CONTROL}.mean_over_facts",
+        control_label="always the commonest object",
         difference=f"{ABOVE}.mean_over_facts",
     )
     return (
@@ -156,7 +158,7 @@ def _headlines(k: int) -> tuple[Headline, ...]:
         facts,
         Headline(label="P@1 on UHN, mean over relations", estimate=f"uhn.p_at_1.{over}"),
         Headline(label=f"P@{k}, mean over relations", estimate=f"p_at_{k}.{over}"),
-        Headline(label="MRR, mean over relations", estimate=f"mrr.{over}"),
+        Headline(label="MRR, mean over relations", estimate=f"mrr.{over}", kind="number"),
     )
 
 

@@ -199,28 +199,15 @@ def apart(table: Table) -> bool:
     )
 
 
-def scale_of(estimates: Iterable[Estimate | None]) -> Scale:
-    """Percent, unless a value is larger than one and so cannot be a share."""
-    values = (known(e.value) for e in estimates if e is not None)
-    return "number" if any(v is not None and abs(v) > 1 for v in values) else "percent"
-
-
 def read_headline(headline: Headline, report: Report) -> Read:
-    """A headline with its estimates looked up; a name the report lacks was not measured."""
-    missing = Estimate.not_measured()
-
-    def find(name: str) -> Estimate | None:
-        return report.estimates.get(name, missing) if name else None
-
-    estimate = report.estimates.get(headline.estimate, missing)
-    control, difference = find(headline.control), find(headline.difference)
+    """A headline with its estimates looked up; the report has made sure they are there."""
     return Read(
         label=headline.label,
-        scale=scale_of((estimate, control, difference)),
-        estimate=estimate,
-        control=control,
-        control_name=spoken(headline.control),
-        difference=difference,
+        scale=headline.kind,
+        estimate=report.estimates[headline.estimate],
+        control=report.estimates.get(headline.control),
+        control_name=headline.control_label or spoken(headline.control),
+        difference=report.estimates.get(headline.difference),
     )
 
 

@@ -14,7 +14,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from sonde.core.reports import Column, DotPlot, Estimate, Series, Table
-from sonde.report.cells import Scale, known, scale_of, written
+from sonde.report.cells import Scale, known, written
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -56,17 +56,16 @@ def dot_plot(plot: DotPlot) -> Figure:
     """Dots with interval whiskers, one row per label, series side by side within the row."""
     from plotly.graph_objects import Figure
 
-    scale = scale_of(e for series in plot.series for e in series.values)
     lanes = offsets(len(plot.series))
-    traces = [dots(plot.labels, series, scale, k, lanes[k]) for k, series in enumerate(plot.series)]
-    return Figure(data=traces, layout=layout(plot, scale))
+    rows = enumerate(plot.series)
+    traces = [dots(plot.labels, series, plot.kind, k, lanes[k]) for k, series in rows]
+    return Figure(data=traces, layout=layout(plot, plot.kind))
 
 
 @to_table.register(DotPlot)
 def dot_table(plot: DotPlot) -> Table:
     """One row per label, one column per series."""
-    kind = scale_of(e for series in plot.series for e in series.values)
-    columns = (Column(title=""), *(Column(title=s.name, kind=kind) for s in plot.series))
+    columns = (Column(title=""), *(Column(title=s.name, kind=plot.kind) for s in plot.series))
     values = zip(*(s.values for s in plot.series), strict=True)
     rows = tuple((label, *v) for label, v in zip(plot.labels, values, strict=True))
     return Table(id=f"{plot.id}-numbers", title=plot.title, columns=columns, rows=rows)

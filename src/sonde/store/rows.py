@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -44,51 +45,80 @@ def to_table(rows: Sequence[Answered]) -> pa.Table:
     columns["prefix"] = pa.array([row.prefix for row in rows], pa.string())
     columns["suffix"] = pa.array([row.suffix for row in rows], pa.string())
     columns["kind"] = _dictionary([type(row.answer).__name__.lower() for row in rows])
-    scored = [row.answer if isinstance(row.answer, Scored) else None for row in rows]
-    filled = [row.answer if isinstance(row.answer, Filled) else None for row in rows]
-    columns["options"] = _names([None if a is None else a.options for a in scored])
-    columns["logps"] = pa.array([a and a.logps for a in scored], pa.list_(FLOATS))
-    columns["suffix_logps"] = pa.array([a and a.suffix_logps for a in scored], pa.list_(FLOATS))
-    columns["top"] = _names([None if a is None else a.top for a in filled])
-    columns["top_logps"] = pa.array([a and a.top_logps for a in filled], FLOATS)
-    columns["watched"] = _names([None if a is None else a.watched for a in filled])
-    columns["watched_logps"] = pa.array([a and a.watched_logps for a in filled], FLOATS)
-    columns["watched_ranks"] = pa.array(
-        [a and tuple(rank or 0 for rank in a.watched_ranks) for a in filled], pa.list_(pa.int32())
-    )
-    columns["mass"] = pa.array([None if a is None else a.mass for a in filled], pa.float32())
+    columns |= _scored_columns([a if isinstance(a := r.answer, Scored) else None for r in rows])
+    columns |= _filled_columns([a if isinstance(a := r.answer, Filled) else None for r in rows])
     return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
 def from_table(table: pa.Table) -> Iterator[Answered]:
     """The answered prompts of an Arrow table, one at a time."""
-    for batch in table.to_batches(max_chunksize=1024):
-        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+    for batch in table.combine_chunks().to_batches(max_chunksize=1024):
+        columns = {name: _values(batch.column(name)) for name in batch.schema.names}
         for i in range(batch.num_rows):
-            row = {name: values[i] for name, values in columns.items()}
             yield Answered(
-                key=Key(**{name: row[name] for name in KEYS}),
-                prefix=row["prefix"],
-                suffix=row["suffix"],
-                answer=_answer(row),
+                key=Key(**{name: columns[name][i] for name in KEYS}),
+                prefix=columns["prefix"][i],
+                suffix=columns["suffix"][i],
+                answer=_answer(columns, i),
             )
 
 
-def _answer(row: dict[str, Any]) -> Answer:
-    if row["kind"] == "scored":
+def _scored_columns(answers: Sequence[Scored | None]) -> dict[str, Any]:
+    nested = pa.list_(FLOATS)
+    return {
+        "options": _names([None if a is None else a.options for a in answers]),
+        "logps": pa.array([a and a.logps for a in answers], nested),
+        "suffix_logps": pa.array([a and a.suffix_logps for a in answers], nested),
+    }
+
+
+def _filled_columns(answers: Sequence[Filled | None]) -> dict[str, Any]:
+    ranks = [None if a is None else [rank or 0 for rank in a.watched_ranks] for a in answers]
+    return {
+        "top": _names([None if a is None else a.top for a in answers]),
+        "top_logps": pa.array([a and a.top_logps for a in answers], FLOATS),
+        "watched": _names([None if a is None else a.watched for a in answers]),
+        "watched_logps": pa.array([a and a.watched_logps for a in answers], FLOATS),
+        "watched_ranks": pa.array(ranks, pa.list_(pa.int32())),
+        "mass": pa.array([None if a is None else a.mass for a in answers], pa.float32()),
+    }
+
+
+def _answer(columns: dict[str, list[Any]], i: int) -> Answer:
+    if columns["kind"][i] == "scored":
         return Scored(
-            options=tuple(row["options"]),
-            logps=tuple(tuple(tokens) for tokens in row["logps"]),
-            suffix_logps=tuple(tuple(tokens) for tokens in row["suffix_logps"]),
+            options=columns["options"][i],
+            logps=tuple(map(tuple, columns["logps"][i])),
+            suffix_logps=tuple(map(tuple, columns["suffix_logps"][i])),
         )
     return Filled(
-        top=tuple(row["top"]),
-        top_logps=tuple(row["top_logps"]),
-        watched=tuple(row["watched"]),
-        watched_logps=tuple(row["watched_logps"]),
-        watched_ranks=tuple(rank or None for rank in row["watched_ranks"]),
-        mass=row["mass"],
+        top=columns["top"][i],
+        top_logps=tuple(columns["top_logps"][i]),
+        watched=columns["watched"][i],
+        watched_logps=tuple(columns["watched_logps"][i]),
+        watched_ranks=tuple([rank or None for rank in columns["watched_ranks"][i]]),
+        mass=columns["mass"][i],
     )
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """A column as Python values; lists of names as tuples, each distinct list made once."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]
+    if not pa.types.is_list(column.type) or not pa.types.is_dictionary(column.type.value_type):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    words = column.values.dictionary.to_pylist()
+    indices = column.values.indices.to_numpy(zero_copy_only=False)
+    offsets = column.offsets.to_pylist()
+    known: dict[bytes, tuple[str, ...]] = {}
+    lists = []
+    for start, stop in pairwise(offsets):
+        part = indices[start:stop]
+        key = part.tobytes()
+        if key not in known:
+            known[key] = tuple(words[index] for index in part)
+        lists.append(known[key])
+    return lists
 
 
 def _dictionary(values: Sequence[str]) -> pa.DictionaryArray:

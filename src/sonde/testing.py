@@ -1,0 +1,177 @@
+"""Conformance checks for probes, models and datasets, yours as well as ours.
+
+Each check raises AssertionError with a sentence that says what is wrong. Every component that comes
+with sonde passes them; call them from the tests of your own:
+
+    from sonde.testing import check_probe
+    check_probe(MyProbe(), sonde.dataset("atlas", limit=3))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
+from random import Random
+
+from sonde.core.abilities import ABILITIES, Ability, Model, Probe, abilities
+from sonde.core.answers import Answer, Answered, Filled, Scored
+from sonde.core.errors import AbilityError
+from sonde.core.facts import Dataset
+from sonde.core.prompts import Prompt
+from sonde.core.reports import Report
+from sonde.core.settings import settings_of
+from sonde.data.check import problems
+from sonde.models.counting import majority
+from sonde.models.scripted import Scripted
+from sonde.runner import answer, prompt_key
+
+TOLERANCE = 1e-4
+
+
+def check_probe(probe: Probe, dataset: Dataset) -> None:
+    """A probe asks the same twice, reads in any order, and believes an oracle."""
+    _check_settings(probe)
+    _check_refusal(probe)
+    for ability in _suitable(probe):
+        suited = probe.suited(frozenset({ability}))
+        prompts = list(suited.ask(dataset))
+        _check_asking(suited, dataset, prompts)
+        oracle = answer_all(oracle_for(dataset), prompts)
+        _check_oracle(suited, dataset, oracle)
+        _check_order(suited, dataset, oracle)
+        _check_finite(suited.read(dataset, answer_all(majority(dataset), prompts)))
+
+
+def check_model(model: Model, prompts: Sequence[Prompt]) -> None:
+    """A model answers every prompt once, and the same alone as among others."""
+    assert abilities(model), "the model has none of the abilities: " + ", ".join(ABILITIES)
+    assert model.identity == model.identity, "the model's identity changes when asked twice"
+    together = dict(answer(model, prompts))
+    assert sorted(together) == list(range(len(prompts))), "not every prompt has one answer"
+    backwards = dict(answer(model, prompts[::-1]))
+    for i, prompt in enumerate(prompts):
+        alone = dict(answer(model, [prompt]))[0]
+        _check_shape(prompt, together[i])
+        assert_same(together[i], alone, f"prompt {i} among others and alone")
+        assert_same(together[i], backwards[len(prompts) - 1 - i], f"prompt {i} in another order")
+
+
+def check_dataset(dataset: Dataset) -> None:
+    """A dataset is sound and reads the same twice."""
+    found = list(problems(dataset))
+    assert not found, found[0]
+    for relation in dataset.relations:
+        first, again = list(dataset.facts(relation.id)), list(dataset.facts(relation.id))
+        assert first == again, f"the facts of {relation.id} change when read twice"
+
+
+def oracle_for(dataset: Dataset) -> Scripted:
+    """A model that knows the first object of every fact."""
+    facts = (fact for r in dataset.relations for fact in dataset.facts(r.id))
+    return Scripted(answers={fact.id: fact.objects[0].name for fact in facts})
+
+
+def answer_all(model: Model, prompts: Sequence[Prompt]) -> list[Answered]:
+    """Put prompts to a model in memory, without a run folder."""
+    answers = dict(answer(model, prompts))
+    return [
+        Answered(key=p.key, prefix=p.prefix, suffix=p.suffix, answer=answers[i])
+        for i, p in enumerate(prompts)
+    ]
+
+
+def assert_same(one: Answer, other: Answer, where: str) -> None:
+    """Two answers choose alike and agree in every log-probability to 1e-4."""
+    assert type(one) is type(other), f"{where}: answers of two kinds"
+    for a, b in zip(_numbers(one), _numbers(other), strict=True):
+        assert (a is None) == (b is None), f"{where}: measured in one, not in the other"
+        near = a is None or b is None or abs(a - b) <= TOLERANCE * max(1.0, abs(a))
+        assert near, f"{where}: log-probabilities {a} and {b}"
+    if isinstance(one, Filled) and isinstance(other, Filled):
+        gap = one.top_logps[0] - one.top_logps[1] if len(one.top_logps) > 1 else 1.0
+        assert gap < TOLERANCE or one.top[0] == other.top[0], f"{where}: another first answer"
+
+
+def _numbers(given: Answer) -> list[float | None]:
+    if isinstance(given, Scored):
+        return [logp for row in (*given.logps, *given.suffix_logps) for logp in row]
+    return [*given.top_logps, *given.watched_logps, given.mass]
+
+
+def _check_shape(prompt: Prompt, given: Answer) -> None:
+    if isinstance(given, Scored):
+        assert given.options == getattr(prompt.want, "options", None), "other options than asked"
+        assert len(given.logps) == len(given.options), "not one row per option"
+        assert all(row for row in given.logps), "an option without a token"
+    else:
+        assert given.watched == getattr(prompt.want, "watched", None), "other names than watched"
+        assert sorted(given.top_logps, reverse=True) == list(given.top_logps), "top not in order"
+    logps = [x for x in _numbers(given) if x is not None]
+    assert all(x <= TOLERANCE and isfinite(x) for x in logps), "log-probabilities above 0"
+
+
+def _check_settings(probe: Probe) -> None:
+    for setting in settings_of(type(probe)):
+        assert setting.help, f"setting {setting.name!r} has no help text"
+
+
+def _check_refusal(probe: Probe) -> None:
+    try:
+        probe.suited(frozenset())
+    except AbilityError:
+        return
+    raise AssertionError("the probe takes a model that can do nothing")
+
+
+def _suitable(probe: Probe) -> list[Ability]:
+    found: list[Ability] = []
+    for ability in ABILITIES:
+        try:
+            probe.suited(frozenset({ability}))
+        except AbilityError:
+            continue
+        found.append(ability)
+    assert found, "no model suits the probe"
+    return found
+
+
+def _check_asking(probe: Probe, dataset: Dataset, prompts: list[Prompt]) -> None:
+    assert prompts, "the probe asks nothing"
+    assert prompts == list(probe.ask(dataset)), "asking twice gives other prompts"
+    keys = [prompt_key(prompt) for prompt in prompts]
+    assert len(set(keys)) == len(keys), "two prompts have the same key"
+
+
+def _check_oracle(probe: Probe, dataset: Dataset, answered: list[Answered]) -> None:
+    report = probe.read(dataset, answered)
+    assert report.headlines, "the report has no headline"
+    value = report.estimates[report.headlines[0].estimate].value
+    assert value == 1, f"an oracle scores {value} on {report.headlines[0].label!r}, not 1"
+
+
+def _check_order(probe: Probe, dataset: Dataset, answered: list[Answered]) -> None:
+    shuffled = list(answered)
+    Random("order").shuffle(shuffled)
+    same = probe.read(dataset, answered) == probe.read(dataset, shuffled)
+    assert same, "reading depends on the order of the answers"
+
+
+def _check_finite(report: Report) -> None:
+    for name, estimate in report.estimates.items():
+        assert re.fullmatch(r"[\w.\-]+", name), f"estimate {name!r} has an odd name"
+        values = (estimate.low, estimate.value, estimate.high)
+        if estimate.value is None:
+            continue
+        numbers = [v for v in values if v is not None]
+        assert len(numbers) == 3, f"{name} has a value without an interval"
+        assert all(isfinite(v) for v in numbers), f"{name} is not finite"
+        assert sorted(numbers) == numbers, f"{name} lies outside its interval: {numbers}"
+        assert estimate.n > 0, f"{name} averages nothing"
+    assert all(count >= 0 for count in report.counts.values()), "a negative count"
+
+
+def limited(dataset: Dataset, facts: int) -> Dataset:
+    """The same dataset, asking about at most so many facts per relation."""
+    return dataset.select(replace(dataset.selection, limit=facts))

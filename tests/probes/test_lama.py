@@ -1,0 +1,169 @@
+"""LAMA: what is asked, what counts, what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import sonde
+from sonde.core.answers import Filled
+from sonde.core.errors import DataError
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.prompts import Fill, Score
+from sonde.core.reports import Report
+from sonde.models.scripted import Scripted
+from sonde.probes.lama import Lama
+from sonde.testing import answer_all
+
+
+def fact(id: str, subject: str, *objects: str, relation: str = "P36") -> Fact:
+    return Fact(
+        id=id,
+        relation=relation,
+        subject=Entity(id=subject, names=(subject,)),
+        objects=tuple(Entity(id=o, names=(o,)) for o in objects),
+    )
+
+
+def world(*facts: Fact) -> Dataset:
+    ids = dict.fromkeys(f.relation for f in facts)
+    template = Template(id="t", text="The answer for [X] is [Y].", group="t")
+    return Dataset(
+        card=Card(name="world"),
+        relations=tuple(Relation(id=i, label=i, kind="N-1", templates=(template,)) for i in ids),
+        read=lambda id: [f for f in facts if f.relation == id],
+        fingerprint="0",
+    )
+
+
+def report(dataset: Dataset, answers: dict[str, str], probe: Lama | None = None) -> Report:
+    suited = (probe or Lama()).suited(frozenset({"score"}))
+    return suited.read(dataset, answer_all(Scripted(answers=answers), list(suited.ask(dataset))))
+
+
+FACTS = (
+    fact("a", "France", "Paris"),
+    fact("b", "Peru", "Lima"),
+    fact("c", "Mexico", "Mexico City"),
+    fact("d", "Kuwait", "Kuwait City", "Kuwait"),
+)
+
+
+def test_masked_models_fill_and_others_score() -> None:
+    assert Lama().suited(frozenset({"fill", "score"})).answer == "fill"
+    assert Lama().suited(frozenset({"score"})).answer == "score"
+    wants = [p.want for p in Lama(answer="score").ask(world(*FACTS))]
+    assert all(isinstance(want, Score) and len(want.options) == 5 for want in wants)
+    assert all(isinstance(p.want, Fill) for p in Lama(answer="fill").ask(world(*FACTS)))
+
+
+def test_p_at_1_is_the_share_of_right_first_answers() -> None:
+    result = report(world(*FACTS), {"a": "Paris", "b": "Paris", "c": "Mexico City"})
+    assert result.estimates["p_at_1.mean_over_relations"].value == 0.5
+    assert result.counts["ties"] == 1  # the fact that the script says nothing about
+
+
+def test_any_accepted_object_is_right() -> None:
+    first = report(world(*FACTS), {"d": "Kuwait City"}).estimates["p_at_1.relation.P36"]
+    second = report(world(*FACTS), {"d": "Kuwait"}).estimates["p_at_1.relation.P36"]
+    assert first.value == second.value == 0.25
+
+
+def test_relations_weigh_the_same_in_one_mean_and_facts_in_the_other() -> None:
+    facts = (*FACTS, fact("e", "Ann", "Rome", relation="P19"))
+    result = report(world(*facts), {"e": "Rome"})
+    assert result.estimates["p_at_1.mean_over_relations"].value == 0.5
+    assert result.estimates["p_at_1.mean_over_facts"].value == 0.2
+
+
+def test_the_majority_control_answers_the_commonest_object() -> None:
+    facts = [fact(str(i), f"s{i}", "Rome" if i < 3 else f"city {i}") for i in range(5)]
+    result = report(world(*facts), {"4": "city 4"})
+    assert result.estimates["control.majority.p_at_1.relation.P36"].value == 0.6
+    above = result.estimates["above_control.p_at_1.relation.P36"].value
+    assert above == pytest.approx(0.2 - 0.6)
+
+
+def test_uhn_drops_answers_that_stand_in_the_subjects_name() -> None:
+    facts = (*FACTS, fact("e", "Lima Airport", "Lima"), fact("f", "lima bean", "LIMA"))
+    result = report(world(*facts), {})
+    assert result.counts["uhn_dropped"] == 3  # Kuwait is in Kuwait, too
+    assert result.estimates["uhn.p_at_1.relation.P36"].n == 3
+
+
+def test_uhn_names_drops_what_a_part_of_the_name_suggests() -> None:
+    facts = (fact("a", "Giulia Rossi", "Italy", relation="P27"),)
+    facts += (fact("b", "Kim Lee", "Peru", relation="P27"),)
+    facts += tuple(fact(f"x{i}", f"X{i}", f"land {i}", relation="P27") for i in range(5))
+    probe = Lama(uhn="names", answer="score")
+    prompts = list(probe.ask(world(*facts)))
+    parts = [p.key.subject for p in prompts if p.key.context == "uhn" and p.key.fact == "a"]
+    assert parts == ["Giulia", "Rossi"]
+    answered = answer_all(Scripted(answers={"a": "Italy"}), prompts)
+    assert probe.read(world(*facts), answered).counts["uhn_dropped"] == 1
+
+
+def test_facts_without_a_one_token_object_are_counted_not_scored() -> None:
+    probe = Lama(answer="fill")
+    dataset = world(*FACTS)
+    rows = answer_all(Scripted(answers={"a": "Paris"}), list(probe.ask(dataset)))
+
+    def blind(row_answer: Filled) -> Filled:
+        ranks = tuple(
+            None if " " in name else rank
+            for name, rank in zip(row_answer.watched, row_answer.watched_ranks, strict=True)
+        )
+        return replace(row_answer, watched_ranks=ranks)
+
+    seen = [replace(r, answer=blind(r.answer)) for r in rows if isinstance(r.answer, Filled)]
+    result = probe.read(dataset, seen)
+    assert result.counts["asked"] == 4
+    assert result.counts["skipped_not_one_token"] == 1  # Mexico City; Kuwait is one word
+    assert result.estimates["p_at_1.relation.P36"].n == 3
+
+
+def test_nothing_scored_is_said_and_not_zero() -> None:
+    dataset = world(*FACTS)
+    probe = Lama(answer="fill")
+    result = probe.read(dataset, [])
+    assert result.estimates["p_at_1.mean_over_relations"].value is None
+    assert "No fact could be scored" in result.summary
+
+
+def test_a_missing_template_is_named() -> None:
+    with pytest.raises(DataError, match="has 1 templates; template 4"):
+        list(Lama(template=4, answer="score").ask(world(*FACTS)))
+
+
+def test_gold_never_enters_a_prompt() -> None:
+    """Trading the facts' objects changes no prompt, only what counts as right."""
+    traded = (
+        fact("a", "France", "Lima"),
+        fact("b", "Peru", "Paris"),
+    )
+    probe = Lama(answer="score")
+
+    def asked(facts: Sequence[Fact]) -> list[tuple[str, str, frozenset[str]]]:
+        prompts = probe.ask(world(*facts))
+        wants = [(p.prefix, p.suffix, p.want) for p in prompts]
+        return [(a, b, frozenset(w.options)) for a, b, w in wants if isinstance(w, Score)]
+
+    assert asked(FACTS[:2]) == asked(traded)
+
+
+@pytest.mark.shared
+def test_lama_on_a_real_masked_model_gives_the_known_numbers(shared: Path, tmp_path: Path) -> None:
+    """Three relations in full; docs/results has all 41."""
+    dataset = sonde.dataset(str(shared / "data/lama"), relations=("P176", "P1376", "P27"))
+    model = sonde.model(f"hf:{shared / 'models/encoder-24m'}")
+    result = sonde.run(sonde.probe("lama"), model, dataset, tmp_path / "run").report()
+    values = {r: result.estimates[f"p_at_1.relation.{r}"].value for r in ("P176", "P1376", "P27")}
+    assert {r: round(100 * (v or 0), 1) for r, v in values.items()} == {
+        "P176": 88.3,
+        "P1376": 37.3,
+        "P27": 0.0,
+    }
+    assert result.counts["rows_read"] == 34039
