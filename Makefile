@@ -6,7 +6,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/pip --disable-pip-version-check install --quiet -c constraints.txt
+PIP    := $(BIN)/pip --disable-pip-version-check install -c constraints.txt
 
 .PHONY: demo install test slow check format browser clean
 

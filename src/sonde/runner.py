@@ -5,6 +5,8 @@ Knows nothing of how a model answers or what a probe means by its questions.
 
 from __future__ import annotations
 
+import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -19,13 +21,16 @@ from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
 from sonde.data.format import open_dataset, write_dataset
+from sonde.store.files import told
 from sonde.store.manifest import Manifest, identity_entry, surroundings
-from sonde.store.runs import RunFolder, Writer, told
+from sonde.store.runs import RunFolder, Writer
 
 if TYPE_CHECKING:
     import polars
 
 SHARD_WEIGHT = 4096
+
+log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 """Called with (prompts done, prompts there are) as a run goes on."""
@@ -45,18 +50,31 @@ class Run:
     def dataset(self) -> Dataset:
         """The dataset as it was asked."""
         folder = RunFolder(self.path).dataset
-        dataset = replace(open_dataset(folder), notes=self.manifest.dataset["notes"])
+        try:
+            dataset = open_dataset(folder)
+        except DataError as error:
+            raise StoreError(
+                f"{folder}, the run's own copy of its dataset, is damaged; run the same "
+                "'sonde run' again to write it anew"
+            ) from error
+        dataset = replace(dataset, notes=self.manifest.dataset["notes"])
         return dataset.select(_selection(self.manifest.selection))
 
     def probe(self) -> Probe:
         """The probe with the run's settings."""
         entry = self.manifest.probe
         settings = {k: tuple(v) if isinstance(v, list) else v for k, v in entry["settings"].items()}
-        return cast(Probe, find_probe(entry["name"])(**settings))
+        try:
+            return cast(Probe, find_probe(entry["name"])(**settings))
+        except TypeError as error:
+            raise StoreError(
+                f"{self.path} was made by another version of probe {entry['name']!r} ({error})"
+            ) from None
 
     def report(self) -> Report:
         """Compute every number from the stored answers."""
-        return self.probe().read(self.dataset(), self.answered())
+        report = self.probe().read(self.dataset(), self.answered())
+        return replace(report, title=f"{report.title}: {self.manifest.model['name']}")
 
     def provenance(self) -> dict[str, Any]:
         """Where the numbers come from: the manifest, with what the run took."""
@@ -95,12 +113,14 @@ def run(
     Without `out` the folder is runs/PROBE-DATASET-MODEL-FINGERPRINT.
     """
     probe = probe.suited(abilities(model))
+    total = _count(probe, dataset)  # before a folder is made: it reads every line that is asked
     manifest = describe(probe, model, dataset, shard_weight)
     path = Path(out) if out is not None else default_folder(manifest)
     folder = RunFolder(path)
     with folder.writing(manifest) as writer:
         _keep_dataset(dataset, folder)
-        _fill_folder(writer, probe, model, dataset, shard_weight, progress or (lambda _a, _b: None))
+        cut = shards(probe.ask(dataset), shard_weight)
+        _fill_folder(writer, model, cut, total, progress or (lambda _done, _total: None))
     return Run(path=path, manifest=folder.manifest())
 
 
@@ -154,7 +174,7 @@ def default_folder(manifest: Manifest) -> Path:
     """runs/PROBE-DATASET-MODEL-FINGERPRINT, so that different runs never meet."""
     model = manifest.model["name"].rstrip("/").replace(":", "/").split("/")[-1]
     parts = (manifest.probe["name"], manifest.dataset["name"], model, manifest.fingerprint[:8])
-    return Path("runs") / "-".join(parts)
+    return Path("runs") / re.sub(r"[^\w.-]+", "_", "-".join(parts))  # a name may hold a slash
 
 
 def shards(prompts: Iterable[Prompt], weight: int) -> Iterator[list[Prompt]]:
@@ -184,22 +204,27 @@ def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answe
             yield positions[position], result
 
 
-def _fill_folder(
-    writer: Writer,
-    probe: Probe,
-    model: Model,
-    dataset: Dataset,
-    weight: int,
-    progress: Progress,
-) -> None:
+def _count(probe: Probe, dataset: Dataset) -> int:
     total = sum(1 for _ in probe.ask(dataset))
     if total == 0:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
+    return total
+
+
+def _fill_folder(
+    writer: Writer,
+    model: Model,
+    cut: Iterable[list[Prompt]],
+    total: int,
+    progress: Progress,
+) -> None:
     done = computed = number = 0
     began = time.time()
     try:
-        for number, shard in enumerate(shards(probe.ask(dataset), weight)):
+        for number, shard in enumerate(cut):
             if not writer.holds(number, [prompt_key(p) for p in shard]):
+                if done and not computed:
+                    log.info("%s: going on after %d of %d", writer.folder.path, done, total)
                 writer.append(number, _answer_shard(model, shard, done, total, progress))
                 computed += len(shard)
             done += len(shard)
@@ -209,6 +234,8 @@ def _fill_folder(
         if computed:
             seconds = round(time.time() - began, 3)
             writer.log({"began": round(began, 3), "seconds": seconds, "prompts": computed})
+    if not computed:
+        log.info("%s was complete: the model was not asked anything", writer.folder.path)
 
 
 def _answer_shard(

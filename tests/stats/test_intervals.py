@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from sonde.stats.intervals import percentile_interval, resampled_means, wilson
+from sonde.stats.intervals import (
+    paired_difference,
+    percentile_interval,
+    resampled_means,
+    wilson,
+)
 
 
 @given(n=st.integers(1, 5000), data=st.data())
@@ -53,3 +58,31 @@ def test_draws_stay_within_the_values(values: list[float]) -> None:
     draws = resampled_means([np.array(values)], seed=0, draws=50)
     assert draws.min() >= min(values) - 1e-12
     assert draws.max() <= max(values) + 1e-12
+
+
+def test_the_paired_interval_covers_the_truth_about_95_times_in_100() -> None:
+    rng = np.random.default_rng(1)
+    covered = 0
+    for _ in range(2000):
+        both = rng.random(40)
+        first, second = (both < 0.5).astype(float), ((both < 0.2) | (both > 0.9)).astype(float)
+        low, high = paired_difference(first, second)
+        covered += low <= 0.5 - 0.3 <= high
+    assert 0.93 <= covered / 2000 <= 0.985
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_the_paired_interval_holds_the_difference_and_turns_with_it(
+    trials: list[tuple[bool, bool]],
+) -> None:
+    first, second = (np.array(column, dtype=float) for column in zip(*trials, strict=True))
+    low, high = paired_difference(first, second)
+    assert low - 1e-9 <= first.mean() - second.mean() <= high + 1e-9
+    back = paired_difference(second, first)
+    assert abs(low + back[1]) < 1e-9
+    assert abs(high + back[0]) < 1e-9
+
+
+def test_two_wins_in_twelve_do_not_make_a_difference() -> None:
+    wins = np.array([1.0, 1.0] + [0.0] * 10)
+    assert paired_difference(wins, np.zeros(12))[0] < 0

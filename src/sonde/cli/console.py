@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -17,7 +19,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from sonde.runner import Progress as Tick
+if TYPE_CHECKING:
+    from sonde.runner import Progress as Tick
 
 
 def output() -> Console:
@@ -28,6 +31,15 @@ def output() -> Console:
 def errors() -> Console:
     """Messages and progress."""
     return Console(stderr=True, soft_wrap=True)
+
+
+class Messages(logging.Handler):
+    """What sonde and its libraries have to say, above the progress bar where there is one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one message."""
+        level = "" if record.levelno < logging.WARNING else f"{record.levelname.lower()}: "
+        errors().print(level + record.getMessage(), markup=False, highlight=False)
 
 
 @contextmanager

@@ -1,97 +1,106 @@
-"""`sonde`: gather the verbs, run one, and turn every failure into one clear message."""
+"""`sonde`: run a verb, and turn every failure and every signal into one clear message.
+
+Light, so that Ctrl-C is understood from the first moment: the verbs are imported by `main`.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
-from typing import Annotated, Any
+from types import FrameType
+from typing import Any
 
-import typer
-
-from sonde import __version__
-from sonde.cli import data, demo, models, probes, report, run
-from sonde.cli.console import errors
-from sonde.core.errors import SondeError, UsageError
-
-app = typer.Typer(
-    name="sonde",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="What does this language model actually know, and how far can you trust it?",
-    epilog="Start with: sonde demo. Exit codes are listed in docs/exit-codes.md.",
-)
-app.add_typer(run.app, name="run")
-app.command("report")(report.report)
-app.add_typer(data.app, name="data")
-app.command("models")(models.models)
-app.command("probes")(probes.probes)
-app.command("demo")(demo.demo)
+from sonde.core.errors import SondeError, StoreError, UsageError
 
 INTERRUPTED = 130
 INTERNAL = 70
 
-# typer carries a copy of click or uses the real one, by version; its public error has the base
-ClickException: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
+class Stopped(BaseException):
+    """The user, or the machine, wants the process to end. No library mistakes it for its own."""
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(__version__)
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show stack traces.")] = False,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
-    """What holds for every verb."""
-    if debug:
-        os.environ["SONDE_DEBUG"] = "1"
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and give back its exit code."""
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if "--debug" in arguments:  # it may stand anywhere
-        arguments = ["--debug", *(a for a in arguments if a != "--debug")]
-    try:
-        result = app(arguments, standalone_mode=False)
-        return result if isinstance(result, int) else 0
-    except typer.Exit as stop:
-        return stop.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        errors().print("interrupted; finished work is kept: run the same command again to go on")
-        return INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except ClickException as error:
-        error.show()
-        return UsageError.exit_code
-    except SondeError as error:
-        _show(error, str(error))
-        return error.exit_code
-    except Exception as error:
-        _show(error, f"internal error: {type(error).__name__}: {error} (--debug shows where)")
-        return INTERNAL
-
-
-def _show(error: BaseException, message: str) -> None:
-    if os.environ.get("SONDE_DEBUG"):
-        errors().print_exception()
-    errors().print(f"error: {message}", style="bold red", markup=False, highlight=False)
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
 
 
 def entry() -> None:
     """The console script."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as it is under nohup
+            signal.signal(number, _stop)
     sys.exit(main())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and give back its exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if "--debug" in arguments:  # it may stand anywhere
+        arguments = ["--debug", *(a for a in arguments if a != "--debug")]
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+        return code
+    except (Stopped, KeyboardInterrupt) as stop:
+        _say("interrupted; finished work is kept: run the same command again to go on")
+        return getattr(stop, "exit_code", INTERRUPTED)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return SondeError.exit_code
+    except SondeError as error:
+        return _fail(error, str(error), error.exit_code)
+    except OSError as error:
+        return _fail(error, _system_error(error), StoreError.exit_code)
+    except Exception as error:
+        name = type(error).__name__
+        return _fail(error, f"internal error: {name}: {error} (--debug shows where)", INTERNAL)
+
+
+def _run(arguments: list[str]) -> int:
+    import typer
+
+    from sonde.cli.console import Messages
+    from sonde.cli.verbs import app
+
+    logging.basicConfig(handlers=[Messages()], level=logging.WARNING)
+    logging.getLogger("sonde").setLevel(logging.INFO)
+    # typer carries a copy of click or uses the real one, by version; its error has the base
+    base = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+    click_exception: Any = base
+    try:
+        result = app(arguments, prog_name="sonde", standalone_mode=False)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except click_exception as error:
+        error.show()
+        return UsageError.exit_code
+    return result if isinstance(result, int) else 0
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """The first signal ends the work in good order, a second one at once."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
+    raise Stopped(number)
+
+
+def _system_error(error: OSError) -> str:
+    where = error.filename or "a read or write failed"
+    return f"{where}: {error.strerror or error}"
+
+
+def _fail(error: BaseException, message: str, code: int) -> int:
+    if os.environ.get("SONDE_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    _say(f"error: {message}", style="bold red")
+    return code
+
+
+def _say(message: str, style: str | None = None) -> None:
+    from sonde.cli.console import errors
+
+    errors().print(message, style=style, markup=False, highlight=False)

@@ -133,7 +133,8 @@ def command(probe: type) -> Callable[..., None]:
     parameters += [_flag(s) for s in own]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {p.name: p.annotation for p in parameters}
-    call.__doc__ = inspect.getdoc(probe)
+    example = f"Example: sonde run {cast(Any, probe).name} -m smollm2 -d atlas --limit 10"
+    call.__doc__ = f"{inspect.getdoc(probe)}\n\n{example}"
     return call
 
 

@@ -38,7 +38,11 @@ def write_html(report: Report, run: Run, path: Path) -> None:
 
     with waiting("writing the HTML report"):
         text = page(report, run.provenance())
+    partial = path.with_name(path.name + ".partial")
     try:
-        path.write_text(text, encoding="utf-8")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)

@@ -28,11 +28,12 @@ ColumnKind = Literal["text", "count", "percent", "number", "verdict"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A table column: how it is headed, shown and explained."""
+    """A table column: how it is headed, shown and explained; `detail` is for wide pages only."""
 
     title: str
     kind: ColumnKind = "text"
     help: str = ""
+    detail: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

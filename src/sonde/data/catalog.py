@@ -43,6 +43,8 @@ def load(reference: str) -> Dataset:
     scheme, colon, rest = reference.partition(":")
     if colon and scheme in readers():
         return readers()[scheme].read(_folder(rest))
+    if colon and scheme.isidentifier() and not Path(reference).exists():
+        raise UsageError(f"no reader called {scheme!r}; {nearest(scheme, readers())}")
     if not Path(reference).exists() and "/" not in reference:
         raise UsageError(
             f"no dataset called {reference!r}, and no folder of that name; "

@@ -111,9 +111,7 @@ def write_dataset(dataset: Dataset, folder: Path) -> None:
     for relation in dataset.relations:
         rows = (fact_row(fact) for fact in dataset.facts(relation.id))
         write_rows(facts_path(folder, relation.id), rows)
-    if dataset.vocabulary is not None:
-        text = "\n".join(dataset.vocabulary) + "\n"
-        (folder / "vocabulary.txt").write_text(text, encoding="utf-8")
+    _write_vocabulary(folder / "vocabulary.txt", dataset.vocabulary)
     seal(folder, dataset.card)
 
 
@@ -131,7 +129,9 @@ def seal(folder: Path, card: Card | None = None) -> str:
         "description": card.description,
         "hash": found,
     }
-    path.write_text(json.dumps(head, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    partial = folder / "dataset.json.partial"  # so that no kill leaves half a head
+    partial.write_text(json.dumps(head, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    partial.replace(path)
     return found
 
 
@@ -155,7 +155,7 @@ def _template_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
                 "text": t.text,
                 "source": t.source,
                 "style": t.style,
-                "group": t.group,
+                "group": t.group or t.id,
             }
 
 
@@ -222,6 +222,13 @@ def template(row: Row) -> Template:
 
 def _entity(row: Row) -> Entity:
     return Entity(id=row.text("id"), names=row.texts("names"))
+
+
+def _write_vocabulary(path: Path, words: tuple[str, ...] | None) -> None:
+    if words is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
 
 
 def _vocabulary(path: Path) -> tuple[str, ...] | None:

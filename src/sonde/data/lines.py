@@ -90,24 +90,30 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     except FileNotFoundError:
         raise DataError(f"{path} is missing") from None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}, line {number + 1}: not UTF-8 ({error.reason})") from None
+        raise DataError(f"{path}, line {number}: not UTF-8 ({error.reason})") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write JSON lines."""
-    with path.open("w", encoding="utf-8") as file:
+    """Write JSON lines; what stood there before can still be read while they are made."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    partial.replace(path)
 
 
 def _parse(text: str, where: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
+        if "\\ud" in text.lower():  # half a character, written as an escape, cannot be stored
+            json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise DataError(
             f"{where}: expected a JSON object, but {error.msg} at column {error.colno}"
         ) from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: expected a JSON object, but {error}") from None
     if not isinstance(value, dict):
         raise DataError(f"{where}: expected a JSON object, found {text.strip()[:80]!r}")
     return value

@@ -49,24 +49,24 @@ class CausalEncoder:
         tail = suffix if re.search(r"\w", suffix) else ""
         texts = [prefix + option + tail for option in options]
         encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
-        return [
-            self._span(encoding, len(prefix), len(prefix) + len(option), option)
-            for encoding, option in zip(encodings, options, strict=True)
-        ]
+        spans = [_span(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
+        # for all options or for none, or else they would be compared after different beginnings
+        if self.start.always or any(span.start == 0 for span in spans):
+            return [self._opened(span) for span in spans]
+        return spans
 
-    def _span(self, encoding: Encoding, begin: int, end: int, option: str) -> Span:
-        start, stop = answer_tokens(encoding.offsets, begin, end)
-        if start == stop:
-            raise PromptError(f"the answer {option!r} has no token in this model's tokenizer")
-        ids = tuple(encoding.ids)
-        if self.start.always or start == 0:
-            if self.start.id is None:
-                raise PromptError(
-                    f"the answer {option!r} opens the text and this tokenizer has no token to "
-                    "start from; use a template with text before the answer"
-                )
-            ids, start, stop = (self.start.id, *ids), start + 1, stop + 1
-        return Span(ids=ids, start=start, stop=stop, end=len(ids))
+    def _opened(self, span: Span) -> Span:
+        if self.start.id is None:
+            raise PromptError(
+                "an answer opens the text and this tokenizer has no token to start from; use a "
+                "template with text before the answer"
+            )
+        return Span(
+            ids=(self.start.id, *span.ids),
+            start=span.start + 1,
+            stop=span.stop + 1,
+            end=span.end + 1,
+        )
 
 
 class MaskedEncoder:
@@ -84,13 +84,19 @@ class MaskedEncoder:
         self.mask_id = mask_id
         added = tokenizer.get_added_tokens_decoder()
         self.special = tuple(token.content for token in added.values() if token.special)
-        self.strips_left = added[self.mask_id].lstrip if self.mask_id in added else False
+        self.strips_left = added[mask_id].lstrip if mask_id in added else False
+        self.strips_right = added[mask_id].rstrip if mask_id in added else False
 
     def holes(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
         """For each (prefix, suffix), the ids with one mask between them."""
         plain = [i for i, pair in enumerate(texts) if not self._mentions_special(pair)]
         encodings = self.tokenizer.encode_batch([self.mask.join(texts[i]) for i in plain])
-        spans = {i: self._hole(e.ids) for i, e in zip(plain, encodings, strict=True)}
+        spans = {
+            i: self._hole(e.ids)
+            for i, e in zip(plain, encodings, strict=True)
+            # a tokenizer that folds case may find the mask in a text that does not spell it so
+            if e.ids.count(self.mask_id) == 1
+        }
         return [
             spans[i] if i in spans else self._literal_hole(*texts[i]) for i in range(len(texts))
         ]
@@ -98,28 +104,24 @@ class MaskedEncoder:
     def options(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
         """For each option, the ids of the whole text and where the option stands in them."""
         texts = [prefix + option + suffix for option in options]
-        spans = []
-        for encoding, option in zip(self.literal.encode_batch(texts), options, strict=True):
-            begin, end = len(prefix), len(prefix) + len(option)
-            start, stop = answer_tokens(encoding.offsets, begin, end)
-            if start == stop:
-                raise PromptError(f"the answer {option!r} has no token in this model's tokenizer")
-            ids = tuple(encoding.ids)
-            spans.append(Span(ids=ids, start=start, stop=stop, end=len(ids)))
-        return spans
+        encodings = self.literal.encode_batch(texts)
+        return [_span(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
 
-    def single_tokens(self, words: Iterable[str]) -> dict[str, int]:
-        """The words that are one known token at the hole, with the token's id."""
+    def single_tokens(self, words: Iterable[str], prefix: str) -> dict[str, int]:
+        """The words that are one known token in a hole after `prefix`, with the token's id."""
         words = list(dict.fromkeys(words))
+        before = opening(prefix)
         unknown = self.tokenizer.token_to_id("[UNK]")
         if unknown is None:
             unknown = self.tokenizer.token_to_id("<unk>")
-        # the opening character keeps tokenizers that mark a leading space in the middle of a text
-        texts = [f". {word}" for word in words]
         found = {}
-        for word, encoding in zip(words, self.literal.encode_batch(texts), strict=True):
-            start, stop = answer_tokens(encoding.offsets, 2, 2 + len(word))
-            if stop == start + 1 and encoding.ids[start] != unknown:
+        encodings = self.literal.encode_batch([before + word for word in words])
+        for word, encoding in zip(words, encodings, strict=True):
+            start, stop = answer_place(encoding.offsets, before, word)
+            if stop != start + 1 or encoding.ids[start] == unknown:
+                continue
+            own = encoding.offsets[start][0]
+            if not before[own:].strip(" "):  # what holds more than the space is another word
                 found[word] = encoding.ids[start]
         return found
 
@@ -130,6 +132,8 @@ class MaskedEncoder:
         """Tokenise both sides apart, as the tokenizer itself does around a special token."""
         if self.strips_left:
             prefix = prefix.rstrip()
+        if self.strips_right:
+            suffix = suffix.lstrip()
         before = self.literal.encode(prefix, add_special_tokens=False).ids
         after = self.literal.encode(suffix, add_special_tokens=False).ids
         around = self.tokenizer.encode(self.mask).ids
@@ -144,12 +148,53 @@ class MaskedEncoder:
 
 
 def literal(tokenizer: Tokenizer) -> Tokenizer:
-    """A copy that reads special tokens in a text as ordinary characters, and never truncates."""
-    copy: Tokenizer = Tokenizer.from_str(tokenizer.to_str())
+    """A copy that reads special tokens in a text as ordinary characters, and never truncates.
+
+    Its offsets are not trimmed: a token's span holds the spaces that the token holds.
+    """
+    text = tokenizer.to_str().replace('"trim_offsets":true', '"trim_offsets":false')
+    copy: Tokenizer = Tokenizer.from_str(text)
     copy.encode_special_tokens = True
     copy.no_truncation()
     copy.no_padding()
     return copy
+
+
+def opening(prefix: str) -> str:
+    """The shortest text after which a word is tokenised as it is after `prefix`.
+
+    Tokenizers that mark a leading space write a word otherwise at the start of a text, after a
+    space, and right after a bracket or a quote.
+
+    >>> opening("The capital of France is "), opening(""), opening("France (")
+    ('. ', '', '(')
+    """
+    if not prefix.strip():
+        return ""
+    return ". " if prefix[-1] == " " else prefix[-1]
+
+
+def _span(encoding: Encoding, prefix: str, option: str) -> Span:
+    start, stop = answer_place(encoding.offsets, prefix, option)
+    if start == stop:
+        raise PromptError(f"the answer {option!r} has no token in this model's tokenizer")
+    return Span(ids=tuple(encoding.ids), start=start, stop=stop, end=len(encoding.ids))
+
+
+def answer_place(offsets: Sequence[tuple[int, int]], prefix: str, option: str) -> tuple[int, int]:
+    """Token range of an option with the space before it; empty if the option has no token.
+
+    Some words take the space into their first token and some leave it a token of its own. Options
+    are comparable only if each of them accounts for it.
+
+    >>> answer_place([(0, 2), (2, 3), (3, 7)], "is ", "Oslo")
+    (1, 3)
+    """
+    end = len(prefix) + len(option)
+    start, stop = answer_tokens(offsets, len(prefix), end)
+    if start == stop:
+        return 0, 0
+    return answer_tokens(offsets, len(prefix.rstrip(" ")), end)[0], stop
 
 
 def answer_tokens(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> tuple[int, int]:

@@ -53,6 +53,8 @@ class Budget:
                 positions = [pending[i] for i in batch]
                 result = self._attempt(positions, forward)
                 if result is None:
+                    sizes = [lengths[i] for i in positions]
+                    self.halve(len(sizes) * max(sizes) if padded else sum(sizes))
                     break
                 done.update(positions)
                 yield positions, result
@@ -61,11 +63,14 @@ class Budget:
     def _attempt(
         self, positions: list[int], forward: Callable[[list[int]], Result]
     ) -> Result | None:
-        """The result, or None after halving the budget; one text that does not fit is fatal."""
+        """The result, or None if memory ran out; a single text that does not fit is fatal."""
         try:
             return forward(positions)
         except Exception as error:
             if len(positions) == 1 or not self.out_of_memory(error):
                 raise
-        self.tokens = max(self.tokens // 2, 1)
         return None
+
+    def halve(self, failed: int) -> None:
+        """Go on with half of what failed, or of the budget if that was smaller."""
+        self.tokens = max(min(self.tokens, failed) // 2, 1)

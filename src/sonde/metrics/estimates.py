@@ -8,7 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.core.reports import Estimate
-from sonde.stats.intervals import Floats, percentile_interval, resampled_means, wilson
+from sonde.stats.intervals import (
+    Floats,
+    paired_difference,
+    percentile_interval,
+    resampled_means,
+    wilson,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +45,7 @@ class Resampled:
         return self._weighted(chosen, sizes / max(sizes.sum(), 1))
 
     def relation(self, name: str) -> Estimate:
-        """One relation; Wilson's interval where every value is 0 or 1."""
+        """One relation; Wilson's interval for outcomes that are 0 or 1."""
         if name not in self.groups:
             return Estimate.not_measured()
         values = self.groups[name]
@@ -68,3 +74,11 @@ class Resampled:
 
 
 _NONE = np.zeros((0, 0))
+
+
+def paired_share_difference(first: Floats, second: Floats) -> Estimate:
+    """How far one share lies above another of the same facts, with Newcombe's paired interval."""
+    if not len(first):
+        return Estimate.not_measured()
+    low, high = paired_difference(first, second)
+    return Estimate(value=float((first - second).mean()), low=low, high=high, n=len(first))

@@ -7,9 +7,9 @@ from importlib.util import find_spec
 from sonde.core.errors import MissingExtra
 
 
-def needs_torch(model: str) -> None:
-    """Refuse clearly where torch or transformers is not installed."""
-    missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
+def needs(model: str, *packages: str) -> None:
+    """Refuse clearly where a package that a model needs is not installed."""
+    missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise MissingExtra(
             f"model {model!r} needs {' and '.join(missing)}; run: pip install 'sonde[hf]'"

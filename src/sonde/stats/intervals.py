@@ -29,6 +29,21 @@ def wilson(successes: float, n: int) -> tuple[float, float]:
     return min((centre - spread) / width, share), max((centre + spread) / width, share)
 
 
+def paired_difference(first: Floats, second: Floats) -> tuple[float, float]:
+    """Newcombe's interval of a difference between two shares of the same trials (0 or 1 each).
+
+    Like Wilson's it stays sensible where one share is 0 or 1, or where all trials agree.
+    """
+    n = len(first)
+    p1, p2 = float(first.mean()), float(second.mean())
+    (low1, high1), (low2, high2) = wilson(p1 * n, n), wilson(p2 * n, n)
+    spread = sqrt(p1 * (1 - p1) * p2 * (1 - p2))
+    phi = (float((first * second).mean()) - p1 * p2) / spread if spread else 0.0
+    down = (p1 - low1) ** 2 - 2 * phi * (p1 - low1) * (high2 - p2) + (high2 - p2) ** 2
+    up = (high1 - p1) ** 2 - 2 * phi * (high1 - p1) * (p2 - low2) + (p2 - low2) ** 2
+    return p1 - p2 - sqrt(max(down, 0.0)), p1 - p2 + sqrt(max(up, 0.0))
+
+
 def resampled_means(groups: Sequence[Floats], seed: int, draws: int = DRAWS) -> Floats:
     """Means of each group resampled with replacement within itself, [draws, groups].
 

@@ -6,7 +6,7 @@ import json
 import platform
 import subprocess
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -53,11 +53,15 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Read one back; raises ValueError or KeyError on anything else."""
+        """Read one back; raises ValueError on anything else."""
         body = json.loads(text)
+        if not isinstance(body, dict) or "format" not in body:
+            raise ValueError("it has no 'format'")
         if body["format"] != FORMAT:
             raise ValueError(f"run format {body['format']} is not {FORMAT}")
-        names = ("dataset", "selection", "probe", "model", "shard_weight", "surroundings")
+        names = tuple(f.name for f in fields(cls))
+        if missing := [name for name in names if name not in body]:
+            raise ValueError(f"it has no {missing[0]!r}")
         return cls(**{name: body[name] for name in names})
 
 

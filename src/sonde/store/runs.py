@@ -3,6 +3,7 @@
 manifest.json    what decides the answers, and what was around
 dataset/         the dataset as it was asked, so that the run can be read anywhere
 shards/00000.parquet …   answered prompts; a shard is there whole or not at all
+shards.sha256    the digest of every shard
 timings.jsonl    one line per session: when, how long, how many prompts
 complete.json    written last: number of shards and prompts
 quarantine/      shards that did not read back
@@ -10,33 +11,30 @@ quarantine/      shards that did not read back
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
-import os
+import logging
+import re
+import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.parquet as pq
+from typing import IO, Any
 
 from sonde.core.answers import Answered
 from sonde.core.errors import CorruptShard, RunMismatch, StoreError
+from sonde.store.files import PARTIAL, add_line, told, write_whole
 from sonde.store.manifest import Manifest, differences
-from sonde.store.rows import SCHEMA, from_table, to_table
+from sonde.store.rows import from_table
+from sonde.store.shards import Digests, read_shard, shard_bytes, shard_keys
 
-OURS = {
-    "manifest.json",
-    "dataset",
-    "shards",
-    "timings.jsonl",
-    "complete.json",
-    "quarantine",
-    "report.html",
-}
-NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+NAMES = ("manifest.json", "complete.json", "report.html")
+"""The files that are written whole, and may leave a partial one when killed."""
+
+FRESH = {"manifest.json", "dataset", "shards", "shards.sha256"}
+"""What a run has made before its first answer is kept."""
+
+log = logging.getLogger(__name__)
 
 
 class RunFolder:
@@ -50,37 +48,59 @@ class RunFolder:
         """Where the run's own copy of its dataset stands."""
         return self.path / "dataset"
 
+    @property
+    def digests(self) -> Digests:
+        """The digests of the shards."""
+        return Digests(self.path / "shards.sha256")
+
     def shard(self, number: int) -> Path:
         """Where a shard stands, or will."""
         return self.path / "shards" / f"{number:05d}.parquet"
 
     def shards(self) -> list[Path]:
         """The shards there are, in order."""
-        return sorted((self.path / "shards").glob("[0-9]*.parquet"))
+        found = (self.path / "shards").glob("*.parquet")
+        ours = (path for path in found if re.fullmatch(r"\d{5,}", path.stem))
+        return sorted(ours, key=lambda path: int(path.stem))
 
     def manifest(self) -> Manifest:
         """The run's manifest."""
+        path = self.path / "manifest.json"
         try:
-            return Manifest.from_json((self.path / "manifest.json").read_text(encoding="utf-8"))
-        except FileNotFoundError:
+            return Manifest.from_json(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
             raise StoreError(f"{self.path} is no run folder: it has no manifest.json") from None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"{self.path / 'manifest.json'} cannot be read: {error}") from None
+        except OSError as error:
+            raise StoreError(f"{path} cannot be read: {error.strerror}") from None
+        except ValueError as error:
+            raise StoreError(
+                f"{path} is no manifest of a run ({error}); give another folder"
+            ) from None
 
     def completed(self) -> dict[str, int] | None:
         """Number of shards and prompts of a finished run; None while it is unfinished."""
+        path = self.path / "complete.json"
         try:
-            body: dict[str, int] = json.loads((self.path / "complete.json").read_text())
+            body = json.loads(path.read_text(encoding="utf-8"))
+            return {name: int(body[name]) for name in ("shards", "prompts")}
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{self.path / 'complete.json'} cannot be read: {error}") from None
-        return body
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(
+                f"{path} cannot be read ({error}); run the same 'sonde run' again to write it anew"
+            ) from None
 
     def answered(self) -> Iterator[Answered]:
         """Every answered prompt, shard by shard; a shard that does not read back is named."""
+        digests = self.digests.read()
         for path in self.shards():
-            yield from from_table(read_shard(path))
+            try:
+                table = read_shard(path, digests.get(path))
+            except CorruptShard as error:
+                raise CorruptShard(
+                    f"{error}; run the same 'sonde run' again: it is put aside and computed anew"
+                ) from None
+            yield from from_table(table)
 
     def seconds(self) -> float:
         """How long the run has been computed, over all its sessions."""
@@ -103,44 +123,66 @@ class RunFolder:
     @contextmanager
     def writing(self, manifest: Manifest) -> Iterator[Writer]:
         """Open the folder for this run and no other, alone, making it where it is missing."""
-        self._refuse_foreign()
         with told(self.path):
+            self._refuse_foreign()
             (self.path / "shards").mkdir(parents=True, exist_ok=True)
             lock = (self.path / "shards" / ".lock").open("w")
         with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StoreError(f"{self.path} is being written by another process") from None
-            self._admit(manifest)
-            for left in (self.path / "shards").glob("*.partial"):
-                left.unlink()
+            self._take(lock)
+            with told(self.path):
+                self._sweep()
+                self._admit(manifest)
             yield Writer(self)
 
     def _refuse_foreign(self) -> None:
+        """Refuse a folder that holds anything but a run, before touching it."""
         if not self.path.exists():
             return
         if not self.path.is_dir():
             raise StoreError(f"{self.path} is a file; give a folder for the run")
-        strangers = sorted(p.name for p in self.path.iterdir() if p.name not in OURS)
-        if not (self.path / "manifest.json").exists() and strangers:
+        if (self.path / "manifest.json").exists():
+            self.manifest()
+            return
+        begun = {"shards", "manifest.json" + PARTIAL}  # what a run killed at once leaves
+        strangers = {p.name for p in self.path.iterdir()} - begun
+        strangers |= {f"shards/{p.name}" for p in self.path.glob("shards/*")} - {"shards/.lock"}
+        if strangers:
             raise StoreError(
-                f"{self.path} is not empty and holds no run ({strangers[0]!r} is in it); "
+                f"{self.path} is not empty and holds no run ({min(strangers)!r} is in it); "
                 "give a new folder with -o"
             )
 
+    def _take(self, lock: IO[str]) -> None:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(
+                f"{self.path} is being written by another process; wait for it, or give another "
+                "folder with -o"
+            ) from None
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be locked: {error.strerror}") from None
+
+    def _sweep(self) -> None:
+        """Remove what a killed process left half written."""
+        left = [self.path / (name + PARTIAL) for name in NAMES]
+        for path in (*left, *(self.path / "shards").glob("*" + PARTIAL)):
+            path.unlink(missing_ok=True)
+
     def _admit(self, manifest: Manifest) -> None:
-        if not (self.path / "manifest.json").exists():
-            with told(self.path):
-                write_whole(self.path / "manifest.json", manifest.to_json().encode())
-            return
-        unlike = differences(self.manifest(), manifest)
-        if unlike:
-            raise RunMismatch(
-                f"{self.path} holds a different run:\n  "
-                + "\n  ".join(unlike)
-                + "\ngive another folder with -o, or the settings of the run that is there"
-            )
+        path = self.path / "manifest.json"
+        if path.exists():
+            unlike = differences(self.manifest(), manifest)
+            if not unlike:
+                return
+            if self.shards() or {p.name for p in self.path.iterdir()} - FRESH:
+                raise RunMismatch(
+                    f"{self.path} holds a different run:\n  "
+                    + "\n  ".join(unlike)
+                    + "\ngive another folder with -o, or the settings of the run that is there"
+                )
+            shutil.rmtree(self.dataset, ignore_errors=True)  # that run never answered anything
+        write_whole(path, manifest.to_json().encode())
 
 
 class Writer:
@@ -148,21 +190,21 @@ class Writer:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
+        self._digests = folder.digests.read()
 
     def holds(self, number: int, keys: Sequence[tuple[str, ...]]) -> bool:
-        """Whether a shard is there and answers these prompts; a bad one is put aside."""
+        """Whether a shard is there and answers these prompts; a bad one is put aside, aloud."""
         path = self.folder.shard(number)
         if not path.exists():
             return False
         try:
-            table = read_shard(path)
-        except CorruptShard:
-            self.quarantine(path)
-            return False
-        if shard_keys(table) != list(keys):
-            self.quarantine(path)
-            return False
-        return True
+            if shard_keys(read_shard(path, self._digests.get(path))) == list(keys):
+                return True
+            fault = f"shard {path} answers other prompts than this run asks"
+        except CorruptShard as error:
+            fault = str(error)
+        log.warning("%s; put aside as %s and computed anew", fault, self.quarantine(path))
+        return False
 
     def quarantine(self, path: Path) -> Path:
         """Put a shard aside, keeping it for whoever wants to look."""
@@ -175,12 +217,10 @@ class Writer:
 
     def append(self, number: int, rows: Sequence[Answered]) -> None:
         """Write a shard whole or not at all."""
-        sink = pa.BufferOutputStream()
-        pq.write_table(
-            to_table(rows), sink, compression="zstd", write_page_checksum=True, version="2.6"
-        )
+        path, data = self.folder.shard(number), shard_bytes(rows)
         with told(self.folder.path):
-            write_whole(self.folder.shard(number), sink.getvalue().to_pybytes())
+            self.folder.digests.add(path, data)
+            write_whole(path, data)
 
     def finish(self, shards: int, prompts: int) -> None:
         """Say that the run is whole."""
@@ -189,60 +229,6 @@ class Writer:
             write_whole(self.folder.path / "complete.json", body.encode())
 
     def log(self, entry: dict[str, Any]) -> None:
-        """Add a line to the timings."""
-        with told(self.folder.path), (self.folder.path / "timings.jsonl").open("a") as file:
-            file.write(json.dumps(entry) + "\n")
-
-
-def read_shard(path: Path) -> pa.Table:
-    """A shard's table, every page checked against its checksum."""
-    try:
-        table = pq.ParquetFile(path, page_checksum_verification=True).read()
-    except (pa.ArrowException, OSError, ValueError) as error:
-        reason = (str(error).splitlines() or ["unreadable"])[0]
-        raise CorruptShard(
-            f"shard {path} is corrupt ({reason}); run the same 'sonde run' again: it is put aside "
-            "and computed anew"
-        ) from None
-    if table.schema.names != SCHEMA.names:
-        raise CorruptShard(f"shard {path} has other columns than this version of sonde writes")
-    return table
-
-
-def shard_keys(table: pa.Table) -> list[tuple[str, ...]]:
-    """The join keys of a shard's rows, with the text around the answer."""
-    names = ("fact", "relation", "template", "subject", "context", "prefix", "suffix")
-    return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all, even if the machine stops."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except OSError:
-        partial.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-@contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Say what a failed write means for the run."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in NO_SPACE:
-            raise StoreError(
-                f"no space left for {path} ({error.strerror}); what was finished is kept: free "
-                "some space and run the same command again"
-            ) from error
-        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
+        """Add a line to the timings; a full disk must not hide what stopped the run."""
+        with suppress(OSError):
+            add_line(self.folder.path / "timings.jsonl", json.dumps(entry))

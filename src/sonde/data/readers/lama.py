@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, cast, get_args
 
-from sonde.core.errors import DataError
+from sonde.core.errors import DataError, TemplateError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Kind, Relation, Template
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, read_lines, read_rows
@@ -54,9 +54,16 @@ def _relations(folder: Path) -> Iterator[Relation]:
     for row in read_rows(folder / "relations.jsonl"):
         id = row.text("relation")
         if _facts_path(folder, id).is_file():
-            template = Template(id=f"{id}-lama", text=row.text("template"), group=f"{id}-lama")
             kind = cast(Kind, row.choice("type", get_args(Kind)))
-            yield Relation(id=id, label=row.text("label"), kind=kind, templates=(template,))
+            yield Relation(id=id, label=row.text("label"), kind=kind, templates=(_template(row),))
+
+
+def _template(row: Row) -> Template:
+    id = f"{row.text('relation')}-lama"
+    try:
+        return Template(id=id, text=row.text("template"), group=id)
+    except TemplateError as error:
+        raise TemplateError(f"{row.where}: {error}") from None
 
 
 def _facts_path(folder: Path, relation: str) -> Path:

@@ -16,12 +16,13 @@ import torch
 
 from sonde.core.abilities import Identity
 from sonde.core.answers import Scored
-from sonde.core.errors import AbilityError, PromptError
+from sonde.core.errors import AbilityError
 from sonde.core.prompts import Prompt, Score
 from sonde.engine.encode import CausalEncoder, Span, Start
 from sonde.engine.pack import Budget
 from sonde.engine.trie import Trie, merge
 from sonde.models.torch.identity import identify
+from sonde.models.torch.limits import check_spans, naming
 from sonde.models.torch.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
@@ -55,20 +56,45 @@ class CausalModel:
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer) with the log-probabilities of every option's tokens."""
-        spans = [encode_options(self.encoder, p, self.loaded.context) for p in prompts]
+        spans = [self._spans(prompt) for prompt in prompts]
         logps = self._tree(spans) if self.tree else self._flat(spans)
         for position, rows in logps:
             yield position, scored(prompts[position], spans[position], rows)
+
+    def _spans(self, prompt: Prompt) -> list[Span]:
+        if not isinstance(prompt.want, Score):
+            raise AbilityError("a causal model scores options; it does not fill a mask")
+        with naming(prompt):
+            spans = self.encoder.encode(prompt.prefix, prompt.want.options, prompt.suffix)
+            check_spans(spans, self.loaded)
+        return spans
 
     def _tree(self, spans: list[list[Span]]) -> Iterator[tuple[int, list[list[float]]]]:
         tries = [merge(options) for options in spans]
 
         def forward(batch: list[int]) -> list[list[list[float]]]:
+            if len(batch) == 1:
+                return [self._alone(spans[batch[0]])]
             return score_tries(self.model, [tries[i] for i in batch])
 
         lengths = [len(trie.ids) for trie in tries]
         for batch, results in self.budget.run(lengths, forward, padded=False):
             yield from zip(batch, results, strict=True)
+
+    def _alone(self, options: list[Span]) -> list[list[float]]:
+        """One prompt, in halves of its options where its tree is over budget or memory."""
+        trie = merge(options)
+        if len(options) == 1:
+            return score_tries(self.model, [trie])[0]
+        if len(trie.ids) <= self.budget.tokens:
+            try:
+                return score_tries(self.model, [trie])[0]
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+            self.budget.halve(len(trie.ids))
+        half = len(options) // 2
+        return self._alone(options[:half]) + self._alone(options[half:])
 
     def _flat(self, spans: list[list[Span]]) -> Iterator[tuple[int, list[list[float]]]]:
         rows = [(i, j) for i, options in enumerate(spans) for j in range(len(options))]
@@ -84,24 +110,6 @@ class CausalModel:
                 found[i][j] = result
                 if len(found[i]) == len(spans[i]):
                     yield i, [found[i][j] for j in range(len(spans[i]))]
-
-
-def encode_options(encoder: CausalEncoder, prompt: Prompt, context: int) -> list[Span]:
-    """The spans of a prompt's options; refuses what the model cannot take, naming the fact."""
-    if not isinstance(prompt.want, Score):
-        raise AbilityError("a causal model scores options; it does not fill a mask")
-    where = f"fact {prompt.key.fact!r}, template {prompt.key.template!r}"
-    try:
-        spans = encoder.encode(prompt.prefix, prompt.want.options, prompt.suffix)
-    except PromptError as error:
-        raise PromptError(f"{where}: {error}") from None
-    longest = max(len(span.ids) for span in spans)
-    if longest > context:
-        raise PromptError(
-            f"{where}: the prompt has {longest} tokens and the model takes {context}; "
-            "shorten the subject or leave the fact out"
-        )
-    return spans
 
 
 def scored(prompt: Prompt, spans: Sequence[Span], rows: Sequence[Sequence[float]]) -> Scored:
@@ -190,7 +198,7 @@ def score_rows(model: Any, spans: Sequence[Span]) -> list[list[float]]:
 
 def takes_trees(model: Any) -> bool:
     """Whether feeding a tree gives what feeding the texts apart gives; tried, not assumed."""
-    config = model.config
+    config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     if kinds != {"full_attention"} or getattr(config, "sliding_window", None):
         return False  # a short trial would not show where the window ends

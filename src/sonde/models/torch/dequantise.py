@@ -6,9 +6,12 @@ beginning-of-text token is taken from the GGUF metadata, since the converted tok
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import sys
 import tempfile
+from contextlib import nullcontext, redirect_stderr
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,17 +20,24 @@ import transformers
 from gguf import GGUFReader
 
 from sonde.core.errors import ModelError
-from sonde.core.fingerprints import file_hash
 from sonde.models.options import LoadOptions, cache_folder
 from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.weights import first_line, load_folder
+from sonde.models.torch.hashes import remembered_hash
+from sonde.models.torch.weights import first_line, load_folder, refuse_holes
 
 FORM = 1  # raise when what is written below changes
+
+BOS_FIELDS = tuple(f"tokenizer.ggml.{name}" for name in ("add_bos_token", "model", "pre"))
+
+# pre-tokenizers for which llama.cpp adds a beginning of text by itself (llama-vocab.cpp)
+OPENED = frozenset(
+    "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 tekken chameleon".split()
+)
 
 
 def open_gguf(name: str, path: Path, options: LoadOptions) -> CausalModel:
     """Load a GGUF file through its plain copy, making that first where it is missing."""
-    weights = file_hash(path)
+    weights = remembered_hash(path)
     folder = cache_folder() / "gguf" / f"{weights[:16]}-{FORM}"
     if not (folder / "sonde.json").is_file():
         _convert(path, folder)
@@ -43,32 +53,57 @@ def _convert(path: Path, folder: Path) -> None:
     partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix="partial-"))
     try:
         adds_bos = gguf_adds_bos(path)
-        source: dict[str, Any] = {"gguf_file": path.name, "local_files_only": True}
-        model: Any = transformers.AutoModelForCausalLM.from_pretrained(path.parent, **source)
-        transformers.AutoTokenizer.from_pretrained(path.parent, **source).save_pretrained(partial)
+        model, tokenizer = _read(path)
+        tokenizer.save_pretrained(partial)
         # save_pretrained refuses a model that still carries its quantiser
         model.hf_quantizer = None
         if hasattr(model.config, "quantization_config"):
             del model.config.quantization_config
-        model.save_pretrained(partial, safe_serialization=True)
+        model.save_pretrained(partial)
         (partial / "sonde.json").write_text(json.dumps({"adds_bos": adds_bos, "from": path.name}))
-        if not folder.exists():
-            partial.rename(folder)
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise ModelError(f"{path} cannot be read as GGUF: {first_line(error)}") from error
+        _settle(partial, folder)
+    except ModelError:
+        raise
+    except Exception as error:  # the reader raises whatever the bytes lead it to
+        raise ModelError(
+            f"{path} cannot be turned from GGUF into a plain copy in {folder.parent}: "
+            f"{first_line(error)}"
+        ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _read(path: Path) -> tuple[Any, Any]:
+    """The model and tokenizer of a GGUF file alone: other files beside it are not looked at."""
+    quiet = nullcontext() if sys.stderr.isatty() else redirect_stderr(io.StringIO())
+    with tempfile.TemporaryDirectory() as bare, quiet:
+        (Path(bare) / "model.gguf").symlink_to(path.resolve())
+        source: dict[str, Any] = {"gguf_file": "model.gguf", "local_files_only": True}
+        source["trust_remote_code"] = False
+        auto: Any = transformers.AutoModelForCausalLM
+        model, found = auto.from_pretrained(bare, output_loading_info=True, **source)
+        refuse_holes(path, model, found)
+        return model, transformers.AutoTokenizer.from_pretrained(bare, **source)
+
+
+def _settle(partial: Path, folder: Path) -> None:
+    """Move the copy to its place, unless another process was faster."""
+    try:
+        partial.rename(folder)
+    except OSError:
+        if not (folder / "sonde.json").is_file():
+            raise
 
 
 def gguf_adds_bos(path: Path) -> bool:
     """Whether texts open with a beginning-of-text token, by the file's metadata.
 
     Where the metadata is silent, sentencepiece ("llama") and WordPiece ("bert") vocabularies do
-    and byte-pair ("gpt2") ones do not, which is llama.cpp's rule.
+    and byte-pair ("gpt2") ones do only with some pre-tokenizers, which is llama.cpp's rule.
     """
     fields = GGUFReader(path).fields
-    flag = fields.get("tokenizer.ggml.add_bos_token")
+    said = {name: field.contents() for name in BOS_FIELDS if (field := fields.get(name))}
+    flag, kind, pre = (said.get(name) for name in BOS_FIELDS)
     if flag is not None:
-        return bool(flag.contents())
-    kind = fields.get("tokenizer.ggml.model")
-    return kind is not None and kind.contents() in ("llama", "bert")
+        return bool(flag)
+    return kind in ("llama", "bert") or (kind == "gpt2" and pre in OPENED)

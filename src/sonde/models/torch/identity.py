@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sonde.core.abilities import Identity
 from sonde.core.fingerprints import fingerprint
-from sonde.models.torch.weights import Loaded
+from sonde.models.torch.weights import UNLIMITED, Loaded
 
 
 def identify(loaded: Loaded, *, bos: str, scoring: str) -> Identity:
@@ -20,7 +20,7 @@ def identify(loaded: Loaded, *, bos: str, scoring: str) -> Identity:
         details={
             "device": loaded.device,
             "parameters": f"{parameters:,}",
-            "context": f"{loaded.context} tokens",
+            "context": f"{loaded.context} tokens" if loaded.context < UNLIMITED else "any length",
             "scoring": scoring,
             "revision": loaded.options.revision or "",
         },

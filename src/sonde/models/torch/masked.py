@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 import torch
 
 from sonde.core.abilities import Identity
 from sonde.core.answers import Filled, Scored
-from sonde.core.errors import AbilityError, ModelError, PromptError
+from sonde.core.errors import AbilityError, ModelError
 from sonde.core.prompts import Fill, Prompt, Score
-from sonde.engine.encode import MaskedEncoder, Span
+from sonde.engine.encode import MaskedEncoder, Span, opening
 from sonde.engine.pack import Budget
+from sonde.models.torch.answers import Table, Tables, read_hole
 from sonde.models.torch.identity import identify
+from sonde.models.torch.limits import check_spans, naming
 from sonde.models.torch.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
@@ -43,7 +44,7 @@ class MaskedModel:
         tokens = loaded.options.batch_tokens or BATCH_TOKENS[device]
         self.budget = Budget(tokens, out_of_memory)
         self.narrow = head_can_be_narrow(self.model)
-        self._answers = lru_cache(maxsize=8)(self._answer_table)
+        self.tables = Tables(loaded, self.encoder)
 
     @property
     def identity(self) -> Identity:
@@ -53,13 +54,22 @@ class MaskedModel:
     def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
         """Yield (position, answer) with the likeliest tokens and the watched names."""
         spans = self.encoder.holes([(p.prefix, p.suffix) for p in prompts])
-        owners: dict[Hole, list[int]] = {}
+        owners: dict[Hole, list[tuple[int, Fill, Table]]] = {}
+        tables: dict[tuple[int, str], Table] = {}
         for i, (prompt, span) in enumerate(zip(prompts, spans, strict=True)):
-            check_length(prompt, span, self.loaded.context)
-            owners.setdefault((span.ids, span.start), []).append(i)
+            want = prompt.want
+            if not isinstance(want, Fill):
+                raise AbilityError("fill() takes prompts that want a hole filled")
+            with naming(prompt):
+                check_spans([span], self.loaded)
+                # by identity, because hashing a vocabulary for every prompt would cost more
+                kind = (id(want), opening(prompt.prefix))
+                if kind not in tables:
+                    tables[kind] = self.tables.table(want, prompt.prefix)
+            owners.setdefault((span.ids, span.start), []).append((i, want, tables[kind]))
         for hole, logps in self._logps(list(owners)):
-            for i in owners[hole]:
-                yield i, self._filled(prompts[i], logps)
+            for i, want, table in owners[hole]:
+                yield i, read_hole(want, table, logps)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer) with the log-probabilities of every option's tokens."""
@@ -80,12 +90,9 @@ class MaskedModel:
     def _spans(self, prompt: Prompt) -> list[Span]:
         if not isinstance(prompt.want, Score):
             raise AbilityError("score() takes prompts that want options scored")
-        try:
+        with naming(prompt):
             spans = self.encoder.options(prompt.prefix, prompt.want.options, prompt.suffix)
-        except PromptError as error:
-            raise PromptError(f"fact {prompt.key.fact!r}: {error}") from None
-        for span in spans:
-            check_length(prompt, span, self.loaded.context)
+            check_spans(spans, self.loaded)
         return spans
 
     def _logps(self, holes: list[Hole]) -> Iterator[tuple[Hole, Any]]:
@@ -97,76 +104,6 @@ class MaskedModel:
         for batch, rows in self.budget.run([len(ids) for ids, _ in holes], forward):
             for i, row in zip(batch, rows, strict=True):
                 yield holes[i], row
-
-    def _answer_table(self, vocabulary: tuple[str, ...] | None) -> tuple[list[str], Any]:
-        """What may be answered: names, and token ids in rising order."""
-        if vocabulary is None:
-            size = self.model.config.vocab_size
-            return [token_name(self.loaded, i) for i in range(size)], torch.arange(size)
-        words = self.encoder.single_tokens(vocabulary)
-        called = {id: word for word, id in reversed(words.items())}
-        ids = sorted(called)
-        return [called[id] for id in ids], torch.tensor(ids)
-
-    def _filled(self, prompt: Prompt, logps: Any) -> Filled:
-        want = prompt.want
-        if not isinstance(want, Fill):
-            raise AbilityError("fill() takes prompts that want a hole filled")
-        names, ids = self._answers(want.vocabulary)
-        allowed = logps[ids.to(logps.device)]
-        values, places = best(allowed, min(want.top, len(names)))
-        watched = self._watched(want)
-        ranks, watched_logps = rank_among(allowed, logps, [w for w in watched if w is not None])
-        rank, value = iter(ranks), iter(watched_logps)
-        return Filled(
-            top=tuple(names[i] for i in places),
-            top_logps=tuple(values),
-            watched=want.watched,
-            watched_logps=tuple(None if w is None else next(value) for w in watched),
-            watched_ranks=tuple(None if w is None else next(rank) for w in watched),
-            mass=float(torch.logsumexp(allowed, 0)),
-        )
-
-    def _watched(self, want: Fill) -> list[int | None]:
-        return _watched_ids(self, want.watched, want.vocabulary)
-
-
-@lru_cache(maxsize=64)
-def _watched_ids(
-    model: MaskedModel, watched: tuple[str, ...], vocabulary: tuple[str, ...] | None
-) -> list[int | None]:
-    ids = model.encoder.single_tokens(watched)
-    allowed = set(model._answers(vocabulary)[1].tolist())
-    return [ids[w] if ids.get(w) in allowed else None for w in watched]
-
-
-def best(values: Any, count: int) -> tuple[list[float], list[int]]:
-    """The largest values and their places; equal ones in order of place."""
-    if count == 0:
-        return [], []
-    threshold = torch.topk(values, count).values[-1]
-    places = torch.nonzero(values >= threshold)[:, 0]
-    order = torch.sort(values[places], descending=True, stable=True).indices[:count]
-    chosen = places[order]
-    return values[chosen].tolist(), chosen.tolist()
-
-
-def rank_among(allowed: Any, logps: Any, ids: list[int]) -> tuple[list[int], list[float]]:
-    """For each token, how many allowed ones are at least as likely (itself counted)."""
-    if not ids:
-        return [], []
-    values = logps[torch.tensor(ids, device=logps.device)]
-    thresholds, order = torch.sort(values)
-    # allowed tokens that fall below each threshold, by counting them between thresholds
-    between = torch.bucketize(allowed, thresholds, right=True)
-    counts = torch.bincount(between, minlength=len(ids) + 1)
-    below = torch.cumsum(counts, 0)[:-1]
-    at_least = len(allowed) - below
-    # equal thresholds share the first one's count
-    first = torch.searchsorted(thresholds, thresholds)
-    ranks = torch.empty_like(order)
-    ranks[order] = at_least[first]
-    return ranks.tolist(), values.tolist()
 
 
 def hole_steps(span: Span, mask: int) -> list[tuple[Hole, int]]:
@@ -209,7 +146,9 @@ def hole_logps(model: Any, holes: Sequence[Hole], *, narrow: bool) -> Any:
 
 def head_can_be_narrow(model: Any) -> bool:
     """Whether applying the head at the hole alone gives the same; tried, not assumed."""
-    holes: list[Hole] = [((5, 6, 7, 8), 2), ((9, 5), 1)]
+    size = model.config.get_text_config().vocab_size
+    ids = [token % size for token in (5, 6, 7, 8, 9)]
+    holes: list[Hole] = [(tuple(ids[:4]), 2), ((ids[4], ids[0]), 1)]
     full = hole_logps(model, holes, narrow=False)
     try:
         narrow = hole_logps(model, holes, narrow=True)
@@ -217,24 +156,3 @@ def head_can_be_narrow(model: Any) -> bool:
         log.debug("narrow head failed", exc_info=True)
         return False
     return narrow.shape == full.shape and bool(torch.allclose(narrow, full, atol=1e-3))
-
-
-def token_name(loaded: Loaded, id: int) -> str:
-    """How a token is shown: its text, with the mark of a word's inner piece kept."""
-    piece = loaded.backend.id_to_token(id)
-    if piece is None:
-        return f"<{id}>"
-    if piece.startswith("##"):
-        return piece
-    text: str = loaded.tokenizer.decode([id]).strip()
-    return text or piece
-
-
-def check_length(prompt: Prompt, span: Span, context: int) -> None:
-    """Refuse a text that the model cannot take whole."""
-    if len(span.ids) > context:
-        raise PromptError(
-            f"fact {prompt.key.fact!r}, template {prompt.key.template!r}: the prompt has "
-            f"{len(span.ids)} tokens and the model takes {context}; shorten the subject or leave "
-            "the fact out"
-        )

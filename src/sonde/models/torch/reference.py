@@ -5,7 +5,7 @@ Slow on purpose. Property tests hold the fast paths against it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -59,22 +59,21 @@ def score_masked(
 
 @torch.inference_mode()
 def fill_masked(
-    model: Any, encoder: MaskedEncoder, prompts: Sequence[Prompt], names: Sequence[str]
+    model: Any, encoder: MaskedEncoder, prompts: Sequence[Prompt], names: Mapping[int, str]
 ) -> Iterator[tuple[int, Filled]]:
-    """Fill every hole with a sort of the allowed tokens; `names[id]` is what a token is called."""
+    """Fill every hole by sorting; without a vocabulary the tokens of `names` may be answered."""
     for position, prompt in enumerate(prompts):
         want = prompt.want
         assert isinstance(want, Fill)
         span: Span = encoder.holes([(prompt.prefix, prompt.suffix)])[0]
         logps = _mask_logps(model, list(span.ids), span.start).tolist()
-        allowed = list(range(len(logps)))
-        called = dict(enumerate(names))
+        called = dict(names)
         if want.vocabulary is not None:
-            words = encoder.single_tokens(want.vocabulary)
+            words = encoder.single_tokens(want.vocabulary, prompt.prefix)
             called = {id: word for word, id in reversed(words.items())}
-            allowed = sorted(called)
+        allowed = sorted(called)
         order = sorted(allowed, key=lambda id: (-logps[id], id))
-        watched = [encoder.single_tokens([w]).get(w) for w in want.watched]
+        watched = [encoder.single_tokens([w], prompt.prefix).get(w) for w in want.watched]
         watched = [id if id in called else None for id in watched]
         yield (
             position,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -14,8 +13,14 @@ import transformers
 from tokenizers import Tokenizer
 
 from sonde.core.errors import ModelError, UsageError
-from sonde.core.fingerprints import file_hash, fingerprint
-from sonde.models.options import LoadOptions, cache_folder
+from sonde.core.fingerprints import fingerprint
+from sonde.models.options import LoadOptions
+from sonde.models.torch.hashes import remembered_hash
+
+UNLIMITED = 10**9  # tokens, for models that keep no positions
+
+# what torch's allocator for the CPU says on Linux and on Windows, and cuBLAS on a full GPU
+NO_MEMORY = ("can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -44,9 +49,17 @@ class Loaded:
     @property
     def context(self) -> int:
         """How many tokens the model can take."""
-        longest = getattr(self.model.config, "max_position_embeddings", None) or 10**9
-        offset = 2 if self.model.config.model_type in ("roberta", "xlm-roberta", "camembert") else 0
-        return int(longest) - offset
+        longest = getattr(self._config, "max_position_embeddings", None) or UNLIMITED
+        return int(longest) - _first_position(self.model)
+
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens the model has; its tokenizer may have fewer, or more."""
+        return int(self._config.vocab_size)
+
+    @property
+    def _config(self) -> Any:
+        return self.model.config.get_text_config()
 
 
 def load_folder(name: str, folder: Path, options: LoadOptions, *, weights: str = "") -> Loaded:
@@ -58,23 +71,41 @@ def load_folder(name: str, folder: Path, options: LoadOptions, *, weights: str =
     common = {"trust_remote_code": options.trust_remote_code, "local_files_only": True}
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **common)
-        model = _auto(config).from_pretrained(
-            folder, dtype=DTYPES[dtype], use_safetensors=True, **common
+        model, found = _auto(config).from_pretrained(
+            folder,
+            dtype=DTYPES[dtype],
+            use_safetensors=True,
+            output_loading_info=True,
+            **common,
         )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise ModelError(f"{folder} does not load with transformers: {error}") from error
+        model = model.to(device).eval()
+    except Exception as error:  # transformers, tokenizers and safetensors each raise their own
+        raise ModelError(
+            f"{folder} does not load with transformers: {first_line(error)}"
+        ) from error
+    refuse_holes(folder, model, found)
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"{folder}: its tokenizer has no fast form, so answers cannot be located")
     return Loaded(
         name=name,
-        model=model.to(device).eval(),
+        model=model,
         tokenizer=tokenizer,
         folder=folder,
-        weights=weights or fingerprint(_cached_hash(path) for path in files),
+        # the config too: the same weights under other settings answer otherwise
+        weights=weights or fingerprint(map(remembered_hash, [folder / "config.json", *files])),
         device=device,
         dtype=dtype,
         options=options,
     )
+
+
+def refuse_holes(path: Path, model: Any, found: dict[str, Any]) -> None:
+    """Refuse weights with something missing, which transformers would fill in at random."""
+    if missing := sorted(found["missing_keys"]):
+        raise ModelError(
+            f"{path} lacks {len(missing)} of the weights of {type(model).__name__}, such as "
+            f"{missing[0]}; they would be random. Give a whole model with its language-model head"
+        )
 
 
 def is_causal(config: dict[str, Any]) -> bool:
@@ -110,10 +141,12 @@ def safetensors(folder: Path) -> list[Path]:
             f"{folder} holds only pickled weights ({pickled[0].name}), which sonde never reads; "
             "convert them with model.save_pretrained(folder, safe_serialization=True)"
         )
-    raise ModelError(f"{folder} holds no *.safetensors file")
+    raise ModelError(
+        f"{folder} holds no *.safetensors file; pickled weights are never read or downloaded"
+    )
 
 
-def resolve(reference: str, revision: str | None) -> Path:
+def resolve(reference: str, options: LoadOptions) -> Path:
     """The folder of a model: a local one, or a hub repository fetched once."""
     path = Path(reference).expanduser()
     if path.is_dir():
@@ -125,7 +158,8 @@ def resolve(reference: str, revision: str | None) -> Path:
 
     try:
         patterns = ["*.json", "*.safetensors", "*.model", "*.txt"]
-        found = snapshot_download(reference, revision=revision, allow_patterns=patterns)
+        patterns += ["*.py"] if options.trust_remote_code else []
+        found = snapshot_download(reference, revision=options.revision, allow_patterns=patterns)
     except Exception as error:  # the hub client raises many unrelated types
         raise ModelError(
             f"{reference!r} is neither a folder here nor a model the hub gave: {first_line(error)}"
@@ -148,14 +182,23 @@ def pick_device(wanted: str) -> str:
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory ran out, on a GPU or on the CPU."""
-    if isinstance(error, torch.cuda.OutOfMemoryError | MemoryError):
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return isinstance(error, RuntimeError) and "not enough memory" in str(error)
+    return isinstance(error, RuntimeError) and any(s in str(error) for s in NO_MEMORY)
 
 
 def first_line(error: BaseException) -> str:
     """The first line of an error's text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _first_position(model: Any) -> int:
+    """The position of the first token; RoBERTa and its kin keep those up to the padding's."""
+    for name, module in model.named_modules():
+        padding = getattr(module, "padding_idx", None)
+        if name.endswith("position_embeddings") and padding is not None:
+            return int(padding) + 1
+    return 0
 
 
 def _auto(config: dict[str, Any]) -> Any:
@@ -174,24 +217,3 @@ def _dtype(wanted: str, device: str, folder: Path) -> str:
     config = read_config(folder)
     stored = str(config.get("dtype") or config.get("torch_dtype") or "float32")
     return stored if stored in DTYPES else "float32"
-
-
-def _cached_hash(path: Path) -> str:
-    """SHA-256 of a weight file, remembered while its size and time stay the same."""
-    stat = path.stat()
-    memory = cache_folder() / "hashes.json"
-    key = f"{path.resolve()}:{stat.st_size}:{stat.st_mtime_ns}"
-    try:
-        known: dict[str, str] = json.loads(memory.read_text())
-    except (OSError, json.JSONDecodeError):
-        known = {}
-    if key not in known:
-        known[key] = file_hash(path)
-        try:
-            memory.parent.mkdir(parents=True, exist_ok=True)
-            partial = memory.with_suffix(f".{os.getpid()}")
-            partial.write_text(json.dumps(known))
-            partial.replace(memory)
-        except OSError:
-            warnings.warn(f"{memory} cannot be written; hashes are not remembered", stacklevel=2)
-    return known[key]

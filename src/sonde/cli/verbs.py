@@ -1,0 +1,48 @@
+"""The verbs of `sonde`, gathered into one command line."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from sonde import __version__
+from sonde.cli import data, demo, models, probes, report, run
+
+app = typer.Typer(
+    name="sonde",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="What does this language model actually know, and how far can you trust it?",
+    epilog="Start with: sonde demo. Exit codes are listed in docs/exit-codes.md.",
+)
+app.add_typer(run.app, name="run")
+app.command("report")(report.report)
+app.add_typer(data.app, name="data")
+app.command("models")(models.models)
+app.command("probes")(probes.probes)
+app.command("demo")(demo.demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show stack traces.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """What holds for every verb."""
+    if debug:
+        os.environ["SONDE_DEBUG"] = "1"

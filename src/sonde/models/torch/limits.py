@@ -1,0 +1,39 @@
+"""Refuse a prompt that a model cannot take, naming the fact it asks about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from sonde.core.errors import PromptError
+from sonde.core.prompts import Prompt
+from sonde.engine.encode import Span
+from sonde.models.torch.weights import Loaded
+
+
+@contextmanager
+def naming(prompt: Prompt) -> Iterator[None]:
+    """Say in a refusal which fact and template it is about."""
+    try:
+        yield
+    except PromptError as error:
+        key = prompt.key
+        raise PromptError(f"fact {key.fact!r}, template {key.template!r}: {error}") from None
+
+
+def check_spans(spans: Sequence[Span], loaded: Loaded) -> None:
+    """Refuse texts that are too long for the model, or hold tokens it does not have."""
+    if not spans:
+        raise PromptError("there is no option to score")
+    longest = max(len(span.ids) for span in spans)
+    if longest > loaded.context:
+        raise PromptError(
+            f"the prompt has {longest} tokens and the model takes {loaded.context}; shorten the "
+            "subject or leave the fact out"
+        )
+    strange = max(max(span.ids) for span in spans)
+    if strange >= loaded.vocabulary:
+        raise PromptError(
+            f"the tokenizer gives token {strange} and the model has {loaded.vocabulary}; the "
+            "tokenizer and the weights do not belong together"
+        )

@@ -1,0 +1,87 @@
+"""One shard as bytes and back, with a digest beside it so that no changed bit is read as an answer.
+
+Parquet's own checksums cover its pages, but neither their headers nor the footer.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sonde.core.answers import Answered
+from sonde.core.errors import CorruptShard, StoreError
+from sonde.store.files import add_line
+from sonde.store.rows import SCHEMA, to_table
+
+
+class Digests:
+    """The SHA-256 of every shard, a line each; `sha256sum -c shards.sha256` reads it too.
+
+    A shard's line is written before the shard, so that no shard stands without one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, shard: Path, data: bytes) -> None:
+        """Note the digest of a shard that is about to be written; the last line counts."""
+        add_line(self.path, f"{hashlib.sha256(data).hexdigest()}  {self._name(shard)}")
+
+    def read(self) -> dict[Path, str]:
+        """The digest of each shard."""
+        try:
+            text = self.path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be read: {error.strerror}") from None
+        pairs = (line.split("  ", 1) for line in text.splitlines())
+        return {self.path.parent / pair[1]: pair[0] for pair in pairs if len(pair) == 2}
+
+    def _name(self, shard: Path) -> str:
+        return shard.relative_to(self.path.parent).as_posix()
+
+
+def shard_bytes(rows: Sequence[Answered]) -> bytes:
+    """Answered prompts as a Parquet file; equal rows, equal bytes."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        to_table(rows), sink, compression="zstd", write_page_checksum=True, version="2.6"
+    )
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def read_shard(path: Path, digest: str | None = None) -> pa.Table:
+    """A shard's table, once its bytes have the digest that was noted for it."""
+    data = _read(path)
+    if digest is not None and hashlib.sha256(data).hexdigest() != digest:
+        raise CorruptShard(f"shard {path} is corrupt (its bytes are not those that were written)")
+    try:
+        table = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        reason = (str(error).splitlines() or ["unreadable"])[0]
+        raise CorruptShard(f"shard {path} is corrupt ({reason})") from None
+    if table.schema.names != SCHEMA.names:
+        raise CorruptShard(f"shard {path} has other columns than this version of sonde writes")
+    return table
+
+
+def shard_keys(table: pa.Table) -> list[tuple[str, ...]]:
+    """The join keys of a shard's rows, with the text around the answer."""
+    names = ("fact", "relation", "template", "subject", "context", "prefix", "suffix")
+    return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        if error.errno == errno.EIO:
+            raise CorruptShard(f"shard {path} is corrupt ({error.strerror})") from None
+        raise StoreError(f"shard {path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,98 @@
+"""A run that is killed goes on where it was, and ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from .world import COMMAND, files, leftovers, many_shards, with_slow_model
+
+
+def test_twenty_kills_change_no_byte(tmp_path: Path) -> None:
+    data = many_shards(tmp_path / "data", facts=640)
+    words = ("run", "lama", "-m", "slow:0.002", "-d", data, "--no-html", "-o")
+    kill_and_compare(words, tmp_path, with_slow_model(tmp_path), kills=20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["llama", "bert"])
+def test_kills_change_no_byte_of_a_real_models_answers(tmp_path: Path, kind: str) -> None:
+    from .. import tiny
+
+    model = getattr(tiny, kind)(tmp_path / "model")
+    data = many_shards(tmp_path / "data", facts=300, objects=512)
+    words = ("run", "lama", "-m", f"hf:{model}", "-d", data, "--answer", "score")
+    words += ("--device", "cpu", "--no-html", "-o")
+    kill_and_compare(words, tmp_path, dict(os.environ), kills=12)
+
+
+def kill_and_compare(
+    words: tuple[object, ...], home: Path, env: dict[str, str], kills: int
+) -> None:
+    """Kill a run again and again, let it end, and compare it with one that was left in peace."""
+
+    def begin(out: Path) -> subprocess.Popen[bytes]:
+        command = [COMMAND, *map(str, words), str(out)]
+        return subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    out, calm = home / "killed", home / "calm"
+    assert begin(calm).wait() == 0
+    random = Random("kills")
+    for kill in range(kills):
+        running = begin(out)
+        MOMENTS[kill % len(MOMENTS)](out, random)
+        assert running.poll() is None, "the run ended before it could be killed"
+        running.kill()
+        assert running.wait() == -signal.SIGKILL
+    last = begin(out)
+    said = last.communicate()[1].decode()
+    assert last.returncode == 0, said
+    assert "going on after" in said
+    assert "warning" not in said, "a kill left a shard that does not read back"
+    assert files(out) == files(calm)
+    assert not leftovers(out)
+
+
+def while_starting(out: Path, random: Random) -> None:
+    """While modules are imported, the folder is made, and what is there is looked through."""
+    time.sleep(random.uniform(0.01, 0.9))
+
+
+def while_beginning(out: Path, random: Random) -> None:
+    """Around the moment at which the folder, the manifest or the dataset's copy appears."""
+    was = set(out.rglob("*"))
+    _wait(lambda: set(out.rglob("*")) != was)
+    time.sleep(random.uniform(0, 0.004))
+
+
+def while_computing(out: Path, random: Random) -> None:
+    """Between two shards."""
+    _wait_for_new_shard(out)
+    time.sleep(random.uniform(0, 0.1))
+
+
+def while_writing(out: Path, random: Random) -> None:
+    """When a shard is half written, or has just got its name."""
+    _wait(lambda: any(out.glob("shards/*.partial")))
+    time.sleep(random.choice((0, 0, 0.001)))
+
+
+MOMENTS = (while_starting, while_beginning, while_computing, while_writing)
+
+
+def _wait_for_new_shard(out: Path) -> None:
+    there = len(list(out.glob("shards/*.parquet")))
+    _wait(lambda: len(list(out.glob("shards/*.parquet"))) > there)
+
+
+def _wait(until: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not until():
+        assert time.monotonic() < deadline, "nothing happened for half a minute"

@@ -1,0 +1,97 @@
+"""Ctrl-C and its kin: a clean message, an exit code of its own, and a run that goes on."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .world import COMMAND, Done, files, leftovers, many_shards, process, with_slow_model
+
+KEPT = "interrupted; finished work is kept: run the same command again to go on\n"
+
+
+def begin(words: tuple[object, ...], env: dict[str, str], ignore: bool = False) -> Running:
+    def deaf() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    return subprocess.Popen(
+        [COMMAND, *map(str, words)],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=deaf if ignore else None,
+    )
+
+
+Running = subprocess.Popen[str]
+
+
+def end(running: Running) -> Done:
+    out, err = running.communicate(timeout=60)
+    return Done(running.returncode, out, err)
+
+
+def wait_for_a_shard(out: Path, running: Running) -> None:
+    while not list(out.glob("shards/*.parquet")):
+        assert running.poll() is None, running.communicate()
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_that_is_stopped_goes_on(tmp_path: Path, sent: signal.Signals, code: int) -> None:
+    data, out = many_shards(tmp_path / "data", facts=40), tmp_path / "out"
+    env = with_slow_model(tmp_path)
+    words = ("run", "lama", "-m", "slow:0.02", "-d", data, "-o", out, "--no-html")
+    running = begin(words, env)
+    wait_for_a_shard(out, running)
+    running.send_signal(sent)
+    assert end(running) == Done(code, "", KEPT)
+    assert not leftovers(out)
+    kept = files(out)
+    done = process(*words, env=env)
+    assert done.code == 0
+    assert f"{out}: going on after" in done.err
+    calm = (*words[:-2], tmp_path / "calm", "--no-html")
+    assert process(*calm, env=env).code == 0
+    assert files(out) == files(tmp_path / "calm")
+    assert kept.items() <= files(out).items()
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_stopping_while_the_model_loads_makes_no_folder(
+    tmp_path: Path, data: Path, sent: signal.Signals, code: int
+) -> None:
+    out = tmp_path / "out"
+    words = ("run", "lama", "-m", "slow:load", "-d", data, "-o", out)
+    running = begin(words, with_slow_model(tmp_path))
+    assert running.stderr is not None
+    assert running.stderr.readline() == "loading\n"
+    running.send_signal(sent)
+    assert end(running) == Done(code, "", KEPT)
+    assert not out.exists()
+
+
+def test_what_was_told_to_ignore_ctrl_c_ignores_it(tmp_path: Path) -> None:
+    data, out = many_shards(tmp_path / "data", facts=20), tmp_path / "out"
+    words = ("run", "lama", "-m", "slow:0.02", "-d", data, "-o", out, "--no-html")
+    running = begin(words, with_slow_model(tmp_path), ignore=True)
+    wait_for_a_shard(out, running)
+    running.send_signal(signal.SIGINT)
+    done = end(running)
+    assert done.code == 0
+    assert done.err == ""
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure_to_talk_about(
+    tmp_path: Path, data: Path
+) -> None:
+    for words in (["data", "show", "atlas"], ["probes"]):
+        running = begin(tuple(words), with_slow_model(tmp_path))
+        assert running.stdout is not None
+        running.stdout.close()
+        assert running.stderr is not None
+        assert running.stderr.read() == ""
+        assert running.wait() in (0, 1)

@@ -1,0 +1,109 @@
+"""What is shown where: progress on a terminal, silence elsewhere, help that helps."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import sonde as package
+from sonde.core import errors
+from sonde.core.errors import SondeError
+
+from .world import COMMAND, Sonde, many_shards, process, with_slow_model
+
+
+def on_a_terminal(words: tuple[object, ...], env: dict[str, str]) -> str:
+    """Everything a command shows on a terminal of 120 columns."""
+    ours, theirs = pty.openpty()
+    more = {**env, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
+    command = [COMMAND, *map(str, words)]
+    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=more)
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert running.wait() == 0, shown.decode()
+    return shown.decode()
+
+
+def test_a_terminal_sees_counts_and_the_time_left(tmp_path: Path) -> None:
+    data, out = many_shards(tmp_path / "data", facts=40), tmp_path / "out"
+    env = with_slow_model(tmp_path)
+    words = ("run", "lama", "-m", "slow:0.02", "-d", data, "-o", out, "--no-html")
+    shown = re.sub(r"\x1b\[[0-9;?]*\w", "", on_a_terminal(words, env))  # colours, cursor
+    assert "lama on world" in shown
+    counts = [int(n) for n in re.findall(r"\b(\d+)/40\b", shown)]
+    assert counts == sorted(counts)
+    assert counts[-1] == 40
+    assert len(set(counts)) > 2, "the count moves within the run"
+    assert re.search(r"left +0:00:0\d", shown)
+    (out / "shards" / "00001.parquet").write_bytes(b"")
+    assert f"warning: shard {out / 'shards' / '00001.parquet'}" in on_a_terminal(words, env)
+
+
+def test_without_a_terminal_a_run_is_quiet(data: Path, tmp_path: Path) -> None:
+    done = process("run", "lama", "-m", "scripted:", "-d", data, "-o", tmp_path / "out")
+    assert done.code == 0
+    assert done.err == ""
+    assert "\x1b" not in done.out
+    assert "\r" not in done.out
+    assert str(tmp_path / "out" / "report.html") in done.out.replace("\n", "")
+
+
+def test_the_version_is_printed(sonde: Sonde) -> None:
+    assert sonde("--version").out == f"{package.__version__}\n"
+
+
+VERBS = (
+    ("run",),
+    ("run", "lama"),
+    ("report",),
+    ("data",),
+    ("data", "ls"),
+    ("data", "show"),
+    ("data", "check"),
+    ("data", "stats"),
+    ("models",),
+    ("probes",),
+    ("demo",),
+)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_the_help_of_every_verb_has_an_example(sonde: Sonde, verb: tuple[str, ...]) -> None:
+    done = sonde(*verb, "--help")
+    assert done.code == 0
+    assert re.search(r"Example: sonde \w+", done.out), done.out
+
+
+def test_the_list_of_verbs_is_whole(sonde: Sonde) -> None:
+    """A new verb belongs in VERBS."""
+    for above in ((), ("run",), ("data",)):
+        listed = sonde(*above, "--help").out.split("Commands:")[1]
+        names = re.findall(r"^  (\w+)", listed.split("\n\n")[0], re.MULTILINE)
+        assert {(*above, name) for name in names} <= set(VERBS)
+
+
+def test_lists_are_printed(sonde: Sonde) -> None:
+    assert "atlas" in sonde("data", "ls").out
+    assert "41 relations" in sonde("data", "stats", "atlas").out
+    assert "[Y]" in sonde("data", "show", "atlas", "--relation", "P36").out
+    assert "control:majority" in sonde("models").out
+    assert "template" in sonde("probes").out
+
+
+def test_each_family_of_errors_has_an_exit_code_of_its_own() -> None:
+    families = [c for c in SondeError.__subclasses__() if c.__module__ == errors.__name__]
+    codes = [family.exit_code for family in families]
+    assert len({*codes, SondeError.exit_code, 0, 70, 130, 143}) == len(codes) + 5
+    for family in families:
+        assert all(c.exit_code == family.exit_code for c in family.__subclasses__())

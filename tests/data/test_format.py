@@ -1,0 +1,172 @@
+"""The dataset form: what is written is what is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sonde.core.errors import DataError
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.data.format import open_dataset, seal, write_dataset
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "dataset"
+
+characters = st.characters(exclude_categories=["Cs"])
+texts = st.text(characters, min_size=1, max_size=12).filter(str.strip)
+ids = st.text("abcXYZ019_.-é", min_size=1, max_size=6)
+entities = st.builds(Entity, id=texts, names=st.lists(texts, min_size=1, max_size=3).map(tuple))
+between = st.text(characters, max_size=8).filter(lambda text: "[" not in text and "]" not in text)
+words = st.text(characters, min_size=1, max_size=8).filter(lambda w: not {"\n", "\r"} & set(w))
+
+
+@st.composite
+def templates(draw: st.DrawFn) -> Template:
+    slots = draw(st.permutations(["[X]", "[Y]"]))
+    text = draw(between) + slots[0] + draw(between) + slots[1] + draw(between)
+    return Template(
+        id=draw(texts),
+        text=text,
+        source=draw(st.sampled_from(["manual", "paraphrase", "mined"])),
+        style=draw(st.sampled_from(["statement", "question"])),
+        group=draw(texts),
+    )
+
+
+@st.composite
+def datasets(draw: st.DrawFn) -> Dataset:
+    names = draw(st.lists(ids, min_size=1, max_size=3, unique=True))
+    relations = tuple(
+        Relation(
+            id=name,
+            label=draw(texts),
+            kind=draw(st.sampled_from(["1-1", "N-1", "N-M"])),
+            templates=tuple(draw(st.lists(templates(), max_size=2))),
+        )
+        for name in names
+    )
+    facts = {name: draw(st.lists(_facts(name), max_size=3)) for name in names}
+    return Dataset(
+        card=draw(st.builds(Card, name=texts, licence=texts, description=st.just("") | texts)),
+        relations=relations,
+        read=lambda id: facts[id],
+        fingerprint="",
+        vocabulary=draw(st.none() | st.lists(words, max_size=3).map(tuple)),
+    )
+
+
+def _facts(relation: str) -> st.SearchStrategy[Fact]:
+    return st.builds(
+        Fact,
+        id=texts,
+        relation=st.just(relation),
+        subject=entities,
+        objects=st.lists(entities, min_size=1, max_size=2).map(tuple),
+        split=texts,
+        tags=st.lists(texts, max_size=2).map(tuple),
+    )
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(dataset=datasets())
+def test_what_is_written_is_read_back(dataset: Dataset) -> None:
+    with TemporaryDirectory() as folder:
+        write_dataset(dataset, Path(folder))
+        found = open_dataset(Path(folder))
+        assert found.card == dataset.card
+        assert found.relations == dataset.relations
+        assert found.vocabulary == dataset.vocabulary
+        for relation in dataset.relations:
+            assert list(found.facts(relation.id)) == list(dataset.facts(relation.id))
+        write_dataset(found, Path(folder))  # onto itself
+        assert open_dataset(Path(folder)).fingerprint == found.fingerprint
+
+
+def tiny() -> Dataset:
+    fact = Fact(
+        id="P36:Q142",
+        relation="P36",
+        subject=Entity(id="Q142", names=("France", "République française")),
+        objects=(Entity(id="Q90", names=("Paris",)), Entity(id="Q0", names=('"<b>',))),
+        tags=("hard",),
+    )
+    first = Template(id="P36-1", text="The capital of [X] is [Y].", group="P36-1")
+    second = Template(
+        id="P36-2", text="[Y] rules [X].", source="paraphrase", style="question", group="P36-1"
+    )
+    relation = Relation(id="P36", label="capital", kind="1-1", templates=(first, second))
+    facts = {"P36": [fact, replace(fact, id="P36:Q1", split="train", tags=())]}
+    return Dataset(
+        card=Card(name="tiny", licence="CC0", sources=("nowhere",), description="Two facts."),
+        relations=(relation,),
+        read=lambda id: facts[id],
+        fingerprint="",
+        vocabulary=("Paris", "Rome"),
+    )
+
+
+def test_the_form_is_as_it_always_was(tmp_path: Path) -> None:
+    write_dataset(tiny(), tmp_path)
+    made = {p.relative_to(tmp_path): p.read_text() for p in tmp_path.rglob("*") if p.is_file()}
+    golden = {p.relative_to(GOLDEN): p.read_text() for p in GOLDEN.rglob("*") if p.is_file()}
+    assert made == golden
+
+
+def test_an_old_folder_is_still_read() -> None:
+    found = open_dataset(GOLDEN)
+    assert found.card == tiny().card
+    assert list(found.facts("P36")) == list(tiny().facts("P36"))
+
+
+def test_what_may_be_left_out_has_a_default(tmp_path: Path) -> None:
+    (tmp_path / "facts").mkdir()
+    (tmp_path / "dataset.json").write_text('{"format": 1, "name": "bare"}')
+    (tmp_path / "relations.jsonl").write_text('{"id": "P1", "label": "l", "kind": "N-M"}\n\n')
+    template = '{"id": "t", "relation": "P1", "text": "[X] [Y]"}'
+    (tmp_path / "templates.jsonl").write_text(template)
+    thing = {"id": "x", "names": ["x"]}
+    fact = json.dumps({"id": "f", "subject": thing, "objects": [thing]})
+    (tmp_path / "facts" / "P1.jsonl").write_text(fact + "\r\n")
+    found = open_dataset(tmp_path)
+    assert found.relations[0].templates[0].group == "t"
+    assert next(found.facts("P1")).split == "test"
+    assert found.vocabulary is None
+
+
+def test_a_template_without_a_group_is_its_own_group(tmp_path: Path) -> None:
+    relation = replace(tiny().relations[0], templates=(Template(id="t", text="[X] [Y]"),))
+    write_dataset(replace(tiny(), relations=(relation,)), tmp_path)
+    assert open_dataset(tmp_path).relations[0].templates[0].group == "t"
+
+
+def test_a_vocabulary_that_is_gone_leaves_no_trace(tmp_path: Path) -> None:
+    write_dataset(tiny(), tmp_path)
+    write_dataset(replace(tiny(), vocabulary=None), tmp_path)
+    assert open_dataset(tmp_path).vocabulary is None
+
+
+def test_facts_are_not_read_before_they_are_asked_for(tmp_path: Path) -> None:
+    write_dataset(tiny(), tmp_path)
+    (tmp_path / "facts" / "P36.jsonl").write_text("this is no fact\n")
+    seal(tmp_path)
+    facts = open_dataset(tmp_path).facts("P36")
+    with pytest.raises(DataError, match=r"P36.jsonl, line 1: expected a JSON object"):
+        next(facts)
+
+
+@pytest.mark.parametrize("name", ["relations.jsonl", "templates.jsonl", "facts/P36.jsonl"])
+def test_a_change_anywhere_changes_the_fingerprint(tmp_path: Path, name: str) -> None:
+    write_dataset(tiny(), tmp_path)
+    before = open_dataset(tmp_path).fingerprint
+    (tmp_path / name).write_text((tmp_path / name).read_text() + "\n")
+    with pytest.raises(DataError, match="dataset.json says " + before):
+        open_dataset(tmp_path)
+    head = json.loads((tmp_path / "dataset.json").read_text())
+    assert seal(tmp_path) != before
+    assert json.loads((tmp_path / "dataset.json").read_text()).keys() == head.keys()
+    assert not list(tmp_path.glob("*.partial"))

@@ -1,0 +1,1 @@
+"""The documentation held to the program: commands, help texts, names, columns and links."""

@@ -1,0 +1,37 @@
+"""Help texts, verbs, probes and settings: each stands in its page as the program has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sonde.core.settings import settings_of
+from sonde.runner import probes
+
+from .pages import DOCS, PAGES, Block, blocks, rows
+from .program import help_text, verbs
+
+HELP = [block for page in PAGES for block in blocks(page) if block.kind == "help"]
+
+
+@pytest.mark.parametrize("block", HELP, ids=lambda block: f"sonde {block.rest}".strip())
+def test_a_help_text_is_what_the_program_prints(block: Block) -> None:
+    hint = f"{block.where}: run python -m tests.docs.refresh"
+    assert block.text == help_text(block.rest), hint
+
+
+def test_every_command_has_its_help_text_in_the_documentation() -> None:
+    assert sorted(block.rest for block in HELP) == sorted(verbs())
+
+
+def test_every_verb_has_a_page() -> None:
+    for words in verbs():
+        if words and " " not in words:
+            shown = {block.rest.split()[0] for block in HELP if block.page.stem == words}
+            assert shown == {words}, f"docs/{words}.md does not show sonde {words} --help"
+
+
+@pytest.mark.parametrize("name", sorted(probes()))
+def test_a_probe_has_a_page_with_every_setting_and_its_default(name: str) -> None:
+    documented = [row[:2] for row in rows(DOCS / f"probe-{name}.md", "Settings")]
+    there = [[f"`{s.name}`", f"`{s.default}`"] for s in settings_of(probes()[name])]
+    assert documented == there

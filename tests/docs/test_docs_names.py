@@ -1,0 +1,163 @@
+"""Names that programs rely on: estimates, counts, columns, fields and exit codes, as documented."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sonde
+from sonde.cli.main import INTERNAL, INTERRUPTED, Stopped
+from sonde.core import errors
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.data.catalog import load
+from sonde.data.format import write_dataset
+from sonde.models.scripted import Scripted
+from sonde.report.json import as_json
+from sonde.store.rows import SCHEMA
+
+from . import program
+from .pages import DOCS, first_cells, rows, section
+
+LAMA = DOCS / "probe-lama.md"
+RUN = DOCS / "run-format.md"
+DATA = DOCS / "dataset-format.md"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> sonde.Run:
+    """A real run of a model that knows nothing, on two relations."""
+    dataset = sonde.dataset("atlas", relations=("P36", "P30"), limit=3)
+    out = tmp_path_factory.mktemp("run") / "run"
+    return sonde.run(sonde.probe("lama", k=7), Scripted(answers={}), dataset, out=out)
+
+
+def test_estimates_of_lama_have_the_documented_names(run: sonde.Run) -> None:
+    documented = {
+        f"{metric}.{over}".replace("p_at_K", "p_at_7").replace("ID", id)
+        for metric in first_cells(LAMA, "Metrics")
+        for over in first_cells(LAMA, "Averages")
+        for id in ("P36", "P30")
+    }
+    assert set(run.report().estimates) == documented
+
+
+def test_counts_of_lama_have_the_documented_names(run: sonde.Run, tmp_path: Path) -> None:
+    (tmp_path / "facts").mkdir()
+    line = {"relation": "P36", "template": "[X] [Y]", "type": "1-1", "label": "capital"}
+    (tmp_path / "relations.jsonl").write_text(json.dumps(line))
+    (tmp_path / "facts" / "P36.jsonl").write_text('{"sub_label": "a", "obj_label": "b"}')
+    notes = load(f"lama:{tmp_path}").notes
+    assert [*run.report().counts, *notes] == first_cells(LAMA, "Counts")
+
+
+def test_the_json_report_has_the_documented_keys(run: sonde.Run) -> None:
+    printed = as_json(run.report(), run.provenance())
+    assert sorted(printed) == sorted(first_cells(DOCS / "report.md", "For other programs"))
+
+
+def test_a_shard_has_the_documented_columns() -> None:
+    assert first_cells(RUN, "Columns of a shard") == SCHEMA.names
+
+
+def test_the_documented_types_are_those_of_the_columns() -> None:
+    words = {"text": "str", "float": "float", "list": "list", "integers": "int", "texts": "str"}
+    for field, row in zip(SCHEMA, rows(RUN, "Columns of a shard"), strict=True):
+        shown = row[1].replace("lists", "list").replace("floats", "float").split(" of ")
+        assert [words[word] for word in shown] == type_words(field.type), field.name
+
+
+def type_words(type: Any) -> list[str]:
+    """An Arrow type as a few words."""
+    if hasattr(type, "value_type") and str(type).startswith("list"):
+        return ["list", *type_words(type.value_type)]
+    return [next(w for w in ("str", "float", "int") if w in str(type))]
+
+
+def test_a_run_folder_holds_the_documented_files(tmp_path: Path) -> None:
+    words = ["run", "lama", "-m", "control:majority", "--relations", "P30", "--limit", "2"]
+    assert program.sonde([*words, "-o", "run"], tmp_path).code == 0
+    (tmp_path / "run" / "shards" / "00000.parquet").write_bytes(b"damaged")
+    assert program.sonde([*words, "-o", "run"], tmp_path).code == 0
+    found = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert found == sorted(first_cells(RUN, "Files"))
+
+
+def test_the_manifest_has_the_documented_fields(run: sonde.Run) -> None:
+    manifest = json.loads((run.path / "manifest.json").read_text())
+    assert list(manifest) == first_cells(RUN, "manifest.json")
+    assert list(manifest["model"]) == first_cells(RUN, "model")
+    for part in ("dataset", "selection"):
+        [row] = [row for row in rows(RUN, "manifest.json") if row[0] == f"`{part}`"]
+        for name in manifest[part]:
+            assert name in row[1], f"run-format.md does not mention {part}.{name}"
+
+
+@pytest.mark.parametrize("name", ["timings.jsonl", "complete.json"])
+def test_small_files_of_a_run_have_the_documented_fields(name: str, run: sonde.Run) -> None:
+    assert list(json.loads((run.path / name).read_text())) == first_cells(RUN, name)
+
+
+@pytest.mark.parametrize(
+    "name", ["dataset.json", "relations.jsonl", "templates.jsonl", "facts/ID.jsonl"]
+)
+def test_files_of_a_dataset_have_the_documented_fields(name: str, tmp_path: Path) -> None:
+    thing = Entity(id="Q1", names=("one",))
+    fact = Fact(id="f", relation="P1", subject=thing, objects=(thing,), tags=("hard",))
+    template = Template(id="t", text="[X] [Y]", group="t")
+    relation = Relation(id="P1", label="l", kind="1-1", templates=(template,))
+    dataset = Dataset(
+        card=Card(name="d"),
+        relations=(relation,),
+        read=lambda id: [fact],
+        fingerprint="",
+        vocabulary=("one",),
+    )
+    write_dataset(dataset, tmp_path)
+    written = json.loads((tmp_path / name.replace("ID", "P1")).read_text())
+    assert list(written) == first_cells(DATA, name)
+    assert (tmp_path / "vocabulary.txt").exists()
+    top = {path.name for path in tmp_path.iterdir()}
+    assert top == {file.partition("/")[0] for file in first_cells(DATA, "Files")}
+
+
+def subclasses(kind: type[errors.SondeError]) -> Iterator[type[errors.SondeError]]:
+    yield kind
+    for inner in kind.__subclasses__():
+        yield from subclasses(inner)
+
+
+def test_exit_codes_are_those_of_the_program() -> None:
+    documented = {int(row[0]): row[2] for row in rows(DOCS / "exit-codes.md", "Exit codes")}
+    ended = Stopped(signal.SIGTERM).exit_code
+    raised: dict[int, list[str]] = {0: [], INTERNAL: [], INTERRUPTED: [], ended: []}
+    for kind in subclasses(errors.SondeError):
+        if kind.__module__ == errors.__name__:
+            raised.setdefault(kind.exit_code, []).append(kind.__name__)
+    assert sorted(documented) == sorted(raised)
+    for code, names in raised.items():
+        for name in names:
+            assert f"`{name}`" in documented[code], f"{name} ends with {code}"
+
+
+def test_the_numbers_of_atlas_are_counted() -> None:
+    dataset = load("atlas")
+    facts = [fact for r in dataset.relations for fact in dataset.facts(r.id)]
+    templates = sum(len(r.templates) for r in dataset.relations)
+    tests = [sum(f.split == "test" for f in dataset.facts(r.id)) for r in dataset.relations]
+    text = section(DATA, "How the bundled atlas was made")
+    for words in (
+        f"{len(dataset.relations)} relations",
+        f"{len(facts):,} facts",
+        f"{templates} templates",
+        f"{sum('hard' in f.tags for f in facts):,} of the facts",
+        f"{min(tests)} to {max(tests)} facts of a relation",
+        f"{sum(tests):,} in all",
+    ):
+        assert words in " ".join(text.split()), words
+    for r in dataset.relations:
+        assert sum(f.split == "train" for f in dataset.facts(r.id)) == 50

@@ -1,0 +1,1 @@
+"""Token ids, spans, batches and tries."""

@@ -1,0 +1,57 @@
+"""A trie holds each distinct beginning once and gives back every sequence."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sonde.engine.encode import Span
+from sonde.engine.trie import Trie, merge
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> Span:
+    ids = tuple(draw(st.lists(st.integers(0, 3), min_size=2, max_size=7)))
+    start = draw(st.integers(1, len(ids) - 1))
+    stop = draw(st.integers(start + 1, len(ids)))
+    return Span(ids=ids, start=start, stop=stop, end=len(ids))
+
+
+def path(trie: Trie, node: int) -> tuple[int, ...]:
+    """The tokens from the root down to a node."""
+    parent = trie.parents[node]
+    return (*(path(trie, parent) if parent >= 0 else ()), trie.ids[node])
+
+
+@given(st.lists(spans(), min_size=1, max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_nodes_are_the_distinct_proper_beginnings(texts: list[Span]) -> None:
+    trie = merge(texts)
+    beginnings = {span.ids[:length] for span in texts for length in range(1, len(span.ids))}
+    paths = [path(trie, node) for node in range(len(trie.ids))]
+    assert len(paths) == len(set(paths))
+    assert set(paths) == beginnings
+    assert [len(p) - 1 for p in paths] == list(trie.depths)
+
+
+@given(st.lists(spans(), min_size=1, max_size=8))
+@settings(max_examples=150, deadline=None)
+def test_reads_give_back_every_scored_token_after_its_beginning(texts: list[Span]) -> None:
+    trie = merge(texts)
+    for span, reads in zip(texts, trie.reads, strict=True):
+        found = [(path(trie, node), token) for node, token in reads]
+        assert found == [(span.ids[:i], span.ids[i]) for i in range(span.start, span.end)]
+
+
+@given(st.lists(spans(), min_size=1, max_size=8))
+@settings(max_examples=50, deadline=None)
+def test_a_parent_comes_before_its_children(texts: list[Span]) -> None:
+    trie = merge(texts)
+    assert all(parent < node for node, parent in enumerate(trie.parents))
+
+
+def test_a_sequence_that_begins_another_adds_no_node() -> None:
+    long = Span(ids=(1, 2, 3, 4), start=2, stop=4, end=4)
+    short = Span(ids=(1, 2, 3), start=2, stop=3, end=3)
+    assert merge([long, short]).ids == merge([long]).ids == (1, 2, 3)
+    assert merge([short]).ids == (1, 2)

@@ -1,0 +1,1 @@
+"""Loading and naming models, and the models that need no torch."""

@@ -1,0 +1,1 @@
+"""Fast paths give what the slow, naive path gives."""

@@ -1,0 +1,170 @@
+"""Options of a causal model, scored together, get what each gets as a text of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sonde.core.answers import Scored
+from sonde.core.prompts import Prompt
+from sonde.engine.encode import Span, Start
+from sonde.engine.trie import merge
+from sonde.models.torch.causal import CausalModel, takes_trees, tree_mask
+from sonde.models.torch.reference import score_causal
+from tests.parity.conftest import Load
+from tests.parity.world import (
+    BUDGETS,
+    OPTIONS,
+    PREFIXES,
+    PROMPTS,
+    TOLERANCE,
+    answers,
+    assert_same,
+    with_budget,
+)
+from tests.tiny import CITIES, score
+
+WAYS = [("llama", True), ("llama", False), ("gpt2", True), ("gpt2", False)]
+WAYS += [("mistral", False), ("mamba", False)]
+
+
+def causal(tiny: Load, kind: str, tree: bool, budget: int = 4096) -> CausalModel:
+    model = CausalModel(with_budget(tiny(kind), budget))
+    assert model.tree or not tree
+    model.tree = tree
+    return model
+
+
+@pytest.fixture
+def plain_kernels() -> Iterator[None]:
+    """Without oneDNN, whose kernels for half precision stop some virtual machines."""
+    with torch.backends.mkldnn.flags(enabled=False):
+        yield
+
+
+@pytest.mark.parametrize(("kind", "tree"), WAYS)
+@given(prompts=PROMPTS, budget=st.sampled_from(BUDGETS))
+@settings(max_examples=20, deadline=None)
+def test_scoring_together_equals_the_reference(
+    tiny: Load, kind: str, tree: bool, prompts: list[Prompt], budget: int
+) -> None:
+    model = causal(tiny, kind, tree, budget)
+    expected = dict(score_causal(model.model, model.encoder, prompts))
+    for i, answer in enumerate(answers(model, prompts)):
+        assert_same(answer, expected[i])
+
+
+@pytest.mark.parametrize(("kind", "tree"), WAYS)
+@given(prompts=PROMPTS, order=st.randoms(use_true_random=False), budget=st.sampled_from(BUDGETS))
+@settings(max_examples=10, deadline=None)
+def test_order_and_company_never_change_an_answer(
+    tiny: Load, kind: str, tree: bool, prompts: list[Prompt], order: Random, budget: int
+) -> None:
+    together = answers(causal(tiny, kind, tree), prompts)
+    model = causal(tiny, kind, tree, budget)
+    places = list(range(len(prompts)))
+    order.shuffle(places)
+    mixed = answers(model, [prompts[i] for i in places])
+    for place, answer in zip(places, mixed, strict=True):
+        assert_same(answer, together[place])
+        assert_same(answers(model, [prompts[place]])[0], together[place])
+        assert choice(answer) in choices(together[place])
+
+
+@given(prefix=PREFIXES, options=OPTIONS)
+@settings(max_examples=20, deadline=None)
+def test_a_suffix_of_punctuation_changes_nothing(
+    tiny: Load, prefix: str, options: tuple[str, ...]
+) -> None:
+    model = causal(tiny, "llama", tree=True)
+    bare, dotted = answers(model, [score(prefix, options), score(prefix, options, "?! …")])
+    assert_same(bare, dotted)
+    assert bare.suffix_logps == dotted.suffix_logps == ()
+
+
+def test_what_follows_the_answer_is_scored_apart_from_it(tiny: Load) -> None:
+    model = causal(tiny, "gpt2", tree=True)
+    answer = answers(model, [score("", CITIES, " is the capital of France.")])[0]
+    assert len(answer.suffix_logps) == len(CITIES)
+    assert all(row for row in (*answer.logps, *answer.suffix_logps))
+    last = answers(model, [score("It is ", CITIES, ".")])[0]
+    assert last.suffix_logps == ()
+
+
+@pytest.mark.parametrize("kind", ["mistral", "mamba"])
+def test_a_model_with_a_window_or_a_state_is_fed_no_trees(tiny: Load, kind: str) -> None:
+    assert not CausalModel(tiny(kind)).tree
+
+
+def test_a_window_matters_so_that_the_test_above_means_something(tiny: Load) -> None:
+    model = causal(tiny, "mistral", tree=False)
+    prompt = score("The capital of France is Paris and that of Norway is ", CITIES)
+    narrow = answers(model, [prompt])[0]
+    model.tree = True  # the tree's own mask knows of no window
+    with pytest.raises(AssertionError):
+        assert_same(answers(model, [prompt])[0], narrow)
+
+
+def test_a_mixed_stack_of_layers_is_fed_no_trees(tiny: Load) -> None:
+    model = tiny("llama").model
+    model.config.layer_types = ["full_attention", "sliding_attention"]
+    try:
+        assert not takes_trees(model)
+    finally:
+        model.config.layer_types = None
+    assert takes_trees(model)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_model_in_half_precision_is_fed_trees_too(
+    tiny: Load, dtype: torch.dtype, plain_kernels: None
+) -> None:
+    loaded = tiny("llama")
+    half = replace(loaded, model=type(loaded.model)(loaded.model.config).to(dtype).eval())
+    half.model.load_state_dict(loaded.model.state_dict())
+    model = CausalModel(half)
+    assert model.tree
+    prompts = [score("The capital of France is ", CITIES), score("", CITIES, " is it")]
+    for (_, expected), answer in zip(
+        score_causal(model.model, model.encoder, prompts), answers(model, prompts), strict=True
+    ):
+        assert_same(answer, expected, tolerance=0.1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_node_sees_its_ancestors_and_itself(dtype: torch.dtype) -> None:
+    options = [Span(ids=(1, 2, 3, 4), start=1, stop=4, end=4)]
+    options += [Span(ids=(1, 5, 6), start=1, stop=3, end=3)]
+    trie = merge(options)
+    mask = tree_mask([trie, trie], dtype)[0, 0]
+    assert trie.ids == (1, 2, 3, 5)
+    own = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 1]]).bool()
+    assert torch.equal(mask == 0, torch.kron(torch.eye(2), own.float()).bool())
+    assert torch.isfinite(mask).all()
+
+
+def test_the_start_token_changes_the_answer_as_it_does_for_the_reference(tiny: Load) -> None:
+    prompt = score("The capital of France is ", CITIES)
+    always = CausalModel(tiny("gpt2"), start=Start(id=0, always=True))
+    never = CausalModel(tiny("gpt2"), start=Start(id=0, always=False))
+    opened, bare = answers(always, [prompt])[0], answers(never, [prompt])[0]
+    assert abs(opened.logps[0][0] - bare.logps[0][0]) > 0.01
+    assert_same(opened, dict(score_causal(always.model, always.encoder, [prompt]))[0])
+
+
+def choice(answer: Scored) -> str:
+    """The likeliest option."""
+    return max(zip(map(sum, answer.logps), answer.options, strict=True))[1]
+
+
+def choices(answer: Scored) -> list[str]:
+    """The likeliest option, and those that cannot be told from it."""
+    totals = [sum(row) for row in answer.logps]
+    near = max(totals) - 10 * TOLERANCE
+    return [o for o, total in zip(answer.options, totals, strict=True) if total >= near]

@@ -1,0 +1,223 @@
+"""A masked model gives, in batches and at the hole alone, what it gives text by text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sonde.core.answers import Filled
+from sonde.core.prompts import Fill, Prompt
+from sonde.models.torch.answers import best, rank_among
+from sonde.models.torch.masked import MaskedModel, head_can_be_narrow, hole_logps
+from sonde.models.torch.reference import fill_masked, score_masked
+from tests.parity.conftest import Load
+from tests.parity.world import (
+    BUDGETS,
+    PREFIXES,
+    PROMPTS,
+    SUFFIXES,
+    TOLERANCE,
+    answers,
+    assert_same,
+    with_budget,
+)
+from tests.tiny import CITIES, MASKED, fill, score
+
+VOCABULARY = ("Paris", "paris", "Vienna", "York", "Oslo", "capital", "the", "New York", "東京")
+FILLS = st.lists(
+    st.builds(
+        fill,
+        st.builds(str.__add__, PREFIXES.map(str.rstrip), st.sampled_from([" ", " ("])),
+        SUFFIXES,
+        top=st.integers(1, 12),
+        watched=st.sampled_from([(), CITIES, ("Paris", "paris", "東京", "Paris", "the")]),
+        vocabulary=st.sampled_from([None, VOCABULARY, ("Vienna", "capital", "Paris", "Oslo")]),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def masked(tiny: Load, kind: str, budget: int = 4096) -> MaskedModel:
+    return MaskedModel(with_budget(tiny(kind), budget))
+
+
+def names(model: MaskedModel) -> dict[int, str]:
+    """What every token is called, found without the model's own table."""
+    tokenizer = model.loaded.tokenizer
+    pieces = {id: piece for piece, id in model.loaded.backend.get_vocab().items()}
+    shown = {id: tokenizer.decode([id]).strip() or piece for id, piece in pieces.items()}
+    return {id: pieces[id] if pieces[id].startswith("##") else shown[id] for id in pieces}
+
+
+@pytest.mark.parametrize("kind", MASKED)
+@given(prompts=PROMPTS, budget=st.sampled_from(BUDGETS))
+@settings(max_examples=20, deadline=None)
+def test_scoring_options_equals_the_reference(
+    tiny: Load, kind: str, prompts: list[Prompt], budget: int
+) -> None:
+    model = masked(tiny, kind, budget)
+    expected = dict(score_masked(model.model, model.encoder, prompts))
+    for i, answer in enumerate(answers(model, prompts)):
+        assert_same(answer, expected[i])
+        assert answer.suffix_logps == ()
+
+
+def test_an_option_of_several_tokens_is_predicted_from_left_to_right(tiny: Load) -> None:
+    answer = answers(masked(tiny, "bert"), [score("It is ", ("New York", "Norway"), ".")])[0]
+    assert [len(row) for row in answer.logps] == [2, 1]
+    alone = answers(masked(tiny, "bert"), [score("It is New ", ("York",), ".")])[0]
+    # the last token sees the one before it, as if that were part of the text
+    assert abs(answer.logps[0][1] - alone.logps[0][0]) < TOLERANCE
+
+
+@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize("kind", MASKED)
+@given(prompts=FILLS, budget=st.sampled_from(BUDGETS))
+@settings(max_examples=20, deadline=None)
+def test_filling_equals_the_reference(
+    tiny: Load, kind: str, narrow: bool, prompts: list[Prompt], budget: int
+) -> None:
+    model = masked(tiny, kind, budget)
+    assert model.narrow
+    model.narrow = narrow
+    found, backwards = dict(model.fill(prompts)), dict(model.fill(prompts[::-1]))
+    assert sorted(found) == list(range(len(prompts)))
+    everything = [everything_wanted(prompt) for prompt in prompts]
+    for i, whole in fill_masked(model.model, model.encoder, everything, names(model)):
+        alone = dict(model.fill([prompts[i]]))[0]
+        for answer in (found[i], backwards[len(prompts) - 1 - i], alone):
+            assert_filled(answer, whole, prompts[i])
+
+
+def everything_wanted(prompt: Prompt) -> Prompt:
+    assert isinstance(prompt.want, Fill)
+    return replace(prompt, want=replace(prompt.want, top=10**6))
+
+
+def assert_filled(found: Filled, whole: Filled, prompt: Prompt) -> None:
+    """Hold an answer against one that lists every allowed token."""
+    assert isinstance(prompt.want, Fill)
+    assert len(found.top) == min(prompt.want.top, len(whole.top))
+    assert found.top_logps == pytest.approx(whole.top_logps[: len(found.top)], abs=TOLERANCE)
+    for name, value in zip(found.top, found.top_logps, strict=True):
+        near = [n for n, v in zip(whole.top, whole.top_logps, strict=True) if close(v, value)]
+        assert name in near
+    assert found.watched == prompt.want.watched
+    assert found.mass == pytest.approx(whole.mass, abs=TOLERANCE)
+    for i, (rank, logp) in enumerate(zip(found.watched_ranks, found.watched_logps, strict=True)):
+        true = whole.watched_logps[i]
+        assert (rank is None) == (logp is None) == (true is None)
+        if rank is not None and logp is not None and true is not None:
+            assert close(logp, true)
+            # exact but for tokens whose values cannot be told apart
+            assert sum(v > logp + TOLERANCE for v in whole.top_logps) < rank
+            assert rank <= sum(v >= logp - TOLERANCE for v in whole.top_logps)
+
+
+def close(a: float, b: float) -> bool:
+    return abs(a - b) <= TOLERANCE
+
+
+def test_tokens_equally_likely_share_the_worst_rank_of_them(tiny: Load) -> None:
+    loaded = tiny("bert")
+    model = MaskedModel(replace(loaded, model=type(loaded.model)(loaded.model.config).eval()))
+    head = model.model.cls.predictions.decoder
+    head.weight = torch.nn.Parameter(torch.zeros_like(head.weight))
+    heights = {"paris": 3.0, "vienna": 3.0, "york": 3.0, "the": 1.0}
+    bias = torch.zeros_like(head.bias)
+    for word, height in heights.items():
+        bias[loaded.backend.token_to_id(word)] = height
+    head.bias = torch.nn.Parameter(bias)
+    watched = ("Paris", "York", "the", "of", "Oslo")
+    prompt = fill("It is ", ".", top=4, watched=watched, vocabulary=(*watched, "Vienna"))
+    answer = dict(model.fill([prompt]))[0]
+    assert answer.watched_ranks == (3, 3, 4, 6, 6)
+    by_id = ("Paris", "Vienna", "York")  # the order of the vocabulary file
+    assert answer.top == (*by_id, "the")
+    expected = dict(fill_masked(model.model, model.encoder, [prompt], {}))[0]
+    assert (answer.top, answer.watched_ranks) == (expected.top, expected.watched_ranks)
+
+
+@given(
+    values=st.lists(st.integers(-4, 4), min_size=1, max_size=30),
+    allowed=st.sets(st.integers(0, 29)),
+    watched=st.lists(st.integers(0, 29), max_size=6),
+)
+@settings(max_examples=100, deadline=None)
+def test_ranks_and_the_best_are_those_of_counting(
+    values: list[int], allowed: set[int], watched: list[int]
+) -> None:
+    ids = sorted(i for i in allowed if i < len(values))
+    logps = torch.tensor(values, dtype=torch.float32)
+    among = logps[torch.tensor(ids, dtype=torch.long)]
+    wanted = [i for i in watched if i < len(values)]
+    ranks, found = rank_among(among, logps, wanted)
+    assert found == [values[i] for i in wanted]
+    assert ranks == [sum(values[a] >= values[i] for a in ids) for i in wanted]
+    for count in range(len(ids) + 1):
+        order = sorted(range(len(ids)), key=lambda i: (-values[ids[i]], i))[:count]
+        assert best(among, count) == ([values[ids[i]] for i in order], order)
+
+
+def test_a_prompt_asked_twice_is_computed_once(tiny: Load, monkeypatch: Any) -> None:
+    model = masked(tiny, "bert")
+    rows: list[int] = []
+    whole = model.model.forward
+
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        rows.append(len(kwargs["input_ids"]))
+        return whole(*args, **kwargs)
+
+    monkeypatch.setattr(model.model, "forward", counting)
+    twice = [fill("It is ", ".", top=3), fill("It is ", ".", top=1), fill("It is ", "?")]
+    assert len(dict(model.fill(twice))) == 3
+    assert rows == [2]
+
+
+class NeighbourHead(torch.nn.Module):
+    """A head that looks at the next position too, as no head on the hole alone could."""
+
+    def __init__(self, head: Any) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, hidden: Any) -> Any:
+        return self.head(hidden + hidden.roll(1, dims=1))
+
+
+class PooledHead(NeighbourHead):
+    """A head that insists on a whole text."""
+
+    def forward(self, hidden: Any) -> Any:
+        if hidden.shape[1] == 1:
+            raise ValueError("expected a text")
+        return self.head(hidden)
+
+
+@pytest.mark.parametrize("head", [NeighbourHead, PooledHead])
+def test_a_head_that_needs_the_whole_text_gets_it(tiny: Load, head: Any) -> None:
+    loaded = tiny("bert")
+    changed = type(loaded.model)(loaded.model.config).eval()
+    changed.load_state_dict(loaded.model.state_dict())
+    assert head_can_be_narrow(changed)
+    changed.cls = head(changed.cls)
+    model = MaskedModel(replace(loaded, model=changed))
+    assert not model.narrow
+    prompts = [fill("It is ", "."), fill("The capital of France is ", " in France.")]
+    found = dict(model.fill(prompts))
+    for i, whole in fill_masked(changed, model.encoder, prompts, names(model)):
+        assert found[i].top == whole.top
+        assert found[i].top_logps == pytest.approx(whole.top_logps, abs=TOLERANCE)
+
+
+def test_the_hook_for_the_narrow_head_is_gone_after_a_failure(tiny: Load) -> None:
+    model = tiny("bert").model
+    with pytest.raises(IndexError):
+        hole_logps(model, [((1, 2, 3), 7)], narrow=True)
+    assert not model.base_model._forward_hooks

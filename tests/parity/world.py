@@ -1,0 +1,59 @@
+"""Prompts for tiny models, and what it means that two answers are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from sonde.core.answers import Scored
+from sonde.core.prompts import Prompt
+from sonde.models.torch.causal import CausalModel
+from sonde.models.torch.masked import MaskedModel
+from sonde.models.torch.weights import Loaded
+from tests.tiny import CITIES, score
+
+BUDGETS = (1, 7, 64, 4096)
+TOLERANCE = 1e-4
+
+WORDS = st.sampled_from(["Paris", "is", "the", "capital", "New", "of", "1867", "é東", "(", "Oslo"])
+PREFIXES = st.one_of(
+    st.just(""),
+    st.lists(WORDS, min_size=1, max_size=8).map(lambda words: " ".join(words) + " "),
+    st.lists(WORDS, min_size=1, max_size=3).map(" ".join),
+)
+SUFFIXES = st.sampled_from(["", ".", "?!", " in France.", ", and it is the capital of Norway."])
+# York and New York share no beginning, Paris and Paris France do, and one begins the other
+OPTIONS = st.lists(
+    st.sampled_from([*CITIES, "Paris France", "Paris is", "Par is", "東京", "1867", "."]),
+    min_size=1,
+    max_size=6,
+    unique=True,
+).map(tuple)
+PROMPTS = st.lists(st.builds(score, PREFIXES, OPTIONS, SUFFIXES), min_size=1, max_size=5)
+
+
+def with_budget(loaded: Loaded, tokens: int) -> Loaded:
+    return replace(loaded, options=replace(loaded.options, batch_tokens=tokens))
+
+
+def answers(model: CausalModel | MaskedModel, prompts: Sequence[Prompt]) -> list[Scored]:
+    """The answers in the order of the prompts; each prompt has one."""
+    found = list(model.score(prompts))
+    assert sorted(i for i, _ in found) == list(range(len(prompts)))
+    return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
+
+
+def assert_same(one: Scored, other: Scored, tolerance: float = TOLERANCE) -> None:
+    assert one.options == other.options
+    assert_near(one.logps, other.logps, tolerance)
+    assert_near(one.suffix_logps, other.suffix_logps, tolerance)
+
+
+def assert_near(
+    one: Sequence[Sequence[float]], other: Sequence[Sequence[float]], tolerance: float
+) -> None:
+    assert [len(row) for row in one] == [len(row) for row in other]
+    for a, b in zip(one, other, strict=True):
+        assert all(abs(x - y) <= tolerance for x, y in zip(a, b, strict=True)), (a, b)

@@ -1,0 +1,46 @@
+"""A few answered prompts and the manifest of the run they belong to."""
+
+from __future__ import annotations
+
+from sonde.core.answers import Answered, Filled, Scored
+from sonde.core.prompts import Key
+from sonde.store.manifest import Manifest
+
+
+def key(number: int) -> Key:
+    return Key(fact=f"f{number}", relation="P1", template="P1-1", subject=f"subject {number}")
+
+
+def scored(number: int) -> Answered:
+    answer = Scored(
+        options=("a", "b"), logps=((-0.5, -1.5), (-2.25,)), suffix_logps=((-0.125,), (-4.0,))
+    )
+    return Answered(key=key(number), prefix="Of x is ", suffix=".", answer=answer)
+
+
+def filled(number: int) -> Answered:
+    answer = Filled(
+        top=("a", "b"),
+        top_logps=(-0.5, -1.0),
+        watched=("b", "not one token"),
+        watched_logps=(-1.0, None),
+        watched_ranks=(2, None),
+        mass=-0.25,
+    )
+    return Answered(key=key(number), prefix="Of x is ", suffix="", answer=answer)
+
+
+ROWS = [scored(0), filled(1), scored(2)]
+KEYS = [(*(getattr(r.key, n) for n in Key.__slots__), r.prefix, r.suffix) for r in ROWS]
+
+
+def manifest(seed: int = 0) -> Manifest:
+    """What a run of the majority control says of itself, on a machine that says little."""
+    return Manifest(
+        dataset={"name": "world", "version": "1", "fingerprint": "0123", "notes": {"rows": 3}},
+        selection={"split": "test", "relations": ("P1",), "limit": None, "seed": seed},
+        probe={"name": "lama", "settings": {"k": 10, "uhn": "string"}},
+        model={"name": "control:majority", "weights": "counts:0123", "details": {"device": "cpu"}},
+        shard_weight=4096,
+        surroundings={"versions": {"sonde": "0.1.0"}, "python": "3.11.2", "git": {}},
+    )

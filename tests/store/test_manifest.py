@@ -1,0 +1,65 @@
+"""The manifest: the same text as ever, and a name that changes with what decides the answers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import sonde
+from sonde.models.counting import majority
+from sonde.runner import describe
+from sonde.store.manifest import Manifest, differences
+
+from .sample import manifest
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+OPEN = {"notes", "settings", "details", "versions", "git"}
+
+
+def test_the_text_is_as_it_always_was() -> None:
+    assert manifest().to_json() == (GOLDEN / "manifest.json").read_text()
+
+
+def test_a_run_of_the_bundled_facts_has_these_fields() -> None:
+    facts = sonde.dataset("atlas", limit=1)
+    probe = sonde.probe("lama").suited(frozenset({"fill"}))
+    body = json.loads(describe(probe, majority(facts), facts, 4096).to_json())
+    assert fields(body) == (GOLDEN / "manifest-fields.txt").read_text().splitlines()
+
+
+def fields(value: object, path: str = "") -> list[str]:
+    """The path of every value, in order, but for those whose names are not ours to fix."""
+    if not isinstance(value, dict) or path.split(".")[-1] in OPEN:
+        return [path]
+    return [line for k, v in value.items() for line in fields(v, f"{path}.{k}".lstrip("."))]
+
+
+def test_it_is_read_back() -> None:
+    found = Manifest.from_json(manifest().to_json())
+    assert found.to_json() == manifest().to_json()
+    assert found.fingerprint == manifest().fingerprint
+    assert differences(found, manifest()) == []
+
+
+def test_only_what_decides_the_answers_changes_the_fingerprint() -> None:
+    here = manifest()
+    on_gpu = replace(here, model={**here.model, "details": {"device": "cuda"}}, surroundings={})
+    assert on_gpu.fingerprint == here.fingerprint
+    assert differences(here, on_gpu) == []
+    for other in (
+        manifest(seed=1),
+        replace(here, shard_weight=1),
+        replace(here, model={**here.model, "weights": "others"}),
+        replace(here, probe={**here.probe, "settings": {"k": 10}}),
+    ):
+        assert other.fingerprint != here.fingerprint
+        assert len(differences(here, other)) == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"format": 2}', '{"format": 1}'])
+def test_anything_else_is_no_manifest(text: str) -> None:
+    with pytest.raises(ValueError, match=r"Expecting value|it has no|run format"):
+        Manifest.from_json(text)
