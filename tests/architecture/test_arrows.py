@@ -36,7 +36,7 @@ HELPERS = {"models": {"options", "extras", "tables", "load"}}
 HEAVY = {"torch", "transformers", "polars", "plotly", "pandas", "gguf"}
 """Imported in one place each, never when sonde is."""
 
-AT_HOME = {
+AT_HOME: dict[str, str | tuple[str, ...]] = {
     "torch": "models/torch/",
     "transformers": "models/torch/",
     "gguf": "models/torch/dequantise.py",

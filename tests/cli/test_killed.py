@@ -16,7 +16,7 @@ from .world import COMMAND, files, leftovers, many_shards, with_slow_model
 
 
 def test_twenty_kills_change_no_byte(tmp_path: Path) -> None:
-    data = many_shards(tmp_path / "data", facts=640)
+    data = many_shards(tmp_path / "data", facts=880)
     words = ("run", "lama", "-m", "slow:0.002", "-d", data, "--no-html", "-o")
     kill_and_compare(words, tmp_path, with_slow_model(tmp_path), kills=20)
 
@@ -24,13 +24,13 @@ def test_twenty_kills_change_no_byte(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "bert"])
 def test_kills_change_no_byte_of_a_real_models_answers(tmp_path: Path, kind: str) -> None:
-    from .. import tiny
+    from tests import tiny
 
     model = getattr(tiny, kind)(tmp_path / "model")
-    data = many_shards(tmp_path / "data", facts=300, objects=512)
-    words = ("run", "lama", "-m", f"hf:{model}", "-d", data, "--answer", "score")
-    words += ("--device", "cpu", "--no-html", "-o")
-    kill_and_compare(words, tmp_path, dict(os.environ), kills=12)
+    data = many_shards(tmp_path / "data", facts=200, objects=512)
+    more = ("--answer", "score", "--device", "cpu", "--no-html", "-o")
+    words = ("run", "lama", "-m", f"hf:{model}", "-d", data, *more)
+    kill_and_compare(words, tmp_path, dict(os.environ), kills=8)
 
 
 def kill_and_compare(
@@ -62,7 +62,7 @@ def kill_and_compare(
 
 def while_starting(out: Path, random: Random) -> None:
     """While modules are imported, the folder is made, and what is there is looked through."""
-    time.sleep(random.uniform(0.01, 0.9))
+    time.sleep(random.uniform(0.01, 0.7))
 
 
 def while_beginning(out: Path, random: Random) -> None:

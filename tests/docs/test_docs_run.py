@@ -11,6 +11,8 @@ import pytest
 from .pages import PAGES, ROOT, agrees, blocks, commands, shell_blocks
 from .program import played, smollm2_installed, sonde, verbs
 
+EXAMPLE = "sonde run robust"
+"""A probe that the documentation adds; test_docs_extending.py runs it."""
 
 MARKED = [page for page in PAGES if any(block.kind == "run" for block in blocks(page))]
 
@@ -31,7 +33,7 @@ def sonde_commands() -> list[tuple[str, list[str]]]:
         (block.where, shlex.split(command.text, comments=True)[1:])
         for block in shell_blocks()
         for command in commands(block)
-        if command.text.startswith("sonde ")
+        if command.text.startswith("sonde ") and not command.text.startswith(EXAMPLE)
     ]
 
 
@@ -48,9 +50,8 @@ def test_every_command_shown_has_a_verb_and_flags_that_exist() -> None:
             elif hasattr(verb, "commands") and word in verb.commands:
                 verb = verb.commands[word]
             else:
-                # the value of a flag or an argument; a group takes none
-                assert not hasattr(verb, "commands") or "robust" in words, f"{where}: {word}"
-        assert "robust" in words or not hasattr(verb, "commands"), f"{where}: no verb"
+                # the value of a flag, or an argument; a group of verbs takes none
+                assert not hasattr(verb, "commands"), f"{where}: no verb {word}"
 
 
 def test_every_make_target_shown_exists() -> None:

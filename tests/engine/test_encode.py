@@ -206,8 +206,9 @@ def test_truncation_and_padding_of_the_tokenizer_are_not_used() -> None:
     tokenizer.enable_padding(length=20)
     plain = MaskedEncoder(word_pieces(), "[MASK]").holes([("The capital of France is ", ".")])
     assert MaskedEncoder(tokenizer, "[MASK]").holes([("The capital of France is ", ".")]) == plain
-    causal_plain = CausalEncoder(word_pieces(), FIRST).encode("The capital of ", ["France"], "")
-    assert CausalEncoder(tokenizer, FIRST).encode("The capital of ", ["France"], "") == causal_plain
+    whole, short = (CausalEncoder(t, FIRST) for t in (word_pieces(), tokenizer))
+    text = ("The capital of France is ", ["Paris"], " in Norway")
+    assert short.encode(*text) == whole.encode(*text)
 
 
 def test_a_tokenizer_without_the_mask_is_refused() -> None:

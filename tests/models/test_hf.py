@@ -92,7 +92,6 @@ class Touch:
 CODE = """
 from pathlib import Path
 from transformers import LlamaConfig, LlamaForCausalLM
-Path(__file__).with_name("ran").touch()
 Path({marker!r}).touch()
 class Config(LlamaConfig):
     model_type = "own"
@@ -128,7 +127,7 @@ def test_code_in_a_folder_runs_if_it_is_asked_for(copy: Path, marker: Path) -> N
 
 def test_an_unknown_architecture_is_named(copy: Path) -> None:
     change(copy / "config.json", architectures=["T5ForConditionalGeneration"])
-    with pytest.raises(ModelError, match="T5ForConditionalGeneration.*takes …ForCausalLM"):
+    with pytest.raises(ModelError, match=r"T5ForConditionalGeneration.*takes …ForCausalLM"):
         causal(copy)
     change(copy / "config.json", architectures=None)
     with pytest.raises(ModelError, match="names no architecture"):
@@ -286,11 +285,11 @@ def test_a_prompt_may_be_as_long_as_the_model_can_take(kind: str, tmp_path: Path
 
 
 def test_an_answer_without_a_token_names_its_fact(bert: Path, llama: Path) -> None:
-    with pytest.raises(PromptError, match="fact 'Q1', .*the answer '' has no token"):
+    with pytest.raises(PromptError, match=r"fact 'Q1', .*the answer '' has no token"):
         dict(causal(llama).score([tiny.score("It is ", ("",), fact="Q1")]))
-    with pytest.raises(PromptError, match="fact 'Q1', .*the answer '' has no token"):
+    with pytest.raises(PromptError, match=r"fact 'Q1', .*the answer '' has no token"):
         dict(masked(bert).score([tiny.score("It is ", ("",), fact="Q1")]))
-    with pytest.raises(PromptError, match="fact 'Q1', .*no option to score"):
+    with pytest.raises(PromptError, match=r"fact 'Q1', .*no option to score"):
         dict(causal(llama).score([tiny.score("It is ", (), fact="Q1")]))
 
 
@@ -319,17 +318,17 @@ def test_tokens_that_the_model_does_not_have_are_no_answers(tmp_path: Path) -> N
 
 def test_a_vocabulary_of_which_nothing_is_a_token_is_refused(bert: Path) -> None:
     prompt = tiny.fill("It is ", vocabulary=("New York",), fact="Q1")
-    with pytest.raises(PromptError, match="fact 'Q1'.*no word of the vocabulary"):
+    with pytest.raises(PromptError, match=r"fact 'Q1'.*no word of the vocabulary"):
         dict(masked(bert).fill([prompt]))
     glued = tiny.fill("It is", vocabulary=("Paris",), fact="Q1")
-    with pytest.raises(PromptError, match="after 's'; is a space missing?"):
+    with pytest.raises(PromptError, match=r"after 's'; is a space missing"):
         dict(masked(bert).fill([glued]))
 
 
 def test_a_model_says_so_when_it_is_asked_for_what_it_cannot_do(llama: Path, bert: Path) -> None:
     with pytest.raises(AbilityError, match="does not fill a mask"):
         dict(causal(llama).score([tiny.fill("It is ")]))
-    with pytest.raises(AbilityError, match="wants? options scored|want options"):
+    with pytest.raises(AbilityError, match=r"want options scored"):
         dict(masked(bert).score([tiny.fill("It is ")]))
     with pytest.raises(AbilityError, match="want a hole filled"):
         dict(masked(bert).fill([tiny.score("It is ", ("Paris",))]))

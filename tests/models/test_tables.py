@@ -133,9 +133,9 @@ def test_tables_refuse_the_wrong_kind_of_prompt() -> None:
 def test_an_unknown_scheme_offers_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean 'smollm2'"):
         load("smolm2")
-    with pytest.raises(UsageError, match="did you mean 'hf'.* written hf:gpt2"):
+    with pytest.raises(UsageError, match=r"did you mean 'hf'.* written hf:gpt2"):
         load("hff:gpt2")
-    with pytest.raises(UsageError, match="known: control, gguf, hf, .*written hf:bert-base"):
+    with pytest.raises(UsageError, match=r"known: control, gguf, hf, .*written hf:bert-base"):
         load("bert-base")
 
 

@@ -15,8 +15,9 @@ from sonde.core.answers import Scored
 from sonde.core.prompts import Prompt
 from sonde.engine.encode import Span, Start
 from sonde.engine.trie import merge
-from sonde.models.torch.causal import CausalModel, takes_trees, tree_mask
+from sonde.models.torch.causal import CausalModel, takes_trees
 from sonde.models.torch.reference import score_causal
+from sonde.models.torch.trees import tree_mask
 from tests.parity.conftest import Load
 from tests.parity.world import (
     BUDGETS,
@@ -142,11 +143,43 @@ def test_a_node_sees_its_ancestors_and_itself(dtype: torch.dtype) -> None:
     options = [Span(ids=(1, 2, 3, 4), start=1, stop=4, end=4)]
     options += [Span(ids=(1, 5, 6), start=1, stop=3, end=3)]
     trie = merge(options)
-    mask = tree_mask([trie, trie], dtype)[0, 0]
+    mask = tree_mask(trie, 2, dtype, "cpu")[0, 0]
     assert trie.ids == (1, 2, 3, 5)
     own = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 1]]).bool()
-    assert torch.equal(mask == 0, torch.kron(torch.eye(2), own.float()).bool())
+    stem = torch.ones(4, 2).bool()
+    assert torch.equal(mask == 0, torch.cat([stem, own], dim=1))
     assert torch.isfinite(mask).all()
+
+
+LONG = "Paris is the capital of France, and Vienna that of Austria. " * 3
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_prompts_behind_one_stem_score_as_they_do_alone(tiny: Load, kind: str) -> None:
+    """The shared beginning is computed once; another call finds it again."""
+    model = CausalModel(tiny(kind))
+    prompts = [score(f"{LONG}{place} is in ", CITIES, " now") for place in ("Oslo", "York", "It")]
+    prompts += [score("It is ", CITIES)]
+    reference = dict(score_causal(model.model, model.encoder, prompts))
+    for position, answer in model.score(prompts):
+        assert_same(answer, reference[position])
+    computed = model.stems.computed
+    assert computed >= 16
+    assert len(model.stems.kept) == 1
+    again = dict(model.score(prompts[:2]))
+    assert model.stems.computed == computed
+    assert again[0] == dict(CausalModel(tiny(kind)).score(prompts[:2]))[0]
+
+
+def test_stems_leave_when_they_outgrow_their_budget(tiny: Load) -> None:
+    model = CausalModel(tiny("llama"))
+    model.stems.budget = 0
+    for opening in (LONG, "Who wrote it? " + LONG, "Marie Curie. " + LONG):
+        prompts = [score(f"{opening}{place} is in ", CITIES) for place in ("Oslo", "York")]
+        reference = dict(score_causal(model.model, model.encoder, prompts))
+        for position, answer in model.score(prompts):
+            assert_same(answer, reference[position])
+        assert len(model.stems.kept) == 1
 
 
 def test_the_start_token_changes_the_answer_as_it_does_for_the_reference(tiny: Load) -> None:

@@ -44,7 +44,7 @@ def limit(monkeypatch: pytest.MonkeyPatch, model: Any, tokens: int, error: Excep
 
 @pytest.mark.parametrize("error", ERRORS, ids=["cuda", "linux", "windows", "python"])
 @pytest.mark.parametrize("tree", [True, False])
-@pytest.mark.parametrize("room", [20, 60])
+@pytest.mark.parametrize("room", [20, 30])
 def test_a_causal_model_goes_on_in_smaller_batches(
     tiny: Load, monkeypatch: pytest.MonkeyPatch, error: Exception, tree: bool, room: int
 ) -> None:

@@ -95,9 +95,9 @@ def test_uhn_drops_answers_that_stand_in_the_subjects_name() -> None:
 
 
 def test_uhn_names_drops_what_a_part_of_the_name_suggests() -> None:
-    facts = (fact("a", "Giulia Rossi", "Italy", relation="P27"),)
-    facts += (fact("b", "Kim Lee", "Peru", relation="P27"),)
-    facts += tuple(fact(f"x{i}", f"X{i}", f"land {i}", relation="P27") for i in range(5))
+    facts = [fact("a", "Giulia Rossi", "Italy", relation="P27")]
+    facts += [fact("b", "Kim Lee", "Peru", relation="P27")]
+    facts += [fact(f"x{i}", f"X{i}", f"land {i}", relation="P27") for i in range(5)]
     probe = Lama(uhn="names", answer="score")
     prompts = list(probe.ask(world(*facts)))
     parts = [p.key.subject for p in prompts if p.key.context == "uhn" and p.key.fact == "a"]

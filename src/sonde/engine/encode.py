@@ -203,5 +203,5 @@ def answer_tokens(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> t
     >>> answer_tokens([(0, 3), (3, 6), (6, 12)], 7, 12)
     (2, 3)
     """
-    inside = [i for i, (a, b) in enumerate(offsets) if b > begin and a < end and b > a]
+    inside = [i for i, (a, b) in enumerate(offsets) if b > begin and a < end]
     return (inside[0], inside[-1] + 1) if inside else (0, 0)

@@ -1,15 +1,16 @@
 """Causal language models: options scored along a tree of their shared tokens.
 
-The options of one prompt share its tokens, so each prompt becomes a small trie; the tries of a
-batch go through the model in one pass, each token attending to its own ancestors only. Models that
-cannot be fed a tree score each text as a row of its own ("flat"). `reference.py` is the naive twin.
+Prompts that begin alike share a stem, computed once and kept. Behind it the prompts and options of
+a batch form one tree that goes through the model in one pass, each token attending to the stem and
+its own ancestors. Models that cannot be fed a tree score each text as a row of its own ("flat").
+`reference.py` is the naive twin.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,14 +21,17 @@ from sonde.core.errors import AbilityError
 from sonde.core.prompts import Prompt, Score
 from sonde.engine.encode import CausalEncoder, Span, Start
 from sonde.engine.pack import Budget
-from sonde.engine.trie import Trie, merge
+from sonde.engine.stems import shared, stems
+from sonde.engine.trie import merge
 from sonde.models.torch.identity import identify
 from sonde.models.torch.limits import check_spans, naming
+from sonde.models.torch.trees import StemCache, prefill, score_trie
 from sonde.models.torch.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
 
-BATCH_TOKENS = {"cpu": 1024, "cuda": 8192}
+BATCH_TOKENS = {"cpu": 1024, "cuda": 4096}
+STEM_BYTES = {"cpu": 2**30, "cuda": 2**33}
 
 
 class CausalModel:
@@ -41,6 +45,7 @@ class CausalModel:
         device = loaded.device.split(":")[0]
         tokens = loaded.options.batch_tokens or BATCH_TOKENS[device]
         self.budget = Budget(tokens, out_of_memory)
+        self.stems = StemCache(self.model, STEM_BYTES[device])
         self.tree = takes_trees(self.model)
         if not self.tree:
             log.warning("%s cannot share tokens between options; scoring text by text", loaded.name)
@@ -70,31 +75,38 @@ class CausalModel:
         return spans
 
     def _tree(self, spans: list[list[Span]]) -> Iterator[tuple[int, list[list[float]]]]:
-        tries = [merge(options) for options in spans]
+        """Prompts that begin alike go together, behind their stem."""
+        for stem in stems([beginning(options) for options in spans]):
+            rest = [cut(spans[i], len(stem.ids)) for i in stem.members]
+            lengths = [len(merge(options).ids) for options in rest]
+            forward = partial(self._branches, stem.ids, rest)
+            for batch, results in self.budget.run(lengths, forward, padded=False):
+                for i, rows in zip(batch, results, strict=True):
+                    yield stem.members[i], rows
 
-        def forward(batch: list[int]) -> list[list[list[float]]]:
-            if len(batch) == 1:
-                return [self._alone(spans[batch[0]])]
-            return score_tries(self.model, [tries[i] for i in batch])
+    def _branches(
+        self, stem: tuple[int, ...], prompts: list[list[Span]], batch: list[int]
+    ) -> list[list[list[float]]]:
+        """Score the options of some prompts as one tree behind the stem."""
+        if len(batch) == 1:
+            return [self._alone(stem, prompts[batch[0]])]
+        options = [span for i in batch for span in prompts[i]]
+        rows = iter(score_trie(self.model, merge(options), self.stems.get(stem)))
+        return [[next(rows) for _ in prompts[i]] for i in batch]
 
-        lengths = [len(trie.ids) for trie in tries]
-        for batch, results in self.budget.run(lengths, forward, padded=False):
-            yield from zip(batch, results, strict=True)
-
-    def _alone(self, options: list[Span]) -> list[list[float]]:
+    def _alone(self, stem: tuple[int, ...], options: list[Span]) -> list[list[float]]:
         """One prompt, in halves of its options where its tree is over budget or memory."""
         trie = merge(options)
-        if len(options) == 1:
-            return score_tries(self.model, [trie])[0]
-        if len(trie.ids) <= self.budget.tokens:
+        if len(options) == 1 or len(trie.ids) <= self.budget.tokens:
             try:
-                return score_tries(self.model, [trie])[0]
+                return score_trie(self.model, trie, self.stems.get(stem))
             except Exception as error:
-                if not out_of_memory(error):
+                if len(options) == 1 or not out_of_memory(error):
                     raise
+            self.stems.clear()
             self.budget.halve(len(trie.ids))
         half = len(options) // 2
-        return self._alone(options[:half]) + self._alone(options[half:])
+        return self._alone(stem, options[:half]) + self._alone(stem, options[half:])
 
     def _flat(self, spans: list[list[Span]]) -> Iterator[tuple[int, list[list[float]]]]:
         rows = [(i, j) for i, options in enumerate(spans) for j in range(len(options))]
@@ -124,56 +136,19 @@ def scored(prompt: Prompt, spans: Sequence[Span], rows: Sequence[Sequence[float]
     )
 
 
-@torch.inference_mode()
-def score_tries(model: Any, tries: Sequence[Trie]) -> list[list[list[float]]]:
-    """Log-probabilities of every read token of every sequence, all tries in one pass."""
-    shifts = list(accumulate((len(t.ids) for t in tries), initial=0))
-    ids = torch.tensor([[i for t in tries for i in t.ids]], device=model.device)
-    positions = torch.tensor([[d for t in tries for d in t.depths]], device=model.device)
-    read = [
-        (node + shift, token)
-        for trie, shift in zip(tries, shifts, strict=False)
-        for sequence in trie.reads
-        for node, token in sequence
+def beginning(options: Sequence[Span]) -> tuple[int, ...]:
+    """What every text of a prompt opens with, short of the token that predicts its answer."""
+    first, last = min(s.ids for s in options), max(s.ids for s in options)
+    room = min(span.start for span in options) - 1
+    return first[: min(shared(first, last), room)]
+
+
+def cut(options: Sequence[Span], length: int) -> list[Span]:
+    """The same texts without their first tokens."""
+    return [
+        Span(ids=s.ids[length:], start=s.start - length, stop=s.stop - length, end=s.end - length)
+        for s in options
     ]
-    nodes = sorted({node for node, _ in read})
-    mask = tree_mask(tries, model.dtype).to(model.device)
-    output = model(
-        input_ids=ids,
-        position_ids=positions,
-        attention_mask=mask,
-        logits_to_keep=torch.tensor(nodes, device=model.device),
-        use_cache=False,
-    )
-    values = iter(token_logps(output.logits[0], nodes, read))
-    return [[[next(values) for _ in s] for s in trie.reads] for trie in tries]
-
-
-def token_logps(logits: Any, nodes: list[int], read: list[tuple[int, int]]) -> list[float]:
-    """The log-probability of each read token, from the logits at the distinct nodes."""
-    row = {node: i for i, node in enumerate(nodes)}
-    rows = torch.tensor([row[node] for node, _ in read], device=logits.device)
-    tokens = torch.tensor([token for _, token in read], device=logits.device)
-    # in blocks, because a float32 copy of all logits can be the largest thing in memory
-    norms = torch.cat([torch.logsumexp(block.float(), -1) for block in logits.split(256)])
-    return (logits[rows, tokens].float() - norms[rows]).tolist()  # type: ignore[no-any-return]
-
-
-def tree_mask(tries: Sequence[Trie], dtype: torch.dtype) -> Any:
-    """Additive attention mask: each node sees itself and its ancestors, nothing else."""
-    size = sum(len(t.ids) for t in tries)
-    seen = torch.zeros(size, size, dtype=torch.bool)
-    shift = 0
-    for trie in tries:
-        for node, parent in enumerate(trie.parents):
-            here = node + shift
-            if parent >= 0:
-                seen[here] = seen[parent + shift]  # parents come before their children
-            seen[here, here] = True
-        shift += len(trie.ids)
-    mask = torch.zeros(size, size, dtype=dtype)
-    mask.masked_fill_(~seen, torch.finfo(dtype).min)
-    return mask[None, None]
 
 
 @torch.inference_mode()
@@ -208,12 +183,13 @@ def takes_trees(model: Any) -> bool:
         Span(ids=(*tokens[:3], tokens[4], tokens[5], tokens[0]), start=3, stop=6, end=6),
     ]
     try:
-        together = score_tries(model, [merge(spans), merge(spans[1:])])
+        together = score_trie(model, merge(spans), [])
+        behind = score_trie(model, merge(cut(spans, 2)), prefill(model, tuple(tokens[:2])))
     except Exception:  # each architecture refuses in its own way; the other path is always right
         log.debug("tree attention failed", exc_info=True)
         return False
     apart = [score_rows(model, [span])[0] for span in spans]
-    pairs = zip(together[0] + together[1], [*apart, apart[1]], strict=True)
+    pairs = zip(together + behind, apart + apart, strict=True)
     tolerance = 1e-3 if model.dtype == torch.float32 else 0.2
     return all(abs(a - b) < tolerance for x, y in pairs for a, b in zip(x, y, strict=True))
 
