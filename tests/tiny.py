@@ -176,6 +176,16 @@ def roberta(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
     return _save(folder, transformers.RobertaForMaskedLM, config, tokenizer, seed, ROBERTA)
 
 
+def convbert(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
+    """A masked model with convolutions, which see what stands beside a text in its row."""
+    size = word_pieces().get_vocab_size()
+    config = transformers.ConvBertConfig(
+        **{**SIZES, "vocab_size": size, "embedding_size": 32, "max_position_embeddings": 64}
+        | changes
+    )
+    return _save(folder, transformers.ConvBertForMaskedLM, config, word_pieces(), seed, BERT)
+
+
 CAUSAL: Mapping[str, Callable[..., Path]] = {
     "llama": llama,
     "gpt2": gpt2,

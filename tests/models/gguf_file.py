@@ -25,8 +25,10 @@ NAMES = {
 }
 
 
-def write_gguf(path: Path, folder: Path, *, adds_bos: bool | None = None) -> Path:
-    """The tiny Llama of a folder in GGUF, unquantised."""
+def write_gguf(
+    path: Path, folder: Path, *, adds_bos: bool | None = None, without: str = ""
+) -> Path:
+    """The tiny Llama of a folder in GGUF, unquantised; a tensor can be left out."""
     model: Any = transformers.LlamaForCausalLM.from_pretrained(folder)
     writer = gguf.GGUFWriter(path, "llama")
     _settings(writer, model.config)
@@ -34,7 +36,8 @@ def write_gguf(path: Path, folder: Path, *, adds_bos: bool | None = None) -> Pat
     if adds_bos is not None:
         writer.add_add_bos_token(adds_bos)
     for name, weight in model.state_dict().items():
-        writer.add_tensor(_name(name), _permuted(name, weight, model.config).numpy())
+        if _name(name) != without:
+            writer.add_tensor(_name(name), _permuted(name, weight, model.config).numpy())
     return _close(writer, path)
 
 

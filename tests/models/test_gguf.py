@@ -108,6 +108,13 @@ def test_a_file_cut_short_is_refused(folder: Path, tmp_path: Path, cache: Path) 
         load(f"gguf:{file}")
 
 
+def test_a_tensor_that_is_missing_is_not_made_up(folder: Path, tmp_path: Path, cache: Path) -> None:
+    file = write_gguf(tmp_path / "tiny.gguf", folder, without="blk.1.ffn_up.weight")
+    with pytest.raises(ModelError, match=r"lacks 1 of the weights .*mlp\.up_proj"):
+        load(f"gguf:{file}")
+    assert list((cache / "gguf").iterdir()) == []
+
+
 def test_a_path_without_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is not a file; give the path"):
         load(f"gguf:{tmp_path}/nowhere.gguf")

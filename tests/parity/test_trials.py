@@ -6,21 +6,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import transformers
 
 from sonde.core.prompts import Prompt
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal import CausalModel, takes_trees
 from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.reference import fill_masked, score_causal
+from sonde.models.torch.reference import fill_masked, score_causal, score_masked
 from sonde.models.torch.weights import load_folder
 from tests import tiny as world
 from tests.parity.conftest import Load
-from tests.parity.world import answers, assert_same
+from tests.parity.world import BUDGETS, answers, assert_same
 
 
 def test_a_window_wider_than_the_trial_is_seen_all_the_same(tmp_path: Path) -> None:
     wide = world.mistral(tmp_path, sliding_window=64)
     assert not takes_trees(load_folder("hf:wide", wide, LoadOptions(), weights="w").model)
+
+
+def test_a_local_layer_under_another_name_is_seen_too(tmp_path: Path) -> None:
+    sizes: dict[str, Any] = {"hidden_size": 32, "num_layers": 2, "num_heads": 4}
+    layers = [[["global", "local"], 1]]
+    config = transformers.GPTNeoConfig(**sizes, attention_types=layers, window_size=64)
+    build: Any = transformers.GPTNeoForCausalLM
+    assert not takes_trees(build(config).eval())
 
 
 def test_a_model_without_its_window_is_fed_trees(tmp_path: Path) -> None:
@@ -43,6 +52,23 @@ def test_a_model_that_overlooks_positions_is_fed_no_trees(
     scorer = CausalModel(tiny("llama"))
     for i, expected in score_causal(model, scorer.encoder, prompts):
         assert_same(answers(scorer, prompts)[i], expected)
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_a_model_that_looks_into_the_padding_gets_none(tmp_path: Path, budget: int) -> None:
+    folder = world.convbert(tmp_path)
+    loaded = load_folder("hf:convbert", folder, LoadOptions(batch_tokens=budget), weights="c")
+    model = MaskedModel(loaded)
+    assert not model.pads
+    prompts = [world.score("It is ", world.CITIES, "."), world.score("", world.CITIES, " is it")]
+    expected = dict(score_masked(model.model, model.encoder, prompts))
+    for i, answer in enumerate(answers(model, prompts)):
+        assert_same(answer, expected[i])
+
+
+@pytest.mark.parametrize("kind", world.MASKED)
+def test_other_masked_models_are_padded(tiny: Load, kind: str) -> None:
+    assert MaskedModel(tiny(kind)).pads
 
 
 def test_one_wish_means_other_tokens_where_texts_begin_otherwise(tiny: Load) -> None:

@@ -53,7 +53,9 @@ def show(
     dataset = catalog.load(name)
     card = dataset.card
     say(f"{card.name} {card.version}  ({dataset.fingerprint})")
-    say(f"{card.description}\nlicence: {card.licence}\nsources: {'; '.join(card.sources)}")
+    if card.description:
+        say(card.description)
+    say(f"licence: {card.licence}\nsources: {'; '.join(card.sources) or 'not given'}")
     if relation:
         show_relation(dataset, dataset.relation(relation), facts)
         return
@@ -93,7 +95,7 @@ def check(
     if found:
         raise DataError(f"{path}: {len(found)} problem{'s' * (len(found) > 1)}, listed above")
     facts = sum(1 for r in dataset.relations for _ in dataset.facts(r.id))
-    say(f"{path} is sound: {len(dataset.relations)} relations, {facts:,} facts")
+    say(f"{path} is sound. Relations: {len(dataset.relations)}, facts: {facts:,}")
 
 
 @app.command("stats")

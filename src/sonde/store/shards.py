@@ -63,7 +63,9 @@ def read_shard(path: Path, digest: str | None = None) -> pa.Table:
     if digest is not None and hashlib.sha256(data).hexdigest() != digest:
         raise CorruptShard(f"shard {path} is corrupt (its bytes are not those that were written)")
     try:
-        table = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read()
+        file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+        # Arrow's threads may still hold Python bytes when the interpreter ends, and abort it
+        table = file.read(use_threads=False)
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = (str(error).splitlines() or ["unreadable"])[0]
         raise CorruptShard(f"shard {path} is corrupt ({reason})") from None

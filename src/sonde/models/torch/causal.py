@@ -30,6 +30,9 @@ from sonde.models.torch.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
 
+# what configs call the reach of attention that does not see the whole text
+WINDOWS = ("sliding_window", "window_size", "attention_window_size", "attention_chunk_size")
+
 BATCH_TOKENS = {"cpu": 1024, "cuda": 4096}
 STEM_BYTES = {"cpu": 2**30, "cuda": 2**33}
 
@@ -175,7 +178,7 @@ def takes_trees(model: Any) -> bool:
     """Whether feeding a tree gives what feeding the texts apart gives; tried, not assumed."""
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    if kinds != {"full_attention"} or getattr(config, "sliding_window", None):
+    if kinds != {"full_attention"} or any(getattr(config, name, None) for name in WINDOWS):
         return False  # a short trial would not show where the window ends
     tokens = [t % config.vocab_size for t in (11, 7, 23, 5, 17, 29)]
     spans = [
