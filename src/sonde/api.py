@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from sonde.core.abilities import Model, Probe
 from sonde.core.facts import Dataset, Selection
+from sonde.core.settings import made
 from sonde.data import catalog
 from sonde.models import load as models
 from sonde.models.options import BosChoice, LoadOptions
@@ -50,4 +51,4 @@ def model(
 
 def probe(name: str, **settings: Any) -> Probe:
     """A probe by name, with its settings as keywords."""
-    return cast(Probe, find_probe(name)(**settings))
+    return cast(Probe, made(find_probe(name), settings))

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from sonde import __version__
 from sonde.core.abilities import WANTED, Ability, Model, Probe, abilities
 from sonde.core.answers import Answer, Answered
 from sonde.core.components import find
@@ -20,9 +21,10 @@ from sonde.core.errors import AbilityError, DataError, StoreError, UsageError, n
 from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
+from sonde.core.settings import made, settings_of
 from sonde.data.format import open_dataset, write_dataset
 from sonde.store.files import told
-from sonde.store.manifest import Manifest, identity_entry, surroundings
+from sonde.store.manifest import Manifest, surroundings, versions
 from sonde.store.runs import RunFolder, Writer
 
 if TYPE_CHECKING:
@@ -60,20 +62,28 @@ class Run:
         dataset = replace(dataset, notes=self.manifest.dataset["notes"])
         return dataset.select(_selection(self.manifest.selection))
 
-    def probe(self) -> Probe:
-        """The probe with the run's settings."""
+    def probe(self, reading: Mapping[str, Any] | None = None) -> Probe:
+        """The probe with the run's settings; those that only read may be given anew."""
         entry = self.manifest.probe
-        settings = {k: tuple(v) if isinstance(v, list) else v for k, v in entry["settings"].items()}
+        kind = find_probe(entry["name"])
+        stored = {**entry["settings"], **entry["reading"]}
+        settings = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
+        fixed = sorted(set(reading or {}) & set(entry["settings"]))
+        if fixed:
+            raise UsageError(
+                f"setting {fixed[0]} decided what was asked; make another run to change it. "
+                f"Free to change when reading: {', '.join(sorted(entry['reading'])) or 'none'}"
+            )
         try:
-            return cast(Probe, find_probe(entry["name"])(**settings))
+            return cast(Probe, made(kind, {**settings, **(reading or {})}))
         except TypeError as error:
             raise StoreError(
                 f"{self.path} was made by another version of probe {entry['name']!r} ({error})"
             ) from None
 
-    def report(self) -> Report:
-        """Compute every number from the stored answers."""
-        report = self.probe().read(self.dataset(), self.answered())
+    def report(self, **reading: Any) -> Report:
+        """Compute every number from the stored answers, read as the run says or as given here."""
+        report = self.probe(reading).read(self.dataset(), self.answered())
         return replace(report, title=f"{report.title}: {self.manifest.model['name']}")
 
     def provenance(self) -> dict[str, Any]:
@@ -85,6 +95,7 @@ class Run:
                 "fingerprint": self.manifest.fingerprint,
                 **complete,
                 "seconds": round(folder.seconds(), 1),
+                "sessions": folder.timings(),
             },
             **{k: v for k, v in asdict(self.manifest).items() if k != "shard_weight"},
         }
@@ -93,10 +104,8 @@ class Run:
         """All answers as one data frame, a row per prompt (columns: docs/run-format.md)."""
         import polars
 
-        return polars.concat(
-            [polars.read_parquet(path) for path in RunFolder(self.path).shards()],
-            how="vertical_relaxed",
-        )
+        frames = [polars.from_arrow(table) for table in RunFolder(self.path).tables()]
+        return cast(polars.DataFrame, polars.concat(cast(Any, frames), how="vertical_relaxed"))
 
 
 def run(
@@ -121,7 +130,7 @@ def run(
         _keep_dataset(dataset, folder)
         cut = shards(probe.ask(dataset), shard_weight)
         _fill_folder(writer, model, cut, total, progress or (lambda _done, _total: None))
-    return Run(path=path, manifest=folder.manifest())
+    return Run(path=path, manifest=replace(folder.manifest(), probe=manifest.probe))
 
 
 def open_run(path: str | Path) -> Run:
@@ -156,6 +165,8 @@ def find_probe(name: str) -> type:
 
 def describe(probe: Probe, model: Model, dataset: Dataset, shard_weight: int) -> Manifest:
     """The manifest of a run."""
+    values = asdict(cast(Any, probe))
+    reads = {s.name for s in settings_of(type(probe)) if s.reads}
     return Manifest(
         dataset={
             **asdict(dataset.card),
@@ -163,8 +174,13 @@ def describe(probe: Probe, model: Model, dataset: Dataset, shard_weight: int) ->
             "notes": dict(dataset.notes),
         },
         selection=asdict(dataset.selection),
-        probe={"name": probe.name, "settings": asdict(cast(Any, probe))},
-        model=identity_entry(model.identity),
+        probe={
+            "name": probe.name,
+            "sonde": __version__,  # another version may ask or score otherwise
+            "settings": {k: v for k, v in values.items() if k not in reads},
+            "reading": {k: v for k, v in values.items() if k in reads},
+        },
+        model=asdict(model.identity),
         shard_weight=shard_weight,
         surroundings=surroundings(),
     )
@@ -232,10 +248,20 @@ def _fill_folder(
         writer.finish(number + 1, done)
     finally:
         if computed:
-            seconds = round(time.time() - began, 3)
-            writer.log({"began": round(began, 3), "seconds": seconds, "prompts": computed})
+            writer.log(_session(model, began, computed))
     if not computed:
         log.info("%s was complete: the model was not asked anything", writer.folder.path)
+
+
+def _session(model: Model, began: float, prompts: int) -> dict[str, Any]:
+    """What one session computed, on what: a run may go on elsewhere."""
+    return {
+        "began": round(began, 3),
+        "seconds": round(time.time() - began, 3),
+        "prompts": prompts,
+        "model": dict(model.identity.details),
+        "versions": versions(),
+    }
 
 
 def _answer_shard(

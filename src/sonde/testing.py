@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isfinite
 from random import Random
 
@@ -170,8 +169,3 @@ def _check_finite(report: Report) -> None:
         assert sorted(numbers) == numbers, f"{name} lies outside its interval: {numbers}"
         assert estimate.n > 0, f"{name} averages nothing"
     assert all(count >= 0 for count in report.counts.values()), "a negative count"
-
-
-def limited(dataset: Dataset, facts: int) -> Dataset:
-    """The same dataset, asking about at most so many facts per relation."""
-    return dataset.select(replace(dataset.selection, limit=facts))

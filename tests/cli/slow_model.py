@@ -28,7 +28,7 @@ class Slow:
 
     @property
     def identity(self) -> Identity:
-        return Identity(name="slow", architecture="sleeping", weights=self.inner.fitted_on)
+        return Identity(name="slow", architecture="sleeping", weights=self.inner.identity.weights)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         for position, answer in self.inner.score(prompts):

@@ -81,7 +81,7 @@ def test_a_control_needs_a_dataset_and_a_known_name() -> None:
 
 
 def test_a_relation_that_was_not_counted_gets_equal_shares() -> None:
-    model = Majority(shares={}, fitted_on="abc")
+    model = Majority(shares={})
     answer = dict(model.score([tiny.score("", ("Oslo", "Paris"))]))[0]
     assert answer.logps == ((UNSEEN,), (UNSEEN,))
 

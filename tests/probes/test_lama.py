@@ -10,10 +10,11 @@ import pytest
 
 import sonde
 from sonde.core.answers import Filled
-from sonde.core.errors import DataError
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.errors import DataError, UsageError
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
 from sonde.core.prompts import Fill, Score
 from sonde.core.reports import Report
+from sonde.models.counting import majority
 from sonde.models.scripted import Scripted
 from sonde.probes.lama import Lama
 from sonde.testing import answer_all
@@ -87,6 +88,34 @@ def test_the_majority_control_answers_the_commonest_object() -> None:
     assert above == pytest.approx(0.2 - 0.6)
 
 
+def test_the_control_does_not_depend_on_how_many_facts_are_asked() -> None:
+    """The commonest object is that of the split, not of the few facts a limit leaves."""
+    facts = [fact(str(i), f"s{i}", "Rome" if i < 4 else f"city {i}") for i in range(12)]
+    whole = world(*facts)
+    for limit in (2, 5, 12):
+        few = whole.select(Selection(limit=limit))
+        asked = [f.objects[0].name for f in few.asked("P36")]
+        control = report(few, {}).estimates["control.majority.p_at_1.relation.P36"]
+        assert control.value == asked.count("Rome") / limit
+        assert majority(few).identity == majority(whole).identity
+
+
+def test_a_relation_named_twice_is_asked_once() -> None:
+    twice = world(*FACTS).select(Selection(relations=("P36", "P36")))
+    assert len(list(Lama(answer="score").ask(twice))) == 4
+
+
+def test_settings_are_checked_wherever_they_come_from() -> None:
+    for settings, complaint in (
+        ({"normalise": "mean"}, "must be one of none, tokens"),
+        ({"k": 1}, "at least 2"),
+        ({"top": "ten"}, "must be int"),
+        ({"temlate": 2}, "did you mean 'template'"),
+    ):
+        with pytest.raises(UsageError, match=complaint):
+            sonde.probe("lama", **settings)
+
+
 def test_uhn_drops_answers_that_stand_in_the_subjects_name() -> None:
     facts = (*FACTS, fact("e", "Lima Airport", "Lima"), fact("f", "lima bean", "LIMA"))
     result = report(world(*facts), {})
@@ -156,7 +185,7 @@ def test_gold_never_enters_a_prompt() -> None:
 
 @pytest.mark.shared
 def test_lama_on_a_real_masked_model_gives_the_known_numbers(shared: Path, tmp_path: Path) -> None:
-    """Three relations in full; docs/results has all 41."""
+    """Three relations in full; the slow test has all 41."""
     dataset = sonde.dataset(str(shared / "data/lama"), relations=("P176", "P1376", "P27"))
     model = sonde.model(f"hf:{shared / 'models/encoder-24m'}")
     result = sonde.run(sonde.probe("lama"), model, dataset, tmp_path / "run").report()
@@ -167,3 +196,15 @@ def test_lama_on_a_real_masked_model_gives_the_known_numbers(shared: Path, tmp_p
         "P27": 0.0,
     }
     assert result.counts["rows_read"] == 34039
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+def test_lama_on_all_41_relations_gives_the_known_number(shared: Path, tmp_path: Path) -> None:
+    dataset = sonde.dataset(str(shared / "data/lama"))
+    model = sonde.model(f"hf:{shared / 'models/encoder-24m'}")
+    result = sonde.run(sonde.probe("lama"), model, dataset, tmp_path / "run").report()
+    assert result.counts["rows_read"] == 34_039
+    assert result.counts["scored"] == 34_017
+    value = result.estimates["p_at_1.mean_over_relations"].value
+    assert value == pytest.approx(0.192, abs=0.001)

@@ -71,12 +71,26 @@ def test_another_seed_model_dataset_or_setting_is_refused_by_name(tmp_path: Path
         "selection.limit": (LAMA, Listing(), facts.select(Selection(limit=2))),
         "model.name": (LAMA, Listing(name="other"), facts),
         "dataset.fingerprint": (LAMA, Listing(), small_world(7)),
-        "probe.settings.k": (sonde.probe("lama", k=3), Listing(), facts),
+        "probe.settings.top": (sonde.probe("lama", top=3), Listing(), facts),
     }
     for name, (probe, model, dataset) in others.items():
         with pytest.raises(RunMismatch, match=f"\n  {name}: .* in the folder, .* asked for\n"):
             sonde.run(probe, model, dataset, out)
         assert model.asked == []
+
+
+def test_how_answers_are_read_may_change_after_the_run(tmp_path: Path) -> None:
+    out, facts = tmp_path / "out", small_world()
+    sonde.run(LAMA, Listing(), facts, out)
+    again = Listing()
+    other = sonde.run(sonde.probe("lama", k=3), again, facts, out)
+    assert again.asked == []
+    assert "p_at_3.mean_over_facts" in other.report().estimates
+    stored = sonde.open_run(out)
+    assert "p_at_10.mean_over_facts" in stored.report().estimates
+    assert "p_at_5.mean_over_facts" in stored.report(k=5).estimates
+    with pytest.raises(UsageError, match="setting top decided what was asked"):
+        stored.report(top=3)
 
 
 def test_what_is_only_around_a_run_may_change(tmp_path: Path) -> None:

@@ -39,7 +39,12 @@ def manifest(seed: int = 0) -> Manifest:
     return Manifest(
         dataset={"name": "world", "version": "1", "fingerprint": "0123", "notes": {"rows": 3}},
         selection={"split": "test", "relations": ("P1",), "limit": None, "seed": seed},
-        probe={"name": "lama", "settings": {"k": 10, "uhn": "string"}},
+        probe={
+            "name": "lama",
+            "sonde": "0.1.0",
+            "settings": {"uhn": "string"},
+            "reading": {"k": 10},
+        },
         model={"name": "control:majority", "weights": "counts:0123", "details": {"device": "cpu"}},
         shard_weight=4096,
         surroundings={"versions": {"sonde": "0.1.0"}, "python": "3.11.2", "git": {}},

@@ -16,7 +16,7 @@ from sonde.store.manifest import Manifest, differences
 from .sample import manifest
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-OPEN = {"notes", "settings", "details", "versions", "git"}
+OPEN = {"notes", "settings", "reading", "details", "versions", "git"}
 
 
 def test_the_text_is_as_it_always_was() -> None:
@@ -47,13 +47,17 @@ def test_it_is_read_back() -> None:
 def test_only_what_decides_the_answers_changes_the_fingerprint() -> None:
     here = manifest()
     on_gpu = replace(here, model={**here.model, "details": {"device": "cuda"}}, surroundings={})
-    assert on_gpu.fingerprint == here.fingerprint
-    assert differences(here, on_gpu) == []
+    moved = replace(here, model={**here.model, "name": "the same weights elsewhere"})
+    read_otherwise = replace(here, probe={**here.probe, "reading": {"k": 3}})
+    for same in (on_gpu, moved, read_otherwise):
+        assert same.fingerprint == here.fingerprint
+        assert differences(here, same) == []
     for other in (
         manifest(seed=1),
         replace(here, shard_weight=1),
         replace(here, model={**here.model, "weights": "others"}),
-        replace(here, probe={**here.probe, "settings": {"k": 10}}),
+        replace(here, probe={**here.probe, "settings": {"uhn": "names"}}),
+        replace(here, probe={**here.probe, "sonde": "0.2.0"}),
     ):
         assert other.fingerprint != here.fingerprint
         assert len(differences(here, other)) == 1

@@ -108,7 +108,8 @@ def stats(name: Name) -> None:
     rows = [relation_statistics(dataset, r) for r in dataset.relations]
     splits = sorted({split for row in rows for split in row.splits})
     titles = ("relation", "label", "type", "manual", "paraphr.", "questions", "answer last")
-    table = Table(*titles, *splits, "hard", "objects", "per fact", box=None, padding=(0, 1, 0, 0))
+    counted = ("hard", "objects", "per fact", "names/subject", "names/object")
+    table = Table(*titles, *splits, *counted, box=None, padding=(0, 1, 0, 0))
     for row in rows:
         templates = row.relation.templates
         table.add_row(
@@ -123,6 +124,8 @@ def stats(name: Name) -> None:
             str(row.hard),
             str(row.objects),
             f"{row.objects_per_fact:.1f}",
+            f"{row.subject_names:.1f}",
+            f"{row.object_names:.1f}",
         )
     output().print(table)
     say(

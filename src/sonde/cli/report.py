@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from sonde.cli.run import pairs
 from sonde.cli.show import show_run
+from sonde.core.settings import parse
 from sonde.runner import open_run
 
 
@@ -19,9 +21,15 @@ def report(
     html: Annotated[
         Path | None, typer.Option(help="Write the self-contained HTML report here.")
     ] = None,
+    set: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Read with another setting: KEY=VALUE; repeatable."),
+    ] = None,
 ) -> None:
     """Recompute a run's report from its stored answers.
 
     Example: sonde report runs/demo --json
     """
-    show_run(open_run(folder), html=html, as_json=as_json)
+    run = open_run(folder)
+    reading = parse(type(run.probe()), pairs(set or []))
+    show_run(run, html=html, as_json=as_json, reading=reading)

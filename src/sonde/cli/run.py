@@ -14,7 +14,7 @@ from sonde.cli.show import show_run
 from sonde.core.abilities import Probe
 from sonde.core.errors import UsageError
 from sonde.core.facts import Selection
-from sonde.core.settings import Setting, parse, settings_of
+from sonde.core.settings import Setting, made, parse, settings_of
 from sonde.runner import SHARD_WEIGHT, probes, run
 
 app = typer.Typer(
@@ -86,7 +86,8 @@ def run_probe(
         raise UsageError(f"--bos must be auto, always or never; not {bos!r}")
     if batch_tokens is not None and batch_tokens < 1:
         raise UsageError(f"--batch-tokens must be at least 1, not {batch_tokens}")
-    chosen = probe(**{**settings, **parse(cast(type, probe), _pairs(set or []))})
+    kind = cast(type, probe)
+    chosen: Probe = made(kind, {**settings, **parse(kind, pairs(set or []))})
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
         selection = Selection(split=split, relations=wanted, limit=limit, seed=seed)
@@ -107,14 +108,15 @@ def run_probe(
     show_run(done, html=done.path / "report.html" if html else None)
 
 
-def _pairs(texts: list[str]) -> dict[str, str]:
-    pairs = {}
+def pairs(texts: list[str]) -> dict[str, str]:
+    """KEY=VALUE texts as a mapping."""
+    found = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set takes KEY=VALUE, not {text!r}")
-        pairs[key] = value
-    return pairs
+        found[key] = value
+    return found
 
 
 def command(probe: type) -> Callable[..., None]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -13,10 +15,16 @@ from sonde.core.reports import Report
 from sonde.runner import Run
 
 
-def show_run(run: Run, *, html: Path | None, as_json: bool = False) -> None:
+def show_run(
+    run: Run,
+    *,
+    html: Path | None,
+    as_json: bool = False,
+    reading: Mapping[str, Any] | None = None,
+) -> None:
     """Read a run and show its report; `html` names the file to write, if any."""
     with waiting("reading the answers"):
-        report = run.report()
+        report = run.report(**(reading or {}))
     if html is not None:
         write_html(report, run, html)
     if as_json:

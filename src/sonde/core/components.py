@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import pkgutil
 from functools import cache
 from importlib.metadata import entry_points
 from typing import Any
 
-from sonde.core.errors import SondeError
+log = logging.getLogger(__name__)
 
 
 @cache
@@ -28,10 +29,8 @@ def find(package: str, group: str) -> dict[str, Any]:
     for point in entry_points(group=group):
         try:
             component = point.load()
-        except Exception as error:
-            raise SondeError(
-                f"the {group} entry point {point.name!r} ({point.value}) does not load: {error}; "
-                "repair or uninstall that package"
-            ) from error
+        except Exception as error:  # one broken package must not take every verb down
+            log.warning("the %s entry point %r does not load: %s", group, point.value, error)
+            continue
         found.setdefault(component.name, component)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
@@ -94,14 +95,6 @@ class Relation:
     kind: Kind
     templates: tuple[Template, ...] = ()
 
-    def template(self, id: str) -> Template:
-        """The template of that id."""
-        for template in self.templates:
-            if template.id == id:
-                return template
-        hint = nearest(id, (t.id for t in self.templates))
-        raise UsageError(f"relation {self.id} has no template {id!r}; {hint}")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
@@ -156,9 +149,13 @@ class Dataset:
         """Every fact of a relation, of all splits."""
         return iter(self.read(relation))
 
+    def of_split(self, relation: str) -> Iterator[Fact]:
+        """The facts of a relation in the split that is asked about, whatever the limit."""
+        return (f for f in self.facts(relation) if f.split == self.selection.split)
+
     def asked(self, relation: str) -> Iterator[Fact]:
         """The facts of a relation that the selection asks about, in the dataset's order."""
-        chosen = (f for f in self.facts(relation) if f.split == self.selection.split)
+        chosen = self.of_split(relation)
         if self.selection.limit is None:
             return chosen
         keyed = ((draw_key(self.selection.seed, f.id), i, f) for i, f in enumerate(chosen))
@@ -167,7 +164,7 @@ class Dataset:
 
     def asked_relations(self) -> tuple[Relation, ...]:
         """The relations that the selection asks about."""
-        wanted = self.selection.relations
+        wanted = dict.fromkeys(self.selection.relations)
         return self.relations if not wanted else tuple(self.relation(id) for id in wanted)
 
     def select(self, selection: Selection) -> Dataset:
@@ -190,3 +187,9 @@ class Dataset:
             for entity in fact.objects:
                 names.update(dict.fromkeys(entity.names if aliases else entity.names[:1]))
         return tuple(names)
+
+
+def commonest_objects(facts: Iterable[Fact]) -> list[tuple[str, int]]:
+    """The usual names of all objects with their counts, the commonest first; ties go by name."""
+    counts = Counter(entity.name for fact in facts for entity in fact.objects)
+    return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from random import Random
 
 
 def canonical(value: object) -> str:
@@ -37,8 +36,3 @@ def file_hash(path: Path) -> str:
 def draw_key(seed: int, name: str) -> int:
     """A number between 0 and 2**64 that depends only on the seed and the name."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:8], "big")
-
-
-def generator(seed: int, name: str) -> Random:
-    """A random generator of its own for each name, so that no draw moves another."""
-    return Random(f"{seed}:{name}")

@@ -11,9 +11,13 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from sonde.core.errors import UsageError, nearest
 
 
-def setting(default: Any, help: str) -> Any:
-    """A dataclass field with a default and a sentence that explains it."""
-    return field(default=default, metadata={"help": help})
+def setting(default: Any, help: str, *, least: int | None = None, reads: bool = False) -> Any:
+    """A dataclass field with a default and a sentence that explains it.
+
+    `least` is the smallest number allowed. A setting that `reads` changes no prompt, only how the
+    answers are read, and may be changed after the run.
+    """
+    return field(default=default, metadata={"help": help, "least": least, "reads": reads})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,8 @@ class Setting:
     type: Any
     default: Any
     help: str
+    least: int | None
+    reads: bool
 
 
 def settings_of(cls: type) -> tuple[Setting, ...]:
@@ -35,6 +41,8 @@ def settings_of(cls: type) -> tuple[Setting, ...]:
             type=hints[f.name],
             default=_default(f),
             help=f.metadata.get("help", ""),
+            least=f.metadata.get("least"),
+            reads=f.metadata.get("reads", False),
         )
         for f in fields(cls)
     )
@@ -44,6 +52,28 @@ def _default(f: Field[Any]) -> Any:
     if f.default is not MISSING:
         return f.default
     return f.default_factory() if f.default_factory is not MISSING else None
+
+
+def made(cls: type, values: Mapping[str, Any]) -> Any:
+    """The probe with these settings, each checked against its type."""
+    known = {s.name: s for s in settings_of(cls)}
+    for name, value in values.items():
+        if name not in known:
+            raise UsageError(f"unknown setting {name!r}; {nearest(name, known)}")
+        _check(known[name], value)
+    return cls(**values)
+
+
+def _check(setting: Setting, value: Any) -> None:
+    origin, choices = get_origin(setting.type), get_args(setting.type)
+    if origin is Literal:
+        if value not in choices:
+            allowed = ", ".join(map(str, choices))
+            raise UsageError(f"setting {setting.name} must be one of {allowed}; not {value!r}")
+    elif origin is None and not isinstance(value, setting.type):
+        raise UsageError(f"setting {setting.name} must be {setting.type.__name__}, not {value!r}")
+    if setting.least is not None and value < setting.least:
+        raise UsageError(f"setting {setting.name} must be at least {setting.least}, not {value}")
 
 
 def parse(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.stats.intervals import (
     Floats,
@@ -18,67 +19,76 @@ from sonde.stats.intervals import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resampled:
-    """One value per fact, grouped by relation, with the bootstrap of every relation's mean.
+class Sample:
+    """One value per fact of a relation; facts of one cluster are not independent of each other.
 
-    Facts are resampled within their relation; the relations are the ones asked about and stay.
+    With `minus`, the value of a control on the same facts, the sample is of the difference.
     """
 
-    groups: Mapping[str, Floats]
-    draws: Floats
+    values: Floats
+    clusters: tuple[str, ...]
+    minus: Floats | None = None
 
-    @classmethod
-    def of(cls, groups: Mapping[str, Floats], seed: int) -> Resampled:
-        """Resample every group that has a value."""
-        kept = {name: np.asarray(v, dtype=np.float64) for name, v in groups.items() if len(v)}
-        return cls(groups=kept, draws=resampled_means(list(kept.values()), seed) if kept else _NONE)
+    def differences(self) -> Floats:
+        """What is averaged: the values, less the control's."""
+        return self.values if self.minus is None else self.values - self.minus
+
+    def draws(self, seed: int) -> Floats:
+        """The mean under resampling of whole clusters."""
+        _, index = np.unique(np.array(self.clusters), return_inverse=True)
+        sums: Floats = np.bincount(index, weights=self.differences()).astype(np.float64)
+        sizes: Floats = np.bincount(index).astype(np.float64)
+        return resampled_means(sums, sizes, np.random.default_rng(seed))
+
+    def estimate(self, draws: Floats) -> Estimate:
+        """The mean: an exact interval for independent outcomes of 0 or 1, else the bootstrap's."""
+        if not self._independent_outcomes():
+            low, high = percentile_interval(draws)
+        elif self.minus is None:
+            low, high = wilson(float(self.values.sum()), len(self.values))
+        else:
+            low, high = paired_difference(self.values, self.minus)
+        value = float(self.differences().mean())
+        return Estimate(value=value, low=min(low, value), high=max(high, value), n=len(self.values))
+
+    def _independent_outcomes(self) -> bool:
+        given = self.values if self.minus is None else np.concatenate([self.values, self.minus])
+        alone = len(set(self.clusters)) == len(self.clusters)
+        return alone and bool(np.isin(given, (0.0, 1.0)).all())
+
+
+class Resampled:
+    """The samples of some relations, with the bootstrap of every relation's mean.
+
+    Clusters are resampled within their relation; the relations are those asked about and stay.
+    Each relation has a random stream of its own, so that no other moves its draws.
+    """
+
+    def __init__(self, samples: Mapping[str, Sample], seed: int) -> None:
+        self.samples = {name: s for name, s in samples.items() if len(s.values)}
+        self.draws = {name: s.draws(draw_key(seed, name)) for name, s in self.samples.items()}
+
+    def relation(self, name: str) -> Estimate:
+        """One relation."""
+        if name not in self.samples:
+            return Estimate.not_measured()
+        return self.samples[name].estimate(self.draws[name])
 
     def mean_over_relations(self, only: Collection[str] | None = None) -> Estimate:
         """Every relation counts the same; n is the number of facts behind it."""
-        chosen = self._chosen(only)
-        return self._weighted(chosen, np.full(len(chosen), 1 / max(len(chosen), 1)))
+        return self._weighted({n: 1.0 for n in self.samples if only is None or n in only})
 
-    def mean_over_facts(self, only: Collection[str] | None = None) -> Estimate:
+    def mean_over_facts(self) -> Estimate:
         """Every fact counts the same."""
-        chosen = self._chosen(only)
-        sizes = np.array([len(group) for group in self._values(chosen)], dtype=np.float64)
-        return self._weighted(chosen, sizes / max(sizes.sum(), 1))
+        return self._weighted({n: float(len(s.values)) for n, s in self.samples.items()})
 
-    def relation(self, name: str) -> Estimate:
-        """One relation; Wilson's interval for outcomes that are 0 or 1."""
-        if name not in self.groups:
-            return Estimate.not_measured()
-        values = self.groups[name]
-        index = list(self.groups).index(name)
-        if set(np.unique(values)) <= {0.0, 1.0}:
-            low, high = wilson(float(values.sum()), len(values))
-        else:
-            low, high = percentile_interval(self.draws[:, index])
-        return Estimate(value=float(values.mean()), low=low, high=high, n=len(values))
-
-    def _chosen(self, only: Collection[str] | None) -> list[int]:
-        return [i for i, name in enumerate(self.groups) if only is None or name in only]
-
-    def _values(self, chosen: list[int]) -> list[Floats]:
-        values = list(self.groups.values())
-        return [values[i] for i in chosen]
-
-    def _weighted(self, chosen: list[int], weights: Floats) -> Estimate:
-        if not chosen:
-            return Estimate.not_measured()
-        values = self._values(chosen)
-        means = np.array([group.mean() for group in values])
-        low, high = percentile_interval(self.draws[:, chosen] @ weights)
-        n = sum(len(group) for group in values)
-        return Estimate(value=float(means @ weights), low=low, high=high, n=n)
-
-
-_NONE = np.zeros((0, 0))
-
-
-def paired_share_difference(first: Floats, second: Floats) -> Estimate:
-    """How far one share lies above another of the same facts, with Newcombe's paired interval."""
-    if not len(first):
-        return Estimate.not_measured()
-    low, high = paired_difference(first, second)
-    return Estimate(value=float((first - second).mean()), low=low, high=high, n=len(first))
+    def _weighted(self, weights: Mapping[str, float]) -> Estimate:
+        if len(weights) <= 1:
+            return self.relation(next(iter(weights), ""))
+        total = sum(weights.values())
+        draws = sum(self.draws[name] * (weight / total) for name, weight in weights.items())
+        means = {name: self.samples[name].differences().mean() for name in weights}
+        value = float(sum(means[name] * weight / total for name, weight in weights.items()))
+        low, high = percentile_interval(np.asarray(draws))
+        n = sum(len(self.samples[name].values) for name in weights)
+        return Estimate(value=value, low=min(low, value), high=max(high, value), n=n)

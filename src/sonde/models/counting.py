@@ -5,8 +5,7 @@ What such a control scores, a language model can score without knowing anything.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import ClassVar
@@ -14,7 +13,8 @@ from typing import ClassVar
 from sonde.core.abilities import Identity, Model
 from sonde.core.answers import Filled, Scored
 from sonde.core.errors import UsageError, nearest
-from sonde.core.facts import Dataset, Fact
+from sonde.core.facts import Dataset, Fact, commonest_objects
+from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import Prompt
 from sonde.models.options import LoadOptions
 from sonde.models.tables import fill_from, score_from
@@ -25,14 +25,12 @@ class Majority:
     """Answers every prompt of a relation with that relation's most frequent test object."""
 
     shares: Mapping[str, Mapping[str, float]]
-    fitted_on: str
 
     @property
     def identity(self) -> Identity:
-        """The control's name and the dataset it counted."""
-        return Identity(
-            name="control:majority", architecture="counting", weights=f"counts:{self.fitted_on}"
-        )
+        """Named by what it counted."""
+        weights = fingerprint([canonical({r: dict(s) for r, s in self.shares.items()})])
+        return Identity(name="control:majority", architecture="counting", weights=weights)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer)."""
@@ -46,19 +44,19 @@ class Majority:
 
 
 def majority(dataset: Dataset) -> Majority:
-    """Count the objects of the facts that are asked about."""
-    shares = {r.id: object_shares(dataset.asked(r.id)) for r in dataset.asked_relations()}
-    return Majority(shares=shares, fitted_on=dataset.fingerprint)
+    """Count the objects of the split that is asked about."""
+    return Majority(
+        shares={r.id: object_shares(dataset.of_split(r.id)) for r in dataset.asked_relations()}
+    )
 
 
-def object_shares(facts: Iterator[Fact]) -> dict[str, float]:
-    """Log share of each object name; equal counts go by name, so that one comes first."""
-    counts = Counter(entity.name for fact in facts for entity in fact.objects)
-    total = sum(counts.values())
-    order = sorted(counts, key=lambda name: (-counts[name], name))
+def object_shares(facts: Iterable[Fact]) -> dict[str, float]:
+    """Log share of each object name; equal counts are told apart so that one comes first."""
+    order = commonest_objects(facts)
+    total = sum(count for _, count in order)
     return {
-        name: log((counts[name] - rank / (len(order) + 1)) / total)
-        for rank, name in enumerate(order)
+        name: log((count - rank / (len(order) + 1)) / total)
+        for rank, (name, count) in enumerate(order)
     }
 
 

@@ -34,8 +34,9 @@ def load(
     scheme, _, rest = reference.partition(":")
     if scheme not in schemes():
         hint = nearest(scheme, schemes())
+        hint += "" if hint.endswith("?") else "."
         raise UsageError(
-            f"no model scheme {scheme!r} (in {reference!r}); {hint}. A transformers folder or hub "
+            f"no model scheme {scheme!r} (in {reference!r}); {hint} A transformers folder or hub "
             f"id is written hf:{rest or reference}"
         )
     return schemes()[scheme].load(rest, options or LoadOptions(), dataset)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from sonde.core.facts import Dataset, Fact, Relation
+from sonde.core.facts import Dataset, Fact, Relation, commonest_objects
 from sonde.core.reports import Cell, Column, DotPlot, Estimate, Headline, Report, Series, Table
 from sonde.metrics.answers import Judgement
-from sonde.metrics.estimates import Resampled, paired_share_difference
-from sonde.stats.intervals import Floats
+from sonde.metrics.estimates import Resampled, Sample
 
 KINDS = ("1-1", "N-1", "N-M")
 CONTROL = "control.majority.p_at_1"
@@ -41,11 +39,11 @@ def build_report(
     """Everything LAMA reports about some outcomes."""
     scored = [o for o in outcomes if o.judgement.rank is not None]
     relations = dataset.asked_relations()
-    majority = majority_objects(scored)
+    majority = {r.id: commonest_objects(dataset.of_split(r.id))[0][0] for r in relations}
     estimates = _estimates(relations, _metrics(scored, majority, k), dataset.selection.seed)
     return Report(
         title=f"LAMA on {dataset.name}",
-        summary=_summary(estimates, len(scored), len(relations)),
+        summary=_summary(estimates, scored),
         estimates=estimates,
         counts=_counts(dataset, outcomes, scored),
         headlines=_headlines(k),
@@ -60,19 +58,13 @@ def build_report(
     )
 
 
-def majority_objects(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """The most frequent object of each relation among the test facts; ties go by name."""
-    counts: dict[str, Counter[str]] = {}
-    for outcome in outcomes:
-        tally = counts.setdefault(outcome.fact.relation, Counter())
-        tally.update(entity.name for entity in outcome.fact.objects)
-    return {r: min(tally, key=lambda name: (-tally[name], name)) for r, tally in counts.items()}
-
-
 def _metrics(
     scored: Sequence[Outcome], majority: Mapping[str, str], k: int
-) -> dict[str, dict[str, Floats]]:
+) -> dict[str, dict[str, Sample]]:
     """One value per fact for every metric, grouped by relation."""
+
+    def right(outcome: Outcome) -> float:
+        return float(outcome.rank == 1)
 
     def by_majority(outcome: Outcome) -> float:
         names = (entity.name for entity in outcome.fact.objects)
@@ -80,29 +72,41 @@ def _metrics(
 
     unguessable = [o for o in scored if not o.guessable]
     return {
-        "p_at_1": _grouped(scored, lambda o: float(o.rank == 1)),
-        f"p_at_{k}": _grouped(scored, lambda o: float(o.rank <= k)),
-        "mrr": _grouped(scored, lambda o: 1 / o.rank),
-        CONTROL: _grouped(scored, by_majority),
-        ABOVE: _grouped(scored, lambda o: float(o.rank == 1) - by_majority(o)),
-        "uhn.p_at_1": _grouped(unguessable, lambda o: float(o.rank == 1)),
-        "uhn.mrr": _grouped(unguessable, lambda o: 1 / o.rank),
+        "p_at_1": _samples(scored, right),
+        f"p_at_{k}": _samples(scored, lambda o: float(o.rank <= k)),
+        "mrr": _samples(scored, lambda o: 1 / o.rank),
+        CONTROL: _samples(scored, by_majority),
+        ABOVE: _samples(scored, right, by_majority),
+        "uhn.p_at_1": _samples(unguessable, right),
+        "uhn.mrr": _samples(unguessable, lambda o: 1 / o.rank),
     }
 
 
-def _grouped(outcomes: Sequence[Outcome], value: Callable[[Outcome], float]) -> dict[str, Floats]:
-    groups: dict[str, list[float]] = {}
+def _samples(
+    outcomes: Sequence[Outcome],
+    value: Callable[[Outcome], float],
+    minus: Callable[[Outcome], float] | None = None,
+) -> dict[str, Sample]:
+    """Values by relation; the facts of one subject share a prompt and so make a cluster."""
+    groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
-        groups.setdefault(outcome.fact.relation, []).append(value(outcome))
-    return {relation: np.array(values) for relation, values in groups.items()}
+        groups.setdefault(outcome.fact.relation, []).append(outcome)
+    return {
+        relation: Sample(
+            values=np.array([value(o) for o in group]),
+            clusters=tuple(o.fact.subject.id for o in group),
+            minus=None if minus is None else np.array([minus(o) for o in group]),
+        )
+        for relation, group in groups.items()
+    }
 
 
 def _estimates(
-    relations: Sequence[Relation], metrics: Mapping[str, Mapping[str, Floats]], seed: int
+    relations: Sequence[Relation], metrics: Mapping[str, Mapping[str, Sample]], seed: int
 ) -> dict[str, Estimate]:
     estimates = {}
-    for metric, groups in metrics.items():
-        resampled = Resampled.of(groups, seed)
+    for metric, samples in metrics.items():
+        resampled = Resampled(samples, seed)
         estimates[f"{metric}.mean_over_relations"] = resampled.mean_over_relations()
         estimates[f"{metric}.mean_over_facts"] = resampled.mean_over_facts()
         for kind in KINDS:
@@ -110,20 +114,19 @@ def _estimates(
             estimates[f"{metric}.kind.{kind}"] = resampled.mean_over_relations(only)
         for relation in relations:
             estimates[f"{metric}.relation.{relation.id}"] = resampled.relation(relation.id)
-    for relation in relations:
-        pair = (metrics[name].get(relation.id, np.zeros(0)) for name in ("p_at_1", CONTROL))
-        estimates[f"{ABOVE}.relation.{relation.id}"] = paired_share_difference(*pair)
     return estimates
 
 
-def _summary(estimates: Mapping[str, Estimate], facts: int, relations: int) -> str:
+def _summary(estimates: Mapping[str, Estimate], scored: Sequence[Outcome]) -> str:
     value = estimates["p_at_1.mean_over_relations"].value
     control = estimates[f"{CONTROL}.mean_over_relations"].value
     if value is None or control is None:
         return "No fact could be scored: no object is a single token of this model's vocabulary."
+    relations = len({outcome.fact.relation for outcome in scored})
+    over = f"averaged over {relations} relations " if relations > 1 else ""
     return (
-        f"The first answer is right for {value:.1%} of facts, averaged over {relations} relations "
-        f"({facts:,} facts); always answering the commonest object gives {control:.1%}."
+        f"The first answer is right for {value:.1%} of facts, {over}({len(scored):,} facts); "
+        f"always answering the commonest object gives {control:.1%}."
     )
 
 
@@ -333,5 +336,6 @@ def _notes(uhn: str, filled: bool) -> tuple[str, ...]:
         f"The model {way}. Ties count as wrong.",
         f"UHN leaves out facts whose object stands in the subject's name{asked}.",
         "Intervals are 95 %. Within one relation: Wilson's for a share, Newcombe's for the paired "
-        "difference to the control. Averages: a bootstrap over the facts within relations.",
+        "difference to the control, a bootstrap over subjects where a subject has several facts. "
+        "Averages: a bootstrap over subjects within relations.",
     )

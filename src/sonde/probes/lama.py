@@ -33,14 +33,18 @@ class Lama:
     answer: Literal["auto", "fill", "score"] = setting(
         "auto", "fill a mask from a vocabulary, or score the relation's objects as options"
     )
-    template: int = setting(1, "which template of each relation to use, counted from 1")
-    k: int = setting(10, "P@k: an answer counts if it is among the k likeliest")
-    top: int = setting(10, "how many of the likeliest answers to keep")
+    template: int = setting(1, "which template of each relation to use, counted from 1", least=1)
+    k: int = setting(
+        10, "P@k: an answer counts if it is among the k likeliest", least=2, reads=True
+    )
+    top: int = setting(10, "how many of the likeliest answers to keep", least=2)
     vocabulary: Literal["dataset", "full"] = setting(
         "dataset", "answers allowed when filling: the dataset's list where it has one, or any token"
     )
     normalise: Normalise = setting(
-        "none", "compare options by summed log-probability (none) or per token (tokens)"
+        "none",
+        "compare options by summed log-probability (none) or per token (tokens)",
+        reads=True,
     )
     uhn: Literal["string", "names"] = setting(
         "string", "UHN drops answers found in the subject's name; 'names' also asks the model"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
@@ -44,32 +43,26 @@ def paired_difference(first: Floats, second: Floats) -> tuple[float, float]:
     return p1 - p2 - sqrt(max(down, 0.0)), p1 - p2 + sqrt(max(up, 0.0))
 
 
-def resampled_means(groups: Sequence[Floats], seed: int, draws: int = DRAWS) -> Floats:
-    """Means of each group resampled with replacement within itself, [draws, groups].
+def resampled_means(
+    sums: Floats, sizes: Floats, rng: np.random.Generator, draws: int = DRAWS
+) -> Floats:
+    """Means under resampling of whole clusters, given each cluster's sum and size; [draws].
 
-    One value per fact and one group per relation: facts are drawn, relations stay. Each group has
-    its own random stream, so that adding a group moves no other.
+    Every cluster of size one is the ordinary bootstrap of single values.
     """
-    columns = [
-        _means(group, np.random.default_rng([seed, i]), draws) for i, group in enumerate(groups)
-    ]
-    return np.stack(columns, axis=1)
+    pairs, counts = np.unique(np.stack([sums, sizes]), axis=1, return_counts=True)
+    if pairs.shape[1] <= 64:  # few kinds of cluster: draw how often each comes, not which comes
+        picked = rng.multinomial(len(sums), counts / len(sums), size=draws)
+        return np.asarray((picked @ pairs[0]) / (picked @ pairs[1]), dtype=np.float64)
+    step = max(1, BLOCK // len(sums))
+    blocks = []
+    for start in range(0, draws, step):
+        picked = rng.integers(0, len(sums), (min(step, draws - start), len(sums)))
+        blocks.append(sums[picked].sum(axis=1) / sizes[picked].sum(axis=1))
+    return np.concatenate(blocks)
 
 
 def percentile_interval(draws: Floats) -> tuple[float, float]:
     """The middle 95 % of some draws."""
     low, high = np.quantile(draws, [0.025, 0.975])
     return float(low), float(high)
-
-
-def _means(values: Floats, rng: np.random.Generator, draws: int) -> Floats:
-    distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) <= 8:  # few values: draw how often each comes instead of which fact comes
-        picked = rng.multinomial(len(values), counts / len(values), size=draws)
-        return np.asarray(picked @ distinct / len(values), dtype=np.float64)
-    step = max(1, BLOCK // len(values))
-    blocks = [
-        values[rng.integers(0, len(values), (min(step, draws - start), len(values)))].mean(axis=1)
-        for start in range(0, draws, step)
-    ]
-    return np.concatenate(blocks)

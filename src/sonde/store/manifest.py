@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from sonde.core.abilities import Identity
 from sonde.core.fingerprints import canonical, fingerprint
 
 FORMAT = 1
@@ -32,11 +31,13 @@ class Manifest:
     def decides(self) -> dict[str, Any]:
         """What decides the answers."""
         model = {k: v for k, v in self.model.items() if k != "details"}
+        if model["weights"]:  # wherever they lie, and whatever they are called there
+            del model["name"]
         dataset = {k: self.dataset[k] for k in ("name", "fingerprint")}
         return {
             "dataset": dataset,
             "selection": dict(self.selection),
-            "probe": dict(self.probe),
+            "probe": {k: v for k, v in self.probe.items() if k != "reading"},
             "model": model,
             "shard_weight": self.shard_weight,
         }
@@ -80,19 +81,19 @@ def _compare(path: str, found: Any, asked: Any, lines: list[str]) -> None:
         lines.append(f"{path}: {found!r} in the folder, {asked!r} asked for")
 
 
-def identity_entry(identity: Identity) -> dict[str, Any]:
-    """A model's identity as a manifest entry."""
-    return asdict(identity)
-
-
 def surroundings() -> dict[str, Any]:
     """Versions, machine and the state of the git checkout one stands in, for the record."""
     return {
-        "versions": {name: _version(name) for name in LIBRARIES},
+        "versions": versions(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "git": _git(),
     }
+
+
+def versions() -> dict[str, str]:
+    """The versions of the libraries that can change an answer."""
+    return {name: _version(name) for name in LIBRARIES}
 
 
 def _version(name: str) -> str:

@@ -21,6 +21,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+import pyarrow as pa
+
 from sonde.core.answers import Answered
 from sonde.core.errors import CorruptShard, RunMismatch, StoreError
 from sonde.store.files import PARTIAL, add_line, told, write_whole
@@ -90,16 +92,20 @@ class RunFolder:
                 f"{path} cannot be read ({error}); run the same 'sonde run' again to write it anew"
             ) from None
 
-    def answered(self) -> Iterator[Answered]:
-        """Every answered prompt, shard by shard; a shard that does not read back is named."""
+    def tables(self) -> Iterator[pa.Table]:
+        """The shards as Arrow tables; one that does not read back is named."""
         digests = self.digests.read()
         for path in self.shards():
             try:
-                table = read_shard(path, digests.get(path))
+                yield read_shard(path, digests.get(path))
             except CorruptShard as error:
                 raise CorruptShard(
                     f"{error}; run the same 'sonde run' again: it is put aside and computed anew"
                 ) from None
+
+    def answered(self) -> Iterator[Answered]:
+        """Every answered prompt, shard by shard."""
+        for table in self.tables():
             yield from from_table(table)
 
     def seconds(self) -> float:

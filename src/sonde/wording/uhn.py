@@ -29,5 +29,5 @@ def object_in_subject(fact: Fact) -> bool:
 def name_template(relation: str) -> Template:
     """The sentence that asks what a part of a name suggests."""
     kind = PERSON_ANSWERS[relation]
-    text = f"[X] is a common name in the following {kind}: [Y]."
+    text = f"[X] is a common name in the following {kind}: [Y]"
     return Template(id=f"uhn-{kind}", text=text, group=f"uhn-{kind}")

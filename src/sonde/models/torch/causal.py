@@ -24,7 +24,7 @@ from sonde.engine.pack import Budget
 from sonde.engine.stems import shared, stems
 from sonde.engine.trie import merge
 from sonde.models.torch.identity import identify
-from sonde.models.torch.limits import check_spans, naming
+from sonde.models.torch.limits import check_spans, naming, telling
 from sonde.models.torch.trees import StemCache, prefill, score_trie
 from sonde.models.torch.weights import Loaded, out_of_memory
 
@@ -64,6 +64,9 @@ class CausalModel:
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer) with the log-probabilities of every option's tokens."""
+        return telling(self._score(prompts))
+
+    def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         spans = [self._spans(prompt) for prompt in prompts]
         logps = self._tree(spans) if self.tree else self._flat(spans)
         for position, rows in logps:
@@ -94,7 +97,11 @@ class CausalModel:
         if len(batch) == 1:
             return [self._alone(stem, prompts[batch[0]])]
         options = [span for i in batch for span in prompts[i]]
-        rows = iter(score_trie(self.model, merge(options), self.stems.get(stem)))
+        try:
+            rows = iter(score_trie(self.model, merge(options), self.stems.get(stem)))
+        except Exception:
+            self.stems.clear()  # if memory ran out, they are the first to go
+            raise
         return [[next(rows) for _ in prompts[i]] for i in batch]
 
     def _alone(self, stem: tuple[int, ...], options: list[Span]) -> list[list[float]]:

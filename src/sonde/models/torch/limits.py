@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
-from sonde.core.errors import PromptError
+from sonde.core.errors import ModelError, PromptError
 from sonde.core.prompts import Prompt
 from sonde.engine.encode import Span
-from sonde.models.torch.weights import Loaded
+from sonde.models.torch.weights import Loaded, out_of_memory
+
+Item = TypeVar("Item")
+
+
+def telling(answers: Iterator[Item]) -> Iterator[Item]:
+    """Say what to do where memory runs out on what cannot be made smaller."""
+    try:
+        yield from answers
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        raise ModelError(
+            "memory ran out on a single text; use a smaller --dtype, another --device or a "
+            "smaller model"
+        ) from error
 
 
 @contextmanager

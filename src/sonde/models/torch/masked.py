@@ -22,7 +22,7 @@ from sonde.engine.encode import MaskedEncoder, Span, opening
 from sonde.engine.pack import Budget
 from sonde.models.torch.answers import Table, Tables, read_hole
 from sonde.models.torch.identity import identify
-from sonde.models.torch.limits import check_spans, naming
+from sonde.models.torch.limits import check_spans, naming, telling
 from sonde.models.torch.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
@@ -55,6 +55,9 @@ class MaskedModel:
 
     def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
         """Yield (position, answer) with the likeliest tokens and the watched names."""
+        return telling(self._fill(prompts))
+
+    def _fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
         spans = self.encoder.holes([(p.prefix, p.suffix) for p in prompts])
         owners: dict[Hole, list[tuple[int, Fill, Table]]] = {}
         tables: dict[tuple[int, str], Table] = {}
@@ -75,6 +78,9 @@ class MaskedModel:
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer) with the log-probabilities of every option's tokens."""
+        return telling(self._score(prompts))
+
+    def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         steps = [[hole_steps(s, self.encoder.mask_id) for s in self._spans(p)] for p in prompts]
         wanted: dict[Hole, set[int]] = {}
         for hole, token in (step for p in steps for option in p for step in option):

@@ -18,32 +18,30 @@ KeysAndValues = list[tuple[Any, Any]]
 
 
 class StemCache:
-    """Keys and values of stems, the longest unused dropped first when they outgrow a budget."""
+    """Keys and values of stems; the longest unused are dropped to keep within a budget of bytes."""
 
     def __init__(self, model: Any, budget: int) -> None:
         self.model = model
         self.budget = budget
+        self.held = 0
         self.kept: OrderedDict[tuple[int, ...], KeysAndValues] = OrderedDict()
-        self.computed = 0
 
     def get(self, ids: tuple[int, ...]) -> KeysAndValues:
         """The keys and values of a stem, computed unless they are kept; empty for no stem."""
         if not ids:
             return []
         if ids not in self.kept:
-            self._make_room()
             self.kept[ids] = prefill(self.model, ids)
-            self.computed += len(ids)
+            self.held += size(self.kept[ids])
+            while self.held > self.budget and len(self.kept) > 1:
+                self.held -= size(self.kept.popitem(last=False)[1])
         self.kept.move_to_end(ids)
         return self.kept[ids]
 
     def clear(self) -> None:
         """Forget every stem, as when memory has run out."""
         self.kept.clear()
-
-    def _make_room(self) -> None:
-        while self.kept and sum(map(size, self.kept.values())) > self.budget:
-            self.kept.popitem(last=False)
+        self.held = 0
 
 
 def size(stem: KeysAndValues) -> int:

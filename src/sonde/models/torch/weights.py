@@ -30,36 +30,26 @@ transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A model in memory with what is needed to name it and to feed it."""
+    """A model in memory with what is needed to name it and to feed it.
+
+    `context`: how many tokens it takes. `vocabulary`: how many it has; its tokenizer may have fewer
+    or more.
+    """
 
     name: str
     model: Any
     tokenizer: Any
-    folder: Path
     weights: str
     device: str
     dtype: str
     options: LoadOptions
+    context: int
+    vocabulary: int
 
     @property
     def backend(self) -> Tokenizer:
         """The fast tokenizer, which knows character offsets."""
         return cast(Tokenizer, self.tokenizer.backend_tokenizer)
-
-    @property
-    def context(self) -> int:
-        """How many tokens the model can take."""
-        longest = getattr(self._config, "max_position_embeddings", None) or UNLIMITED
-        return int(longest) - _first_position(self.model)
-
-    @property
-    def vocabulary(self) -> int:
-        """How many tokens the model has; its tokenizer may have fewer, or more."""
-        return int(self._config.vocab_size)
-
-    @property
-    def _config(self) -> Any:
-        return self.model.config.get_text_config()
 
 
 def load_folder(name: str, folder: Path, options: LoadOptions, *, weights: str = "") -> Loaded:
@@ -90,13 +80,20 @@ def load_folder(name: str, folder: Path, options: LoadOptions, *, weights: str =
         name=name,
         model=model,
         tokenizer=tokenizer,
-        folder=folder,
         # the config too: the same weights under other settings answer otherwise
         weights=weights or fingerprint(map(remembered_hash, [folder / "config.json", *files])),
         device=device,
         dtype=dtype,
         options=options,
+        context=context_of(model),
+        vocabulary=int(model.config.get_text_config().vocab_size),
     )
+
+
+def context_of(model: Any) -> int:
+    """How many tokens a model can take."""
+    longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return int(longest or UNLIMITED) - _first_position(model)
 
 
 def refuse_holes(path: Path, model: Any, found: dict[str, Any]) -> None:

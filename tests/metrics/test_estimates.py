@@ -1,0 +1,75 @@
+"""Averages over facts and relations: what weighs what, and whose draws move when."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.metrics.estimates import Resampled, Sample
+from sonde.stats.intervals import wilson
+
+GROUPS = st.dictionaries(
+    st.sampled_from("abcd"), st.lists(st.floats(0, 1), min_size=1, max_size=9), min_size=1
+)
+
+
+def sample(values: list[float], clusters: str = "", minus: list[float] | None = None) -> Sample:
+    names = tuple(clusters) or tuple(map(str, range(len(values))))
+    control = None if minus is None else np.array(minus)
+    return Sample(values=np.array(values), clusters=names, minus=control)
+
+
+@given(GROUPS)
+def test_one_mean_weighs_relations_the_other_facts(groups: dict[str, list[float]]) -> None:
+    resampled = Resampled({name: sample(values) for name, values in groups.items()}, seed=0)
+    by_relation = resampled.mean_over_relations()
+    by_fact = resampled.mean_over_facts()
+    everything = [v for values in groups.values() for v in values]
+    assert by_relation.value is not None
+    assert by_fact.value is not None
+    assert abs(by_relation.value - np.mean([np.mean(v) for v in groups.values()])) < 1e-9
+    assert abs(by_fact.value - np.mean(everything)) < 1e-9
+    assert by_relation.n == by_fact.n == len(everything)
+
+
+@given(GROUPS, st.integers(-5, 5))
+def test_no_relation_moves_anothers_draws(groups: dict[str, list[float]], seed: int) -> None:
+    samples = {name: sample(values) for name, values in groups.items()}
+    together = Resampled({"before": sample([0.1, 0.9]), **samples}, seed)
+    for name, own in samples.items():
+        alone = Resampled({name: own}, seed)
+        assert np.array_equal(alone.draws[name], together.draws[name])
+
+
+def test_the_mean_of_one_relation_is_that_relations_estimate() -> None:
+    resampled = Resampled({"a": sample([0.0, 0.0, 1.0])}, seed=0)
+    assert resampled.mean_over_relations() == resampled.relation("a")
+    assert (resampled.relation("a").low, resampled.relation("a").high) == wilson(1, 3)
+
+
+def test_facts_of_one_subject_widen_the_interval() -> None:
+    values = [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0] * 5
+    apart = Resampled({"a": sample(values)}, seed=0).relation("a")
+    names = "".join(c * 4 for c in "abcdefghij")
+    together = Resampled({"a": sample(values, names)}, seed=0).relation("a")
+    assert None not in (apart.low, apart.high, together.low, together.high)
+    assert together.high - together.low > 1.5 * (apart.high - apart.low)  # type: ignore[operator]
+
+
+def test_a_difference_is_paired_by_fact() -> None:
+    """The same answers as the control: no difference, and a narrow interval about it."""
+    outcomes = [1.0, 0.0] * 20
+    same = Resampled({"a": sample(outcomes, minus=outcomes)}, seed=0).relation("a")
+    other = Resampled({"a": sample(outcomes, minus=outcomes[::-1])}, seed=0).relation("a")
+    assert same.value == other.value == 0
+    assert same.high is not None
+    assert other.high is not None
+    assert same.high < other.high / 2
+
+
+def test_nothing_to_average_is_not_measured() -> None:
+    resampled = Resampled({"a": sample([])}, seed=0)
+    for estimate in (resampled.relation("a"), resampled.mean_over_relations()):
+        assert estimate.value is None
+        assert estimate.n == 0
