@@ -16,7 +16,7 @@ demo: $(VENV)/.runtime
 install: $(VENV)/.everything
 
 test: $(VENV)/.everything browser
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto $(ARGS)
 
 slow: $(VENV)/.everything browser
 	$(BIN)/pytest -m slow $(ARGS)
@@ -25,7 +25,7 @@ check: $(VENV)/.everything browser
 	$(BIN)/ruff format --check src tests
 	$(BIN)/ruff check src tests
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 format: $(VENV)/.everything
 	$(BIN)/ruff format src tests
