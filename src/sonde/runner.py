@@ -75,11 +75,12 @@ class Run:
                 f"Free to change when reading: {', '.join(sorted(entry['reading'])) or 'none'}"
             )
         try:
-            return cast(Probe, made(kind, {**settings, **(reading or {})}))
-        except TypeError as error:
+            made(kind, settings)
+        except UsageError as error:
             raise StoreError(
                 f"{self.path} was made by another version of probe {entry['name']!r} ({error})"
             ) from None
+        return cast(Probe, made(kind, {**settings, **(reading or {})}))
 
     def report(self, **reading: Any) -> Report:
         """Compute every number from the stored answers, read as the run says or as given here."""

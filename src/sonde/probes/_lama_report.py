@@ -39,7 +39,8 @@ def build_report(
     """Everything LAMA reports about some outcomes."""
     scored = [o for o in outcomes if o.judgement.rank is not None]
     relations = dataset.asked_relations()
-    majority = {r.id: commonest_objects(dataset.of_split(r.id))[0][0] for r in relations}
+    ranked = {r.id: commonest_objects(dataset.of_split(r.id)) for r in relations}
+    majority = {relation: objects[0][0] for relation, objects in ranked.items() if objects}
     estimates = _estimates(relations, _metrics(scored, majority, k), dataset.selection.seed)
     return Report(
         title=f"LAMA on {dataset.name}",
