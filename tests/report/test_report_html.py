@@ -100,9 +100,9 @@ def test_a_figure_tells_value_interval_and_n_on_hover() -> None:
     assert text == "<b>&lt;b&gt;</b><br>s: 50.0% [40.2, 59.8]<br>n = 100"
 
 
-def test_values_above_one_are_numbers_and_not_percentages() -> None:
-    series = Series(name="s", values=(Estimate(value=5.2, low=4, high=6, n=9),))
-    plot = DotPlot(id="p", title="P", axis="nats", labels=("a",), series=(series,))
+def test_a_figure_of_numbers_has_no_percent_signs() -> None:
+    series = Series(name="s", values=(Estimate(value=0.2, low=0.1, high=0.3, n=9),))
+    plot = DotPlot(id="p", title="P", axis="nats", labels=("a",), series=(series,), kind="number")
     assert to_spec(to_plotly(plot))["layout"]["xaxis"]["tickformat"] == ""
 
 
