@@ -124,4 +124,4 @@ def test_importing_sonde_loads_nothing_heavy() -> None:
 
 
 def test_the_command_line_starts_without_anything_heavy() -> None:
-    assert not loaded_after("import sonde.cli.main") & HEAVY
+    assert not loaded_after("import sonde.cli.main, sonde.cli.verbs") & HEAVY
