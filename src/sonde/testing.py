@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from math import isfinite
+from math import isfinite, log
 from random import Random
 
 from sonde.core.abilities import ABILITIES, Ability, Model, Probe, abilities
-from sonde.core.answers import Answer, Answered, Filled, Scored
+from sonde.core.answers import Answer, Answered, Filled, Generated, Sampled, Scored
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
@@ -88,6 +88,11 @@ def assert_same(one: Answer, other: Answer, where: str) -> None:
         assert (a is None) == (b is None), f"{where}: measured in one, not in the other"
         near = a is None or b is None or abs(a - b) <= TOLERANCE * max(1.0, abs(a))
         assert near, f"{where}: log-probabilities {a} and {b}"
+    if isinstance(one, Generated | Sampled):
+        texts = [
+            getattr(answer, "text", None) or getattr(answer, "texts", "") for answer in (one, other)
+        ]
+        assert texts[0] == texts[1], f"{where}: other texts, {texts[0]!r} and {texts[1]!r}"
     if isinstance(one, Filled) and isinstance(other, Filled):
         gap = one.top_logps[0] - one.top_logps[1] if len(one.top_logps) > 1 else 1.0
         assert gap < TOLERANCE or one.top[0] == other.top[0], f"{where}: another first answer"
@@ -96,6 +101,10 @@ def assert_same(one: Answer, other: Answer, where: str) -> None:
 def _numbers(given: Answer) -> list[float | None]:
     if isinstance(given, Scored):
         return [logp for row in (*given.logps, *given.suffix_logps) for logp in row]
+    if isinstance(given, Generated):
+        return [*given.logps, given.end_logp]
+    if isinstance(given, Sampled):
+        return [log(count / sum(given.counts)) for count in given.counts]
     return [*given.top_logps, *given.watched_logps, given.mass]
 
 
@@ -104,6 +113,12 @@ def _check_shape(prompt: Prompt, given: Answer) -> None:
         assert given.options == getattr(prompt.want, "options", None), "other options than asked"
         assert len(given.logps) == len(given.options), "not one row per option"
         assert all(row for row in given.logps), "an option without a token"
+    elif isinstance(given, Sampled):
+        assert sum(given.counts) == getattr(prompt.want, "count", None), "not the count asked for"
+        assert len(set(given.texts)) == len(given.texts) == len(given.counts), "a text twice"
+        assert sorted(given.counts, reverse=True) == list(given.counts), "texts not in order"
+    elif isinstance(given, Generated):
+        assert len(given.logps) <= getattr(prompt.want, "most", 0), "more tokens than asked for"
     else:
         assert given.watched == getattr(prompt.want, "watched", None), "other names than watched"
         assert sorted(given.top_logps, reverse=True) == list(given.top_logps), "top not in order"

@@ -6,7 +6,7 @@ import pytest
 
 import sonde
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Fill, Key, Prompt, Score
+from sonde.core.prompts import Fill, Generate, Key, Prompt, Sample, Score, Want
 from sonde.data.catalog import bundled
 from sonde.models.counting import majority
 from sonde.models.scripted import Scripted
@@ -36,7 +36,7 @@ def test_a_bundled_dataset_passes_the_checks(name: str) -> None:
     check_dataset(sonde.dataset(name))
 
 
-@pytest.mark.parametrize("want", ["score", "fill"])
+@pytest.mark.parametrize("want", ["score", "fill", "generate", "sample"])
 def test_table_models_pass_the_checks(want: str, small: Dataset) -> None:
     prompts = [_prompt(fact.id, fact.subject.name, want) for fact in small.asked("P36")]
     for model in (majority(small), oracle_for(small), Scripted(answers={})):
@@ -45,8 +45,14 @@ def test_table_models_pass_the_checks(want: str, small: Dataset) -> None:
 
 def _prompt(fact: str, subject: str, want: str) -> Prompt:
     names = ("Paris", "Vienna", "Tokyo", "Oslo")
+    wants: dict[str, Want] = {
+        "score": Score(options=names),
+        "fill": Fill(watched=names, top=3),
+        "generate": Generate(most=4),
+        "sample": Sample(count=20),
+    }
     return Prompt(
         key=Key(fact=fact, relation="P36", template="t", subject=subject),
         prefix=f"The capital of {subject} is ",
-        want=Score(options=names) if want == "score" else Fill(watched=names, top=3),
+        want=wants[want],
     )

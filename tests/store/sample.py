@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sonde.core.answers import Answered, Filled, Scored
+from sonde.core.answers import Answered, Filled, Generated, Sampled, Scored
 from sonde.core.prompts import Key
 from sonde.store.manifest import Manifest
 
@@ -30,7 +30,19 @@ def filled(number: int) -> Answered:
     return Answered(key=key(number), prefix="Of x is ", suffix="", answer=answer)
 
 
-ROWS = [scored(0), filled(1), scored(2)]
+def generated(number: int, end_logp: float | None = -0.25) -> Answered:
+    answer = Generated(
+        text=" Ålesund", logps=(-0.5, -1.0), end_logp=end_logp, finished=end_logp is not None
+    )
+    return Answered(key=key(number), prefix="Of x is", suffix="", answer=answer)
+
+
+def sampled(number: int) -> Answered:
+    answer = Sampled(texts=(" a", "", " b\tc"), counts=(5, 3, 2))
+    return Answered(key=key(number), prefix="Of x is", suffix="", answer=answer)
+
+
+ROWS = [scored(0), filled(1), scored(2), generated(3), generated(4, None), sampled(5)]
 KEYS = [(*(getattr(r.key, n) for n in Key.__slots__), r.prefix, r.suffix) for r in ROWS]
 
 

@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> RunFolder:
 
 def test_what_is_appended_is_answered(folder: RunFolder) -> None:
     assert list(folder.answered()) == ROWS
-    assert folder.completed() == {"shards": 1, "prompts": 3}
+    assert folder.completed() == {"shards": 1, "prompts": len(ROWS)}
 
 
 def test_a_shard_is_held_if_it_answers_the_same_prompts(

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol, Self, runtime_checkable
+from typing import ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
-from sonde.core.answers import Answered, Filled, Scored
+from sonde.core.answers import Answered, Filled, Generated, Sampled, Scored
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Fill, Prompt, Score
+from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
 from sonde.core.reports import Report
 
-Ability = Literal["score", "fill"]
+Ability = Literal["score", "fill", "generate", "sample"]
 
-WANTED: Mapping[type, Ability] = {Score: "score", Fill: "fill"}
+Choice = TypeVar("Choice", bound=Ability)
+
+WANTED: Mapping[type, Ability] = {
+    Score: "score",
+    Fill: "fill",
+    Generate: "generate",
+    Sample: "sample",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +61,28 @@ class Fills(Protocol):
         """Yield (position in `prompts`, answer) in any order."""
 
 
-ABILITIES: Mapping[Ability, type] = {"score": Scores, "fill": Fills}
+@runtime_checkable
+class Generates(Protocol):
+    """A model that can write on from a prompt."""
+
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
+        """Yield (position in `prompts`, answer) in any order."""
+
+
+@runtime_checkable
+class Samples(Protocol):
+    """A model from which continuations can be drawn."""
+
+    def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
+        """Yield (position in `prompts`, answer) in any order."""
+
+
+ABILITIES: Mapping[Ability, type] = {
+    "score": Scores,
+    "fill": Fills,
+    "generate": Generates,
+    "sample": Samples,
+}
 
 
 def abilities(model: Model) -> frozenset[Ability]:
@@ -80,7 +108,7 @@ class Probe(Protocol):
         """The report, whatever order the answers come in."""
 
 
-def need(probe: str, can: frozenset[Ability], *choices: Ability) -> Ability:
+def need(probe: str, can: frozenset[Ability], *choices: Choice) -> Choice:
     """The first of the choices that the model can do; refuses, saying why, if there is none."""
     for choice in choices:
         if choice in can:

@@ -36,7 +36,30 @@ class Filled:
     mass: float = 0.0
 
 
-Answer = Scored | Filled
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generated:
+    """What a model wrote, up to where it ended, with the log-probability of each of its tokens.
+
+    `text` is as the model wrote it, with the space it began with, without what ended it. `end_logp`
+    belongs to the token that ended it; None where there is no such token: the text ran to its
+    limit, or its last token holds both text and end. `finished`: it ended before the limit.
+    """
+
+    text: str
+    logps: tuple[float, ...]
+    end_logp: float | None = None
+    finished: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """The distinct texts that were drawn, and how often each was; the commonest first."""
+
+    texts: tuple[str, ...]
+    counts: tuple[int, ...]
+
+
+Answer = Scored | Filled | Generated | Sampled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,32 @@ class Fill:
     vocabulary: tuple[str, ...] | None = None
 
 
-Want = Score | Fill
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generate:
+    """Ask for the likeliest continuation, token by token (greedy).
+
+    It ends at the text `until` (none if empty), at the model's own end of text, or after `most`
+    tokens. Spaces that close the prefix are left to the model, as part of its answer.
+    """
+
+    most: int = 32
+    until: str = "\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Ask for `count` continuations drawn from the model as it is: full vocabulary, temperature 1.
+
+    The draws depend on `seed` and on the prompt alone. `most` and `until` as for `Generate`.
+    """
+
+    count: int = 100
+    most: int = 32
+    until: str = "\n"
+    seed: int = 0
+
+
+Want = Score | Fill | Generate | Sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from sonde.core.answers import Answer, Filled, Scored
+from sonde.core.errors import AbilityError
 
 Normalise = Literal["none", "tokens"]
 
@@ -32,6 +33,8 @@ def judge(answer: Answer, correct: Collection[str], normalise: Normalise = "none
     """Rank the correct names among what was answered."""
     if isinstance(answer, Filled):
         return _judge_filled(answer, correct)
+    if not isinstance(answer, Scored):
+        raise AbilityError("only scored options and filled holes have ranks, not written texts")
     return _judge_scored(answer, correct, normalise)
 
 

@@ -11,13 +11,13 @@ from math import log
 from typing import ClassVar
 
 from sonde.core.abilities import Identity, Model
-from sonde.core.answers import Filled, Scored
+from sonde.core.answers import Filled, Generated, Sampled, Scored
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import Dataset, Fact, commonest_objects
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import Prompt
 from sonde.models.options import LoadOptions
-from sonde.models.tables import fill_from, score_from
+from sonde.models.tables import fill_from, generate_from, sample_from, score_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +41,16 @@ class Majority:
         """Yield (position, answer)."""
         for i, prompt in enumerate(prompts):
             yield i, fill_from(prompt, self.shares.get(prompt.key.relation, {}))
+
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
+        """Yield (position, answer)."""
+        for i, prompt in enumerate(prompts):
+            yield i, generate_from(prompt, self.shares.get(prompt.key.relation, {}))
+
+    def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
+        """Yield (position, answer)."""
+        for i, prompt in enumerate(prompts):
+            yield i, sample_from(prompt, self.shares.get(prompt.key.relation, {}))
 
 
 def majority(dataset: Dataset) -> Majority:
@@ -69,7 +79,9 @@ class Controls:
 
     name: ClassVar[str] = "control"
     usage: ClassVar[str] = "control:majority"
-    summary: ClassVar[str] = "answers each relation with its most frequent object; fills and scores"
+    summary: ClassVar[str] = (
+        "answers each relation with its most frequent object; fills, scores and writes"
+    )
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Fit the control on the dataset."""

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from sonde.core.abilities import Identity, Model
-from sonde.core.answers import Filled, Scored
+from sonde.core.answers import Filled, Generated, Sampled, Scored
 from sonde.core.errors import ModelError
 from sonde.core.facts import Dataset
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import Fill, Prompt, Score
 from sonde.models.options import LoadOptions
-from sonde.models.tables import fill_from, score_from
+from sonde.models.tables import fill_from, generate_from, sample_from, score_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,16 @@ class Scripted:
             names = prompt.want.watched if isinstance(prompt.want, Fill) else ()
             yield i, fill_from(prompt, self._table(prompt, names))
 
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
+        """Yield (position, answer)."""
+        for i, prompt in enumerate(prompts):
+            yield i, generate_from(prompt, self._table(prompt, ()))
+
+    def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
+        """Yield (position, answer)."""
+        for i, prompt in enumerate(prompts):
+            yield i, sample_from(prompt, self._table(prompt, ()))
+
     def _table(self, prompt: Prompt, names: Sequence[str]) -> dict[str, float]:
         known = self.answers.get(prompt.key.fact)
         others = [name for name in names if name != known]
@@ -61,7 +71,9 @@ class ScriptedScheme:
 
     name: ClassVar[str] = "scripted"
     usage: ClassVar[str] = "scripted:FILE"
-    summary: ClassVar[str] = "answers from a JSON table, for tests and dry runs; fills and scores"
+    summary: ClassVar[str] = (
+        "answers from a JSON table, for tests and dry runs; fills, scores and writes"
+    )
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Read the table."""

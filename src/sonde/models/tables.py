@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from math import exp, log
+from random import Random
 
-from sonde.core.answers import Filled, Scored
+from sonde.core.answers import Filled, Generated, Sampled, Scored
 from sonde.core.errors import AbilityError
-from sonde.core.prompts import Fill, Prompt, Score
+from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
 
 UNSEEN = -30.0
+UNLIKELY = 1e-300
 
 
 def score_from(prompt: Prompt, logps: Mapping[str, float]) -> Scored:
@@ -41,3 +44,30 @@ def fill_from(prompt: Prompt, logps: Mapping[str, float]) -> Filled:
         ),
         mass=log(sum(exp(value) for value in values)) if values else 0.0,
     )
+
+
+def generate_from(prompt: Prompt, logps: Mapping[str, float]) -> Generated:
+    """The table's likeliest name, written as one token; nothing where the table is empty."""
+    if not isinstance(prompt.want, Generate):
+        raise AbilityError("generate() takes prompts that want a text written")
+    best = min(logps, key=lambda name: (-logps[name], name), default=None)
+    return (
+        Generated(text="", logps=())
+        if best is None
+        else Generated(text=f" {best}", logps=(logps[best],))
+    )
+
+
+def sample_from(prompt: Prompt, logps: Mapping[str, float]) -> Sampled:
+    """Names drawn as often as the table says, those it does not cover as an empty text."""
+    want = prompt.want
+    if not isinstance(want, Sample):
+        raise AbilityError("sample() takes prompts that want texts drawn")
+    names = sorted(logps)
+    shares = [exp(logps[name]) for name in names]
+    rest = max(0.0, 1.0 - sum(shares))
+    key = f"{want.seed}:{prompt.key.fact}:{prompt.key.template}:{prompt.prefix}"
+    texts = [*(f" {name}" for name in names), ""]
+    drawn = Counter(Random(key).choices(texts, [*shares, rest or UNLIKELY], k=want.count))
+    order = sorted(drawn, key=lambda text: (-drawn[text], text))
+    return Sampled(texts=tuple(order), counts=tuple(drawn[text] for text in order))

@@ -52,7 +52,7 @@ class Lama:
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """Fill where the model can, else score."""
-        choices: tuple[Ability, ...] = (
+        choices: tuple[Literal["fill", "score"], ...] = (
             ("fill", "score") if self.answer == "auto" else (self.answer,)
         )
         return replace(self, answer=need(self.name, can, *choices))

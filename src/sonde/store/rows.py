@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sonde.core.answers import Answer, Answered, Filled, Scored
+from sonde.core.answers import Answer, Answered, Filled, Generated, Sampled, Scored
 from sonde.core.prompts import Key
 
 KEYS = ("fact", "relation", "template", "subject", "context")
@@ -33,6 +33,14 @@ SCHEMA = pa.schema(
         ("watched_logps", FLOATS),
         ("watched_ranks", pa.list_(pa.int32())),
         ("mass", pa.float32()),
+        # generated: one text, its tokens, and the token that ended it
+        ("text", pa.string()),
+        ("text_logps", FLOATS),
+        ("end_logp", pa.float32()),
+        ("finished", pa.bool_()),
+        # sampled: distinct texts and how often each was drawn
+        ("texts", pa.list_(pa.string())),
+        ("counts", pa.list_(pa.int32())),
     ]
 )
 
@@ -47,6 +55,8 @@ def to_table(rows: Sequence[Answered]) -> pa.Table:
     columns["kind"] = _dictionary([type(row.answer).__name__.lower() for row in rows])
     columns |= _scored_columns([a if isinstance(a := r.answer, Scored) else None for r in rows])
     columns |= _filled_columns([a if isinstance(a := r.answer, Filled) else None for r in rows])
+    columns |= _written_columns([a if isinstance(a := r.answer, Generated) else None for r in rows])
+    columns |= _drawn_columns([a if isinstance(a := r.answer, Sampled) else None for r in rows])
     return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 
 
@@ -84,8 +94,34 @@ def _filled_columns(answers: Sequence[Filled | None]) -> dict[str, Any]:
     }
 
 
+def _written_columns(answers: Sequence[Generated | None]) -> dict[str, Any]:
+    return {
+        "text": pa.array([None if a is None else a.text for a in answers], pa.string()),
+        "text_logps": pa.array([a and a.logps for a in answers], FLOATS),
+        "end_logp": pa.array([a and a.end_logp for a in answers], pa.float32()),
+        "finished": pa.array([a and a.finished for a in answers], pa.bool_()),
+    }
+
+
+def _drawn_columns(answers: Sequence[Sampled | None]) -> dict[str, Any]:
+    return {
+        "texts": pa.array([a and a.texts for a in answers], pa.list_(pa.string())),
+        "counts": pa.array([a and a.counts for a in answers], pa.list_(pa.int32())),
+    }
+
+
 def _answer(columns: dict[str, list[Any]], i: int) -> Answer:
-    if columns["kind"][i] == "scored":
+    kind = columns["kind"][i]
+    if kind == "generated":
+        return Generated(
+            text=columns["text"][i],
+            logps=tuple(columns["text_logps"][i]),
+            end_logp=columns["end_logp"][i],
+            finished=columns["finished"][i],
+        )
+    if kind == "sampled":
+        return Sampled(texts=tuple(columns["texts"][i]), counts=tuple(columns["counts"][i]))
+    if kind == "scored":
         return Scored(
             options=columns["options"][i],
             logps=tuple(map(tuple, columns["logps"][i])),
