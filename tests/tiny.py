@@ -150,6 +150,16 @@ def mistral(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
     return _save(folder, transformers.MistralForCausalLM, config, byte_pairs(), seed, GPT)
 
 
+def gemma3(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
+    """A causal model with one layer that sees everything and one with a window of five."""
+    layers = ["sliding_attention", "full_attention"]
+    config = transformers.Gemma3TextConfig(
+        **{**_causal(), "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 5}
+        | {"layer_types": layers, "query_pre_attn_scalar": 8, **changes}
+    )
+    return _save(folder, transformers.Gemma3ForCausalLM, config, byte_pairs(), seed, GPT)
+
+
 def mamba(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
     """A state-space model: no attention, so no tree."""
     config = transformers.MambaConfig(**{**_causal(), "state_size": 4, **changes})
@@ -190,6 +200,7 @@ CAUSAL: Mapping[str, Callable[..., Path]] = {
     "llama": llama,
     "gpt2": gpt2,
     "mistral": mistral,
+    "gemma3": gemma3,
     "mamba": mamba,
 }
 MASKED: Mapping[str, Callable[..., Path]] = {"bert": bert, "roberta": roberta}

@@ -16,8 +16,9 @@ from sonde.core.prompts import Prompt
 from sonde.engine.encode import Span, Start
 from sonde.engine.trie import merge
 from sonde.models.torch.causal import CausalModel, takes_trees
+from sonde.models.torch.masks import additive_mask
 from sonde.models.torch.reference import score_causal
-from sonde.models.torch.trees import tree_mask
+from sonde.models.torch.trees import ancestors
 from tests.parity.conftest import Load
 from tests.parity.world import (
     BUDGETS,
@@ -32,7 +33,7 @@ from tests.parity.world import (
 from tests.tiny import CITIES, score
 
 WAYS = [("llama", True), ("llama", False), ("gpt2", True), ("gpt2", False)]
-WAYS += [("mistral", False), ("mamba", False)]
+WAYS += [("mistral", True), ("mistral", False), ("gemma3", True), ("mamba", False)]
 
 
 def causal(tiny: Load, kind: str, tree: bool, budget: int = 4096) -> CausalModel:
@@ -98,23 +99,25 @@ def test_what_follows_the_answer_is_scored_apart_from_it(tiny: Load) -> None:
     assert last.suffix_logps == ()
 
 
-@pytest.mark.parametrize("kind", ["mistral", "mamba"])
-def test_a_model_with_a_window_or_a_state_is_fed_no_trees(tiny: Load, kind: str) -> None:
-    assert not CausalModel(tiny(kind)).tree
+def test_a_model_with_a_state_is_fed_no_trees(tiny: Load) -> None:
+    assert not CausalModel(tiny("mamba")).tree
 
 
 def test_a_window_matters_so_that_the_test_above_means_something(tiny: Load) -> None:
     model = causal(tiny, "mistral", tree=False)
     prompt = score("The capital of France is Paris and that of Norway is ", CITIES)
     narrow = answers(model, [prompt])[0]
-    model.tree = True  # the tree's own mask knows of no window
-    with pytest.raises(AssertionError):
-        assert_same(answers(model, [prompt])[0], narrow)
+    model.model.config.sliding_window = None
+    try:
+        with pytest.raises(AssertionError):
+            assert_same(answers(model, [prompt])[0], narrow)
+    finally:
+        model.model.config.sliding_window = 4
 
 
-def test_a_mixed_stack_of_layers_is_fed_no_trees(tiny: Load) -> None:
+def test_a_stack_with_unknown_layers_is_fed_no_trees(tiny: Load) -> None:
     model = tiny("llama").model
-    model.config.layer_types = ["full_attention", "sliding_attention"]
+    model.config.layer_types = ["full_attention", "linear_attention"]
     try:
         assert not takes_trees(model)
     finally:
@@ -139,11 +142,13 @@ def test_a_model_in_half_precision_is_fed_trees_too(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_a_node_sees_its_ancestors_and_itself(dtype: torch.dtype) -> None:
+def test_a_node_sees_its_ancestors_and_itself(tiny: Load, dtype: torch.dtype) -> None:
     options = [Span(ids=(1, 2, 3, 4), start=1, stop=4, end=4)]
     options += [Span(ids=(1, 5, 6), start=1, stop=3, end=3)]
     trie = merge(options)
-    mask = tree_mask(trie, 2, dtype, "cpu")[0, 0]
+    model = tiny("llama").model
+    half = type(model)(model.config).to(dtype)
+    mask = additive_mask(half, ancestors(trie), trie.depths, 2, trie.depths)[0, 0]
     assert trie.ids == (1, 2, 3, 5)
     own = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 1]]).bool()
     stem = torch.ones(4, 2).bool()
@@ -154,7 +159,17 @@ def test_a_node_sees_its_ancestors_and_itself(dtype: torch.dtype) -> None:
 LONG = "Paris is the capital of France, and Vienna that of Austria. " * 3
 
 
-@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_a_window_hides_what_lies_too_far_back(tiny: Load) -> None:
+    trie = merge([Span(ids=tuple(range(1, 7)), start=1, stop=6, end=6)])
+    model = tiny("gemma3").model
+    masks = additive_mask(model, ancestors(trie), trie.depths, 2, trie.depths)
+    wide, narrow = masks["full_attention"][0, 0], masks["sliding_attention"][0, 0]
+    behind = torch.arange(2, 7)[:, None] - torch.arange(7)[None]
+    assert torch.equal(wide == 0, behind >= 0)
+    assert torch.equal(narrow == 0, (behind >= 0) & (behind < 5))
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "mistral", "gemma3"])
 def test_prompts_behind_one_stem_score_as_they_do_alone(tiny: Load, kind: str) -> None:
     """The shared beginning is computed once; another call finds it again."""
     model = CausalModel(tiny(kind))

@@ -20,8 +20,14 @@ from tests.parity.world import BUDGETS, answers, assert_same
 
 
 def test_a_window_wider_than_the_trial_is_seen_all_the_same(tmp_path: Path) -> None:
-    wide = world.mistral(tmp_path, sliding_window=64)
-    assert not takes_trees(load_folder("hf:wide", wide, LoadOptions(), weights="w").model)
+    model = load_folder(
+        "hf:wide", world.mistral(tmp_path, sliding_window=64), LoadOptions(), weights="w"
+    ).model
+    assert takes_trees(model)
+    assert model.config.sliding_window == 64
+    model.config.sliding_window = 2
+    model.config.attention_chunk_size = 64  # of layers like these nothing is known
+    assert not takes_trees(model)
 
 
 def test_a_local_layer_under_another_name_is_seen_too(tmp_path: Path) -> None:

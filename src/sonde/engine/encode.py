@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tokenizers import Encoding, Tokenizer
 
 from sonde.core.errors import PromptError
+from sonde.engine.seams import has_seams, seam
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,14 @@ class Span:
     start: int
     stop: int
     end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branches:
+    """Texts that open alike: the token ids they share, and each text as it goes on from there."""
+
+    head: tuple[int, ...]
+    spans: tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +52,11 @@ class CausalEncoder:
     def __init__(self, tokenizer: Tokenizer, start: Start) -> None:
         self.tokenizer = literal(tokenizer)
         self.start = start
+        self.seams = has_seams(self.tokenizer)
 
     def encode(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
         """One span per option; a suffix of punctuation only is dropped."""
-        tail = suffix if re.search(r"\w", suffix) else ""
+        tail = spoken(suffix)
         texts = [prefix + option + tail for option in options]
         encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
         spans = [_span(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
@@ -55,18 +65,37 @@ class CausalEncoder:
             return [self._opened(span) for span in spans]
         return spans
 
+    def branch(self, prefix: str, options: Sequence[str], suffix: str) -> Branches:
+        """What `encode` gives, with a long beginning tokenised once for all options."""
+        place = seam(prefix) if self.seams and len(options) > 1 else None
+        cut = self._cut(prefix, options, spoken(suffix), *place) if place else None
+        return cut or Branches(head=(), spans=tuple(self.encode(prefix, options, suffix)))
+
+    def _cut(
+        self, prefix: str, options: Sequence[str], tail: str, begin: int, cut: int
+    ) -> Branches | None:
+        """Tokenise one text whole, the others from `begin`; None if the two ways disagree."""
+        window = prefix[begin + 1 :]
+        texts = [prefix + options[0] + tail, *(window + option + tail for option in options)]
+        whole, *parts = self.tokenizer.encode_batch(texts, add_special_tokens=False)
+        head = sum(1 for start, _ in whole.offsets if start < cut)
+        guard = sum(1 for start, _ in parts[0].offsets if start < cut - begin - 1)
+        if whole.ids[head:] != parts[0].ids[guard:]:
+            return None
+        spans = (_span(e, window, o) for e, o in zip(parts, options, strict=True))
+        opening = (self.start.id,) if self.start.always and self.start.id is not None else ()
+        return Branches(
+            head=(*opening, *whole.ids[:head]),
+            spans=tuple(shortened(span, guard) for span in spans),
+        )
+
     def _opened(self, span: Span) -> Span:
         if self.start.id is None:
             raise PromptError(
                 "an answer opens the text and this tokenizer has no token to start from; use a "
                 "template with text before the answer"
             )
-        return Span(
-            ids=(self.start.id, *span.ids),
-            start=span.start + 1,
-            stop=span.stop + 1,
-            end=span.end + 1,
-        )
+        return lengthened(span, (self.start.id,))
 
 
 class MaskedEncoder:
@@ -158,6 +187,31 @@ def literal(tokenizer: Tokenizer) -> Tokenizer:
     copy.no_truncation()
     copy.no_padding()
     return copy
+
+
+def spoken(suffix: str) -> str:
+    """A text after the answer, or nothing if it is punctuation only."""
+    return suffix if re.search(r"\w", suffix) else ""
+
+
+def shortened(span: Span, length: int) -> Span:
+    """The same text without its first tokens."""
+    return Span(
+        ids=span.ids[length:],
+        start=span.start - length,
+        stop=span.stop - length,
+        end=span.end - length,
+    )
+
+
+def lengthened(span: Span, ids: tuple[int, ...]) -> Span:
+    """The same text with some tokens before it."""
+    return Span(
+        ids=ids + span.ids,
+        start=span.start + len(ids),
+        stop=span.stop + len(ids),
+        end=span.end + len(ids),
+    )
 
 
 def opening(prefix: str) -> str:

@@ -45,8 +45,13 @@ class Budget:
         *,
         padded: bool = True,
     ) -> Iterator[tuple[list[int], Result]]:
-        """Yield (positions, result) for every batch, going on in smaller ones after a failure."""
+        """Yield (positions, result) for every batch, going on in smaller ones after a failure.
+
+        A batch is yielded when the next one has been started, so that whoever reads the one need
+        not keep the device waiting for the other.
+        """
         pending = list(range(len(lengths)))
+        started: tuple[list[int], Result] | None = None
         while pending:
             done: set[int] = set()
             for batch in batches([lengths[i] for i in pending], self.tokens, padded=padded):
@@ -57,8 +62,12 @@ class Budget:
                     self.halve(len(sizes) * max(sizes) if padded else sum(sizes))
                     break
                 done.update(positions)
-                yield positions, result
+                if started:
+                    yield started
+                started = positions, result
             pending = [i for i in pending if i not in done]
+        if started:
+            yield started
 
     def _attempt(
         self, positions: list[int], forward: Callable[[list[int]], Result]

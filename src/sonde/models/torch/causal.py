@@ -9,7 +9,8 @@ its own ancestors. Models that cannot be fed a tree score each text as a row of 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -17,21 +18,20 @@ import torch
 
 from sonde.core.abilities import Identity
 from sonde.core.answers import Scored
+from sonde.core.costs import Bill
 from sonde.core.errors import AbilityError
 from sonde.core.prompts import Prompt, Score
-from sonde.engine.encode import CausalEncoder, Span, Start
+from sonde.engine.encode import Branches, CausalEncoder, Span, Start, lengthened, shortened
 from sonde.engine.pack import Budget
 from sonde.engine.stems import shared, stems
 from sonde.engine.trie import merge
 from sonde.models.torch.identity import identify
 from sonde.models.torch.limits import check_spans, naming, telling
-from sonde.models.torch.trees import StemCache, prefill, score_trie
+from sonde.models.torch.masks import reach_of
+from sonde.models.torch.trees import StemCache, by_sequence, prefill, score_trie, trie_logps
 from sonde.models.torch.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
-
-# what configs call the reach of attention that does not see the whole text
-WINDOWS = ("sliding_window", "window_size", "attention_window_size", "attention_chunk_size")
 
 BATCH_TOKENS = {"cpu": 1024, "cuda": 4096}
 STEM_BYTES = {"cpu": 2**30, "cuda": 2**33}
@@ -66,50 +66,63 @@ class CausalModel:
         """Yield (position, answer) with the log-probabilities of every option's tokens."""
         return telling(self._score(prompts))
 
-    def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        spans = [self._spans(prompt) for prompt in prompts]
-        logps = self._tree(spans) if self.tree else self._flat(spans)
-        for position, rows in logps:
-            yield position, scored(prompts[position], spans[position], rows)
+    def bills(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[Bill]:
+        """What each shard would cost, in turn."""
+        from sonde.models.torch.costs import causal_bills  # it knows this class
 
-    def _spans(self, prompt: Prompt) -> list[Span]:
+        return causal_bills(self, shards)
+
+    def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
+        branches = [self.branches(prompt) for prompt in prompts]
+        logps = self._tree(branches) if self.tree else self._flat(branches)
+        for position, rows in logps:
+            yield position, scored(prompts[position], branches[position].spans, rows)
+
+    def branches(self, prompt: Prompt) -> Branches:
+        """The texts of a prompt's options, refused if the model cannot take one of them."""
         if not isinstance(prompt.want, Score):
             raise AbilityError("a causal model scores options; it does not fill a mask")
         with naming(prompt):
-            spans = self.encoder.encode(prompt.prefix, prompt.want.options, prompt.suffix)
-            check_spans(spans, self.loaded)
-        return spans
+            texts = self.encoder.branch(prompt.prefix, prompt.want.options, prompt.suffix)
+            check_spans(texts.spans, self.loaded, texts.head)
+        return texts
 
-    def _tree(self, spans: list[list[Span]]) -> Iterator[tuple[int, list[list[float]]]]:
+    def _tree(self, prompts: list[Branches]) -> Iterator[tuple[int, list[list[float]]]]:
         """Prompts that begin alike go together, behind their stem."""
-        for stem in stems([beginning(options) for options in spans]):
-            rest = [cut(spans[i], len(stem.ids)) for i in stem.members]
+        for stem in stems([beginning(texts) for texts in prompts]):
+            rest = [cut(prompts[i], len(stem.ids)) for i in stem.members]
             lengths = [len(merge(options).ids) for options in rest]
-            forward = partial(self._branches, stem.ids, rest)
-            for batch, results in self.budget.run(lengths, forward, padded=False):
-                for i, rows in zip(batch, results, strict=True):
+            forward = partial(self._launch, stem.ids, rest)
+            for batch, read in self.budget.run(lengths, forward, padded=False):
+                for i, rows in zip(batch, read(), strict=True):
                     yield stem.members[i], rows
 
-    def _branches(
+    def _launch(
         self, stem: tuple[int, ...], prompts: list[list[Span]], batch: list[int]
-    ) -> list[list[list[float]]]:
-        """Score the options of some prompts as one tree behind the stem."""
+    ) -> Callable[[], list[list[list[float]]]]:
+        """Score the options of some prompts as one tree behind the stem; read them when called."""
         if len(batch) == 1:
-            return [self._alone(stem, prompts[batch[0]])]
-        options = [span for i in batch for span in prompts[i]]
+            alone = self._alone(stem, prompts[batch[0]])
+            return lambda: [alone]
+        trie = merge([span for i in batch for span in prompts[i]])
         try:
-            rows = iter(score_trie(self.model, merge(options), self.stems.get(stem)))
+            logps = trie_logps(self.model, trie, self.stems.get(stem))
         except Exception:
             self.stems.clear()  # if memory ran out, they are the first to go
             raise
-        return [[next(rows) for _ in prompts[i]] for i in batch]
+
+        def read() -> list[list[list[float]]]:
+            rows = iter(by_sequence(trie, logps))
+            return [[next(rows) for _ in prompts[i]] for i in batch]
+
+        return read
 
     def _alone(self, stem: tuple[int, ...], options: list[Span]) -> list[list[float]]:
         """One prompt, in halves of its options where its tree is over budget or memory."""
         trie = merge(options)
         if len(options) == 1 or len(trie.ids) <= self.budget.tokens:
             try:
-                return score_trie(self.model, trie, self.stems.get(stem))
+                return by_sequence(trie, trie_logps(self.model, trie, self.stems.get(stem)))
             except Exception as error:
                 if len(options) == 1 or not out_of_memory(error):
                     raise
@@ -118,7 +131,8 @@ class CausalModel:
         half = len(options) // 2
         return self._alone(stem, options[:half]) + self._alone(stem, options[half:])
 
-    def _flat(self, spans: list[list[Span]]) -> Iterator[tuple[int, list[list[float]]]]:
+    def _flat(self, prompts: list[Branches]) -> Iterator[tuple[int, list[list[float]]]]:
+        spans = [cut(texts, 0) for texts in prompts]
         rows = [(i, j) for i, options in enumerate(spans) for j in range(len(options))]
         texts = [spans[i][j] for i, j in rows]
         found: list[dict[int, list[float]]] = [{} for _ in spans]
@@ -146,19 +160,19 @@ def scored(prompt: Prompt, spans: Sequence[Span], rows: Sequence[Sequence[float]
     )
 
 
-def beginning(options: Sequence[Span]) -> tuple[int, ...]:
+def beginning(texts: Branches) -> tuple[int, ...]:
     """What every text of a prompt opens with, short of the token that predicts its answer."""
-    first, last = min(s.ids for s in options), max(s.ids for s in options)
-    room = min(span.start for span in options) - 1
-    return first[: min(shared(first, last), room)]
+    first, last = min(s.ids for s in texts.spans), max(s.ids for s in texts.spans)
+    room = min(span.start for span in texts.spans) - 1
+    return texts.head + first[: min(shared(first, last), room)]
 
 
-def cut(options: Sequence[Span], length: int) -> list[Span]:
-    """The same texts without their first tokens."""
-    return [
-        Span(ids=s.ids[length:], start=s.start - length, stop=s.stop - length, end=s.end - length)
-        for s in options
-    ]
+def cut(texts: Branches, length: int) -> list[Span]:
+    """Every text of a prompt without its first tokens."""
+    kept, gone = texts.head[length:], length - len(texts.head)
+    if gone > 0:
+        return [shortened(span, gone) for span in texts.spans]
+    return [lengthened(span, kept) for span in texts.spans]
 
 
 @torch.inference_mode()
@@ -183,18 +197,39 @@ def score_rows(model: Any, spans: Sequence[Span]) -> list[list[float]]:
 
 def takes_trees(model: Any) -> bool:
     """Whether feeding a tree gives what feeding the texts apart gives; tried, not assumed."""
+    if reach_of(model) is None:
+        return False  # a short trial would not show where such a layer stops looking
+    with short_window(model):
+        return trees_agree(model)
+
+
+@contextmanager
+def short_window(model: Any) -> Iterator[None]:
+    """Narrow a sliding window for the length of a trial, so that a short text shows it."""
     config = model.config.get_text_config()
-    kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
-    if kinds != {"full_attention"} or any(getattr(config, name, None) for name in WINDOWS):
-        return False  # a short trial would not show where the window ends
-    tokens = [t % config.vocab_size for t in (11, 7, 23, 5, 17, 29)]
+    window = getattr(config, "sliding_window", None)
+    if window is None:
+        yield
+        return
+    config.sliding_window = 3
+    try:
+        yield
+    finally:
+        config.sliding_window = window
+
+
+def trees_agree(model: Any) -> bool:
+    """Whether a small tree, whole and behind a stem, is scored as its texts are."""
+    size = model.config.get_text_config().vocab_size
+    tokens = [t % size for t in (11, 7, 23, 5, 17, 29)]
     spans = [
         Span(ids=(*tokens[:3], tokens[3], tokens[4]), start=3, stop=5, end=5),
         Span(ids=(*tokens[:3], tokens[4], tokens[5], tokens[0]), start=3, stop=6, end=6),
     ]
     try:
         together = score_trie(model, merge(spans), [])
-        behind = score_trie(model, merge(cut(spans, 2)), prefill(model, tuple(tokens[:2])))
+        rest = [shortened(span, 2) for span in spans]
+        behind = score_trie(model, merge(rest), prefill(model, tuple(tokens[:2])))
     except Exception:  # each architecture refuses in its own way; the other path is always right
         log.debug("tree attention failed", exc_info=True)
         return False

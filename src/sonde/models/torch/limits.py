@@ -37,17 +37,21 @@ def naming(prompt: Prompt) -> Iterator[None]:
         raise PromptError(f"fact {key.fact!r}, template {key.template!r}: {error}") from None
 
 
-def check_spans(spans: Sequence[Span], loaded: Loaded) -> None:
-    """Refuse texts that are too long for the model, or hold tokens it does not have."""
+def check_spans(spans: Sequence[Span], loaded: Loaded, head: Sequence[int] = ()) -> None:
+    """Refuse texts that are too long for the model, or hold tokens it does not have.
+
+    `head`: what stands before every one of them.
+    """
     if not spans:
         raise PromptError("there is no option to score")
-    longest = max(len(span.ids) for span in spans)
+    longest = len(head) + max(len(span.ids) for span in spans)
     if longest > loaded.context:
         raise PromptError(
             f"the prompt has {longest} tokens and the model takes {loaded.context}; shorten the "
             "subject or leave the fact out"
         )
     strange = max(max(span.ids) for span in spans)
+    strange = max(strange, max(head, default=0))
     if strange >= loaded.vocabulary:
         raise PromptError(
             f"the tokenizer gives token {strange} and the model has {loaded.vocabulary}; the "

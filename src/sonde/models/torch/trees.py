@@ -13,6 +13,7 @@ import torch
 from transformers import DynamicCache
 
 from sonde.engine.trie import Trie
+from sonde.models.torch.masks import additive_mask, onto
 
 KeysAndValues = list[tuple[Any, Any]]
 
@@ -59,46 +60,51 @@ def prefill(model: Any, ids: tuple[int, ...]) -> KeysAndValues:
     return [(layer.keys, layer.values) for layer in layers]
 
 
-@torch.inference_mode()
 def score_trie(model: Any, trie: Trie, stem: KeysAndValues) -> list[list[float]]:
     """Log-probabilities of every read token of every sequence; the trie goes on from the stem."""
+    return by_sequence(trie, trie_logps(model, trie, stem))
+
+
+def by_sequence(trie: Trie, logps: Any) -> list[list[float]]:
+    """The log-probabilities of all reads as Python numbers, one list per sequence."""
+    values = iter(logps.tolist())
+    return [[next(values) for _ in sequence] for sequence in trie.reads]
+
+
+@torch.inference_mode()
+def trie_logps(model: Any, trie: Trie, stem: KeysAndValues) -> Any:
+    """The log-probability of every read, in order, still on the device: nothing waits for it."""
     length = stem[0][0].shape[-2] if stem else 0
     nodes = sorted({node for sequence in trie.reads for node, _ in sequence})
     cache = DynamicCache()
     for layer, (keys, values) in enumerate(stem):
         cache.update(keys, values, layer)
     output = model(
-        input_ids=torch.tensor([trie.ids], device=model.device),
-        position_ids=torch.tensor([trie.depths], device=model.device) + length,
-        attention_mask=tree_mask(trie, length, model.dtype, model.device),
-        logits_to_keep=torch.tensor(nodes, device=model.device),
+        input_ids=onto(model.device, [trie.ids]),
+        position_ids=onto(model.device, [trie.depths]) + length,
+        attention_mask=additive_mask(model, ancestors(trie), trie.depths, length, trie.depths),
+        logits_to_keep=onto(model.device, nodes),
         past_key_values=cache if stem else None,
         use_cache=bool(stem),
     )
     read = [step for sequence in trie.reads for step in sequence]
-    values = iter(token_logps(output.logits[0], nodes, read))
-    return [[next(values) for _ in sequence] for sequence in trie.reads]
+    return token_logps(output.logits[0], nodes, read)
 
 
-def token_logps(logits: Any, nodes: list[int], read: list[tuple[int, int]]) -> list[float]:
+def token_logps(logits: Any, nodes: list[int], read: list[tuple[int, int]]) -> Any:
     """The log-probability of each read token, from the logits at the distinct nodes."""
     row = {node: i for i, node in enumerate(nodes)}
-    rows = torch.tensor([row[node] for node, _ in read], device=logits.device)
-    tokens = torch.tensor([token for _, token in read], device=logits.device)
+    rows = onto(logits.device, [row[node] for node, _ in read])
+    tokens = onto(logits.device, [token for _, token in read])
     # in blocks, because a float32 copy of all logits can be the largest thing in memory
     norms = torch.cat([torch.logsumexp(block.float(), -1) for block in logits.split(256)])
-    return (logits[rows, tokens].float() - norms[rows]).tolist()  # type: ignore[no-any-return]
+    return logits[rows, tokens].float() - norms[rows]
 
 
-def tree_mask(trie: Trie, stem: int, dtype: torch.dtype, device: Any) -> Any:
-    """Additive attention mask: each node sees the stem, its ancestors and itself, nothing else."""
-    count = len(trie.ids)
-    seen = np.zeros((count, stem + count), dtype=bool)
-    seen[:, :stem] = True
+def ancestors(trie: Trie) -> np.ndarray:
+    """Which nodes each node is or descends from."""
+    seen = np.eye(len(trie.ids), dtype=bool)
     for node, parent in enumerate(trie.parents):
         if parent >= 0:
-            seen[node] = seen[parent]  # parents come before their children
-        seen[node, stem + node] = True
-    mask = torch.zeros(count, stem + count, dtype=dtype, device=device)
-    mask.masked_fill_(~torch.from_numpy(seen).to(device), torch.finfo(dtype).min)
-    return mask[None, None]
+            seen[node, :node] = seen[parent, :node]  # parents come before their children
+    return seen
