@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from sonde.core.answers import Scored
 from sonde.core.prompts import Prompt
 from sonde.engine.encode import Span, Start
+from sonde.engine.forest import ancestors
 from sonde.engine.trie import merge
 from sonde.models.torch.causal import CausalModel, takes_trees
 from sonde.models.torch.masks import additive_mask
 from sonde.models.torch.reference import score_causal
-from sonde.models.torch.trees import ancestors
 from tests.parity.conftest import Load
 from tests.parity.world import (
     BUDGETS,
@@ -148,7 +148,7 @@ def test_a_node_sees_its_ancestors_and_itself(tiny: Load, dtype: torch.dtype) ->
     trie = merge(options)
     model = tiny("llama").model
     half = type(model)(model.config).to(dtype)
-    mask = additive_mask(half, ancestors(trie), trie.depths, 2, trie.depths)[0, 0]
+    mask = additive_mask(half, ancestors(trie.parents), trie.depths, 2, trie.depths)[0, 0]
     assert trie.ids == (1, 2, 3, 5)
     own = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 1]]).bool()
     stem = torch.ones(4, 2).bool()
@@ -162,7 +162,7 @@ LONG = "Paris is the capital of France, and Vienna that of Austria. " * 3
 def test_a_window_hides_what_lies_too_far_back(tiny: Load) -> None:
     trie = merge([Span(ids=tuple(range(1, 7)), start=1, stop=6, end=6)])
     model = tiny("gemma3").model
-    masks = additive_mask(model, ancestors(trie), trie.depths, 2, trie.depths)
+    masks = additive_mask(model, ancestors(trie.parents), trie.depths, 2, trie.depths)
     wide, narrow = masks["full_attention"][0, 0], masks["sliding_attention"][0, 0]
     behind = torch.arange(2, 7)[:, None] - torch.arange(7)[None]
     assert torch.equal(wide == 0, behind >= 0)

@@ -6,14 +6,19 @@ are taken literally. Knows a `tokenizers.Tokenizer`; nothing of models.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tokenizers import Encoding, Tokenizer
 
 from sonde.core.errors import PromptError
-from sonde.engine.seams import has_seams, seam
+from sonde.engine.seams import Beginnings, ends_at_seam, has_seams
+from sonde.engine.stems import shared
+
+log = logging.getLogger("sonde")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +33,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branches:
-    """Texts that open alike: the token ids they share, and each text as it goes on from there."""
+    """Texts that open alike: the token ids before every answer, and each text as it goes on.
+
+    The head has at least one token, the one that predicts the first of the answer; a span begins
+    before its answer only where texts part there.
+    """
 
     head: tuple[int, ...]
     spans: tuple[Span, ...]
@@ -53,6 +62,9 @@ class CausalEncoder:
         self.tokenizer = literal(tokenizer)
         self.start = start
         self.seams = has_seams(self.tokenizer)
+        self.parted = 0
+        self.beginnings = Beginnings(self.tokenizer)
+        self._options = lru_cache(maxsize=256)(self._tokenise_options)
 
     def encode(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
         """One span per option; a suffix of punctuation only is dropped."""
@@ -65,29 +77,43 @@ class CausalEncoder:
             return [self._opened(span) for span in spans]
         return spans
 
-    def branch(self, prefix: str, options: Sequence[str], suffix: str) -> Branches:
-        """What `encode` gives, with a long beginning tokenised once for all options."""
-        place = seam(prefix) if self.seams and len(options) > 1 else None
-        cut = self._cut(prefix, options, spoken(suffix), *place) if place else None
-        return cut or Branches(head=(), spans=tuple(self.encode(prefix, options, suffix)))
-
-    def _cut(
-        self, prefix: str, options: Sequence[str], tail: str, begin: int, cut: int
-    ) -> Branches | None:
-        """Tokenise one text whole, the others from `begin`; None if the two ways disagree."""
-        window = prefix[begin + 1 :]
-        texts = [prefix + options[0] + tail, *(window + option + tail for option in options)]
-        whole, *parts = self.tokenizer.encode_batch(texts, add_special_tokens=False)
-        head = sum(1 for start, _ in whole.offsets if start < cut)
-        guard = sum(1 for start, _ in parts[0].offsets if start < cut - begin - 1)
-        if whole.ids[head:] != parts[0].ids[guard:]:
-            return None
-        spans = (_span(e, window, o) for e, o in zip(parts, options, strict=True))
+    def branch(self, prefix: str, options: tuple[str, ...], suffix: str) -> Branches:
+        """What `encode` gives, the beginning and each option tokenised only where they are new."""
+        if not self.seams or not options or not ends_at_seam(prefix, options):
+            return gathered(self.encode(prefix, options, suffix))
+        spans = self._options(options, spoken(suffix))
         opening = (self.start.id,) if self.start.always and self.start.id is not None else ()
-        return Branches(
-            head=(*opening, *whole.ids[:head]),
-            spans=tuple(shortened(span, guard) for span in spans),
-        )
+        found = Branches(head=(*opening, *self.beginnings.encode(prefix[:-1])), spans=spans)
+        self.parted += 1
+        if self.parted <= 8 or self.parted % 64 == 0:
+            self._check(found, prefix, options[0], suffix)
+        return found if self.seams else gathered(self.encode(prefix, options, suffix))
+
+    def _check(self, found: Branches, prefix: str, option: str, suffix: str) -> None:
+        """Hold a text in parts against the whole; should they differ, there are no seams."""
+        (whole,) = self.encode(prefix, [option], suffix)
+        if whole != lengthened(found.spans[0], found.head):
+            log.warning("this tokenizer joins words over a space; texts are tokenised whole")
+            self.seams = False
+
+    def _tokenise_options(self, options: tuple[str, ...], tail: str) -> tuple[Span, ...]:
+        """Options as they are tokenised behind any word and a space."""
+        texts = [f"a {option}{tail}" for option in options]
+        encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
+        spans = [_span(e, "a ", option) for e, option in zip(encodings, options, strict=True)]
+        return tuple(shortened(span, span.start) for span in spans)
+
+    def open(self, prefix: str) -> tuple[int, ...]:
+        """Token ids of a text to write on from; spaces that close it are left to the model."""
+        ids = self.tokenizer.encode(prefix.rstrip(" "), add_special_tokens=False).ids
+        if not self.start.always and ids:
+            return tuple(ids)
+        if self.start.id is None:
+            raise PromptError(
+                "there is no text to write on from and this tokenizer has no token to start from; "
+                "use a template with text before the answer"
+            )
+        return (self.start.id, *ids)
 
     def _opened(self, span: Span) -> Span:
         if self.start.id is None:
@@ -187,6 +213,18 @@ def literal(tokenizer: Tokenizer) -> Tokenizer:
     copy.no_truncation()
     copy.no_padding()
     return copy
+
+
+def gathered(spans: Sequence[Span]) -> Branches:
+    """Texts with what they share before their answers taken out.
+
+    >>> gathered([Span(ids=(1, 2, 3), start=2, stop=3, end=3)]).head
+    (1, 2)
+    """
+    common = shared(min(s.ids for s in spans), max(s.ids for s in spans))
+    length = min(common, *(span.start for span in spans))
+    head = spans[0].ids[:length]
+    return Branches(head=head, spans=tuple(shortened(span, length) for span in spans))
 
 
 def spoken(suffix: str) -> str:

@@ -13,7 +13,8 @@ class Trie:
     """Distinct prefixes of some token sequences as a tree, each node fed to the model once.
 
     Node i holds token ids[i] at depth depths[i] below parents[i] (-1 for the root). `reads[s]`
-    lists, for sequence s, the (node whose output predicts it, token) of every scored position.
+    lists, for sequence s, the (node whose output predicts it, token) of every scored position; -1
+    is what stands before the tree.
     A sequence's last token predicts nothing that is read, so it becomes no node unless another
     sequence goes on from it.
     """
@@ -44,5 +45,7 @@ def merge(spans: Sequence[Span]) -> Trie:
             node = level[token]
             level = children[node]
             path.append(node)
-        reads.append(tuple((path[i - 1], span.ids[i]) for i in range(span.start, span.end)))
+        reads.append(
+            tuple((path[i - 1] if i else -1, span.ids[i]) for i in range(span.start, span.end))
+        )
     return Trie(ids=tuple(ids), depths=tuple(depths), parents=tuple(parents), reads=tuple(reads))

@@ -17,18 +17,19 @@ from typing import Any
 import torch
 
 from sonde.core.abilities import Identity
-from sonde.core.answers import Scored
+from sonde.core.answers import Generated, Sampled, Scored
 from sonde.core.costs import Bill
 from sonde.core.errors import AbilityError
 from sonde.core.prompts import Prompt, Score
 from sonde.engine.encode import Branches, CausalEncoder, Span, Start, lengthened, shortened
+from sonde.engine.forest import Planted, forest, options_tree
 from sonde.engine.pack import Budget
-from sonde.engine.stems import shared, stems
-from sonde.engine.trie import merge
+from sonde.engine.stems import stems
+from sonde.models.torch.grow import Grower
 from sonde.models.torch.identity import identify
 from sonde.models.torch.limits import check_spans, naming, telling
 from sonde.models.torch.masks import reach_of
-from sonde.models.torch.trees import StemCache, by_sequence, prefill, score_trie, trie_logps
+from sonde.models.torch.trees import StemCache, by_sequence, forest_logps, prefill
 from sonde.models.torch.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
@@ -72,6 +73,17 @@ class CausalModel:
 
         return causal_bills(self, shards)
 
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
+        """Yield (position, answer) with the likeliest continuation of every prompt."""
+        return telling(self._grower().generate(prompts))
+
+    def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
+        """Yield (position, answer) with continuations drawn from the model."""
+        return telling(self._grower().sample(prompts))
+
+    def _grower(self) -> Grower:
+        return Grower(self.loaded, self.encoder, self.budget, self.stems, tree=self.tree)
+
     def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         branches = [self.branches(prompt) for prompt in prompts]
         logps = self._tree(branches) if self.tree else self._flat(branches)
@@ -90,46 +102,49 @@ class CausalModel:
     def _tree(self, prompts: list[Branches]) -> Iterator[tuple[int, list[list[float]]]]:
         """Prompts that begin alike go together, behind their stem."""
         for stem in stems([beginning(texts) for texts in prompts]):
-            rest = [cut(prompts[i], len(stem.ids)) for i in stem.members]
-            lengths = [len(merge(options).ids) for options in rest]
+            rest = [(prompts[i].head[len(stem.ids) :], prompts[i].spans) for i in stem.members]
+            lengths = [len(chain) + len(options_tree(spans).ids) for chain, spans in rest]
             forward = partial(self._launch, stem.ids, rest)
             for batch, read in self.budget.run(lengths, forward, padded=False):
                 for i, rows in zip(batch, read(), strict=True):
                     yield stem.members[i], rows
 
     def _launch(
-        self, stem: tuple[int, ...], prompts: list[list[Span]], batch: list[int]
+        self, stem: tuple[int, ...], prompts: list[Planted], batch: list[int]
     ) -> Callable[[], list[list[list[float]]]]:
         """Score the options of some prompts as one tree behind the stem; read them when called."""
         if len(batch) == 1:
-            alone = self._alone(stem, prompts[batch[0]])
+            alone = self._alone(stem, *prompts[batch[0]])
             return lambda: [alone]
-        trie = merge([span for i in batch for span in prompts[i]])
+        trees = forest([prompts[i] for i in batch])
         try:
-            logps = trie_logps(self.model, trie, self.stems.get(stem))
+            logps = forest_logps(self.model, trees, self.stems.get(stem))
         except Exception:
             self.stems.clear()  # if memory ran out, they are the first to go
             raise
 
         def read() -> list[list[list[float]]]:
-            rows = iter(by_sequence(trie, logps))
-            return [[next(rows) for _ in prompts[i]] for i in batch]
+            rows = iter(by_sequence(trees, logps))
+            return [[next(rows) for _ in prompts[i][1]] for i in batch]
 
         return read
 
-    def _alone(self, stem: tuple[int, ...], options: list[Span]) -> list[list[float]]:
+    def _alone(
+        self, stem: tuple[int, ...], chain: tuple[int, ...], options: tuple[Span, ...]
+    ) -> list[list[float]]:
         """One prompt, in halves of its options where its tree is over budget or memory."""
-        trie = merge(options)
-        if len(options) == 1 or len(trie.ids) <= self.budget.tokens:
+        tree = forest([(chain, options)])
+        if len(options) == 1 or len(tree.ids) <= self.budget.tokens:
             try:
-                return by_sequence(trie, trie_logps(self.model, trie, self.stems.get(stem)))
+                return by_sequence(tree, forest_logps(self.model, tree, self.stems.get(stem)))
             except Exception as error:
                 if len(options) == 1 or not out_of_memory(error):
                     raise
             self.stems.clear()
-            self.budget.halve(len(trie.ids))
+            self.budget.halve(len(tree.ids))
         half = len(options) // 2
-        return self._alone(stem, options[:half]) + self._alone(stem, options[half:])
+        first, rest = options[:half], options[half:]
+        return self._alone(stem, chain, first) + self._alone(stem, chain, rest)
 
     def _flat(self, prompts: list[Branches]) -> Iterator[tuple[int, list[list[float]]]]:
         spans = [cut(texts, 0) for texts in prompts]
@@ -162,9 +177,7 @@ def scored(prompt: Prompt, spans: Sequence[Span], rows: Sequence[Sequence[float]
 
 def beginning(texts: Branches) -> tuple[int, ...]:
     """What every text of a prompt opens with, short of the token that predicts its answer."""
-    first, last = min(s.ids for s in texts.spans), max(s.ids for s in texts.spans)
-    room = min(span.start for span in texts.spans) - 1
-    return texts.head + first[: min(shared(first, last), room)]
+    return texts.head[:-1]
 
 
 def cut(texts: Branches, length: int) -> list[Span]:
@@ -227,9 +240,11 @@ def trees_agree(model: Any) -> bool:
         Span(ids=(*tokens[:3], tokens[4], tokens[5], tokens[0]), start=3, stop=6, end=6),
     ]
     try:
-        together = score_trie(model, merge(spans), [])
-        rest = [shortened(span, 2) for span in spans]
-        behind = score_trie(model, merge(rest), prefill(model, tuple(tokens[:2])))
+        ends = tuple(shortened(span, 3) for span in spans)
+        whole, rest = forest([(tuple(tokens[:3]), ends)]), forest([((tokens[2],), ends)])
+        together = by_sequence(whole, forest_logps(model, whole, []))
+        stem = prefill(model, tuple(tokens[:2]))
+        behind = by_sequence(rest, forest_logps(model, rest, stem))
     except Exception:  # each architecture refuses in its own way; the other path is always right
         log.debug("tree attention failed", exc_info=True)
         return False

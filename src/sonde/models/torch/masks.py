@@ -18,6 +18,9 @@ Reach = Mapping[str, int | None]
 """For each kind of layer a model has, how many tokens back it sees with its own; None: all."""
 
 
+Depths = Sequence[int] | np.ndarray
+
+
 def reach_of(model: Any) -> Reach | None:
     """How far the layers of a model look back; None where that is not known to be a tree's."""
     config = model.config.get_text_config()
@@ -35,9 +38,7 @@ def reach_of(model: Any) -> Reach | None:
     return {kind: known[kind] for kind in sorted(set(kinds))}
 
 
-def additive_mask(
-    model: Any, seen: np.ndarray, own: Sequence[int], stem: int, before: Sequence[int]
-) -> Any:
+def additive_mask(model: Any, seen: np.ndarray, own: Depths, stem: int, before: Depths) -> Any:
     """What to add to attention so that each new node sees the stem and what it may of the rest.
 
     `seen[i, j]`: whether new node i is or descends from node j; `own` and `before` are their
@@ -45,7 +46,7 @@ def additive_mask(
     of layer where the kinds differ.
     """
     reach = reach_of(model) or {"full_attention": None}
-    deepest = stem + max(own) + 1
+    deepest = stem + int(max(own)) + 1
     windows = {kind: w if w is not None and w < deepest else None for kind, w in reach.items()}
     made = {w: _mask(model, seen, own, stem, before, w) for w in set(windows.values())}
     if len(made) == 1:
@@ -56,9 +57,9 @@ def additive_mask(
 def _mask(
     model: Any,
     seen: np.ndarray,
-    own: Sequence[int],
+    own: Depths,
     stem: int,
-    before: Sequence[int],
+    before: Depths,
     window: int | None,
 ) -> Any:
     mask = torch.zeros(len(own), stem + len(before), dtype=model.dtype, device=model.device)

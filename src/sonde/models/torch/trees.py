@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from transformers import DynamicCache
 
-from sonde.engine.trie import Trie
+from sonde.engine.forest import Forest
 from sonde.models.torch.masks import additive_mask, onto
 
 KeysAndValues = list[tuple[Any, Any]]
@@ -60,51 +60,34 @@ def prefill(model: Any, ids: tuple[int, ...]) -> KeysAndValues:
     return [(layer.keys, layer.values) for layer in layers]
 
 
-def score_trie(model: Any, trie: Trie, stem: KeysAndValues) -> list[list[float]]:
-    """Log-probabilities of every read token of every sequence; the trie goes on from the stem."""
-    return by_sequence(trie, trie_logps(model, trie, stem))
-
-
-def by_sequence(trie: Trie, logps: Any) -> list[list[float]]:
+def by_sequence(trees: Forest, logps: Any) -> list[list[float]]:
     """The log-probabilities of all reads as Python numbers, one list per sequence."""
     values = iter(logps.tolist())
-    return [[next(values) for _ in sequence] for sequence in trie.reads]
+    return [[next(values) for _ in range(size)] for size in trees.sizes]
 
 
 @torch.inference_mode()
-def trie_logps(model: Any, trie: Trie, stem: KeysAndValues) -> Any:
+def forest_logps(model: Any, trees: Forest, stem: KeysAndValues) -> Any:
     """The log-probability of every read, in order, still on the device: nothing waits for it."""
     length = stem[0][0].shape[-2] if stem else 0
-    nodes = sorted({node for sequence in trie.reads for node, _ in sequence})
+    nodes, rows = np.unique(trees.nodes, return_inverse=True)
     cache = DynamicCache()
     for layer, (keys, values) in enumerate(stem):
         cache.update(keys, values, layer)
     output = model(
-        input_ids=onto(model.device, [trie.ids]),
-        position_ids=onto(model.device, [trie.depths]) + length,
-        attention_mask=additive_mask(model, ancestors(trie), trie.depths, length, trie.depths),
+        input_ids=onto(model.device, trees.ids[None]),
+        position_ids=onto(model.device, trees.depths[None] + length),
+        attention_mask=additive_mask(model, trees.seen, trees.depths, length, trees.depths),
         logits_to_keep=onto(model.device, nodes),
         past_key_values=cache if stem else None,
         use_cache=bool(stem),
     )
-    read = [step for sequence in trie.reads for step in sequence]
-    return token_logps(output.logits[0], nodes, read)
+    return token_logps(output.logits[0], rows, trees.tokens)
 
 
-def token_logps(logits: Any, nodes: list[int], read: list[tuple[int, int]]) -> Any:
-    """The log-probability of each read token, from the logits at the distinct nodes."""
-    row = {node: i for i, node in enumerate(nodes)}
-    rows = onto(logits.device, [row[node] for node, _ in read])
-    tokens = onto(logits.device, [token for _, token in read])
+def token_logps(logits: Any, rows: np.ndarray, tokens: np.ndarray) -> Any:
+    """The log-probability of each token, from the logits at the row before it."""
+    at = onto(logits.device, rows)
     # in blocks, because a float32 copy of all logits can be the largest thing in memory
     norms = torch.cat([torch.logsumexp(block.float(), -1) for block in logits.split(256)])
-    return logits[rows, tokens].float() - norms[rows]
-
-
-def ancestors(trie: Trie) -> np.ndarray:
-    """Which nodes each node is or descends from."""
-    seen = np.eye(len(trie.ids), dtype=bool)
-    for node, parent in enumerate(trie.parents):
-        if parent >= 0:
-            seen[node, :node] = seen[parent, :node]  # parents come before their children
-    return seen
+    return logits[at, onto(logits.device, tokens)].float() - norms[at]
