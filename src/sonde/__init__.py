@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sonde.api import dataset as dataset
     from sonde.api import model as model
     from sonde.api import probe as probe
+    from sonde.planner import Plan as Plan
+    from sonde.planner import plan as plan
     from sonde.runner import Run as Run
     from sonde.runner import open_run as open_run
     from sonde.runner import run as run
@@ -25,12 +27,14 @@ _LAZY = {
     "dataset": "sonde.api",
     "model": "sonde.api",
     "probe": "sonde.api",
+    "Plan": "sonde.planner",
     "Run": "sonde.runner",
     "open_run": "sonde.runner",
+    "plan": "sonde.planner",
     "run": "sonde.runner",
 }
 
-__all__ = ["Run", "__version__", "dataset", "model", "open_run", "probe", "run"]
+__all__ = ["Plan", "Run", "__version__", "dataset", "model", "open_run", "plan", "probe", "run"]
 
 
 def __getattr__(name: str) -> Any:

@@ -75,6 +75,7 @@ VERBS = (
     ("models",),
     ("probes",),
     ("demo",),
+    ("doctor",),
 )
 
 

@@ -12,9 +12,12 @@ from hypothesis import strategies as st
 
 from sonde.core.answers import Filled
 from sonde.core.prompts import Fill, Prompt
-from sonde.models.torch.answers import best, rank_among
-from sonde.models.torch.masked import MaskedModel, head_can_be_narrow, hole_logps
+from sonde.engine.holes import columns
+from sonde.models.torch.answers import best, in_order, rank_rows
+from sonde.models.torch.hole_logits import EQUAL, Ways, agrees, hole_logits, ways_of
+from sonde.models.torch.masked import MaskedModel
 from sonde.models.torch.reference import fill_masked, score_masked
+from sonde.testing import assert_same as same
 from tests.parity.conftest import Load
 from tests.parity.world import (
     BUDGETS,
@@ -76,16 +79,23 @@ def test_an_option_of_several_tokens_is_predicted_from_left_to_right(tiny: Load)
     assert abs(answer.logps[0][1] - alone.logps[0][0]) < TOLERANCE
 
 
-@pytest.mark.parametrize("narrow", [True, False])
+@pytest.mark.parametrize(("narrow", "packs"), [(True, False), (False, False), (True, True)])
 @pytest.mark.parametrize("kind", MASKED)
-@given(prompts=FILLS, budget=st.sampled_from(BUDGETS))
+@given(prompts=FILLS, budget=st.sampled_from(BUDGETS), enough=st.sampled_from([0, 20, 4096]))
 @settings(max_examples=20, deadline=None)
 def test_filling_equals_the_reference(
-    tiny: Load, kind: str, narrow: bool, prompts: list[Prompt], budget: int
+    tiny: Load,
+    kind: str,
+    narrow: bool,
+    packs: bool,
+    prompts: list[Prompt],
+    budget: int,
+    enough: int,
 ) -> None:
     model = masked(tiny, kind, budget)
-    assert model.narrow
-    model.narrow = narrow
+    model.enough = enough
+    assert model.ways.narrow
+    model.ways = replace(model.ways, narrow=narrow, packs=packs)
     found, backwards = dict(model.fill(prompts)), dict(model.fill(prompts[::-1]))
     assert sorted(found) == list(range(len(prompts)))
     everything = [everything_wanted(prompt) for prompt in prompts]
@@ -154,15 +164,20 @@ def test_ranks_and_the_best_are_those_of_counting(
     values: list[int], allowed: set[int], watched: list[int]
 ) -> None:
     ids = sorted(i for i in allowed if i < len(values))
-    logps = torch.tensor(values, dtype=torch.float32)
-    among = logps[torch.tensor(ids, dtype=torch.long)]
+    rows = torch.tensor([values, values[::-1]], dtype=torch.float32)
+    among = rows[:, torch.tensor(ids, dtype=torch.long)]
     wanted = [i for i in watched if i < len(values)]
-    ranks, found = rank_among(among, logps, wanted)
-    assert found == [values[i] for i in wanted]
-    assert ranks == [sum(values[a] >= values[i] for a in ids) for i in wanted]
+    ranks = rank_rows(among, rows[:, torch.tensor(wanted, dtype=torch.long)]).tolist()
+    for row, found in zip(rows.tolist(), ranks, strict=True):
+        assert found == [sum(row[a] >= row[i] for a in ids) for i in wanted]
     for count in range(len(ids) + 1):
-        order = sorted(range(len(ids)), key=lambda i: (-values[ids[i]], i))[:count]
-        assert best(among, count) == ([values[ids[i]] for i in order], order)
+        given = torch.topk(among, min(count + 1, len(ids)))
+        found, places = in_order(given.values.numpy(), given.indices.numpy(), count, among)
+        for row, at, height in zip(rows.tolist(), places.tolist(), found.tolist(), strict=True):
+            order = sorted(range(len(ids)), key=lambda i: (-row[ids[i]], i))[:count]
+            assert at == order and height == [row[ids[i]] for i in order]
+            if count:
+                assert best(torch.tensor([row[i] for i in ids]), count) == order
 
 
 def test_a_prompt_asked_twice_is_computed_once(tiny: Load, monkeypatch: Any) -> None:
@@ -205,10 +220,10 @@ def test_a_head_that_needs_the_whole_text_gets_it(tiny: Load, head: Any) -> None
     loaded = tiny("bert")
     changed = type(loaded.model)(loaded.model.config).eval()
     changed.load_state_dict(loaded.model.state_dict())
-    assert head_can_be_narrow(changed)
+    assert ways_of(changed).narrow
     changed.cls = head(changed.cls)
     model = MaskedModel(replace(loaded, model=changed))
-    assert not model.narrow
+    assert not model.ways.narrow
     prompts = [fill("It is ", "."), fill("The capital of France is ", " in France.")]
     found = dict(model.fill(prompts))
     for i, whole in fill_masked(changed, model.encoder, prompts, names(model)):
@@ -219,5 +234,52 @@ def test_a_head_that_needs_the_whole_text_gets_it(tiny: Load, head: Any) -> None
 def test_the_hook_for_the_narrow_head_is_gone_after_a_failure(tiny: Load) -> None:
     model = tiny("bert").model
     with pytest.raises(IndexError):
-        hole_logps(model, [((1, 2, 3), 7)], narrow=True)
+        hole_logits(model, columns([((1, 2, 3), 7)]), [0], Ways(narrow=True))
     assert not model.base_model._forward_hooks
+
+
+@pytest.mark.parametrize("kind", MASKED)
+def test_texts_end_to_end_answer_as_they_do_alone(tiny: Load, kind: str) -> None:
+    model = tiny(kind).model
+    for count, length in ((1, 5), (7, 5), (40, 9), (3, 64), (5, 50)):
+        texts = [
+            (tuple(5 + (i * 7 + j * 3) % 40 for j in range(length)), i % length)
+            for i in range(count)
+        ]
+        holes = columns(texts)
+        ways = replace(ways_of(model), packs=True)
+        packed = hole_logits(model, holes, range(count), ways)
+        for i in range(count):
+            alone = hole_logits(model, holes, [i], Ways())[0]
+            assert torch.allclose(packed[i], alone, atol=TOLERANCE)
+
+
+def test_a_model_that_overlooks_the_mask_is_not_packed(tiny: Load, monkeypatch: Any) -> None:
+    loaded = tiny("bert")
+    whole = loaded.model.forward
+
+    def overlooking(*args: Any, **kwargs: Any) -> Any:
+        return whole(*args, **{**kwargs, "attention_mask": None})
+
+    assert agrees(loaded.model, Ways(packs=True), EQUAL)
+    monkeypatch.setattr(loaded.model, "forward", overlooking)
+    assert not agrees(loaded.model, Ways(packs=True), EQUAL)
+
+
+@given(prompts=FILLS, workers=st.integers(0, 2), task=st.integers(1, 3), chunk=st.integers(1, 4))
+@settings(max_examples=8, deadline=None)
+def test_the_number_of_workers_and_the_chunks_change_no_answer(
+    tiny: Load, prompts: list[Prompt], workers: int, task: int, chunk: int
+) -> None:
+    loaded = tiny("bert")
+    expected = dict(masked(tiny, "bert").fill(prompts))
+    options = replace(loaded.options, workers=workers)
+    model = MaskedModel(replace(loaded, options=options))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sonde.engine.tokenise.TASK", task)
+        patch.setattr("sonde.models.torch.masked.FIRST", 1)
+        patch.setattr("sonde.models.torch.masked.CHUNK", chunk)
+        found = dict(model.fill(prompts))
+    model.tokenisers.close()
+    for i, answer in expected.items():
+        same(found[i], answer, f"prompt {i}")

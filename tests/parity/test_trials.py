@@ -65,7 +65,7 @@ def test_a_model_that_looks_into_the_padding_gets_none(tmp_path: Path, budget: i
     folder = world.convbert(tmp_path)
     loaded = load_folder("hf:convbert", folder, LoadOptions(batch_tokens=budget), weights="c")
     model = MaskedModel(loaded)
-    assert not model.pads
+    assert not model.ways.pads
     prompts = [world.score("It is ", world.CITIES, "."), world.score("", world.CITIES, " is it")]
     expected = dict(score_masked(model.model, model.encoder, prompts))
     for i, answer in enumerate(answers(model, prompts)):
@@ -74,7 +74,7 @@ def test_a_model_that_looks_into_the_padding_gets_none(tmp_path: Path, budget: i
 
 @pytest.mark.parametrize("kind", world.MASKED)
 def test_other_masked_models_are_padded(tiny: Load, kind: str) -> None:
-    assert MaskedModel(tiny(kind)).pads
+    assert MaskedModel(tiny(kind)).ways.pads
 
 
 def test_one_wish_means_other_tokens_where_texts_begin_otherwise(tiny: Load) -> None:

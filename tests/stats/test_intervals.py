@@ -33,7 +33,11 @@ def means(values: list[float] | Floats, seed: int, draws: int) -> Floats:
     return resampled_means(group, np.ones(len(group)), np.random.default_rng(seed), draws)
 
 
-@pytest.mark.parametrize("values", [[0.0, 1.0] * 200, np.linspace(0, 1, 300)])
+@pytest.mark.parametrize(
+    "values",
+    [[0.0, 1.0] * 200, np.linspace(0, 1, 300), np.tile(np.linspace(0, 1, 100), 120)],
+    ids=["few kinds", "all distinct", "many of many kinds"],
+)
 def test_the_bootstrap_has_the_spread_that_theory_gives(values: list[float] | Floats) -> None:
     group = np.array(values)
     drawn = means(group, seed=1, draws=20_000)

@@ -11,9 +11,10 @@ import typer
 
 from sonde.cli.console import progress, waiting
 from sonde.cli.show import show_run
+from sonde.core.abilities import Model as LoadedModel
 from sonde.core.abilities import Probe
 from sonde.core.errors import UsageError
-from sonde.core.facts import Selection
+from sonde.core.facts import Dataset, Selection
 from sonde.core.settings import Setting, made, parse, settings_of
 from sonde.runner import SHARD_WEIGHT, probes, run
 
@@ -56,6 +57,9 @@ Set = Annotated[
     list[str] | None, typer.Option("--set", help="Set a probe setting: KEY=VALUE; repeatable.")
 ]
 Html = Annotated[bool, typer.Option("--html/--no-html", help="Write report.html into the folder.")]
+Plan = Annotated[
+    bool, typer.Option("--plan", help="Print what the run would cost, as 'sonde plan' does.")
+]
 
 
 def run_probe(
@@ -77,8 +81,55 @@ def run_probe(
     trust_remote_code: Trust = False,
     set: Set = None,
     html: Html = True,
+    plan: Plan = False,
 ) -> None:
     """Run one probe; what every probe's command has in common."""
+    chosen, loaded, dataset = prepare(
+        probe,
+        settings,
+        model=model,
+        data=data,
+        limit=limit,
+        split=split,
+        relations=relations,
+        seed=seed,
+        device=device,
+        dtype=dtype,
+        batch_tokens=batch_tokens,
+        bos=bos,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        set=set,
+    )
+    if plan:
+        from sonde.cli.plan import show_plan
+
+        show_plan(chosen, loaded, dataset, out)
+        return
+    with progress(f"{chosen.name} on {dataset.name}") as tick:
+        done = run(chosen, loaded, dataset, out, progress=tick, shard_weight=SHARD_WEIGHT)
+    show_run(done, html=done.path / "report.html" if html else None)
+
+
+def prepare(
+    probe: Callable[..., Probe],
+    settings: dict[str, Any],
+    *,
+    model: str,
+    data: str,
+    limit: int | None,
+    split: str,
+    relations: str,
+    seed: int,
+    device: str,
+    dtype: str,
+    batch_tokens: int | None,
+    bos: str,
+    revision: str | None,
+    trust_remote_code: bool,
+    set: list[str] | None,
+) -> tuple[Probe, LoadedModel, Dataset]:
+    """The probe, the model and the dataset that a command names."""
     from sonde import api
     from sonde.data.catalog import load
 
@@ -103,9 +154,7 @@ def run_probe(
             batch_tokens=batch_tokens,
             trust_remote_code=trust_remote_code,
         )
-    with progress(f"{chosen.name} on {dataset.name}") as tick:
-        done = run(chosen, loaded, dataset, out, progress=tick, shard_weight=SHARD_WEIGHT)
-    show_run(done, html=done.path / "report.html" if html else None)
+    return chosen, loaded, dataset
 
 
 def pairs(texts: list[str]) -> dict[str, str]:
@@ -119,23 +168,27 @@ def pairs(texts: list[str]) -> dict[str, str]:
     return found
 
 
-def command(probe: type) -> Callable[..., None]:
-    """The command of one probe: the common options, then its settings as flags."""
-    own = settings_of(probe)
-    common = [
-        p for p in inspect.signature(run_probe).parameters.values() if p.kind is p.KEYWORD_ONLY
-    ]
+def common() -> list[inspect.Parameter]:
+    """The flags that every probe's command has."""
     hints = inspect.get_annotations(run_probe, eval_str=True)
+    found = inspect.signature(run_probe).parameters.values()
+    return [p.replace(annotation=hints[p.name]) for p in found if p.kind is p.KEYWORD_ONLY]
+
+
+def command(
+    verb: str, probe: type, act: Callable[..., None], flags: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """The command of one probe: the verb's flags, then the probe's settings as flags."""
+    own = settings_of(probe)
 
     def call(**values: Any) -> None:
         settings = {s.name: values.pop(s.name) for s in own}
-        run_probe(cast(Callable[..., Probe], probe), settings, **values)
+        act(cast(Callable[..., Probe], probe), settings, **values)
 
-    parameters = [p.replace(annotation=hints[p.name]) for p in common]
-    parameters += [_flag(s) for s in own]
+    parameters = flags + [_flag(s) for s in own]
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {p.name: p.annotation for p in parameters}
-    example = f"Example: sonde run {cast(Any, probe).name} -m smollm2 -d atlas --limit 10"
+    example = f"Example: sonde {verb} {cast(Any, probe).name} -m smollm2 -d atlas --limit 10"
     call.__doc__ = f"{inspect.getdoc(probe)}\n\n{example}"
     return call
 
@@ -151,4 +204,4 @@ def _flag(setting: Setting) -> inspect.Parameter:
 
 
 for _name, _probe in sorted(probes().items()):
-    app.command(_name)(command(_probe))
+    app.command(_name)(command("run", _probe, run_probe, common()))

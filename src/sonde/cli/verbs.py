@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sonde import __version__
-from sonde.cli import data, demo, models, probes, report, run
+from sonde.cli import data, demo, doctor, models, plan, probes, report, run
 
 app = typer.Typer(
     name="sonde",
@@ -20,11 +20,13 @@ app = typer.Typer(
     epilog="Start with: sonde demo. Exit codes are listed in docs/exit-codes.md.",
 )
 app.add_typer(run.app, name="run")
+app.add_typer(plan.app, name="plan")
 app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.command("models")(models.models)
 app.command("probes")(probes.probes)
 app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
 
 
 def _print_version(wanted: bool) -> None:

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from sonde.core.answers import Answered, Filled, Generated, Sampled, Scored
+from sonde.core.costs import Bill
 from sonde.core.errors import AbilityError
+from sonde.core.examinations import Examination
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
 from sonde.core.reports import Report
@@ -75,6 +77,22 @@ class Samples(Protocol):
 
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Yield (position in `prompts`, answer) in any order."""
+
+
+@runtime_checkable
+class Examines(Protocol):
+    """A model that can show its tokens and a naive answer, so that it can be examined."""
+
+    def examine(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Examination]]:
+        """Yield (position in `prompts`, what the model shows about it)."""
+
+
+@runtime_checkable
+class Plans(Protocol):
+    """A model that can say what prompts would cost, without answering them."""
+
+    def bills(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[Bill]:
+        """What each shard costs, in turn, if they are put to the model one after the other."""
 
 
 ABILITIES: Mapping[Ability, type] = {

@@ -74,7 +74,88 @@ class DotPlot:
                 raise ValueError(f"figure {self.id}: {series.name} needs one value per label")
 
 
-Figure = DotPlot
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """A line through points, such as confidence against accuracy in ten bins."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    sizes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curves:
+    """Curves over one pair of axes; `diagonal` draws where x and y are equal."""
+
+    id: str
+    title: str
+    x_axis: str
+    y_axis: str
+    curves: tuple[Curve, ...]
+    diagonal: bool = False
+    kind: Literal["percent", "number"] = "percent"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """How often values fall between edges; `marks` are named places on the axis."""
+
+    id: str
+    title: str
+    axis: str
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    marks: tuple[tuple[str, float], ...] = ()
+    kind: Literal["percent", "number"] = "percent"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """Many values a row, each a small dot that tells its name: one per template, say."""
+
+    id: str
+    title: str
+    axis: str
+    labels: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    names: tuple[tuple[str, ...], ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ()
+    kind: Literal["percent", "number"] = "percent"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """A value for each row and column; None is shown as not measured."""
+
+    id: str
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    low: float = 0.0
+    high: float = 1.0
+    kind: Literal["percent", "number"] = "percent"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Estimates as bars with their intervals, side by side for each label."""
+
+    id: str
+    title: str
+    axis: str
+    labels: tuple[str, ...]
+    series: tuple[Series, ...]
+    kind: Literal["percent", "number"] = "percent"
+    note: str = ""
+
+
+Figure = DotPlot | Curves | Histogram | Strip | HeatMap | Bars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

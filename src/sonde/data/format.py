@@ -32,7 +32,8 @@ from sonde.core.facts import (
     Style,
     Template,
 )
-from sonde.data.lines import Row, read_lines, read_object, read_rows, write_rows
+from sonde.data.lines import Row, read_lines, read_object, read_rows, row_of, write_rows
+from sonde.data.quick import quick_fact
 
 FORMAT = 1
 HASH_SIZE = 16
@@ -67,15 +68,10 @@ def open_dataset(folder: Path) -> Dataset:
 
 def read_facts(folder: Path, relation: str) -> Iterator[Fact]:
     """The facts of one relation, one line at a time."""
-    for row in read_rows(facts_path(folder, relation)):
-        yield Fact(
-            id=row.text("id"),
-            relation=relation,
-            subject=_entity(row.row("subject")),
-            objects=tuple(_entity(inner) for inner in row.rows("objects")),
-            split=row.text("split", "test"),
-            tags=row.texts("tags", empty=True),
-        )
+    path = facts_path(folder, relation)
+    for number, line in read_lines(path):
+        if line.strip():
+            yield quick_fact(line, relation) or _fact(row_of(line, path, number), relation)
 
 
 def facts_path(folder: Path, relation: str) -> Path:
@@ -218,6 +214,17 @@ def template(row: Row) -> Template:
         )
     except TemplateError as error:
         raise TemplateError(f"{row.where}: {error}") from None
+
+
+def _fact(row: Row, relation: str) -> Fact:
+    return Fact(
+        id=row.text("id"),
+        relation=relation,
+        subject=_entity(row.row("subject")),
+        objects=tuple(_entity(inner) for inner in row.rows("objects")),
+        split=row.text("split", "test"),
+        tags=row.texts("tags", empty=True),
+    )
 
 
 def _entity(row: Row) -> Entity:

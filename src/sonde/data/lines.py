@@ -72,7 +72,13 @@ def read_rows(path: Path) -> Iterator[Row]:
     """The objects of a JSON-lines file, one a line; blank lines are passed over."""
     for number, line in read_lines(path):
         if line.strip():
-            yield Row(_parse(line, f"{path}, line {number}"), f"{path}, line {number}")
+            yield row_of(line, path, number)
+
+
+def row_of(line: str, path: Path, number: int) -> Row:
+    """The object that stands on a line of a file."""
+    where = f"{path}, line {number}"
+    return Row(_parse(line, where), where)
 
 
 def read_object(path: Path) -> Row:
@@ -103,10 +109,15 @@ def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     partial.replace(path)
 
 
+def halves(text: str) -> bool:
+    """Whether a JSON text may hold half a character, written as an escape; it cannot be stored."""
+    return "\\u" in text and "\\ud" in text.lower()
+
+
 def _parse(text: str, where: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-        if "\\ud" in text.lower():  # half a character, written as an escape, cannot be stored
+        if halves(text):
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise DataError(

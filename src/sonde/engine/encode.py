@@ -145,7 +145,7 @@ class MaskedEncoder:
     def holes(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
         """For each (prefix, suffix), the ids with one mask between them."""
         plain = [i for i, pair in enumerate(texts) if not self._mentions_special(pair)]
-        encodings = self.tokenizer.encode_batch([self.mask.join(texts[i]) for i in plain])
+        encodings = self.tokenizer.encode_batch_fast([self.mask.join(texts[i]) for i in plain])
         spans = {
             i: self._hole(e.ids)
             for i, e in zip(plain, encodings, strict=True)

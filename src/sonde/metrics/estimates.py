@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
@@ -17,6 +18,9 @@ from sonde.stats.intervals import (
     wilson,
 )
 
+Clusters = tuple[str, ...] | NDArray[np.int64]
+"""Which facts belong together: equal names, or equal numbers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
@@ -26,7 +30,7 @@ class Sample:
     """
 
     values: Floats
-    clusters: tuple[str, ...]
+    clusters: Clusters
     minus: Floats | None = None
 
     def differences(self) -> Floats:
@@ -35,7 +39,7 @@ class Sample:
 
     def draws(self, seed: int) -> Floats:
         """The mean under resampling of whole clusters."""
-        _, index = np.unique(np.array(self.clusters), return_inverse=True)
+        _, index = np.unique(np.asarray(self.clusters), return_inverse=True)
         sums: Floats = np.bincount(index, weights=self.differences()).astype(np.float64)
         sizes: Floats = np.bincount(index).astype(np.float64)
         return resampled_means(sums, sizes, np.random.default_rng(seed))
@@ -53,7 +57,7 @@ class Sample:
 
     def _independent_outcomes(self) -> bool:
         given = self.values if self.minus is None else np.concatenate([self.values, self.minus])
-        alone = len(set(self.clusters)) == len(self.clusters)
+        alone = len(np.unique(np.asarray(self.clusters))) == len(self.clusters)
         return alone and bool(np.isin(given, (0.0, 1.0)).all())
 
 

@@ -16,6 +16,8 @@ class LoadOptions:
 
     `bos`: whether texts open with the beginning-of-text token; `auto` does what the model was made
     for. `batch_tokens`: how many tokens go through the model at once (None: a good default).
+    `workers`: processes that tokenise for a masked model (None: most cores beside a GPU, else
+    none).
     """
 
     device: str = "auto"
@@ -23,6 +25,7 @@ class LoadOptions:
     revision: str | None = None
     bos: BosChoice = "auto"
     batch_tokens: int | None = None
+    workers: int | None = None
     trust_remote_code: bool = False
 
 

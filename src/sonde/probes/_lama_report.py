@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from sonde.core.facts import Dataset, Fact, Relation, commonest_objects
+from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Cell, Column, DotPlot, Estimate, Headline, Report, Series, Table
-from sonde.metrics.answers import Judgement
 from sonde.metrics.estimates import Resampled, Sample
+from sonde.probes._lama_tally import Columns, Outcomes, Shown
+from sonde.stats.intervals import Floats
 
 KINDS = ("1-1", "N-1", "N-M")
 CONTROL = "control.majority.p_at_1"
 ABOVE = "above_control.p_at_1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """One fact with its judged answer; `guessable` facts are left out of UHN."""
-
-    fact: Fact
-    prompt: str
-    judgement: Judgement
-    guessable: bool
-
-    @property
-    def rank(self) -> int:
-        """Rank of the best correct name, of a fact that could be answered."""
-        assert self.judgement.rank is not None
-        return self.judgement.rank
+Value = Callable[[Columns], Floats]
 
 
-def build_report(
-    dataset: Dataset, outcomes: Sequence[Outcome], *, k: int, uhn: str, filled: bool
-) -> Report:
+def build_report(dataset: Dataset, outcomes: Outcomes, *, k: int, uhn: str, filled: bool) -> Report:
     """Everything LAMA reports about some outcomes."""
-    scored = [o for o in outcomes if o.judgement.rank is not None]
-    relations = dataset.asked_relations()
-    ranked = {r.id: commonest_objects(dataset.of_split(r.id)) for r in relations}
-    majority = {relation: objects[0][0] for relation, objects in ranked.items() if objects}
-    estimates = _estimates(relations, _metrics(scored, majority, k), dataset.selection.seed)
+    relations, scored = dataset.asked_relations(), outcomes.scored()
+    estimates = _estimates(relations, _metrics(scored, k), dataset.selection.seed)
     return Report(
         title=f"LAMA on {dataset.name}",
         summary=_summary(estimates, scored),
@@ -50,7 +32,7 @@ def build_report(
         headlines=_headlines(k),
         tables=(
             _kind_table(estimates, k),
-            _relation_table(relations, estimates, majority, k),
+            _relation_table(relations, estimates, outcomes.majority, k),
             _fact_table(relations, outcomes),
         ),
         figures=(_figure(relations, estimates),),
@@ -59,54 +41,51 @@ def build_report(
     )
 
 
-def _metrics(
-    scored: Sequence[Outcome], majority: Mapping[str, str], k: int
-) -> dict[str, dict[str, Sample]]:
-    """One value per fact for every metric, grouped by relation."""
+def _metrics(scored: Mapping[str, Columns], k: int) -> Iterator[tuple[str, dict[str, Sample]]]:
+    """One value per fact for every metric, grouped by relation; one metric at a time."""
+    unguessable = {r: columns.where(~columns.guessable) for r, columns in scored.items()}
+    yield "p_at_1", _samples(scored, _right)
+    yield f"p_at_{k}", _samples(scored, lambda c: (c.ranks <= k).astype(np.float64))
+    yield "mrr", _samples(scored, _reciprocal)
+    yield CONTROL, _samples(scored, _by_majority)
+    yield ABOVE, _samples(scored, _right, _by_majority)
+    yield "uhn.p_at_1", _samples(unguessable, _right)
+    yield "uhn.mrr", _samples(unguessable, _reciprocal)
 
-    def right(outcome: Outcome) -> float:
-        return float(outcome.rank == 1)
 
-    def by_majority(outcome: Outcome) -> float:
-        names = (entity.name for entity in outcome.fact.objects)
-        return float(majority[outcome.fact.relation] in names)
+def _right(columns: Columns) -> Floats:
+    return np.asarray(columns.ranks == 1, dtype=np.float64)
 
-    unguessable = [o for o in scored if not o.guessable]
-    return {
-        "p_at_1": _samples(scored, right),
-        f"p_at_{k}": _samples(scored, lambda o: float(o.rank <= k)),
-        "mrr": _samples(scored, lambda o: 1 / o.rank),
-        CONTROL: _samples(scored, by_majority),
-        ABOVE: _samples(scored, right, by_majority),
-        "uhn.p_at_1": _samples(unguessable, right),
-        "uhn.mrr": _samples(unguessable, lambda o: 1 / o.rank),
-    }
+
+def _reciprocal(columns: Columns) -> Floats:
+    return np.asarray(1 / columns.ranks, dtype=np.float64)
+
+
+def _by_majority(columns: Columns) -> Floats:
+    return columns.by_majority.astype(np.float64)
 
 
 def _samples(
-    outcomes: Sequence[Outcome],
-    value: Callable[[Outcome], float],
-    minus: Callable[[Outcome], float] | None = None,
+    groups: Mapping[str, Columns], value: Value, minus: Value | None = None
 ) -> dict[str, Sample]:
     """Values by relation; the facts of one subject share a prompt and so make a cluster."""
-    groups: dict[str, list[Outcome]] = {}
-    for outcome in outcomes:
-        groups.setdefault(outcome.fact.relation, []).append(outcome)
     return {
         relation: Sample(
-            values=np.array([value(o) for o in group]),
-            clusters=tuple(o.fact.subject.id for o in group),
-            minus=None if minus is None else np.array([minus(o) for o in group]),
+            values=value(columns),
+            clusters=columns.clusters,
+            minus=None if minus is None else minus(columns),
         )
-        for relation, group in groups.items()
+        for relation, columns in groups.items()
     }
 
 
 def _estimates(
-    relations: Sequence[Relation], metrics: Mapping[str, Mapping[str, Sample]], seed: int
+    relations: Sequence[Relation],
+    metrics: Iterable[tuple[str, Mapping[str, Sample]]],
+    seed: int,
 ) -> dict[str, Estimate]:
     estimates = {}
-    for metric, samples in metrics.items():
+    for metric, samples in metrics:
         resampled = Resampled(samples, seed)
         estimates[f"{metric}.mean_over_relations"] = resampled.mean_over_relations()
         estimates[f"{metric}.mean_over_facts"] = resampled.mean_over_facts()
@@ -118,29 +97,28 @@ def _estimates(
     return estimates
 
 
-def _summary(estimates: Mapping[str, Estimate], scored: Sequence[Outcome]) -> str:
+def _summary(estimates: Mapping[str, Estimate], scored: Mapping[str, Columns]) -> str:
     value = estimates["p_at_1.mean_over_relations"].value
     control = estimates[f"{CONTROL}.mean_over_relations"].value
     if value is None or control is None:
         return "No fact could be scored: no object is a single token of this model's vocabulary."
-    relations = len({outcome.fact.relation for outcome in scored})
-    over = f"averaged over {relations} relations " if relations > 1 else ""
+    over = f"averaged over {len(scored)} relations " if len(scored) > 1 else ""
+    facts = sum(map(len, scored.values()))
     return (
-        f"The first answer is right for {value:.1%} of facts, {over}({len(scored):,} facts); "
+        f"The first answer is right for {value:.1%} of facts, {over}({facts:,} facts); "
         f"always answering the commonest object gives {control:.1%}."
     )
 
 
-def _counts(
-    dataset: Dataset, outcomes: Sequence[Outcome], scored: Sequence[Outcome]
-) -> dict[str, int]:
+def _counts(dataset: Dataset, outcomes: Outcomes, scored: Mapping[str, Columns]) -> dict[str, int]:
+    answered = sum(map(len, scored.values()))
     return {
         **dataset.notes,
-        "asked": len(outcomes),
-        "scored": len(scored),
-        "skipped_not_one_token": len(outcomes) - len(scored),
-        "ties": sum(o.judgement.tied for o in scored),
-        "uhn_dropped": sum(o.guessable for o in scored),
+        "asked": outcomes.asked,
+        "scored": answered,
+        "skipped_not_one_token": outcomes.asked - answered,
+        "ties": sum(int(columns.tied.sum()) for columns in scored.values()),
+        "uhn_dropped": sum(int(columns.guessable.sum()) for columns in scored.values()),
     }
 
 
@@ -247,7 +225,7 @@ def _relation_table(
     )
 
 
-def _fact_table(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -> Table:
+def _fact_table(relations: Sequence[Relation], outcomes: Outcomes) -> Table:
     labels = {r.id: r.label for r in relations}
     columns = (
         Column(title="relation"),
@@ -263,18 +241,25 @@ def _fact_table(relations: Sequence[Relation], outcomes: Sequence[Outcome]) -> T
         id="facts",
         title="Facts",
         columns=columns,
-        rows=tuple(_fact_row(o, labels) for o in outcomes),
+        rows=tuple(_fact_row(shown, labels) for shown in outcomes.shown),
+        note=_left_out(len(outcomes.shown), outcomes.asked),
         browsable=True,
     )
 
 
-def _fact_row(outcome: Outcome, labels: Mapping[str, str]) -> tuple[Cell, ...]:
-    fact, judgement = outcome.fact, outcome.judgement
+def _left_out(shown: int, asked: int) -> str:
+    if shown == asked:
+        return ""
+    return f"{shown:,} of the {asked:,} facts, drawn by the seed; every number counts them all."
+
+
+def _fact_row(shown: Shown, labels: Mapping[str, str]) -> tuple[Cell, ...]:
+    fact, judgement = shown.fact, shown.judgement
     verdict = "skipped" if judgement.rank is None else "right" if judgement.rank == 1 else "wrong"
     return (
         f"{fact.relation} {labels[fact.relation]}",
         fact.subject.name,
-        outcome.prompt,
+        shown.prompt,
         ", ".join(entity.name for entity in fact.objects),
         ", ".join(f"{name} ({share:.1%})" for name, share in judgement.top[:3]),
         judgement.probability,

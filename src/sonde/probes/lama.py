@@ -19,9 +19,10 @@ from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.prompts import Fill, Key, Prompt, Score, Want
 from sonde.core.reports import Report
 from sonde.core.settings import setting
-from sonde.metrics.answers import Judgement, Normalise, judge
-from sonde.probes._lama_report import Outcome, build_report
-from sonde.wording.uhn import GUESSABLE_RANK, PERSON_ANSWERS, name_template, object_in_subject
+from sonde.metrics.answers import Normalise, judge
+from sonde.probes._lama_report import build_report
+from sonde.probes._lama_tally import Facts, Tally
+from sonde.wording.uhn import GUESSABLE_RANK, PERSON_ANSWERS, name_template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,23 +71,16 @@ class Lama:
 
     def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
         """Judge every answer and average."""
-        facts = {f.id: f for r in dataset.asked_relations() for f in dataset.asked(r.id)}
-        outcomes: dict[str, Outcome] = {}
-        guessed: set[str] = set()
+        facts, tally = Facts(dataset), Tally(dataset)
         for row in answered:
-            fact = facts[row.key.fact]
+            place, fact = facts.find(row.key.fact)
             judgement = judge(row.answer, self._correct(fact), self.normalise)
-            if row.key.context == "uhn":
-                if judgement.rank is not None and judgement.rank <= GUESSABLE_RANK:
-                    guessed.add(fact.id)
-            else:
-                outcomes[fact.id] = _outcome(fact, row, judgement)
-        ordered = [
-            replace(outcomes[id], guessable=object_in_subject(fact) or id in guessed)
-            for id, fact in facts.items()
-            if id in outcomes
-        ]
-        return build_report(dataset, ordered, k=self.k, uhn=self.uhn, filled=self.answer == "fill")
+            if row.key.context != "uhn":
+                tally.add(place, fact, f"{row.prefix}___{row.suffix}", judgement)
+            elif judgement.rank is not None and judgement.rank <= GUESSABLE_RANK:
+                tally.guessed(place)
+        outcomes = tally.outcomes()
+        return build_report(dataset, outcomes, k=self.k, uhn=self.uhn, filled=self.answer == "fill")
 
     def _want(self, dataset: Dataset, relation: Relation) -> Want:
         if self.answer == "score":
@@ -119,15 +113,6 @@ def _prompt(fact: Fact, template: Template, subject: str, want: Want, context: s
         context=context,
     )
     return Prompt(key=key, prefix=prefix, suffix=suffix, want=want)
-
-
-def _outcome(fact: Fact, row: Answered, judgement: Judgement) -> Outcome:
-    return Outcome(
-        fact=fact,
-        prompt=f"{row.prefix}___{row.suffix}",
-        judgement=judgement,
-        guessable=False,
-    )
 
 
 COMPONENT = Lama

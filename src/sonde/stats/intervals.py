@@ -12,6 +12,7 @@ Floats = NDArray[np.float64]
 DRAWS = 2000
 Z = 1.959963984540054
 BLOCK = 4_000_000
+MANY_KINDS = 4096
 
 
 def wilson(successes: float, n: int) -> tuple[float, float]:
@@ -51,7 +52,8 @@ def resampled_means(
     Every cluster of size one is the ordinary bootstrap of single values.
     """
     pairs, counts = np.unique(np.stack([sums, sizes]), axis=1, return_counts=True)
-    if pairs.shape[1] <= 64:  # few kinds of cluster: draw how often each comes, not which comes
+    # few kinds of cluster for their number: draw how often each comes, not which comes
+    if pairs.shape[1] <= max(64, min(len(sums) // 100, MANY_KINDS)):
         picked = rng.multinomial(len(sums), counts / len(sums), size=draws)
         return np.asarray((picked @ pairs[0]) / (picked @ pairs[1]), dtype=np.float64)
     step = max(1, BLOCK // len(sums))

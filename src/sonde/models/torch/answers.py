@@ -1,38 +1,53 @@
-"""Read the likeliest and the watched answers off the log-probabilities at a hole.
+"""Read the likeliest and the watched answers off the logits at many holes.
 
 Knows which tokens may be answered and what they are called; nothing of how a model is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
-from sonde.core.answers import Filled
 from sonde.core.errors import PromptError
 from sonde.core.prompts import Fill
+from sonde.engine.blocks import FilledBlock
 from sonde.engine.encode import MaskedEncoder, opening
+from sonde.models.torch.device import fetched, onto
 from sonde.models.torch.weights import Loaded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowed:
-    """The tokens that may be answered, ids rising, and what each is called."""
+    """The tokens that may be answered, ids rising, and what each is called.
+
+    `all`: they are every token of the model.
+    """
 
     names: Sequence[str]
     ids: Any
+    may: frozenset[int]
+    all: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What may be answered at a hole, and the token of each watched name that may."""
+    """What may be answered at a hole, and the tokens of the watched names that may, as an array.
+
+    `columns[j]` is where the token of the watched name j stands in `ids`; None if it may not.
+    """
 
     allowed: Allowed
-    watched: Sequence[int | None]
+    ids: np.ndarray
+    columns: Sequence[int | None]
+
+
+Kind = tuple[Fill, Table]
+"""What is wanted of a hole, and what may be answered there."""
 
 
 class Tables:
@@ -47,10 +62,14 @@ class Tables:
         """The table of a hole that comes after `prefix`."""
         before = opening(prefix)
         allowed = self._allowed(want.vocabulary, "" if want.vocabulary is None else before)
-        may = set(allowed.ids.tolist())
         tokens = self.encoder.single_tokens(want.watched, before)
-        watched = (tokens.get(name) for name in want.watched)
-        return Table(allowed=allowed, watched=[id if id in may else None for id in watched])
+        found = {name: id for name, id in tokens.items() if id in allowed.may}
+        column = {name: j for j, name in enumerate(found)}
+        return Table(
+            allowed=allowed,
+            ids=np.array(list(found.values()), dtype=np.int64),
+            columns=[column.get(name) for name in want.watched],
+        )
 
     def _make_allowed(self, vocabulary: tuple[str, ...] | None, before: str) -> Allowed:
         if vocabulary is None:
@@ -68,48 +87,122 @@ class Tables:
             )
             raise PromptError(f"no word of the vocabulary is a single token {where}")
         device = self.loaded.model.device
-        return Allowed(names=[called[id] for id in ids], ids=torch.tensor(ids, device=device))
+        return Allowed(
+            names=[called[id] for id in ids],
+            ids=torch.tensor(ids, device=device),
+            may=frozenset(ids),
+            all=len(ids) == self.loaded.vocabulary,
+        )
 
 
-def read_hole(want: Fill, table: Table, logps: Any) -> Filled:
-    """The answer to a prompt from the log-probabilities of every token at its hole."""
-    names, allowed = table.allowed.names, logps[table.allowed.ids]
-    values, places = best(allowed, min(want.top, len(names)))
-    ranks, found = rank_among(allowed, logps, [id for id in table.watched if id is not None])
-    rank, value = iter(ranks), iter(found)
-    return Filled(
-        top=tuple(names[i] for i in places),
-        top_logps=tuple(values),
-        watched=want.watched,
-        watched_logps=tuple(None if id is None else next(value) for id in table.watched),
-        watched_ranks=tuple(None if id is None else next(rank) for id in table.watched),
-        mass=float(torch.logsumexp(allowed, 0)),
-    )
+def read_holes(
+    kinds: Sequence[Kind], which: np.ndarray, logits: Any
+) -> Callable[[], list[tuple[np.ndarray, FilledBlock]]]:
+    """Begin to read the answers off the logits at some holes, [holes, vocabulary] in float32.
+
+    Hole i is of the kind `which[i]`; all kinds here allow the same tokens and keep as many. What
+    is returned waits for the device and gives, for each kind, its holes and their answers.
+    """
+    (want, table), device = kinds[0], logits.device
+    allowed = logits if table.allowed.all else logits[:, table.allowed.ids]
+    norms = torch.logsumexp(logits, -1)
+    mass = torch.zeros_like(norms) if table.allowed.all else torch.logsumexp(allowed, -1) - norms
+    count = min(want.top, allowed.shape[1])
+    found = torch.topk(allowed, min(count + 1, allowed.shape[1]))
+    values = watched_values(logits, [table.ids for _, table in kinds], onto(device, which))
+    watched = fetched(values - norms[:, None])
+    ranks = fetched(rank_rows(allowed, values))
+    top, places, norm, rest = map(fetched, (found.values, found.indices, norms, mass))
+
+    def read() -> list[tuple[np.ndarray, FilledBlock]]:
+        best, at = in_order(top(), places(), count, allowed)
+        whole = Columns(at, best - norm()[:, None], watched(), ranks(), rest())
+        return [(rows, whole.block(*kind, rows)) for kind, rows in by_kind(kinds, which)]
+
+    return read
 
 
-def best(values: Any, count: int) -> tuple[list[float], list[int]]:
-    """The largest values and their places; equal ones in order of place."""
-    if count == 0:
-        return [], []
+class Columns(NamedTuple):
+    """The answers at some holes, a row each."""
+
+    places: np.ndarray
+    top_logps: np.ndarray
+    watched_logps: np.ndarray
+    watched_ranks: np.ndarray
+    mass: np.ndarray
+
+    def block(self, want: Fill, table: Table, rows: np.ndarray) -> FilledBlock:
+        """Those of one kind."""
+        width = len(table.ids)
+        whole = len(rows) == len(self.mass)
+        own = self if whole else Columns(*(column[rows] for column in self))
+        return FilledBlock(
+            want=want,
+            names=table.allowed.names,
+            places=own.places,
+            top_logps=own.top_logps,
+            columns=table.columns,
+            watched_logps=own.watched_logps[:, :width],
+            watched_ranks=own.watched_ranks[:, :width],
+            mass=own.mass,
+        )
+
+
+def by_kind(kinds: Sequence[Kind], which: np.ndarray) -> Iterator[tuple[Kind, np.ndarray]]:
+    """Each kind that is there, and the holes of that kind."""
+    for number, kind in enumerate(kinds):
+        rows = np.flatnonzero(which == number)
+        if len(rows):
+            yield kind, rows
+
+
+def watched_values(logits: Any, ids: Sequence[np.ndarray], which: Any) -> Any:
+    """The logits of the tokens each hole's kind watches, filled up with some of no meaning."""
+    table = np.zeros((len(ids), max(map(len, ids))), dtype=np.int64)
+    for row, own in zip(table, ids, strict=True):
+        row[: len(own)] = own
+    return logits.gather(1, onto(logits.device, table)[which])
+
+
+def in_order(
+    values: np.ndarray, places: np.ndarray, count: int, allowed: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The `count` largest of each row, equal ones in order of place.
+
+    Given are the largest and one more, equal ones in any order. Where the one more equals the last
+    that counts, places that were not given may come before it: such rows are looked at again.
+    """
+    if (values[:, 1:] < values[:, :-1]).all():
+        return values[:, :count], places[:, :count]
+    order = np.lexsort((places, -values), axis=-1)
+    values = np.take_along_axis(values, order, -1)
+    places = np.take_along_axis(places, order, -1)
+    if 0 < count < values.shape[1]:
+        for row in np.flatnonzero(values[:, count - 1] == values[:, count]).tolist():
+            places[row, :count] = best(allowed[row], count)
+    return values[:, :count], places[:, :count]
+
+
+def best(values: Any, count: int) -> list[int]:
+    """Where the largest values stand; equal ones in order of place."""
     threshold = torch.topk(values, count).values[-1]
     places = torch.nonzero(values >= threshold)[:, 0]
     order = torch.sort(values[places], descending=True, stable=True).indices[:count]
-    chosen = places[order]
-    return values[chosen].tolist(), chosen.tolist()
+    return [int(place) for place in places[order]]
 
 
-def rank_among(allowed: Any, logps: Any, ids: list[int]) -> tuple[list[int], list[float]]:
-    """For each token, how many allowed ones are at least as likely (itself counted)."""
-    if not ids:
-        return [], []
-    values = logps[torch.tensor(ids, device=logps.device)]
+def rank_rows(allowed: Any, values: Any) -> Any:
+    """For each value of a row, how many allowed ones of that row are at least as large."""
+    rows, count = values.shape
+    if count == 0:
+        return torch.zeros(rows, 0, dtype=torch.int32, device=values.device)
     thresholds, order = torch.sort(values)
     # allowed tokens that fall below each threshold, by counting them between thresholds
-    between = torch.bucketize(allowed, thresholds, right=True)
-    below = torch.cumsum(torch.bincount(between, minlength=len(ids) + 1), 0)[:-1]
-    ranks = torch.empty_like(order)
-    ranks[order] = len(allowed) - below
-    return ranks.tolist(), values.tolist()
+    between = torch.searchsorted(thresholds, allowed.contiguous(), right=True)
+    counts = torch.zeros(rows, count + 1, dtype=torch.int32, device=values.device)
+    counts.scatter_add_(1, between, torch.ones_like(between, dtype=torch.int32))
+    below = torch.cumsum(counts, 1, dtype=torch.int32)[:, :-1]
+    return torch.empty_like(below).scatter_(1, order, allowed.shape[1] - below)
 
 
 def token_name(loaded: Loaded, id: int) -> str:

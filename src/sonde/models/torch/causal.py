@@ -25,6 +25,7 @@ from sonde.engine.encode import Branches, CausalEncoder, Span, Start, lengthened
 from sonde.engine.forest import Planted, forest, options_tree
 from sonde.engine.pack import Budget
 from sonde.engine.stems import stems
+from sonde.models.torch.device import float_logits
 from sonde.models.torch.grow import Grower
 from sonde.models.torch.identity import identify
 from sonde.models.torch.limits import check_spans, naming, telling
@@ -34,7 +35,7 @@ from sonde.models.torch.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
 
-BATCH_TOKENS = {"cpu": 1024, "cuda": 4096}
+BATCH_TOKENS = {"cpu": 1024, "cuda": 2048}
 STEM_BYTES = {"cpu": 2**30, "cuda": 2**33}
 
 
@@ -50,6 +51,7 @@ class CausalModel:
         tokens = loaded.options.batch_tokens or BATCH_TOKENS[device]
         self.budget = Budget(tokens, out_of_memory)
         self.stems = StemCache(self.model, STEM_BYTES[device])
+        float_logits(self.model)
         self.tree = takes_trees(self.model)
         if not self.tree:
             log.warning("%s cannot share tokens between options; scoring text by text", loaded.name)

@@ -17,7 +17,8 @@ from sonde.engine.encode import Span
 from sonde.engine.forest import ancestors
 from sonde.engine.trie import merge
 from sonde.models.torch.choose import Leaf
-from sonde.models.torch.masks import additive_mask, onto
+from sonde.models.torch.device import onto
+from sonde.models.torch.masks import additive_mask
 from sonde.models.torch.trees import KeysAndValues
 
 WASTE = 0.25  # share of positions that no leaf sees any more, above which they are dropped
@@ -79,17 +80,13 @@ def feed(model: Any, front: Frontier) -> tuple[Any, Frontier]:
     own = front.seen.sum(1)
     seen = np.concatenate([front.seen, np.eye(len(own), dtype=bool)], axis=1)
     depths = np.concatenate([front.depths, own])
-    try:
-        output = model(
-            input_ids=onto(model.device, [[leaf.path[-1] for leaf in front.leaves]]),
-            position_ids=onto(model.device, own[None]) + front.stem,
-            attention_mask=additive_mask(model, seen, own.tolist(), front.stem, depths.tolist()),
-            past_key_values=front.cache,
-            use_cache=True,
-        )
-    except Exception:
-        _crop(front.cache, front.stem + len(front.depths))  # some layers may have taken them in
-        raise
+    output = model(
+        input_ids=onto(model.device, [[leaf.path[-1] for leaf in front.leaves]]),
+        position_ids=onto(model.device, own[None]) + front.stem,
+        attention_mask=additive_mask(model, seen, own.tolist(), front.stem, depths.tolist()),
+        past_key_values=front.cache,
+        use_cache=True,
+    )
     return output.logits[0], replace(front, seen=seen, depths=depths)
 
 
@@ -113,7 +110,7 @@ def halves(front: Frontier) -> list[Frontier]:
 
 
 def _pick(front: Frontier, rows: slice) -> Frontier:
-    """Some leaves with only the positions that they see."""
+    """Some leaves with only the positions that they see; not those a failed pass has left."""
     needed = np.flatnonzero(front.seen[rows].any(0))
     layers: list[Any] = front.cache.layers
     places = np.concatenate([np.arange(front.stem), front.stem + needed])
@@ -128,14 +125,6 @@ def _pick(front: Frontier, rows: slice) -> Frontier:
         cache=cache,
         stem=front.stem,
     )
-
-
-def _crop(cache: Any, length: int) -> None:
-    layers: list[Any] = cache.layers
-    for layer in layers:
-        if layer.is_initialized:
-            layer.keys = layer.keys[..., :length, :]
-            layer.values = layer.values[..., :length, :]
 
 
 @torch.inference_mode()

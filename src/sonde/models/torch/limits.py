@@ -57,3 +57,15 @@ def check_spans(spans: Sequence[Span], loaded: Loaded, head: Sequence[int] = ())
             f"the tokenizer gives token {strange} and the model has {loaded.vocabulary}; the "
             "tokenizer and the weights do not belong together"
         )
+
+
+def check_room(ids: Sequence[int], most: int, loaded: Loaded) -> None:
+    """Refuse to write on where prompt and answer are too long together for the model."""
+    if most < 1:
+        raise PromptError(f"an answer of at most {most} tokens is no answer; ask for 1 or more")
+    if len(ids) + most > loaded.context:
+        raise PromptError(
+            f"the prompt has {len(ids)} tokens, the answer may have {most}, and the model takes "
+            f"{loaded.context}; shorten the prompt, ask for a shorter answer or leave the fact out"
+        )
+    check_spans([Span(ids=tuple(ids), start=0, stop=0, end=0)], loaded)

@@ -7,29 +7,69 @@ and the head is applied at the hole alone. `reference.py` is the naive twin.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 
 from sonde.core.abilities import Identity
 from sonde.core.answers import Filled, Scored
+from sonde.core.costs import Bill
 from sonde.core.errors import AbilityError, ModelError
 from sonde.core.prompts import Fill, Prompt, Score
+from sonde.engine.ahead import ahead
+from sonde.engine.blocks import FilledBlock
 from sonde.engine.encode import MaskedEncoder, Span, opening
+from sonde.engine.holes import Hole, Holes, columns
 from sonde.engine.pack import Budget
-from sonde.models.torch.answers import Table, Tables, read_hole
+from sonde.engine.tokenise import Tokenisers
+from sonde.models.torch.answers import Kind, Tables, read_holes
+from sonde.models.torch.device import fetched, float_logits, onto
+from sonde.models.torch.hole_logits import hole_logits, ways_of
 from sonde.models.torch.identity import identify
 from sonde.models.torch.limits import check_spans, naming, telling
 from sonde.models.torch.weights import Loaded, out_of_memory
 
-log = logging.getLogger("sonde")
+BATCH_TOKENS = {"cpu": 4096, "cuda": 131072}
+ENOUGH = {"cpu": 512, "cuda": 8192}
+"""Tokens from which a batch is better run than filled up with shorter texts and padding."""
 
-BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
+CHUNK = 2**17  # prompts that are brought into order at once; fewer at first, to begin soon
+FIRST = 2**13
 
-Hole = tuple[tuple[int, ...], int]  # token ids, and the position that is read
+
+Reading = Callable[[], list[tuple[np.ndarray, FilledBlock]]]
+"""Waits for answers and gives them, with the positions of their prompts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Some prompts, ready to be fed.
+
+    `first[i]` is where the distinct text i stands in `holes`, `lengths[i]` its tokens; the prompts
+    that ask it are owners[bounds[i]:bounds[i+1]]. Prompt p is of the kind kinds[which[p]].
+    """
+
+    holes: Holes
+    kinds: list[Kind]
+    which: np.ndarray
+    first: np.ndarray
+    lengths: list[int]
+    owners: np.ndarray
+    bounds: np.ndarray
+
+    def asking(self, batch: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """The prompts that ask some distinct texts: which of the texts, and which prompts."""
+        counts = self.bounds[1:][batch] - self.bounds[:-1][batch]
+        rows = np.repeat(np.arange(len(batch)), counts)
+        starts = np.repeat(self.bounds[:-1][batch] - np.cumsum(counts) + counts, counts)
+        return rows, self.owners[starts + np.arange(len(starts))]
 
 
 class MaskedModel:
@@ -44,9 +84,12 @@ class MaskedModel:
         device = loaded.device.split(":")[0]
         tokens = loaded.options.batch_tokens or BATCH_TOKENS[device]
         self.budget = Budget(tokens, out_of_memory)
-        self.narrow = head_can_be_narrow(self.model)
-        self.pads = padding_is_harmless(self.model)
+        float_logits(self.model)
+        self.ways = ways_of(self.model)
+        # without padding only texts of one length go together
+        self.enough = min(ENOUGH[device], tokens) if self.ways.pads else 0
         self.tables = Tables(loaded, self.encoder)
+        self.tokenisers = Tokenisers(self.encoder, workers(loaded))
 
     @property
     def identity(self) -> Identity:
@@ -55,41 +98,75 @@ class MaskedModel:
 
     def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
         """Yield (position, answer) with the likeliest tokens and the watched names."""
+        for positions, block in self.fill_blocks(prompts):
+            yield from zip(positions.tolist(), block, strict=True)
+
+    def fill_blocks(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, FilledBlock]]:
+        """What `fill` yields, many at a time and as columns."""
         return telling(self._fill(prompts))
 
-    def _fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
-        spans = self.encoder.holes([(p.prefix, p.suffix) for p in prompts])
-        owners: dict[Hole, list[tuple[int, Fill, Table]]] = {}
-        tables: dict[tuple[int, str], Table] = {}
-        for i, (prompt, span) in enumerate(zip(prompts, spans, strict=True)):
-            want = prompt.want
-            if not isinstance(want, Fill):
-                raise AbilityError("fill() takes prompts that want a hole filled")
-            with naming(prompt):
-                check_spans([span], self.loaded)
-                # by identity, because hashing a vocabulary for every prompt would cost more
-                kind = (id(want), opening(prompt.prefix))
-                if kind not in tables:
-                    tables[kind] = self.tables.table(want, prompt.prefix)
-            owners.setdefault((span.ids, span.start), []).append((i, want, tables[kind]))
-        for hole, logps in self._logps(list(owners)):
-            for i, want, table in owners[hole]:
-                yield i, read_hole(want, table, logps)
+    def _fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, FilledBlock]]:
+        starts = chunk_starts(len(prompts))
+        chunks = [prompts[i:j] for i, j in pairwise((*starts, len(prompts)))]
+        started: deque[tuple[list[int], Reading]] = deque()
+        for start, chunk in zip(starts, ahead(self._prepared(chunks), len(chunks)), strict=True):
+            launch = partial(self._launch, chunk, start)
+            run = self.budget.run(chunk.lengths, launch, enough=self.enough, started=started)
+            for _, read in run:
+                yield from read()
+        for _, read in started:
+            yield from read()
+
+    def _prepared(self, chunks: Sequence[Sequence[Prompt]]) -> Iterator[Chunk]:
+        """Each chunk's distinct texts, who asks them, and of which kind each question is."""
+        kinds = Kinds(self.tables)
+        texts = ([(p.prefix, p.suffix) for p in chunk] for chunk in chunks)
+        for chunk, holes in zip(chunks, self.tokenisers.columns(texts), strict=True):
+            self._check(chunk, holes)
+            first, inverse = holes.distinct()
+            owners = np.argsort(inverse, kind="stable")
+            yield Chunk(
+                holes=holes,
+                kinds=kinds.made,
+                which=kinds.of(chunk),
+                first=first,
+                lengths=holes.lengths[first].tolist(),
+                owners=owners,
+                bounds=np.searchsorted(inverse[owners], np.arange(len(first) + 1)),
+            )
+
+    def _launch(self, chunk: Chunk, start: int, batch: list[int]) -> Reading:
+        """Feed some distinct texts and begin to read what the prompts that own them want."""
+        logits = hole_logits(self.model, chunk.holes, chunk.first[batch], self.ways)
+        rows, positions = chunk.asking(batch)
+        begun = begin(logits, rows, positions, chunk.which[positions], chunk.kinds)
+        return lambda: [(own + start, block) for own, block in begun()]
+
+    def _check(self, prompts: Sequence[Prompt], holes: Holes) -> None:
+        """Refuse a prompt that the model cannot take, naming it."""
+        long = holes.lengths > self.loaded.context
+        strange = np.add.reduceat(holes.ids >= self.loaded.vocabulary, holes.offsets[:-1]) > 0
+        for i in np.flatnonzero(long | strange)[:1]:
+            ids = tuple(holes.ids[holes.offsets[i] : holes.offsets[i + 1]].tolist())
+            with naming(prompts[i]):
+                check_spans([Span(ids=ids, start=0, stop=1, end=len(ids))], self.loaded)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer) with the log-probabilities of every option's tokens."""
         return telling(self._score(prompts))
 
+    def bills(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[Bill]:
+        """What each shard would cost, in turn."""
+        from sonde.models.torch.costs import masked_bills  # it knows this class
+
+        return masked_bills(self, shards)
+
     def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         steps = [[hole_steps(s, self.encoder.mask_id) for s in self._spans(p)] for p in prompts]
-        wanted: dict[Hole, set[int]] = {}
+        wanted: dict[Hole, list[int]] = {}
         for hole, token in (step for p in steps for option in p for step in option):
-            wanted.setdefault(hole, set()).add(token)
-        found: dict[tuple[Hole, int], float] = {}
-        for hole, logps in self._logps(list(wanted)):
-            tokens = sorted(wanted[hole])
-            values = logps[torch.tensor(tokens, device=logps.device)].tolist()
-            found.update({(hole, t): v for t, v in zip(tokens, values, strict=True)})
+            wanted.setdefault(hole, []).append(token)
+        found = dict(self._step_logps(wanted))
         for i, prompt in enumerate(prompts):
             assert isinstance(prompt.want, Score)
             logps = tuple(tuple(found[step] for step in option) for option in steps[i])
@@ -103,17 +180,92 @@ class MaskedModel:
             check_spans(spans, self.loaded)
         return spans
 
-    def _logps(self, holes: list[Hole]) -> Iterator[tuple[Hole, Any]]:
-        """Log-probabilities over the vocabulary at each hole."""
-        groups = [holes] if self.pads else by_length(holes)
-        for group in groups:
-            forward = partial(self._forward, group)
-            for batch, rows in self.budget.run([len(ids) for ids, _ in group], forward):
-                for i, row in zip(batch, rows, strict=True):
-                    yield group[i], row
+    def _step_logps(
+        self, wanted: dict[Hole, list[int]]
+    ) -> Iterator[tuple[tuple[Hole, int], float]]:
+        """The log-probability of every wanted token at its hole."""
+        texts = list(wanted)
+        holes = columns(texts)
 
-    def _forward(self, holes: list[Hole], batch: list[int]) -> Any:
-        return hole_logps(self.model, [holes[i] for i in batch], narrow=self.narrow)
+        def launch(batch: list[int]) -> Callable[[], np.ndarray]:
+            logits = hole_logits(self.model, holes, batch, self.ways)
+            rows = [row for row, i in enumerate(batch) for _ in wanted[texts[i]]]
+            tokens = [token for i in batch for token in wanted[texts[i]]]
+            at = onto(logits.device, rows)
+            norms = torch.logsumexp(logits, -1)
+            return fetched(logits[at, onto(logits.device, tokens)] - norms[at])
+
+        lengths = holes.lengths.tolist()
+        for batch, read in self.budget.run(lengths, launch, enough=self.enough):
+            keys = ((texts[i], token) for i in batch for token in wanted[texts[i]])
+            yield from zip(keys, read().tolist(), strict=True)
+
+
+class Kinds:
+    """Tells of which kind a prompt's hole is, making what is new."""
+
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
+        self.made: list[Kind] = []
+        self._known: dict[tuple[int, str], int] = {}
+        self._equal: dict[tuple[Fill, str], int] = {}
+
+    def of(self, prompts: Sequence[Prompt]) -> np.ndarray:
+        """Which of those made so far each prompt's is."""
+        # by identity, because hashing a vocabulary for every prompt would cost more; and by the
+        # end of the prefix, because that decides which tokens its words are
+        known = self._known
+        found = np.array([known.get((id(p.want), p.prefix[-2:]), -1) for p in prompts])
+        for i in np.flatnonzero(found < 0).tolist():
+            found[i] = self._new(prompts[i])
+        return found
+
+    def _new(self, prompt: Prompt) -> int:
+        end = prompt.prefix[-2:]
+        kind = self._known.get((id(prompt.want), end))
+        if kind is None:
+            kind = self._make(prompt)
+            if not end.isspace():  # else what stands before may be nothing, or a word
+                self._known[id(prompt.want), end] = kind
+        return kind
+
+    def _make(self, prompt: Prompt) -> int:
+        want = prompt.want
+        if not isinstance(want, Fill):
+            raise AbilityError("fill() takes prompts that want a hole filled")
+        key = (want, opening(prompt.prefix))
+        if key not in self._equal:
+            with naming(prompt):
+                self.made.append((want, self.tables.table(want, prompt.prefix)))
+            self._equal[key] = len(self.made) - 1
+        return self._equal[key]
+
+
+def begin(
+    logits: Any, rows: np.ndarray, positions: np.ndarray, which: np.ndarray, kinds: list[Kind]
+) -> Reading:
+    """Begin to read what the prompts at some positions want of the logits in their rows."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for kind in np.unique(which).tolist():
+        want, table = kinds[kind]
+        groups.setdefault((id(table.allowed), want.top), []).append(kind)
+    begun = []
+    for group in groups.values():
+        own = np.flatnonzero(np.isin(which, group))
+        whole = len(own) == len(logits) and np.array_equal(rows, np.arange(len(rows)))
+        part = logits if whole else logits[onto(logits.device, rows[own])]
+        local = np.searchsorted(group, which[own])
+        begun.append((positions[own], read_holes([kinds[k] for k in group], local, part)))
+    return lambda: [(own[at], block) for own, read in begun for at, block in read()]
+
+
+def chunk_starts(count: int) -> list[int]:
+    """Where chunks of prompts begin: small ones first, each twice the one before, up to a size."""
+    starts, size = [0], FIRST
+    while starts[-1] + size < count:
+        starts.append(starts[-1] + size)
+        size = min(2 * size, CHUNK)
+    return starts
 
 
 def hole_steps(span: Span, mask: int) -> list[tuple[Hole, int]]:
@@ -126,65 +278,8 @@ def hole_steps(span: Span, mask: int) -> list[tuple[Hole, int]]:
     return steps
 
 
-@torch.inference_mode()
-def hole_logps(model: Any, holes: Sequence[Hole], *, narrow: bool) -> Any:
-    """Log-probabilities at each hole, float32, [holes, vocabulary]."""
-    longest = max(len(ids) for ids, _ in holes)
-    ids = torch.zeros(len(holes), longest, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for i, (tokens, _) in enumerate(holes):
-        ids[i, : len(tokens)] = torch.tensor(tokens)
-        mask[i, : len(tokens)] = 1
-    rows = torch.arange(len(holes), device=model.device)
-    places = torch.tensor([place for _, place in holes], device=model.device)
-    ids, mask = ids.to(model.device), mask.to(model.device)
-    if not narrow:
-        logits = model(input_ids=ids, attention_mask=mask).logits[rows, places]
-        return torch.log_softmax(logits.float(), -1)
-
-    def keep_holes(_module: Any, _inputs: Any, output: Any) -> Any:
-        output.last_hidden_state = output.last_hidden_state[rows, places][:, None]
-        return output
-
-    hook = model.base_model.register_forward_hook(keep_holes)
-    try:
-        logits = model(input_ids=ids, attention_mask=mask).logits[:, 0]
-    finally:
-        hook.remove()
-    return torch.log_softmax(logits.float(), -1)
-
-
-def head_can_be_narrow(model: Any) -> bool:
-    """Whether applying the head at the hole alone gives the same; tried, not assumed."""
-    holes = trial_holes(model)
-    full = hole_logps(model, holes, narrow=False)
-    try:
-        narrow = hole_logps(model, holes, narrow=True)
-    except Exception:  # heads differ between architectures; the full path is always right
-        log.debug("narrow head failed", exc_info=True)
-        return False
-    return narrow.shape == full.shape and bool(torch.allclose(narrow, full, atol=1e-3))
-
-
-def padding_is_harmless(model: Any) -> bool:
-    """Whether a text answers the same beside a longer one; convolutions look into the padding."""
-    holes = trial_holes(model)
-    beside = hole_logps(model, holes, narrow=False)[1]
-    alone = hole_logps(model, holes[1:], narrow=False)[0]
-    tolerance = 1e-3 if model.dtype == torch.float32 else 0.2
-    return bool(torch.allclose(beside, alone, atol=tolerance))
-
-
-def trial_holes(model: Any) -> list[Hole]:
-    """Two short inputs, the second the shorter one."""
-    size = model.config.get_text_config().vocab_size
-    ids = [token % size for token in (5, 6, 7, 8, 9)]
-    return [(tuple(ids[:4]), 2), ((ids[4], ids[0]), 1)]
-
-
-def by_length(holes: Sequence[Hole]) -> list[list[Hole]]:
-    """Inputs in groups of equal length, which need no padding."""
-    groups: dict[int, list[Hole]] = {}
-    for hole in holes:
-        groups.setdefault(len(hole[0]), []).append(hole)
-    return list(groups.values())
+def workers(loaded: Loaded) -> int:
+    """How many processes tokenise: as asked for, or else most cores beside a GPU."""
+    if loaded.options.workers is not None:
+        return loaded.options.workers
+    return max(min((os.cpu_count() or 1) - 2, 14), 0) if "cuda" in loaded.device else 0

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from sonde.models.torch.device import onto
+
 # what configs call the reach of attention that is neither full nor a sliding window
 OTHER_WINDOWS = ("window_size", "attention_window_size", "attention_chunk_size")
 
@@ -71,11 +73,3 @@ def _mask(
         mask[:, :stem].masked_fill_(onto(model.device, far), least)
     mask[:, stem:].masked_fill_(onto(model.device, ~seen), least)
     return mask[None, None]
-
-
-def onto(device: Any, values: Any) -> Any:
-    """Numbers as a tensor on a device; a GPU fetches them while this process goes on."""
-    tensor = torch.as_tensor(values)
-    if torch.device(device).type == "cuda":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)

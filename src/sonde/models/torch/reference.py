@@ -5,13 +5,14 @@ Slow on purpose. Property tests hold the fast paths against it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from sonde.core.answers import Filled, Scored
-from sonde.core.prompts import Fill, Prompt, Score
+from sonde.core.answers import Filled, Generated, Sampled, Scored
+from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
 from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span
 
 
@@ -89,6 +90,76 @@ def fill_masked(
                 mass=float(torch.logsumexp(torch.tensor([logps[a] for a in allowed]), 0)),
             ),
         )
+
+
+@torch.inference_mode()
+def generate_causal(
+    model: Any, encoder: CausalEncoder, prompts: Sequence[Prompt], ends: Collection[int]
+) -> Iterator[tuple[int, Generated]]:
+    """Write on from every prompt by its likeliest token, reading the whole text for each."""
+    for position, prompt in enumerate(prompts):
+        assert isinstance(prompt.want, Generate)
+        opening = list(encoder.open(prompt.prefix))
+        ids = list(opening)
+        logps: list[float] = []
+        text, finished = "", False
+        while len(logps) < prompt.want.most and not finished:
+            table = _mask_logps(model, ids, -1)
+            ids.append(int(table.argmax()))
+            logps.append(float(table[ids[-1]]))
+            text, finished = _read(encoder, opening, ids, prompt.want.until, ends)
+        if not finished:
+            yield position, Generated(text=text, logps=tuple(logps), finished=False)
+            continue
+        # the fewest tokens that say the whole text
+        said = 0
+        while not _written(encoder, opening, ids[: len(opening) + said]).startswith(text):
+            said += 1
+        closing = sum(logps[said:]) if logps[said:] else None
+        yield position, Generated(text=text, logps=tuple(logps[:said]), end_logp=closing)
+
+
+@torch.inference_mode()
+def sample_causal(
+    model: Any,
+    encoder: CausalEncoder,
+    prompts: Sequence[Prompt],
+    ends: Collection[int],
+    generator: torch.Generator,
+) -> Iterator[tuple[int, Sampled]]:
+    """Draw every sample of every prompt by itself, token by token."""
+    for position, prompt in enumerate(prompts):
+        want = prompt.want
+        assert isinstance(want, Sample)
+        opening = list(encoder.open(prompt.prefix))
+        counts: Counter[str] = Counter()
+        for _ in range(want.count):
+            ids = list(opening)
+            text, finished = "", False
+            while len(ids) - len(opening) < want.most and not finished:
+                shares = _mask_logps(model, ids, -1).exp()
+                ids.append(int(torch.multinomial(shares, 1, generator=generator)))
+                text, finished = _read(encoder, opening, ids, want.until, ends)
+            counts[text] += 1
+        order = sorted(counts, key=lambda text: (-counts[text], text))
+        yield position, Sampled(texts=tuple(order), counts=tuple(counts[t] for t in order))
+
+
+def _read(
+    encoder: CausalEncoder, opening: list[int], ids: list[int], until: str, ends: Collection[int]
+) -> tuple[str, bool]:
+    """What was written since the opening, up to its end, and whether it has ended."""
+    if ids[-1] in ends:
+        return _written(encoder, opening, ids[:-1]), True
+    text = _written(encoder, opening, ids)
+    return (text.split(until)[0], True) if until and until in text else (text, False)
+
+
+def _written(encoder: CausalEncoder, opening: list[int], ids: list[int]) -> str:
+    before, whole = (
+        encoder.tokenizer.decode(part, skip_special_tokens=False) for part in (opening, ids)
+    )
+    return whole[len(before) :]
 
 
 def _mask_logps(model: Any, ids: list[int], position: int) -> Any:

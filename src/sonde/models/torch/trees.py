@@ -6,6 +6,7 @@ Knows tries and stems of token ids; nothing of prompts or text. `reference.py` i
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ import torch
 from transformers import DynamicCache
 
 from sonde.engine.forest import Forest
-from sonde.models.torch.masks import additive_mask, onto
+from sonde.models.torch.device import fetched, onto, steady_attention
+from sonde.models.torch.masks import additive_mask
 
 KeysAndValues = list[tuple[Any, Any]]
 
@@ -60,29 +62,30 @@ def prefill(model: Any, ids: tuple[int, ...]) -> KeysAndValues:
     return [(layer.keys, layer.values) for layer in layers]
 
 
-def by_sequence(trees: Forest, logps: Any) -> list[list[float]]:
+def by_sequence(trees: Forest, logps: Callable[[], np.ndarray]) -> list[list[float]]:
     """The log-probabilities of all reads as Python numbers, one list per sequence."""
-    values = iter(logps.tolist())
+    values = iter(logps().tolist())
     return [[next(values) for _ in range(size)] for size in trees.sizes]
 
 
 @torch.inference_mode()
-def forest_logps(model: Any, trees: Forest, stem: KeysAndValues) -> Any:
-    """The log-probability of every read, in order, still on the device: nothing waits for it."""
+def forest_logps(model: Any, trees: Forest, stem: KeysAndValues) -> Callable[[], np.ndarray]:
+    """Begin to compute the log-probability of every read, in order; calling waits for them."""
     length = stem[0][0].shape[-2] if stem else 0
     nodes, rows = np.unique(trees.nodes, return_inverse=True)
     cache = DynamicCache()
     for layer, (keys, values) in enumerate(stem):
         cache.update(keys, values, layer)
-    output = model(
-        input_ids=onto(model.device, trees.ids[None]),
-        position_ids=onto(model.device, trees.depths[None] + length),
-        attention_mask=additive_mask(model, trees.seen, trees.depths, length, trees.depths),
-        logits_to_keep=onto(model.device, nodes),
-        past_key_values=cache if stem else None,
-        use_cache=bool(stem),
-    )
-    return token_logps(output.logits[0], rows, trees.tokens)
+    with steady_attention(model):
+        output = model(
+            input_ids=onto(model.device, trees.ids[None]),
+            position_ids=onto(model.device, trees.depths[None] + length),
+            attention_mask=additive_mask(model, trees.seen, trees.depths, length, trees.depths),
+            logits_to_keep=onto(model.device, nodes),
+            past_key_values=cache if stem else None,
+            use_cache=bool(stem),
+        )
+    return fetched(token_logps(output.logits[0], rows, trees.tokens))
 
 
 def token_logps(logits: Any, rows: np.ndarray, tokens: np.ndarray) -> Any:

@@ -16,6 +16,7 @@ from sonde.core.errors import ModelError, UsageError
 from sonde.core.fingerprints import fingerprint
 from sonde.models.options import LoadOptions
 from sonde.models.torch.hashes import remembered_hash
+from sonde.models.torch.hole_logits import first_position
 
 UNLIMITED = 10**9  # tokens, for models that keep no positions
 
@@ -93,7 +94,7 @@ def load_folder(name: str, folder: Path, options: LoadOptions, *, weights: str =
 def context_of(model: Any) -> int:
     """How many tokens a model can take."""
     longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    return int(longest or UNLIMITED) - _first_position(model)
+    return int(longest or UNLIMITED) - first_position(model)
 
 
 def refuse_holes(path: Path, model: Any, found: dict[str, Any]) -> None:
@@ -187,15 +188,6 @@ def out_of_memory(error: BaseException) -> bool:
 def first_line(error: BaseException) -> str:
     """The first line of an error's text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _first_position(model: Any) -> int:
-    """The position of the first token; RoBERTa and its kin keep those up to the padding's."""
-    for name, module in model.named_modules():
-        padding = getattr(module, "padding_idx", None)
-        if name.endswith("position_embeddings") and padding is not None:
-            return int(padding) + 1
-    return 0
 
 
 def _auto(config: dict[str, Any]) -> Any:

@@ -1,0 +1,192 @@
+"""Show a diagnosis, in the terminal or as JSON: tokens around the answer, a verdict per check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from math import isfinite
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text as Line
+
+from sonde.core.abilities import Identity
+from sonde.core.examinations import Text
+from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
+
+STYLES: dict[Verdict, str] = {
+    "ok": "green",
+    "warning": "bold yellow",
+    "fault": "bold red",
+    "not checked": "dim",
+}
+SHOWN = {"fault": "FAULT", "not checked": "–"}
+BEFORE = 8  # tokens shown before the answer
+AFTER = 3
+
+
+def show(found: Diagnosis, identity: Identity, data: str, console: Console) -> None:
+    """Print a diagnosis."""
+    console.print()
+    console.print(Line(f"Doctor: {identity.name} on {data}", "bold"))
+    console.print(Line(about(found, identity)))
+    shown = list(pictured(found.cases))
+    if shown:
+        console.print(Line("\nTokens around the answer, which is in brackets", "bold cyan"))
+    for case, text in shown:
+        console.print(Padding(Line(caption(case, text), "dim"), (0, 0, 0, 2)))
+        console.print(Padding(picture(text, console.width - 4), (0, 0, 1, 2)))
+    console.print(Line("Checks" if shown else "\nChecks", "bold cyan"))
+    console.print(Padding(table(found.findings), (0, 0, 0, 2)))
+    console.print()
+    console.print(Line(summary(found), "bold"))
+
+
+def about(found: Diagnosis, identity: Identity) -> str:
+    """What was looked at, in a sentence."""
+    facts = {case.prompt.key.fact for case in found.cases}
+    relations = {case.prompt.key.relation for case in found.cases}
+    where = f"{identity.dtype} on {identity.details.get('device', '?')}" if identity.dtype else ""
+    told = ", ".join(part for part in (identity.architecture, where) if part)
+    opening = f" Opening: {identity.bos}." if identity.bos else ""
+    return (
+        f"{told}.{opening} Looked at {counted(len(facts), 'fact')} of "
+        f"{counted(len(relations), 'relation')}, {counted(len(found.cases), 'prompt')}; "
+        f"tolerance {found.tolerance:g} nats."
+    )
+
+
+def pictured(cases: tuple[Case, ...]) -> Iterator[tuple[Case, Text]]:
+    """One text of each relation: the first case that has one."""
+    seen: set[str] = set()
+    for case in cases:
+        if case.texts and case.prompt.key.relation not in seen:
+            seen.add(case.prompt.key.relation)
+            yield case, case.texts[0]
+
+
+def caption(case: Case, text: Text) -> str:
+    """Which text is shown."""
+    opening = f"opens with {''.join(text.pieces[: text.opening])}" if text.opening else "no BOS"
+    key = case.prompt.key
+    return f"{key.relation} {key.subject}: {counted(len(text.ids), 'token')}, {opening}"
+
+
+def picture(text: Text, width: int) -> Table:
+    """Two rows, token texts above their ids; as many before the answer as there is room for."""
+    grid = Table.grid(padding=(0, 1))
+    columns = fitted(text, width)
+    for _ in columns:
+        grid.add_column(no_wrap=True)
+    grid.add_row(*(Line(top, style) for top, _, style in columns))
+    grid.add_row(*(Line(below, "dim") for _, below, _ in columns))
+    return grid
+
+
+def fitted(text: Text, width: int) -> list[tuple[str, str, str]]:
+    """The columns of a picture: token, id and style, from as far left as fits."""
+    first, last = max(text.start - BEFORE, 0), min(text.stop + AFTER, len(text.ids))
+    while True:
+        columns = [column(text, i) for i in range(first, last)]
+        columns = [("…", "", "dim")] * (first > 0) + columns
+        columns += [("…", "", "dim")] * (last < len(text.ids))
+        taken = sum(max(len(top), len(below)) + 1 for top, below, _ in columns)
+        if taken <= width or first >= text.start:
+            return columns
+        first += 1
+
+
+def column(text: Text, i: int) -> tuple[str, str, str]:
+    """One token: its text with spaces made visible, and its id."""
+    piece = text.pieces[i].replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥")
+    if not text.start <= i < text.stop:
+        return piece, str(text.ids[i]), ""
+    left, right = "[" * (i == text.start), "]" * (i == text.stop - 1)
+    return f"{left}{piece}{right}", " " * len(left) + str(text.ids[i]), "bold"
+
+
+def table(findings: tuple[Finding, ...]) -> Table:
+    """A verdict per check, with what to do where it is not well."""
+    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(max_width=26)
+    grid.add_column()
+    for finding in gathered(findings):
+        style = STYLES[finding.verdict]
+        found = Line(finding.found, "dim" if finding.verdict == "not checked" else "")
+        if finding.advice:
+            found.append(f"\n→ {finding.advice}.", style)
+        verdict = SHOWN.get(finding.verdict, finding.verdict)
+        grid.add_row(Line(verdict, style), Line(finding.check), found)
+    return grid
+
+
+def gathered(findings: tuple[Finding, ...]) -> list[Finding]:
+    """The findings, those that were not checked for the same reason as one."""
+    reasons: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.verdict == "not checked":
+            reasons.setdefault(finding.found, []).append(finding.check)
+    absent = [
+        Finding(check="not checked", verdict="not checked", found=f"{', '.join(names)}: {why}")
+        for why, names in reasons.items()
+    ]
+    return [*(f for f in findings if f.verdict != "not checked"), *absent]
+
+
+def summary(found: Diagnosis) -> str:
+    """The verdict over all checks."""
+    checked = sum(f.verdict != "not checked" for f in found.findings)
+    if found.faults:
+        return f"{counted(len(found.faults), 'fault')} in {counted(checked, 'check')}."
+    if found.warnings:
+        return (
+            f"No fault in {counted(checked, 'check')}, {counted(len(found.warnings), 'warning')}."
+        )
+    return f"No fault in {counted(checked, 'check')}."
+
+
+def as_json(found: Diagnosis, identity: Identity, data: str) -> dict[str, Any]:
+    """Every finding, and the tokens of every text, as plain data."""
+    return {
+        "model": asdict(identity),
+        "data": data,
+        "tolerance": found.tolerance,
+        "faults": len(found.faults),
+        "warnings": len(found.warnings),
+        "findings": [
+            {
+                "check": finding.check,
+                "verdict": finding.verdict,
+                "found": finding.found,
+                "advice": finding.advice,
+                # JSON has no infinity
+                "values": {k: v if isfinite(v) else None for k, v in finding.values.items()},
+            }
+            for finding in found.findings
+        ],
+        "prompts": [_prompt(case) for case in found.cases],
+    }
+
+
+def _prompt(case: Case) -> dict[str, Any]:
+    return {
+        **asdict(case.prompt.key),
+        "want": type(case.prompt.want).__name__.lower(),
+        "prefix": case.prompt.prefix,
+        "suffix": case.prompt.suffix,
+        "refused": case.refused,
+        "texts": [
+            {
+                "answer": text.answer,
+                "ids": list(text.ids),
+                "pieces": list(text.pieces),
+                "start": text.start,
+                "stop": text.stop,
+                "opening": text.opening,
+            }
+            for text in case.texts
+        ],
+    }

@@ -1,0 +1,85 @@
+"""`sonde plan PROBE`: what a run would cost, counted and measured, without making it."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sonde.cli.console import output, waiting
+from sonde.cli.run import command, common, prepare
+from sonde.core.abilities import Model, Probe
+from sonde.core.facts import Dataset
+from sonde.planner import SECONDS, plan
+from sonde.runner import probes
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help=(
+        "Say what a run would cost, without making it.\n\n"
+        "Example: sonde plan lama -m smollm2 -d atlas --limit 10"
+    ),
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print the plan for other programs.")]
+Exact = Annotated[
+    bool, typer.Option("--exact", help="Count every token, also of a very large run.")
+]
+Measure = Annotated[
+    float, typer.Option(help="Seconds to measure the model's speed for; 0 only counts.", min=0)
+]
+
+
+def plan_probe(
+    probe: Callable[..., Probe],
+    settings: dict[str, Any],
+    *,
+    out: Path | None = None,
+    html: bool = True,
+    as_json: Json = False,
+    exact: Exact = False,
+    measure: Measure = SECONDS,
+    **names: Any,
+) -> None:
+    """Plan one probe; `names` say which model and which facts, and `html` changes nothing."""
+    chosen, model, dataset = prepare(probe, settings, **names)
+    show_plan(chosen, model, dataset, out, as_json=as_json, exact=exact, seconds=measure)
+
+
+def show_plan(
+    probe: Probe,
+    model: Model,
+    dataset: Dataset,
+    out: Path | None,
+    *,
+    as_json: bool = False,
+    exact: bool = False,
+    seconds: float = SECONDS,
+) -> None:
+    """Make a plan and print it."""
+    from sonde.cli import planned
+
+    with waiting(f"counting, then measuring for about {seconds:.0f} s"):
+        made = plan(probe, model, dataset, out, exact=exact, seconds=seconds)
+    if as_json:
+        typer.echo(json.dumps(planned.as_json(made), indent=2, ensure_ascii=False))
+    else:
+        planned.show(made, output())
+
+
+def flags() -> list[inspect.Parameter]:
+    """The flags of `sonde run`, and what only a plan has."""
+    hints = inspect.get_annotations(plan_probe, eval_str=True)
+    own = inspect.signature(plan_probe).parameters
+    names = ("as_json", "exact", "measure")
+    shared = [p for p in common() if p.name != "plan"]
+    return shared + [own[name].replace(annotation=hints[name]) for name in names]
+
+
+for _name, _probe in sorted(probes().items()):
+    app.command(_name)(command("plan", _probe, plan_probe, flags()))

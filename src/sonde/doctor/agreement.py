@@ -1,0 +1,160 @@
+"""Hold a model's answers against the naive ones: how far apart, and which choices differ.
+
+Knows answers, nothing of models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+from sonde.core.abilities import Ability
+from sonde.core.answers import Answer, Filled, Generated, Scored
+from sonde.doctor.findings import Case, Finding, counted, some
+
+KINDS: dict[type, tuple[Ability, str]] = {
+    Scored: ("score", "scoring"),
+    Filled: ("fill", "filling"),
+    Generated: ("generate", "writing"),
+}
+TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
+"""Nats by which a log-probability may differ from the naive one, by dtype."""
+
+
+def tolerance_for(dtype: str) -> float:
+    """The tolerance of a dtype; float32's where it is not named."""
+    return TOLERANCES.get(dtype, TOLERANCES["float32"])
+
+
+def agreement(cases: Sequence[Case], kind: type, tolerance: float) -> list[Finding]:
+    """Whether the engine gives what the naive path gives, for one kind of answer."""
+    name = KINDS[kind][1]
+    pairs: list[Pair] = []
+    for case in cases:
+        naive = case.shown.naive if case.shown else None
+        if case.answer and naive and type(case.answer) is type(naive) is kind:
+            pairs.append((case, case.answer, naive))
+    if not pairs:
+        return []
+    return [distances(pairs, name, tolerance), flips(pairs, name, tolerance)]
+
+
+Pair = tuple[Case, Answer, Answer]
+
+
+def distances(pairs: Sequence[Pair], name: str, tolerance: float) -> Finding:
+    """The largest difference between an answer's log-probabilities and the naive ones."""
+    check = f"{name} vs naive"
+    other = [case.name for case, one, two in pairs if shape(one) != shape(two)]
+    if other:
+        return Finding(
+            check=check,
+            verdict="fault",
+            found=f"other tokens are scored in {counted(len(other), 'prompt')} of {len(pairs)}: "
+            f"{some(other)}",
+            advice="The engine is given other tokens than the naive path; please report it",
+        )
+    gaps = {case.name: 0.0 for case, _, _ in pairs}
+    for case, one, two in pairs:
+        gaps[case.name] = max(gaps[case.name], furthest(one, two))
+    largest = max(gaps.values())
+    figures = {"largest": largest, "tolerance": tolerance}
+    found = (
+        f"max |Δ log p| {largest:.2g} in {counted(len(pairs), 'prompt')} (tolerance {tolerance:g})"
+    )
+    if largest <= tolerance:
+        return Finding(check=check, verdict="ok", found=found, values=figures)
+    far = [name for name, value in gaps.items() if not value <= tolerance]
+    return Finding(
+        check=check,
+        verdict="fault",
+        found=f"{found}: {some(far)}",
+        advice="The fast path does not compute what the model computes; do not trust its numbers. "
+        "Please report it with the model's name",
+        values=figures,
+    )
+
+
+def shape(answer: Answer) -> list[int]:
+    """How many numbers an answer has, and where."""
+    if isinstance(answer, Scored):
+        return [len(row) for row in (*answer.logps, *answer.suffix_logps)]
+    if isinstance(answer, Filled):
+        return [len(answer.top), *(int(logp is None) for logp in answer.watched_logps)]
+    return []
+
+
+def furthest(one: Answer, two: Answer) -> float:
+    """The largest difference between the numbers of two answers; infinite if one is no number."""
+    gaps = [abs(a - b) for a, b in zip(numbers(one), numbers(two), strict=False)]
+    return max((g if isfinite(g) else float("inf") for g in gaps), default=0.0)
+
+
+def numbers(answer: Answer) -> list[float]:
+    """The numbers of an answer, in order."""
+    if isinstance(answer, Scored):
+        return [logp for row in (*answer.logps, *answer.suffix_logps) for logp in row]
+    if isinstance(answer, Filled):
+        watched = (logp for logp in answer.watched_logps if logp is not None)
+        return [*answer.top_logps, *watched, answer.mass]
+    return list(answer.logps) if isinstance(answer, Generated) else []
+
+
+def flips(pairs: Sequence[Pair], name: str, tolerance: float) -> Finding:
+    """Whether the engine chooses as the naive path does; a choice between equals is no flip."""
+    check = f"{name}, choices"
+    flipped = [(case, choice(one), choice(two)) for case, one, two in pairs]
+    clear = [
+        f"{case.name}: {a!r} for {b!r}"
+        for (case, a, b), (_, _, naive) in zip(flipped, pairs, strict=True)
+        if a != b and lead(naive, a, b) > 2 * tolerance
+    ]
+    ties = sum(a != b for _, a, b in flipped) - len(clear)
+    figures = {"flipped": float(len(clear)), "ties": float(ties)}
+    if clear:
+        return Finding(
+            check=check,
+            verdict="fault",
+            found=f"{counted(len(clear), 'answer')} of {len(pairs)} flipped: {some(clear)}",
+            advice="The fast path answers otherwise than the model; do not trust its results. "
+            "Please report it with the model's name",
+            values=figures,
+        )
+    found = f"{len(pairs) - ties} of {len(pairs)}"
+    if not ties:
+        return Finding(check=check, verdict="ok", found=found, values=figures)
+    return Finding(
+        check=check,
+        verdict="warning",
+        found=f"{found}; in {ties} two answers are too close to tell apart in this dtype",
+        advice="Use --dtype float32 where such choices matter",
+        values=figures,
+    )
+
+
+def choice(answer: Answer) -> str:
+    """The likeliest option, the first token, or the text."""
+    if isinstance(answer, Scored):
+        totals = option_sums(answer)
+        return max(totals, key=lambda option: totals[option])
+    if isinstance(answer, Filled):
+        return answer.top[0] if answer.top else ""
+    return answer.text if isinstance(answer, Generated) else ""
+
+
+def option_sums(answer: Scored) -> dict[str, float]:
+    """Each option's summed log-probability with that of the text after it."""
+    after = answer.suffix_logps or ((),) * len(answer.logps)
+    rows = zip(answer.options, answer.logps, after, strict=True)
+    return {option: sum(row) + sum(rest) for option, row, rest in rows}
+
+
+def lead(naive: Answer, chosen: str, best: str) -> float:
+    """Nats per token by which the naive path prefers its own choice; infinite if not known."""
+    if isinstance(naive, Scored):
+        totals = option_sums(naive)
+        tokens = max(map(len, naive.logps)) + max(map(len, naive.suffix_logps), default=0)
+        return (totals[best] - totals[chosen]) / max(tokens, 1)
+    if isinstance(naive, Filled) and chosen in naive.top:
+        return naive.top_logps[0] - naive.top_logps[naive.top.index(chosen)]
+    return float("inf")

@@ -1,0 +1,86 @@
+"""What was looked at, and what was found: one finding per check."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sonde.core.answers import Answer
+from sonde.core.examinations import Examination, Text
+from sonde.core.prompts import Prompt
+
+Verdict = Literal["ok", "warning", "fault", "not checked"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A prompt with its answer, and what the model shows about it; None where there is none.
+
+    `refused` says why the model did not answer.
+    """
+
+    prompt: Prompt
+    shown: Examination | None = None
+    answer: Answer | None = None
+    refused: str = ""
+
+    @property
+    def name(self) -> str:
+        """How the prompt is called in a message."""
+        return f"{self.prompt.key.relation} {self.prompt.key.subject!r}"
+
+    @property
+    def texts(self) -> tuple[Text, ...]:
+        """The texts the model is given."""
+        return self.shown.texts if self.shown else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """The verdict of one check: what was found, and what to do about it if it is not well."""
+
+    check: str
+    verdict: Verdict
+    found: str
+    advice: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """Every finding about a model on some prompts; `tolerance` in nats."""
+
+    findings: tuple[Finding, ...]
+    cases: tuple[Case, ...]
+    tolerance: float
+
+    @property
+    def faults(self) -> tuple[Finding, ...]:
+        """What is wrong."""
+        return tuple(f for f in self.findings if f.verdict == "fault")
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """What deserves a look."""
+        return tuple(f for f in self.findings if f.verdict == "warning")
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """A few of the names, and how many more there are.
+
+    >>> some(["a", "b", "b", "c", "d"])
+    'a, b, c and 1 more'
+    """
+    distinct = list(dict.fromkeys(names))
+    rest = len(distinct) - most
+    return ", ".join(distinct[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "text"), counted(1200, "text")
+    ('1 text', '1,200 texts')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

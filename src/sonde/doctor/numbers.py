@@ -1,0 +1,329 @@
+"""Check that log-probabilities are alive: numbers, varied, each its own token's, summing to one.
+
+Knows answers and the naive ones beside them, nothing of models.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp, inf, isfinite, log
+from statistics import mean
+
+from sonde.core.answers import Answer, Filled, Generated, Scored
+from sonde.core.examinations import Text
+from sonde.core.prompts import Fill
+from sonde.doctor.findings import Case, Finding, counted, some
+
+FINITE = "finite numbers"
+VARIED = "answers vary"
+ALIGNED = "not shifted"
+SUMS = "sum to one"
+LIKELY = "likelihood"
+BETTER_OPENED = "other opening"
+
+SUM_TOLERANCE = 1e-3
+SAME = 1e-9
+GAIN = 0.5  # nats per token by which another opening must be better to be worth a word
+
+
+def values(answer: Answer) -> list[float]:
+    """Every log-probability of an answer that was measured."""
+    if isinstance(answer, Scored):
+        return [logp for row in (*answer.logps, *answer.suffix_logps) for logp in row]
+    if isinstance(answer, Filled):
+        found = (*answer.top_logps, *answer.watched_logps, answer.mass)
+        return [logp for logp in found if logp is not None]
+    if isinstance(answer, Generated):
+        return [*answer.logps, *([] if answer.end_logp is None else [answer.end_logp])]
+    return []
+
+
+def finite(cases: Sequence[Case]) -> Finding:
+    """No NaN and no infinity, in the answers or in the naive ones."""
+    bad = [c.name for c in cases if c.answer and not all(map(isfinite, values(c.answer)))]
+    naive = [
+        c.name
+        for c in cases
+        if c.shown and c.shown.naive and not all(map(isfinite, values(c.shown.naive)))
+    ]
+    if bad or naive:
+        whose = "the model itself gives them" if naive else "the naive path gives none"
+        return Finding(
+            check=FINITE,
+            verdict="fault",
+            found=f"NaN or infinity in {counted(len(bad or naive), 'answer')} of {len(cases)} "
+            f"({whose}): {some(bad or naive)}",
+            advice="Try --dtype float32: half precision overflows in some models. If it stays, "
+            "the weights are damaged"
+            if naive
+            else "The fast path is at fault; please report it with the model's name",
+        )
+    count = sum(len(values(case.answer)) for case in cases if case.answer)
+    return Finding(check=FINITE, verdict="ok", found=f"{count:,} finite log-probabilities")
+
+
+def varied(cases: Sequence[Case]) -> Finding:
+    """Options differ from each other, and so do the answers about different subjects."""
+    flat = [case.name for case in cases if is_flat(case)]
+    if flat:
+        return Finding(
+            check=VARIED,
+            verdict="fault",
+            found=f"every option is equally likely in {counted(len(flat), 'prompt')}: {some(flat)}",
+            advice="The model is not being read: its log-probabilities do not depend on the answer",
+        )
+    pairs = list(comparable(cases))
+    same = [(a, b) for a, b in pairs if is_same(a.answer, b.answer)]
+    blind = [f"{a.name} and {b.prompt.key.subject!r}" for a, b in same if tokens(a) != tokens(b)]
+    if blind:
+        return Finding(
+            check=VARIED,
+            verdict="fault",
+            found=f"different subjects get identical answers in {counted(len(blind), 'pair')} of "
+            f"{len(pairs)}: {some(blind)}",
+            advice="The model does not see the subject: it is cut off, masked or cached wrongly",
+        )
+    if same:
+        names = [f"{a.name} and {b.prompt.key.subject!r}" for a, b in same]
+        return Finding(
+            check=VARIED,
+            verdict="warning",
+            found=f"{counted(len(same), 'pair')} of subjects become the same tokens: {some(names)}",
+            advice="This tokenizer cannot tell these names apart; leave the facts out",
+        )
+    found = f"options differ in all prompts, subjects in all {counted(len(pairs), 'pair')} compared"
+    return Finding(check=VARIED, verdict="ok", found=found)
+
+
+def is_flat(case: Case) -> bool:
+    """Whether all options of a prompt that are different tokens have one log-probability."""
+    answer = case.answer
+    if isinstance(answer, Scored):
+        rows = zip(case.texts, answer.logps, strict=False)
+        kinds = {text.ids[text.start : text.end]: sum(row) for text, row in rows}
+        return len(kinds) > 1 and max(kinds.values()) - min(kinds.values()) <= SAME
+    if isinstance(answer, Filled) and len(answer.top_logps) > 1:
+        return answer.top_logps[0] - answer.top_logps[-1] <= SAME
+    return False
+
+
+def comparable(cases: Sequence[Case]) -> Iterator[tuple[Case, Case]]:
+    """Pairs of prompts that differ in their subject alone."""
+    groups: dict[tuple[object, ...], list[Case]] = defaultdict(list)
+    for case in cases:
+        if isinstance(case.answer, Scored | Filled):
+            key = case.prompt.key
+            length = isinstance(case.prompt.want, Fill) and case.prompt.want.vocabulary is not None
+            groups[key.relation, key.template, key.context, type(case.answer), length].append(case)
+    for group in groups.values():
+        for a, b in combinations(group, 2):
+            if a.prompt.key.subject != b.prompt.key.subject:
+                yield a, b
+
+
+def is_same(one: Answer | None, other: Answer | None) -> bool:
+    """Whether all options that two answers have in common are equally likely in both."""
+    if isinstance(one, Scored) and isinstance(other, Scored):
+        rows = dict(zip(other.options, other.logps, strict=True))
+        pairs = [(r, rows[o]) for o, r in zip(one.options, one.logps, strict=True) if o in rows]
+        return bool(pairs) and all(_near(a, b) for a, b in pairs)
+    if isinstance(one, Filled) and isinstance(other, Filled):
+        return one.top == other.top and _near(one.top_logps, other.top_logps)
+    return False
+
+
+def _near(one: Sequence[float], other: Sequence[float]) -> bool:
+    return len(one) == len(other) and all(
+        abs(a - b) <= SAME for a, b in zip(one, other, strict=True)
+    )
+
+
+def tokens(case: Case) -> list[tuple[int, ...]]:
+    """What the model is given before the answer."""
+    return sorted({text.ids[: text.start] + text.ids[text.stop :] for text in case.texts})
+
+
+def aligned(cases: Sequence[Case], tolerance: float) -> Finding:
+    """Answers fit the naive ones better than those that a fault of one place would give."""
+    fits = list(shifts(cases))
+    if not fits:
+        return Finding(check=ALIGNED, verdict="not checked", found="nothing to compare with")
+    # a shift explains what is off; where nothing is off, the nearest shift is told
+    off = [fit for fit in fits if fit.own > tolerance and fit.shifted < fit.own / 2]
+    best = min(off or fits, key=lambda fit: fit.shifted)
+    figures = {"own": best.own, "shifted": best.shifted}
+    if off:
+        return Finding(
+            check=ALIGNED,
+            verdict="fault",
+            found=f"log-probabilities are shifted by one token ({best.name}): as they stand they "
+            f"are {best.own:.2g} nats off, shifted back {best.shifted:.2g}",
+            advice="Every token has another's log-probability: no number of this model can be used",
+            values=figures,
+        )
+    found = f"shifted by one token they would be off by {best.shifted:.2g} nats or more"
+    if any(fit.own > tolerance for fit in fits):
+        found = "what is off does not fit a shift by one token"
+    return Finding(check=ALIGNED, verdict="ok", found=found, values=figures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """How far answers are from the naive ones, and from those of one shift, in nats."""
+
+    name: str
+    own: float
+    shifted: float
+
+
+def shifts(cases: Sequence[Case]) -> Iterator[Fit]:
+    """For each kind of answer and each shift, how well both fit."""
+    pairs: dict[tuple[type, str], list[tuple[float, float]]] = defaultdict(list)
+    for case in cases:
+        shown, answer = case.shown, case.answer
+        if shown is None or shown.naive is None or answer is None:
+            continue
+        for name, other in shown.shifted.items():
+            both = gap(answer, shown.naive, like=other), gap(answer, other)
+            pairs[type(answer), name].append(both)
+    for (_, name), found in pairs.items():
+        yield Fit(name=name, own=mean(a for a, _ in found), shifted=mean(b for _, b in found))
+
+
+def gap(answer: Answer, other: Answer, like: Answer | None = None) -> float:
+    """Mean distance between the log-probabilities of two answers, over the options of `like`."""
+    one, two = _rows(answer), _rows(other)
+    names = _rows(like or other).keys() & one.keys() & two.keys()
+    gaps = [
+        abs(a - b) for name in sorted(names) for a, b in zip(one[name], two[name], strict=False)
+    ]
+    return mean(g if isfinite(g) else inf for g in gaps) if gaps else 0.0
+
+
+def _rows(answer: Answer) -> dict[str, tuple[float, ...]]:
+    if isinstance(answer, Scored):
+        return dict(zip(answer.options, answer.logps, strict=True))
+    if isinstance(answer, Filled):
+        pairs = zip(answer.watched, answer.watched_logps, strict=True)
+        named = {name: (logp,) for name, logp in pairs if logp is not None}
+        return {**named, "(top)": answer.top_logps}
+    return {}
+
+
+def sums(cases: Sequence[Case]) -> Finding:
+    """Probabilities of the whole vocabulary are one, and those of a part of it no more."""
+    wrong: list[str] = []
+    unnamed = 0.0
+    totals: list[float] = []
+    for case in cases:
+        naive = list(case.shown.totals) if case.shown else []
+        totals += naive
+        wrong += [f"{case.name}: {t:.4g}" for t in naive if not abs(t - 1) <= SUM_TOLERANCE]
+        wrong += [f"{case.name}: {t:.4g}" for t in parts(case) if not t <= 1 + SUM_TOLERANCE]
+        wrong += [
+            f"{case.name}: {got:.4g}"
+            for got, due in masses(case)
+            if not abs(got - due) <= SUM_TOLERANCE
+        ]
+        unnamed = max([unnamed, *(1 - due for _, due in masses(case))])
+    if wrong:
+        return Finding(
+            check=SUMS,
+            verdict="fault",
+            found=f"they do not in {counted(len(wrong), 'place')}: {some(wrong)}",
+            advice="These are no log-probabilities of the full vocabulary: raw logits, a cut "
+            "vocabulary or another temperature",
+        )
+    if unnamed > SUM_TOLERANCE:
+        return Finding(
+            check=SUMS,
+            verdict="warning",
+            found=f"{unnamed:.1%} of the probability lies on tokens the tokenizer does not have",
+            advice="The model has more tokens than its tokenizer; do they belong together?",
+        )
+    worst = max((abs(t - 1) for t in totals), default=0.0)
+    found = f"over the vocabulary, to {worst:.1g}" if totals else "no part of them exceeds one"
+    return Finding(check=SUMS, verdict="ok", found=found)
+
+
+def parts(case: Case) -> list[float]:
+    """Sums of probabilities that exclude each other, so that none may exceed one."""
+    answer = case.answer
+    if isinstance(answer, Filled):
+        return [sum(map(exp, map(_low, answer.top_logps))), exp(_low(answer.mass))]
+    if not isinstance(answer, Scored):
+        return [exp(_low(v)) for v in values(answer)] if isinstance(answer, Generated) else []
+    groups: dict[tuple[object, ...], dict[int, float]] = defaultdict(dict)
+    for text, row in zip(case.texts, answer.logps, strict=False):
+        if row:
+            groups[_context(text)][text.ids[text.start]] = exp(_low(row[0]))
+    single = [exp(_low(v)) for v in values(answer)]
+    return [*(sum(group.values()) for group in groups.values()), max(single, default=0.0)]
+
+
+def _low(logp: float) -> float:
+    return min(logp, 50.0)  # so that exp does not overflow on what is no log-probability
+
+
+def _context(text: Text) -> tuple[object, ...]:
+    return text.ids[: text.start], text.stop - text.start, text.ids[text.stop :]
+
+
+def masses(case: Case) -> list[tuple[float, float]]:
+    """The mass of a full-vocabulary filling, and what it should be by the naive path."""
+    answer, want = case.answer, case.prompt.want
+    naive = case.shown.naive if case.shown else None
+    if not isinstance(answer, Filled) or not isinstance(naive, Filled):
+        return []
+    if isinstance(want, Fill) and want.vocabulary is not None:
+        return []
+    return [(exp(_low(answer.mass)), exp(_low(naive.mass)))]
+
+
+def likely(cases: Sequence[Case]) -> Finding:
+    """The model finds the prompts' own words likelier than words drawn blindly."""
+    found = [c.shown.likelihood for c in cases if c.shown and c.shown.likelihood is not None]
+    sizes = [case.shown.limits.vocabulary for case in cases if case.shown]
+    if not found:
+        return Finding(check=LIKELY, verdict="not checked", found="nothing to compare with")
+    average, blind = mean(found), -log(sizes[0])
+    said = f"{average:.2f} nats per token of the prompts; drawn blindly {blind:.2f}"
+    figures = {"likelihood": average, "blind": blind}
+    if average > blind:
+        return Finding(check=LIKELY, verdict="ok", found=said, values=figures)
+    return Finding(
+        check=LIKELY,
+        verdict="warning",
+        found=said,
+        advice="The model is untrained, or tokenizer, opening or language do not suit it",
+        values=figures,
+    )
+
+
+def better_opened(cases: Sequence[Case]) -> Finding:
+    """Texts are not much likelier when they are opened the other way."""
+    shown = [case.shown for case in cases if case.shown]
+    pairs = [
+        (s.likelihood, s.otherwise, s.texts[0].opening > 0)
+        for s in shown
+        if s.likelihood is not None and s.otherwise is not None
+    ]
+    if not pairs:
+        return Finding(check=BETTER_OPENED, verdict="not checked", found="there is no other way")
+    gain = mean(other - own for own, other, _ in pairs)
+    opened = sum(is_open for _, _, is_open in pairs) > len(pairs) / 2
+    way = "without BOS" if opened else "with BOS"
+    change = f"{abs(gain):.2f} nats {'likelier' if gain > 0 else 'less likely'}"
+    found = f"{way}, a token of the prompts would be {change}"
+    if gain <= GAIN:
+        return Finding(check=BETTER_OPENED, verdict="ok", found=found, values={"gain": gain})
+    return Finding(
+        check=BETTER_OPENED,
+        verdict="warning",
+        found=found,
+        advice=f"The model may have been made for it; try --bos {'never' if opened else 'always'}",
+        values={"gain": gain},
+    )

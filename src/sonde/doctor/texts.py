@@ -1,0 +1,242 @@
+"""Check what a model is given: how texts open, where the answer stands, that all of it is there.
+
+Knows token ids and offsets, nothing of tokenizers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from sonde.core.examinations import Text
+from sonde.doctor.findings import Case, Finding, counted, some
+
+OPENING = "how texts open"
+BOUNDARY = "answer's tokens"
+LENGTH = "length"
+KNOWN = "vocabulary"
+UNKNOWN = "unknown words"
+ANSWERED = "answered"
+
+PADDING = 0.9  # a model may have this much more rows than its tokenizer has tokens, to round up
+
+
+def opening(cases: Sequence[Case]) -> Finding:
+    """Texts open, and for masked models close, as the tokenizer itself does it, and once."""
+    texts = [(case, text) for case in cases for text in case.texts]
+    doubled = [case.name for case, text in texts if is_doubled(text)]
+    if doubled:
+        most = max(text.opening for _, text in texts)
+        return Finding(
+            check=OPENING,
+            verdict="fault",
+            found=f"{counted(len(doubled), 'text')} of {len(texts)} open with more than the "
+            f"tokenizer's own beginning (up to {most} such tokens): {some(doubled)}",
+            advice="A doubled BOS changes every probability. Put it there once: leave out --bos, "
+            "or take it out of the template",
+        )
+    missing = [case.name for case, text in texts if text.opening < len(text.opens)]
+    if missing:
+        asked = any(case.shown and case.shown.limits.bos == "never" for case in cases)
+        return Finding(
+            check=OPENING,
+            verdict="warning" if asked else "fault",
+            found=f"{counted(len(missing), 'text')} of {len(texts)} lack the beginning that the "
+            f"tokenizer itself puts there: {some(missing)}",
+            advice="You asked for that with --bos never"
+            if asked
+            else "Models made with a BOS answer nonsense without it; use --bos auto or always",
+        )
+    open_ended = [case.name for case, text in texts if text.closing < len(text.closes)]
+    if open_ended:
+        return Finding(
+            check=OPENING,
+            verdict="fault",
+            found=f"{counted(len(open_ended), 'text')} of {len(texts)} lack the end that the "
+            f"tokenizer itself puts there: {some(open_ended)}",
+            advice="The encoder cuts texts, or the tokenizer is not the model's own",
+        )
+    return Finding(check=OPENING, verdict="ok", found=described([text for _, text in texts]))
+
+
+def is_doubled(text: Text) -> bool:
+    """Whether what opens a text stands there twice, or again inside it."""
+    return text.opening > max(len(text.opens), 1) or any(id in text.opens for id in text.inner)
+
+
+def described(texts: Sequence[Text]) -> str:
+    """How texts open, in words."""
+    kinds = Counter(text.pieces[: text.opening] for text in texts)
+    if not kinds:
+        return "no text to look at"
+    parts = [
+        f"{counted(count, 'text')} with {''.join(pieces) or 'nothing before it'}"
+        for pieces, count in kinds.most_common()
+    ]
+    return "; ".join(parts) + ", as the tokenizer does it" * all(
+        text.opening == len(text.opens) for text in texts
+    )
+
+
+def boundary(cases: Sequence[Case]) -> Finding:
+    """Tokens are those of the text in one piece, and the answer's are where the answer stands."""
+    texts = [(case, text) for case in cases for text in case.texts if text.content]
+    whole = [(case, text) for case, text in texts if not cut_short(text)]
+    strange = [(f"{case.name} + {t.answer!r}", t) for case, t in whole if t.inner != t.content]
+    apart = [name for name, text in strange if text.inner == text.apart]
+    if apart:
+        return Finding(
+            check=BOUNDARY,
+            verdict="fault",
+            found=f"prefix and answer are tokenised apart in {counted(len(apart), 'text')} of "
+            f"{len(texts)}, which gives other tokens than the whole text: {some(apart)}",
+            advice="Tokenise prefix and answer as one text and find the answer by its characters",
+        )
+    other = [name for name, _ in strange]
+    if other:
+        return Finding(
+            check=BOUNDARY,
+            verdict="fault",
+            found=f"{counted(len(other), 'text')} of {len(texts)} become other tokens than the "
+            f"tokenizer makes of them: {some(other)}",
+            advice="The model is not given the text that was asked; look at the tokens above",
+        )
+    misplaced = [f"{c.name} + {t.answer!r}" for c, t in whole if not in_place(t)]
+    if misplaced:
+        return Finding(
+            check=BOUNDARY,
+            verdict="fault",
+            found=f"the tokens taken for the answer are not the answer's in "
+            f"{counted(len(misplaced), 'text')} of {len(texts)}: {some(misplaced)}",
+            advice="Other tokens than the answer's are scored; find the answer by its characters",
+        )
+    straddling = sum(straddles(text) for _, text in texts)
+    found = f"found by its characters in {counted(len(texts), 'text')}"
+    if straddling:
+        found += f"; in {straddling} a token reaches from prefix into answer and belongs to it"
+    return Finding(check=BOUNDARY, verdict="ok", found=found)
+
+
+def cut_short(text: Text) -> bool:
+    """Whether a text's tokens are a part of what they should be, from its start or its end."""
+    given, whole = text.inner, text.content
+    if not whole or len(given) >= len(whole):
+        return False
+    return given == whole[: len(given)] or given == whole[len(whole) - len(given) :]
+
+
+def in_place(text: Text) -> bool:
+    """Whether the tokens marked as answer, and no others, hold the answer's characters.
+
+    The space before an answer may be the answer's or the prefix's.
+    """
+    start, stop = text.start - text.opening, text.stop - text.opening
+    spans = list(enumerate(text.offsets))
+    holding = {i for i, (a, b) in spans if b > text.begin and a < text.finish}
+    spaces = {i for i, (a, b) in spans if text.gap <= a and b <= text.begin}
+    marked = set(range(start, stop))
+    return holding <= marked <= holding | spaces and start < stop
+
+
+def straddles(text: Text) -> bool:
+    """Whether a token of the answer holds more of the prefix than a space."""
+    start = text.start - text.opening
+    return start < len(text.offsets) and text.offsets[start][0] < text.gap
+
+
+def length(cases: Sequence[Case]) -> Finding:
+    """Every text goes into the model whole."""
+    texts = [(case, text) for case in cases for text in case.texts]
+    short = [(case, text) for case, text in texts if cut_short(text)]
+    if short:
+        case, text = short[0]
+        return Finding(
+            check=LENGTH,
+            verdict="fault",
+            found=f"{counted(len(short), 'text')} of {len(texts)} are truncated: of {case.name} "
+            f"the model gets {len(text.inner)} of {len(text.content)} tokens",
+            advice="Turn truncation off in the tokenizer; what is cut off is not asked",
+        )
+    limit = next((case.shown.limits.context for case in cases if case.shown), None)
+    longest = max((len(text.ids) for _, text in texts), default=0)
+    values = {"longest": float(longest)} | ({"context": float(limit)} if limit else {})
+    takes = f"the model takes {limit:,}" if limit else "the model takes any length"
+    over = [case.name for case, text in texts if limit and len(text.ids) > limit]
+    if over:
+        return Finding(
+            check=LENGTH,
+            verdict="fault",
+            found=f"{counted(len(over), 'text')} of {len(texts)} are too long: the longest has "
+            f"{longest:,} tokens, {takes}: {some(over)}",
+            advice="Leave these facts out, shorten the context, or take a model with a longer one",
+            values=values,
+        )
+    found = f"the longest text has {counted(longest, 'token')}; {takes}"
+    return Finding(check=LENGTH, verdict="ok", found=found, values=values)
+
+
+def known(cases: Sequence[Case]) -> Finding:
+    """The tokenizer gives no token that the model does not have."""
+    shown = [case for case in cases if case.shown]
+    limits = [case.shown.limits for case in shown if case.shown]
+    if not limits:
+        return Finding(check=KNOWN, verdict="not checked", found="no text to look at")
+    rows, tokens = limits[0].vocabulary, limits[0].tokens
+    sizes = f"the tokenizer has {tokens:,} tokens and the model {rows:,}"
+    strange = [c.name for c in shown for t in c.texts if max(t.ids, default=0) >= rows]
+    if strange:
+        return Finding(
+            check=KNOWN,
+            verdict="fault",
+            found=f"{counted(len(strange), 'text')} hold tokens the model does not have ({sizes}): "
+            f"{some(strange)}",
+            advice="Tokenizer and weights do not belong together; use the model's own tokenizer",
+        )
+    if tokens > rows or tokens < PADDING * rows:
+        return Finding(
+            check=KNOWN,
+            verdict="warning",
+            found=f"{sizes}, so they may not belong together",
+            advice="Compare the tokenizer files with those the model was published with",
+        )
+    return Finding(check=KNOWN, verdict="ok", found=f"all; {sizes}")
+
+
+def unknown(cases: Sequence[Case]) -> Finding:
+    """No option and no subject is unknown to the tokenizer."""
+    texts = [(case, text) for case in cases for text in case.texts]
+    options = [t.answer for _, t in texts if t.unknown in t.ids[t.start : t.stop]]
+    around = [
+        case.name
+        for case, t in texts
+        if t.unknown in t.ids[t.opening : t.start] + t.ids[t.stop : len(t.ids) - t.closing]
+    ]
+    parts = []
+    if options:
+        parts.append(f"options with an unknown token: {some(options)}")
+    if around:
+        parts.append(f"prompts with one: {some(around)}")
+    if not parts:
+        return Finding(check=UNKNOWN, verdict="ok", found="none")
+    return Finding(
+        check=UNKNOWN,
+        verdict="warning",
+        found="; ".join(parts),
+        advice="The model cannot tell such names apart; leave these facts out or take a model "
+        "whose tokenizer writes them",
+    )
+
+
+def refusals(cases: Sequence[Case]) -> Finding:
+    """Every prompt was answered."""
+    told = [f"{case.name}: {case.refused}" for case in cases if case.refused]
+    if told:
+        return Finding(
+            check=ANSWERED,
+            verdict="fault",
+            found=f"{counted(len(told), 'prompt')} of {len(cases)} not answered. {some(told, 1)}",
+            advice="A run would stop there",
+        )
+    answered = sum(case.answer is not None for case in cases)
+    rest = "; the others are too long or not in its tokens" if answered < len(cases) else ""
+    return Finding(check=ANSWERED, verdict="ok", found=f"{answered} of {len(cases)} prompts{rest}")

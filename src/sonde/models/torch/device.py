@@ -1,0 +1,67 @@
+"""Numbers onto a device and back without making anyone wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+
+def onto(device: Any, values: Any) -> Any:
+    """Numbers as a tensor on a device; a GPU fetches them while this process goes on."""
+    tensor = torch.as_tensor(values)
+    if torch.device(device).type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)
+
+
+def fetched(tensor: Any) -> Callable[[], np.ndarray]:
+    """Begin to fetch a tensor from its device; calling waits for it, not for what came after."""
+    if tensor.device.type != "cuda":
+        return lambda: tensor.numpy()
+    here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+    here.copy_(tensor, non_blocking=True)
+    done: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    done.record()
+
+    def wait() -> np.ndarray:
+        done.synchronize()
+        return here.numpy()
+
+    return wait
+
+
+@contextmanager
+def steady_attention(model: Any) -> Iterator[None]:
+    """Attention without cuDNN, which plans anew for every shape: here nearly all are new."""
+    if model.device.type != "cuda":
+        yield
+        return
+    kernels = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
+    with sdpa_kernel(kernels):
+        yield
+
+
+def float_logits(model: Any) -> None:
+    """Make a half-precision head on a GPU give logits in float32.
+
+    Products are summed in float32 anyway; rounding the sums to eight bits would make ties.
+    """
+    if model.device.type != "cuda" or model.dtype not in (torch.bfloat16, torch.float16):
+        return
+    head: Any = model.get_output_embeddings()
+    if not isinstance(head, torch.nn.Linear):
+        return
+
+    def forward(hidden: Any) -> Any:
+        flat = hidden.reshape(-1, hidden.shape[-1])
+        logits = torch.mm(flat, head.weight.t(), out_dtype=torch.float32)
+        if head.bias is not None:
+            logits += head.bias
+        return logits.view(*hidden.shape[:-1], -1)
+
+    head.forward = forward  # type: ignore[assignment, method-assign]

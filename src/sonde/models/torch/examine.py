@@ -1,0 +1,266 @@
+"""Let a torch model show its tokens and a naive second opinion, for `sonde doctor`.
+
+Texts are tokenised here once more, whole, by a fresh copy of the tokenizer, so that what the
+encoder made of them can be held against it. Numbers come from `reference.py` and from plain passes
+over one text. Passes no judgement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, cast
+
+import torch
+
+from sonde.core.answers import Answer, Scored
+from sonde.core.errors import PromptError
+from sonde.core.examinations import Examination, Limits, Text
+from sonde.core.prompts import Fill, Generate, Prompt, Score
+from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span, spoken
+from sonde.models.torch import reference
+from sonde.models.torch.answers import token_name
+from sonde.models.torch.causal import CausalModel
+from sonde.models.torch.endings import end_tokens
+from sonde.models.torch.masked import MaskedModel
+from sonde.models.torch.tokens import Tokens
+
+SHIFTED = 2  # options per prompt for which shifted answers are computed too
+
+
+def examiner(model: CausalModel | MaskedModel) -> CausalExaminer | MaskedExaminer:
+    """What shows a model's tokens."""
+    return CausalExaminer(model) if isinstance(model, CausalModel) else MaskedExaminer(model)
+
+
+class CausalExaminer:
+    """Shows what a left-to-right model is given and what it answers without any sharing."""
+
+    def __init__(self, model: CausalModel) -> None:
+        self.model = model
+        self.encoder: CausalEncoder = model.encoder
+        self.tokens = Tokens(model.loaded, model.start.id, closed=False)
+
+    def examine(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Examination]]:
+        """Yield (position, what the model shows about the prompt)."""
+        for position, prompt in enumerate(prompts):
+            yield position, trying(self.tokens.limits, prompt, self._examine)
+
+    @torch.inference_mode()
+    def _examine(self, prompt: Prompt) -> Examination:
+        want = prompt.want
+        if isinstance(want, Generate):
+            return self._writing(prompt, want.most)
+        assert isinstance(want, Score)
+        spans = self.encoder.encode(prompt.prefix, want.options, prompt.suffix)
+        tail = spoken(prompt.suffix)
+        texts = tuple(
+            self.tokens.text(prompt.prefix, option, tail, span)
+            for option, span in zip(want.options, spans, strict=True)
+        )
+        shown = Examination(limits=self.tokens.limits, texts=texts)
+        if not fits(shown):
+            return replace(shown, askable=False)
+        net = self.model.model
+        tables = [log_table(net, span.ids) for span in spans[:SHIFTED]]
+        return replace(
+            shown,
+            naive=dict(reference.score_causal(net, self.encoder, [prompt]))[0],
+            shifted=causal_shifts(want.options, spans[:SHIFTED], tables),
+            totals=tuple(total(t[s.start - 1]) for s, t in zip(spans, tables, strict=False)),
+            likelihood=likelihood(spans[0].ids, tables[0], texts[0].opening),
+            otherwise=self._otherwise(texts[0]),
+        )
+
+    def _otherwise(self, text: Text) -> float | None:
+        """How likely the text is had it been opened with BOS, or without where it is."""
+        bos = self.model.loaded.tokenizer.bos_token_id
+        ids = text.inner if text.opening else (bos, *text.ids)
+        if bos is None or len(text.inner) < 2 or len(ids) > self.model.loaded.context:
+            return None
+        return likelihood(ids, log_table(self.model.model, ids), 0 if text.opening else 1)
+
+    def _writing(self, prompt: Prompt, most: int) -> Examination:
+        """Only the naive text, where there is room for it: there is no answer to be found yet."""
+        loaded = self.model.loaded
+        ids = self.encoder.open(prompt.prefix)
+        if len(ids) + most > loaded.context or max(ids) >= loaded.vocabulary:
+            return Examination(limits=self.tokens.limits, askable=False)
+        ends = end_tokens(loaded)
+        naive = reference.generate_causal(loaded.model, self.encoder, [prompt], ends)
+        return Examination(limits=self.tokens.limits, naive=dict(naive)[0])
+
+
+class MaskedExaminer:
+    """Shows what a model that sees both sides is given, and what it answers text by text."""
+
+    def __init__(self, model: MaskedModel) -> None:
+        self.model = model
+        self.encoder: MaskedEncoder = model.encoder
+        self.tokens = Tokens(model.loaded, None, closed=True)
+
+    def examine(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Examination]]:
+        """Yield (position, what the model shows about the prompt)."""
+        for position, prompt in enumerate(prompts):
+            kind = self._fill if isinstance(prompt.want, Fill) else self._score
+            yield position, trying(self.tokens.limits, prompt, kind)
+
+    @torch.inference_mode()
+    def _fill(self, prompt: Prompt) -> Examination:
+        span = self.encoder.holes([(prompt.prefix, prompt.suffix)])[0]
+        text = self.tokens.hole(prompt.prefix, self.encoder.mask, prompt.suffix, span)
+        shown = Examination(limits=self.tokens.limits, texts=(text,))
+        if not fits(shown):
+            return replace(shown, askable=False)
+        table = log_table(self.model.model, span.ids)
+        naive = {
+            by: dict(
+                reference.fill_masked(
+                    self.model.model,
+                    cast(MaskedEncoder, Displaced(self.encoder, by)),
+                    [prompt],
+                    self._names,
+                )
+            )[0]
+            for by in (0, -1, 1)
+            if 0 <= span.start + by < len(span.ids)
+        }
+        return replace(
+            shown,
+            naive=naive.pop(0),
+            shifted={DISPLACED[by]: answer for by, answer in naive.items()},
+            totals=(total(table[span.start]),),
+            likelihood=seen_likelihood(span, table, text.opening, text.closing),
+        )
+
+    @torch.inference_mode()
+    def _score(self, prompt: Prompt) -> Examination:
+        want = prompt.want
+        assert isinstance(want, Score)
+        spans = self.encoder.options(prompt.prefix, want.options, prompt.suffix)
+        texts = tuple(
+            self.tokens.text(prompt.prefix, option, prompt.suffix, span)
+            for option, span in zip(want.options, spans, strict=True)
+        )
+        shown = Examination(limits=self.tokens.limits, texts=texts)
+        if not fits(shown):
+            return replace(shown, askable=False)
+        naive = dict(reference.score_masked(self.model.model, self.encoder, [prompt]))[0]
+        return replace(shown, naive=naive, shifted=self._shifts(want.options, spans[:SHIFTED]))
+
+    def _shifts(self, options: Sequence[str], spans: Sequence[Span]) -> dict[str, Answer]:
+        rows: dict[int, list[tuple[float, ...]]] = {-1: [], 1: []}
+        for span in spans:
+            places = range(span.start, span.stop)
+            inputs = [masked(span, i, self.encoder.mask_id) for i in places]
+            tables = [(i, log_table(self.model.model, inputs[i - span.start])) for i in places]
+            for by, found in rows.items():
+                found.append(tuple(at(table, i + by, span.ids[i]) for i, table in tables))
+        chosen = tuple(options[: len(spans)])
+        return {
+            DISPLACED[by]: Scored(options=chosen, logps=tuple(found)) for by, found in rows.items()
+        }
+
+    @cached_property
+    def _names(self) -> Mapping[int, str]:
+        """What may be answered without a vocabulary, as the engine has it."""
+        loaded = self.model.loaded
+        known = (i for i in range(loaded.vocabulary) if loaded.backend.id_to_token(i) is not None)
+        return {id: token_name(loaded, id) for id in known}
+
+
+DISPLACED = {-1: "read one place before the mask", 1: "read one place behind the mask"}
+
+
+class Displaced:
+    """An encoder that points beside the hole."""
+
+    def __init__(self, encoder: MaskedEncoder, by: int) -> None:
+        self.encoder = encoder
+        self.by = by
+
+    def holes(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
+        """The holes, `by` places off."""
+        return [
+            replace(span, start=span.start + self.by, stop=span.stop + self.by)
+            for span in self.encoder.holes(texts)
+        ]
+
+    def single_tokens(self, words: Iterable[str], prefix: str) -> dict[str, int]:
+        """As the encoder has them."""
+        return self.encoder.single_tokens(words, prefix)
+
+
+def trying(limits: Limits, prompt: Prompt, examine: Callable[[Prompt], Examination]) -> Examination:
+    """What is shown about a prompt, or why it cannot be put to the model."""
+    try:
+        return examine(prompt)
+    except PromptError as error:
+        return Examination(limits=limits, askable=False, refused=str(error))
+
+
+def fits(shown: Examination) -> bool:
+    """Whether the model can be given these texts at all."""
+    limits = shown.limits
+    return all(
+        (limits.context is None or len(text.ids) <= limits.context)
+        and max(text.ids) < limits.vocabulary
+        for text in shown.texts
+    )
+
+
+def log_table(model: Any, ids: Sequence[int]) -> Any:
+    """Log-probabilities of every token at every place of one text, [places, vocabulary]."""
+    logits = model(torch.tensor([list(ids)], device=model.device)).logits[0]
+    return torch.log_softmax(logits.float(), -1)
+
+
+def total(logps: Any) -> float:
+    """The sum of the probabilities of the whole vocabulary."""
+    return float(logps.double().exp().sum())
+
+
+def at(table: Any, place: int, token: int) -> float:
+    """The log-probability of a token at a place; the nearest place where there is none."""
+    return float(table[min(max(place, 0), len(table) - 1), token])
+
+
+def causal_shifts(
+    options: Sequence[str], spans: Sequence[Span], tables: Sequence[Any]
+) -> dict[str, Answer]:
+    """What a reading that is off by one token would give, for each way of being off."""
+    # at(table, i - 1, ids[i]) is right: the place before a token predicts it
+    readings: dict[str, Callable[[Any, tuple[int, ...], int], float]] = {
+        "given to the token after it": lambda t, ids, i: at(t, i - 2, ids[i - 1]),
+        "given to the token before it": lambda t, ids, i: at(t, i, ids[min(i + 1, len(ids) - 1)]),
+        "read one place too late": lambda t, ids, i: at(t, i, ids[i]),
+        "read one place too early": lambda t, ids, i: at(t, i - 2, ids[i]),
+    }
+    return {
+        name: Scored(
+            options=tuple(options[: len(spans)]),
+            logps=tuple(
+                tuple(read(table, span.ids, i) for i in range(span.start, span.stop))
+                for span, table in zip(spans, tables, strict=True)
+            ),
+        )
+        for name, read in readings.items()
+    }
+
+
+def masked(span: Span, i: int, mask: int) -> list[int]:
+    """The text with the answer hidden from its i-th token on."""
+    return [*span.ids[:i], *([mask] * (span.stop - i)), *span.ids[span.stop :]]
+
+
+def likelihood(ids: Sequence[int], table: Any, opening: int) -> float | None:
+    """Mean log-probability of a text's tokens, the first after the opening left out."""
+    places = range(opening + 1, len(ids))
+    return sum(at(table, i - 1, ids[i]) for i in places) / len(places) if places else None
+
+
+def seen_likelihood(span: Span, table: Any, opening: int, closing: int) -> float | None:
+    """Mean log-probability of the tokens that a masked model sees, each at its own place."""
+    places = [i for i in range(opening, len(span.ids) - closing) if i != span.start]
+    return sum(at(table, i, span.ids[i]) for i in places) / len(places) if places else None

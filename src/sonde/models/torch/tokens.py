@@ -1,0 +1,112 @@
+"""Show texts as tokens: those the encoder made, beside those of the whole text.
+
+Tokenises every text anew with a copy of the tokenizer of its own. Passes no judgement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tokenizers import Encoding, Tokenizer
+
+from sonde.core.examinations import Limits, Text
+from sonde.engine.encode import Span, literal
+from sonde.models.torch.weights import UNLIMITED, Loaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """The special tokens that a tokenizer itself puts before and after a text."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+class Tokens:
+    """Shows texts as a model's tokenizer has them; `start` is a token a causal text may open with.
+
+    `closed`: the model sees both sides of a text, so that it needs the end too.
+    """
+
+    def __init__(self, loaded: Loaded, start: int | None, *, closed: bool) -> None:
+        self.loaded = loaded
+        self.plain = _untruncated(loaded.backend)
+        self.literal = literal(loaded.backend)
+        around = _around(self.literal.encode("a"))
+        self.around = Around(before=around.before, after=around.after if closed else ())
+        bos = loaded.tokenizer.bos_token_id
+        self.bos = frozenset(id for id in (*around.before, start, bos) if id is not None)
+        self.unknown = loaded.tokenizer.unk_token_id
+        self.limits = Limits(
+            context=loaded.context if loaded.context < UNLIMITED else None,
+            vocabulary=loaded.vocabulary,
+            tokens=loaded.backend.get_vocab_size(with_added_tokens=True),
+            bos=loaded.options.bos,
+        )
+
+    def text(self, prefix: str, answer: str, tail: str, span: Span) -> Text:
+        """A text with an answer in it, as the encoder gave it."""
+        whole = self.literal.encode(prefix + answer + tail, add_special_tokens=False)
+        parts = [prefix, answer, *([tail] if tail else [])]
+        apart = (self.literal.encode(part, add_special_tokens=False).ids for part in parts)
+        ids = tuple(id for part in apart for id in part)
+        return self._text(answer, span, whole, ids, prefix)
+
+    def hole(self, prefix: str, mask: str, suffix: str, span: Span) -> Text:
+        """A text with a hole in it, as the encoder gave it."""
+        if any(token in prefix + suffix for token in self.loaded.tokenizer.all_special_tokens):
+            whole = None  # written in the text, it is taken literally; the tokenizer would not
+        else:
+            whole = self.plain.encode(prefix + mask + suffix, add_special_tokens=False)
+        return self._text(mask, span, whole, span.ids, prefix)
+
+    def _text(
+        self,
+        answer: str,
+        span: Span,
+        whole: Encoding | None,
+        apart: tuple[int, ...],
+        prefix: str,
+    ) -> Text:
+        return Text(
+            answer=answer,
+            ids=span.ids,
+            pieces=tuple(map(self.piece, span.ids)),
+            start=span.start,
+            stop=span.stop,
+            end=span.end,
+            opens=self.around.before,
+            closes=self.around.after,
+            bos=self.bos,
+            content=() if whole is None else tuple(whole.ids),
+            offsets=() if whole is None else tuple(whole.offsets),
+            apart=apart,
+            gap=len(prefix.rstrip(" ")),
+            begin=len(prefix),
+            finish=len(prefix) + len(answer),
+            unknown=self.unknown,
+        )
+
+    def piece(self, id: int) -> str:
+        """A token's text with its spaces; a mark for one the tokenizer does not have."""
+        written = self.loaded.backend.id_to_token(id)
+        if written is None:
+            return f"<{id}?>"
+        text: str = self.loaded.tokenizer.decode([id])
+        if written.startswith("▁") and not text.startswith(" "):
+            text = " " + text
+        return written if not text or "\ufffd" in text or written.startswith("##") else text
+
+
+def _untruncated(tokenizer: Tokenizer) -> Tokenizer:
+    copy: Tokenizer = Tokenizer.from_str(tokenizer.to_str())
+    copy.no_truncation()
+    copy.no_padding()
+    return copy
+
+
+def _around(encoding: Encoding) -> Around:
+    special = list(encoding.special_tokens_mask)
+    inner = [i for i, is_special in enumerate(special) if not is_special]
+    first, last = (inner[0], inner[-1]) if inner else (len(special), len(special) - 1)
+    return Around(before=tuple(encoding.ids[:first]), after=tuple(encoding.ids[last + 1 :]))

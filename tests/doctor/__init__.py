@@ -1,0 +1,1 @@
+"""What the doctor finds, and that it finds each fault."""

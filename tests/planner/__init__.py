@@ -1,0 +1,1 @@
+"""Plans of runs, held to what the runs really take."""
