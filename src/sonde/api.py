@@ -35,6 +35,7 @@ def model(
     revision: str | None = None,
     bos: BosChoice = "auto",
     batch_tokens: int | None = None,
+    workers: int | None = None,
     trust_remote_code: bool = False,
 ) -> Model:
     """Load a model, such as hf:FOLDER, smollm2 or control:majority (which needs `data`)."""
@@ -44,6 +45,7 @@ def model(
         revision=revision,
         bos=bos,
         batch_tokens=batch_tokens,
+        workers=workers,
         trust_remote_code=trust_remote_code,
     )
     return models.load(reference, options, data)

@@ -66,6 +66,8 @@ def test_the_version_is_printed(sonde: Sonde) -> None:
 VERBS = (
     ("run",),
     ("run", "lama"),
+    ("plan",),
+    ("plan", "lama"),
     ("report",),
     ("data",),
     ("data", "ls"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import pairwise
 
 import pytest
@@ -101,3 +102,43 @@ def test_another_failure_is_not_mistaken_for_want_of_memory() -> None:
     with pytest.raises(ValueError, match="broken"):
         list(Budget(20, lambda error: isinstance(error, MemoryError)).run([5, 5], forward))
     assert len(calls) == 1
+
+
+def one_by_one(
+    lengths: list[int], budget: int, padded: bool, enough: int | None
+) -> list[list[int]]:
+    """The same batches, made by looking at one text after the other."""
+    made: list[list[int]] = []
+    for i in sorted(range(len(lengths)), key=lambda i: (-lengths[i], i)):
+        batch = made[-1] if made else []
+        total = sum(lengths[j] for j in batch)
+        fits = batch and cost([lengths[j] for j in (*batch, i)], padded=padded) <= budget
+        full = batch and enough is not None and lengths[i] < lengths[batch[0]] and total >= enough
+        if fits and not full:
+            batch.append(i)
+        else:
+            made.append([i])
+    return made
+
+
+@given(
+    lengths=st.lists(st.integers(1, 12), max_size=40),
+    budget=st.integers(1, 80),
+    padded=st.booleans(),
+    enough=st.one_of(st.none(), st.integers(0, 60)),
+)
+@settings(max_examples=300, deadline=None)
+def test_batches_made_by_runs_of_equal_length_are_those_made_one_by_one(
+    lengths: list[int], budget: int, padded: bool, enough: int | None
+) -> None:
+    found = list(batches(lengths, budget, padded=padded, enough=enough))
+    assert found == one_by_one(lengths, budget, padded, enough)
+
+
+def test_the_last_batches_are_left_for_the_run_that_follows() -> None:
+    run = Budget(2, lambda error: False)
+    started: deque[tuple[list[int], list[int]]] = deque()
+    first = [batch for batch, _ in run.run([1] * 10, list, started=started)]
+    assert len(first) == 5 - len(started) and started
+    again = [batch for batch, _ in run.run([1] * 4, list, started=started)]
+    assert len(first) + len(again) + len(started) == 7

@@ -19,7 +19,7 @@ class Gguf:
 
     name: ClassVar[str] = "gguf"
     usage: ClassVar[str] = "gguf:PATH"
-    summary: ClassVar[str] = "a GGUF file, dequantised once into the cache; scores"
+    summary: ClassVar[str] = "a GGUF file, dequantised once into the cache; scores and writes"
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Dequantise it unless the cache has it, then load the plain form."""

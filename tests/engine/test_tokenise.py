@@ -1,0 +1,70 @@
+"""Tokenised on other processes or here, texts become the same columns in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sonde.core.errors import PromptError
+from sonde.engine.ahead import ahead
+from sonde.engine.encode import MaskedEncoder
+from sonde.engine.holes import Holes
+from sonde.engine.tokenise import TASK, Tokenisers, encode
+from tests import tiny
+
+
+@pytest.fixture(scope="module")
+def encoder() -> MaskedEncoder:
+    return MaskedEncoder(tiny.word_pieces(), "[MASK]")
+
+
+@pytest.fixture
+def two(encoder: MaskedEncoder) -> Iterator[Tokenisers]:
+    made = Tokenisers(encoder, 2)
+    yield made
+    made.close()
+
+
+def texts(count: int, word: str) -> list[tuple[str, str]]:
+    return [(f"the {word} of {i} is ", ".") for i in range(count)]
+
+
+def same(one: Holes, other: Holes) -> bool:
+    pairs = ((one.ids, other.ids), (one.offsets, other.offsets), (one.places, other.places))
+    return all((a == b).all() for a, b in pairs)
+
+
+def test_workers_give_what_is_made_here_in_order(two: Tokenisers, encoder: MaskedEncoder) -> None:
+    sizes = (TASK + 5, 3, 2 * TASK, TASK, 1)  # short chunks are made here, between the others
+    chunks = [texts(n, f"capital {i}") for i, n in enumerate(sizes)]
+    for found, chunk in zip(two.columns(iter(chunks)), chunks, strict=True):
+        assert same(found, encode(encoder, chunk))
+
+
+def test_a_worker_that_fails_says_why_and_the_others_go_on(two: Tokenisers) -> None:
+    bad = [*texts(TASK, "capital"), (None, "")]
+    with pytest.raises(TypeError):
+        list(two.columns([bad]))  # type: ignore[list-item]
+    assert len(next(iter(two.columns([texts(TASK, "city")])))) == TASK
+
+
+def test_workers_end_when_closed(encoder: MaskedEncoder) -> None:
+    made = Tokenisers(encoder, 1)
+    next(iter(made.columns([texts(TASK, "city")])))
+    assert made._idle is not None
+    worker = made._idle.get()
+    made._idle.put(worker)
+    made.close()
+    assert worker.process.returncode == 0
+
+
+def test_what_is_made_ahead_fails_where_it_is_used() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise PromptError("no")
+
+    coming = ahead(items(), 2)
+    assert next(coming) == 1
+    with pytest.raises(PromptError):
+        next(coming)
