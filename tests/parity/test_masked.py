@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sonde.core.answers import Filled
 from sonde.core.prompts import Fill, Prompt
 from sonde.engine.holes import columns
-from sonde.models.torch.answers import best, in_order, rank_rows
+from sonde.models.torch.answers import best, count_ranks, in_order, rank_rows
 from sonde.models.torch.hole_logits import EQUAL, Ways, agrees, hole_logits, ways_of
 from sonde.models.torch.masked import MaskedModel
 from sonde.models.torch.reference import fill_masked, score_masked
@@ -167,7 +167,9 @@ def test_ranks_and_the_best_are_those_of_counting(
     rows = torch.tensor([values, values[::-1]], dtype=torch.float32)
     among = rows[:, torch.tensor(ids, dtype=torch.long)]
     wanted = [i for i in watched if i < len(values)]
-    ranks = rank_rows(among, rows[:, torch.tensor(wanted, dtype=torch.long)]).tolist()
+    heights = rows[:, torch.tensor(wanted, dtype=torch.long)]
+    ranks = rank_rows(among, heights).tolist()
+    assert not wanted or count_ranks(among, heights).tolist() == ranks
     for row, found in zip(rows.tolist(), ranks, strict=True):
         assert found == [sum(row[a] >= row[i] for a in ids) for i in wanted]
     for count in range(len(ids) + 1):

@@ -193,9 +193,17 @@ def best(values: Any, count: int) -> list[int]:
 
 def rank_rows(allowed: Any, values: Any) -> Any:
     """For each value of a row, how many allowed ones of that row are at least as large."""
+    if values.shape[1] == 0:
+        return torch.zeros(values.shape, dtype=torch.int32, device=values.device)
+    if values.device.type == "cpu":  # where numpy sorts quicker than anything here counts
+        ordered = torch.from_numpy(np.sort(allowed.numpy(), axis=1))
+        return (allowed.shape[1] - torch.searchsorted(ordered, values)).to(torch.int32)
+    return count_ranks(allowed, values)
+
+
+def count_ranks(allowed: Any, values: Any) -> Any:
+    """What `rank_rows` gives, for a device that counts quicker than it sorts."""
     rows, count = values.shape
-    if count == 0:
-        return torch.zeros(rows, 0, dtype=torch.int32, device=values.device)
     thresholds, order = torch.sort(values)
     # allowed tokens that fall below each threshold, by counting them between thresholds
     between = torch.searchsorted(thresholds, allowed.contiguous(), right=True)
