@@ -33,8 +33,8 @@ def check_probe(probe: Probe, dataset: Dataset) -> None:
     """A probe asks the same twice, reads in any order, and believes an oracle."""
     _check_settings(probe)
     _check_refusal(probe)
-    for ability in _suitable(probe):
-        suited = probe.suited(frozenset({ability}))
+    for can in _suitable(probe):
+        suited = probe.suited(can)
         prompts = list(suited.ask(dataset))
         _check_asking(suited, dataset, prompts)
         oracle = answer_all(oracle_for(dataset), prompts)
@@ -139,16 +139,22 @@ def _check_refusal(probe: Probe) -> None:
     raise AssertionError("the probe takes a model that can do nothing")
 
 
-def _suitable(probe: Probe) -> list[Ability]:
-    found: list[Ability] = []
-    for ability in ABILITIES:
-        try:
-            probe.suited(frozenset({ability}))
-        except AbilityError:
-            continue
-        found.append(ability)
+def _suitable(probe: Probe) -> list[frozenset[Ability]]:
+    """Each ability that is enough by itself; where none is, all of them together."""
+    found = [alone for name in ABILITIES if _suits(probe, alone := frozenset({name}))]
+    every = frozenset(ABILITIES)
+    if not found and _suits(probe, every):
+        return [every]
     assert found, "no model suits the probe"
     return found
+
+
+def _suits(probe: Probe, can: frozenset[Ability]) -> bool:
+    try:
+        probe.suited(can)
+    except AbilityError:
+        return False
+    return True
 
 
 def _check_asking(probe: Probe, dataset: Dataset, prompts: list[Prompt]) -> None:

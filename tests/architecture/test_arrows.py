@@ -17,7 +17,7 @@ ARROWS = {
     "core": set(),
     "stats": set(),
     "wording": {"core"},
-    "data": {"core", "wording"},
+    "data": {"core", "wording", "stats"},
     "engine": {"core"},
     "models": {"core", "engine"},
     "metrics": {"core", "stats"},
@@ -36,7 +36,7 @@ ARROWS = {
 SIBLINGS = ("probes", "data/readers", "models")
 HELPERS = {"models": {"options", "extras", "tables", "load"}}
 
-HEAVY = {"torch", "transformers", "polars", "plotly", "pandas", "gguf"}
+HEAVY = {"torch", "transformers", "polars", "plotly", "pandas", "gguf", "scipy"}
 """Imported in one place each, never when sonde is."""
 
 AT_HOME: dict[str, str | tuple[str, ...]] = {
@@ -46,7 +46,10 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "huggingface_hub": "models/torch/weights.py",
     "plotly": "report/figures.py",
     "polars": "runner.py",
-    "pyarrow": "store/",
+    "pyarrow": ("store/", "data/columns.py"),
+    "spacy": "data/syntax.py",
+    "scipy": "stats/",
+    "simplemma": "wording/matching.py",
     "tokenizers": ("engine/encode.py", "engine/seams.py", "engine/tokenise.py", "models/torch/"),
     "typer": "cli/",
     "rich": ("cli/", "report/terminal.py"),

@@ -66,8 +66,12 @@ def test_the_version_is_printed(sonde: Sonde) -> None:
 VERBS = (
     ("run",),
     ("run", "lama"),
+    ("run", "belief"),
+    ("run", "belief-icl"),
     ("plan",),
     ("plan", "lama"),
+    ("plan", "belief"),
+    ("plan", "belief-icl"),
     ("report",),
     ("data",),
     ("data", "ls"),

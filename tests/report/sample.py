@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 from sonde.core.reports import (
+    Bars,
     Cell,
     Column,
+    Curve,
+    Curves,
     DotPlot,
     Estimate,
+    Figure,
     Headline,
+    HeatMap,
+    Histogram,
     Report,
     Series,
+    Strip,
     Table,
 )
 
@@ -162,6 +170,107 @@ def fact_row(i: int, random: Random) -> tuple[Cell, ...]:
     return (id, subject, prompt, gold, top, random.random() ** 4 / rank, rank, rank == 1)
 
 
+MODELS = ("bert-base-cased", "roberta-large", "encoder-24m", "SmolLM2-135M-Instruct (4-bit)")
+
+
+def belief(seed: int = 0) -> Report:
+    """A report with one figure of each kind."""
+    random = Random(f"{seed}:figures")
+    figures = (calibration(random), fluctuation(random), template_strip(random), sharing(random),
+               ranks(random), coverage())  # fmt: skip
+    return Report(
+        title="BELIEF: four models on atlas",
+        summary="How far the answers depend on the wording.",
+        estimates={"consist": estimate(0.62, 900)},
+        headlines=(Headline(label="Consist", estimate="consist"),),
+        figures=figures,
+    )
+
+
+def calibration(random: Random) -> Curves:
+    """Confidence against accuracy of four models, in ten bins of very different size."""
+    middles = [0.05 + k / 10 for k in range(10)]
+    made = []
+    for k, name in enumerate(MODELS):
+        right = tuple(max(0.0, x * (0.9 - 0.15 * k) + random.uniform(-0.03, 0.03)) for x in middles)
+        sizes = (*(int(4000 / (1 + b + k)) for b in range(9)), 0)
+        made.append(Curve(name=name, x=tuple(middles), y=right, sizes=sizes))
+    return Curves(
+        id="calibration", title="How far confidence can be trusted",
+        x_axis="confidence (mean of the bin)", y_axis="accuracy (share of answers that are right)",
+        curves=tuple(made), diagonal=True,
+        note="Below the diagonal a model is surer than it should be.",
+    )  # fmt: skip
+
+
+def fluctuation(random: Random) -> Histogram:
+    """The accuracy of 50,000 draws of one template per relation."""
+    draws = [random.gauss(0.3072, 0.0064) for _ in range(5000)]
+    edges = tuple(0.28 + 0.001 * k for k in range(56))
+    counts = tuple(10 * sum(a <= draw < b for draw in draws) for a, b in pairwise(edges))
+    return Histogram(
+        id="fluctuation", title="Accuracy under other choices of template",
+        axis="accuracy of a draw", edges=edges, counts=counts,
+        marks=(("lowest", min(draws)), ("mean", 0.3072), ("highest", max(draws))),
+        note="Each of 50,000 draws takes one template per relation.",
+    )  # fmt: skip
+
+
+def template_strip(random: Random) -> Strip:
+    """The accuracy of every template of twelve relations, hand-written ones told apart."""
+    labels, values, names, groups = [], [], [], []
+    for id, label in RELATIONS[:12]:
+        count, middle = random.randint(8, 26), random.betavariate(2, 4)
+        labels.append(f"{id} {label}")
+        values.append(tuple(min(1, max(0, random.gauss(middle, 0.08))) for _ in range(count)))
+        names.append(
+            tuple(f"The {label} of [X], as wording {k} has it, is [Y]." for k in range(count))
+        )
+        groups.append(("manual",) * 5 + ("paraphrase",) * (count - 5))
+    values[8] = (float("nan"),) * len(values[8])
+    values[3] = (float("nan"), *values[3][1:])
+    return Strip(
+        id="templates", title="Accuracy of every template", axis="accuracy (share of pairs)",
+        labels=tuple(labels), values=tuple(values), names=tuple(names), groups=tuple(groups),
+        note="A dot is a template; point at it to read it.",
+    )  # fmt: skip
+
+
+def sharing(random: Random) -> HeatMap:
+    """How much of what the row's model knows the column's model knows too."""
+    values = tuple(tuple(1.0 if i == j else random.random() for j in range(4)) for i in range(4))
+    unknown = (*values[2][:1], None, *values[2][2:])
+    return HeatMap(
+        id="sharing", title="Shared knowledge", rows=MODELS, columns=MODELS,
+        values=(*values[:2], unknown, values[3]),
+        note="Of what the row's model knows, the share that the column's model knows too.",
+    )  # fmt: skip
+
+
+def ranks(random: Random, size: int = 24) -> HeatMap:
+    """Agreement about the order of templates, relation by relation: too many cells for numbers."""
+    names = tuple(f"{id} {label}" for id, label in RELATIONS[:size])
+    cells = [[random.uniform(-1, 1) if j > i else 1.0 for j in range(size)] for i in range(size)]
+    values = [[cells[min(i, j)][max(i, j)] for j in range(size)] for i in range(size)]
+    rows: list[list[float | None]] = [[*row] for row in values]
+    rows[5] = [None] * size
+    return HeatMap(id="ranks", title="Agreement on templates (Kendall’s τ)", rows=names, low=-1.0,
+                   columns=names, values=tuple(map(tuple, rows)), kind="number")  # fmt: skip
+
+
+def coverage() -> Bars:
+    """What is known to the average template, the best one and any one."""
+    names = ("average template", "best template", "any template (oracle)")
+    levels = ((0.31, 0.42, 0.55), (0.36, 0.47, 0.61), (0.12, 0.19, 0.33), (0.22, 0.30, 0.0))
+    values = [[estimate(value, 400) for value in row] for row in levels]
+    values[3][2] = Estimate.not_measured()
+    series = tuple(
+        Series(name=name, values=tuple(row[k] for row in values)) for k, name in enumerate(names)
+    )
+    return Bars(id="coverage", title="How much is known at all", axis="share of facts",
+                labels=MODELS, series=series, note="Whiskers are 95% intervals.")  # fmt: skip
+
+
 HOSTILE = (
     "<script>window.broken = 1</script>",
     "</script><img src=x onerror='window.broken = 2'>",
@@ -182,10 +291,28 @@ def hostile() -> Report:
     values = tuple(value for _ in HOSTILE)
     plot = DotPlot(id="plot", title=HOSTILE[1], axis=HOSTILE[5], labels=HOSTILE,
                    series=(Series(name=HOSTILE[5], values=values),), note=HOSTILE[0])  # fmt: skip
+    figures = (plot, *hostile_figures())
     return Report(
         title=HOSTILE[1], summary=HOSTILE[2], estimates={HOSTILE[0]: value},
         counts={HOSTILE[1]: 3}, headlines=(Headline(label=HOSTILE[3], estimate=HOSTILE[0]),),
-        tables=(small, long), figures=(plot,), findings=HOSTILE, notes=HOSTILE,
+        tables=(small, long), figures=figures, findings=HOSTILE, notes=HOSTILE,
+    )  # fmt: skip
+
+
+def hostile_figures() -> tuple[Figure, ...]:
+    """Figures of every other kind in which every text tries to be something else."""
+    bad, width = HOSTILE[1], len(HOSTILE)
+    curve = Curve(name=bad, x=(0.1, 0.9), y=(0.2, 0.8), sizes=(1, 2))
+    series = Series(name=bad, values=(estimate(0.5, 10),) * width)
+    row = (0.5,) * width
+    return (
+        Curves(id="curves", title=bad, x_axis=bad, y_axis=bad, curves=(curve,), diagonal=True),
+        Histogram(id="histogram", title=bad, axis=bad, edges=(0, 1, 2), counts=(3, 4),
+                  marks=((bad, 0.1), (bad, 1.0), (bad, 1.9)), kind="number"),
+        Strip(id="strip", title=bad, axis=bad, labels=(bad,), values=(row,), names=(HOSTILE,),
+              groups=(HOSTILE,)),
+        HeatMap(id="heat", title=bad, rows=HOSTILE, columns=HOSTILE, values=(row,) * width),
+        Bars(id="bars", title=bad, axis=bad, labels=HOSTILE, series=(series,)),
     )  # fmt: skip
 
 

@@ -2,75 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 
-import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Report, Table
 from sonde.report.cells import cell_text, verdict
-from sonde.report.html import page as html_page
 
 from .sample import HOSTILE, PROVENANCE, estimate, hostile, lama
-
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-
-
-@dataclass
-class Shown:
-    """An open page, with all it complained about and all it asked the network for."""
-
-    page: Page
-    complaints: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One chromium for all tests of this file."""
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("chromium is not installed; on Debian: apt-get install chromium")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield launched
-        launched.close()
-
-
-Opener = Callable[[Report], Shown]
-
-
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
-    """Opens a report from disk; afterwards the page must have been silent and offline."""
-    seen: list[Shown] = []
-
-    def open_report(report: Report) -> Shown:
-        path = tmp_path / "report.html"
-        path.write_text(html_page(report, PROVENANCE), encoding="utf-8")
-        context = browser.new_context(viewport={"width": 1200, "height": 900})
-        shown = Shown(page=context.new_page())
-        listen(shown)
-        shown.page.goto(path.as_uri())
-        seen.append(shown)
-        return shown
-
-    yield open_report
-    for shown in seen:
-        shown.page.context.close()
-        assert shown.complaints == []
-        assert [r for r in shown.requests if not r.startswith(("file://", "data:", "blob:"))] == []
-
-
-def listen(shown: Shown) -> None:
-    """Keep what the page prints, throws and requests."""
-    shown.page.on("console", lambda message: shown.complaints.append(message.text))
-    shown.page.on("pageerror", lambda error: shown.complaints.append(str(error)))
-    shown.page.on("request", lambda request: shown.requests.append(request.url))
+from .window import Opener
 
 
 def column(page: Page, number: int) -> list[str]:

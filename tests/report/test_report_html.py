@@ -108,6 +108,7 @@ def test_a_figure_of_numbers_has_no_percent_signs() -> None:
 
 def test_the_height_of_a_figure_follows_its_labels() -> None:
     (plot,) = lama(10).figures
+    assert isinstance(plot, DotPlot)
     few = replace(plot, labels=plot.labels[:3],
                   series=tuple(replace(s, values=s.values[:3]) for s in plot.series))  # fmt: skip
     heights = [to_spec(to_plotly(p))["layout"]["height"] for p in (few, plot)]

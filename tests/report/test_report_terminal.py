@@ -13,7 +13,7 @@ from rich.console import Console
 from sonde.core.reports import Column, Estimate, Report, Table
 from sonde.report.terminal import show
 
-from .sample import estimate, hostile, lama
+from .sample import belief, estimate, hostile, lama
 
 
 def printed(report: Report, width: int = 80, colour: bool = False) -> str:
@@ -61,7 +61,8 @@ def test_everything_but_the_browsable_table_is_printed() -> None:
 
 def test_no_line_is_wider_than_the_terminal() -> None:
     for width in (60, 80, 120):
-        assert max(map(len, printed(lama(10), width).splitlines())) <= width
+        for report in (lama(10), belief()):
+            assert max(map(len, printed(report, width).splitlines())) <= width
 
 
 def test_a_narrow_terminal_puts_intervals_under_values_and_loses_none() -> None:
@@ -114,6 +115,22 @@ def test_nan_counts_as_not_measured() -> None:
     report = lama(10)
     report = replace(report, estimates={**report.estimates, "p_at_1.mean_over_relations": nan})
     assert "not measured" in line_with("P@1, mean over relations", printed(report))
+
+
+def test_a_histogram_is_drawn_in_one_line_with_its_marks() -> None:
+    text = printed(belief())
+    assert "█" in line_with("28.0% ", text) and line_with("28.0% ", text).rstrip().endswith("33.5%")
+    assert "mean 30.7%" in line_with("accuracy of a draw", text)
+
+
+def test_a_small_square_heat_map_is_a_table_with_numbers_for_columns() -> None:
+    text = printed(belief())
+    assert line_with("3 encoder-24m", text).split()[2:] == ["19.7%", "–", "100.0%", "78.3%"]
+    assert "P37 official language" not in text  # that one has 24 columns
+
+
+def test_figures_that_a_terminal_cannot_show_are_named() -> None:
+    assert "figure “How far confidence can be trusted”" in printed(belief(), width=400)
 
 
 def test_the_terminal_does_not_load_plotly() -> None:

@@ -1,4 +1,4 @@
-"""`sonde data`: list, show, check and count datasets."""
+"""`sonde data`: list, show, check, count and convert datasets."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from sonde.cli import counted
+from sonde.cli.annotate import annotate
 from sonde.cli.console import output
-from sonde.core.errors import DataError
+from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation
 from sonde.data import catalog
 from sonde.data.check import problems
-from sonde.data.format import is_dataset, open_dataset, seal
-from sonde.data.statistics import relation_statistics
+from sonde.data.format import is_dataset, open_dataset, seal, write_dataset
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="List, show, check and count datasets.\n\nExample: sonde data show atlas --relation P36",
+    help="List, show, check, count, convert and judge datasets.\n\n"
+    "Example: sonde data show atlas --relation P36",
 )
 
-Name = Annotated[str, typer.Argument(help="A bundled name, a folder, or READER:FOLDER.")]
+Name = Annotated[
+    str,
+    typer.Argument(help="A bundled name, a folder, or READER:FOLDER; +SOURCE:FOLDER adds to it."),
+]
 
 
 @app.command("ls")
@@ -37,6 +42,8 @@ def ls() -> None:
         table.add_row(name, open_dataset(path).card.description)
     for reader in catalog.readers().values():
         table.add_row(f"{reader.name}:FOLDER", reader.summary)
+    for addition in catalog.additions().values():
+        table.add_row(f"…+{addition.name}:FOLDER", addition.summary)
     output().print(table)
 
 
@@ -99,39 +106,40 @@ def check(
 
 
 @app.command("stats")
-def stats(name: Name) -> None:
-    """Count relations, templates, facts, objects and names.
+def stats(
+    names: Annotated[
+        list[str], typer.Argument(help="Datasets; several are set side by side, totals only.")
+    ],
+    diversity: Annotated[
+        bool, typer.Option("--diversity", help="Also how much templates differ (slow).")
+    ] = False,
+) -> None:
+    """Count relations, templates, facts, objects, names and prompts.
 
-    Example: sonde data stats atlas
+    Example: sonde data stats atlas --diversity
     """
+    datasets = [catalog.load(name) for name in names]
+    counted.show(datasets, diversity=diversity)
+
+
+@app.command("convert")
+def convert(
+    name: Name,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
+) -> None:
+    """Write any dataset, joined or not, as a folder in sonde's own form.
+
+    Example: sonde data convert lama:./LAMA+pararel:./pararel -o ./joined
+    """
+    if out.exists() and any(out.iterdir()):
+        raise UsageError(f"{out} is there and not empty; give a new folder")
     dataset = catalog.load(name)
-    rows = [relation_statistics(dataset, r) for r in dataset.relations]
-    splits = sorted({split for row in rows for split in row.splits})
-    titles = ("relation", "label", "type", "manual", "paraphr.", "questions", "answer last")
-    counted = ("hard", "objects", "per fact", "names/subject", "names/object")
-    table = Table(*titles, *splits, *counted, box=None, padding=(0, 1, 0, 0))
-    for row in rows:
-        templates = row.relation.templates
-        table.add_row(
-            row.relation.id,
-            row.relation.label,
-            row.relation.kind,
-            str(sum(t.source == "manual" for t in templates)),
-            str(sum(t.source == "paraphrase" for t in templates)),
-            str(sum(t.style == "question" for t in templates)),
-            str(sum(t.answer_last and t.style == "statement" for t in templates)),
-            *(str(row.splits.get(split, 0)) for split in splits),
-            str(row.hard),
-            str(row.objects),
-            f"{row.objects_per_fact:.1f}",
-            f"{row.subject_names:.1f}",
-            f"{row.object_names:.1f}",
-        )
-    output().print(table)
-    say(
-        f"{len(rows)} relations, {sum(len(r.relation.templates) for r in rows):,} templates, "
-        f"{sum(r.facts for r in rows):,} facts"
-    )
+    write_dataset(dataset, out)
+    facts = sum(1 for r in dataset.relations for _ in dataset.facts(r.id))
+    say(f"{out}: {len(dataset.relations)} relations, {facts:,} facts")
+
+
+app.command("annotate")(annotate)
 
 
 def say(text: str) -> None:

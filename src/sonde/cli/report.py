@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,6 +11,8 @@ from sonde.cli.run import pairs
 from sonde.cli.show import show_run
 from sonde.core.settings import parse
 from sonde.runner import open_run
+
+PictureFormat = Literal["svg", "png"]
 
 
 def report(
@@ -21,6 +23,11 @@ def report(
     html: Annotated[
         Path | None, typer.Option(help="Write the self-contained HTML report here.")
     ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Write every figure as a picture into this folder (needs a browser)."),
+    ] = None,
+    format: Annotated[PictureFormat, typer.Option(help="The format of the pictures.")] = "svg",
     set: Annotated[
         list[str] | None,
         typer.Option("--set", help="Read with another setting: KEY=VALUE; repeatable."),
@@ -32,4 +39,4 @@ def report(
     """
     run = open_run(folder)
     reading = parse(type(run.probe()), pairs(set or []))
-    show_run(run, html=html, as_json=as_json, reading=reading)
+    show_run(run, html=html, figures=figures, format=format, as_json=as_json, reading=reading)

@@ -194,7 +194,9 @@ def command(
 
 
 def _flag(setting: Setting) -> inspect.Parameter:
-    option = typer.Option(f"--{setting.name.replace('_', '-')}", help=setting.help)
+    word = setting.name.replace("_", "-")
+    flag = f"--{word}/--no-{word}" if setting.type is bool else f"--{word}"
+    option = typer.Option(flag, help=setting.help)
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,19 +14,25 @@ from sonde.core.errors import StoreError
 from sonde.core.reports import Report
 from sonde.runner import Run
 
+if TYPE_CHECKING:
+    from sonde.report.pictures import Format
+
 
 def show_run(
     run: Run,
     *,
     html: Path | None,
+    figures: Path | None = None,
+    format: Format = "svg",
     as_json: bool = False,
     reading: Mapping[str, Any] | None = None,
 ) -> None:
-    """Read a run and show its report; `html` names the file to write, if any."""
+    """Read a run and show its report; `html` and `figures` name what to write, if anything."""
     with waiting("reading the answers"):
         report = run.report(**(reading or {}))
     if html is not None:
         write_html(report, run, html)
+    drawn = write_pictures(report, figures, format) if figures is not None else []
     if as_json:
         from sonde.report.json import as_json as to_json
 
@@ -38,6 +44,17 @@ def show_run(
     output().print(f"run: {run.path}", highlight=False, markup=False)
     if html is not None:
         output().print(f"report: {html}", highlight=False, markup=False)
+    for path in drawn:
+        output().print(f"figure: {path}", highlight=False, markup=False)
+    if figures is not None and not drawn:
+        output().print("figures: this report has none", highlight=False, markup=False)
+
+
+def write_pictures(report: Report, folder: Path, format: Format) -> list[Path]:
+    """Write every figure as a picture of its own."""
+    from sonde.cli.figures import write_figures
+
+    return write_figures(report, folder, format)
 
 
 def write_html(report: Report, run: Run, path: Path) -> None:

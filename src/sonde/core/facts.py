@@ -50,6 +50,7 @@ class Template:
     """A sentence with a slot `[X]` for the subject and `[Y]` for the answer.
 
     `group` is the id of the hand-written template a paraphrase was made from, else its own id.
+    `weight` is what its source gives it among the relation's templates, where it gives any.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Template:
     source: Source = "manual"
     style: Style = "statement"
     group: str = ""
+    weight: float | None = None
 
     def __post_init__(self) -> None:
         for slot, role in ((SUBJECT_SLOT, "subject"), (ANSWER_SLOT, "object")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 
@@ -83,6 +84,12 @@ class Curve:
     y: tuple[float, ...]
     sizes: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y):
+            raise ValueError(f"curve {self.name}: needs one y per x")
+        if self.sizes and len(self.sizes) != len(self.x):
+            raise ValueError(f"curve {self.name}: needs one size per point, or none")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
@@ -111,6 +118,12 @@ class Histogram:
     kind: Literal["percent", "number"] = "percent"
     note: str = ""
 
+    def __post_init__(self) -> None:
+        if len(self.edges) != len(self.counts) + 1:
+            raise ValueError(f"figure {self.id}: {len(self.counts)} counts need one edge more")
+        if any(a >= b for a, b in pairwise(self.edges)):
+            raise ValueError(f"figure {self.id}: edges must rise")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strip:
@@ -125,6 +138,14 @@ class Strip:
     groups: tuple[tuple[str, ...], ...] = ()
     kind: Literal["percent", "number"] = "percent"
     note: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.labels):
+            raise ValueError(f"figure {self.id}: needs a row of values per label")
+        widths = [len(row) for row in self.values]
+        for what, rows in (("name", self.names), ("group", self.groups)):
+            if rows and [len(row) for row in rows] != widths:
+                raise ValueError(f"figure {self.id}: needs one {what} per value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +162,13 @@ class HeatMap:
     kind: Literal["percent", "number"] = "percent"
     note: str = ""
 
+    def __post_init__(self) -> None:
+        widths = [len(row) for row in self.values]
+        if widths != [len(self.columns)] * len(self.rows):
+            raise ValueError(f"figure {self.id}: needs one value per row and column")
+        if not self.low < self.high:
+            raise ValueError(f"figure {self.id}: low {self.low} must be below high {self.high}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
@@ -153,6 +181,11 @@ class Bars:
     series: tuple[Series, ...]
     kind: Literal["percent", "number"] = "percent"
     note: str = ""
+
+    def __post_init__(self) -> None:
+        for series in self.series:
+            if len(series.values) != len(self.labels):
+                raise ValueError(f"figure {self.id}: {series.name} needs one value per label")
 
 
 Figure = DotPlot | Curves | Histogram | Strip | HeatMap | Bars

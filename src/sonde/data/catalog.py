@@ -1,14 +1,19 @@
-"""Find a dataset by the name or path a user gives."""
+"""Find a dataset by the name or path a user gives, and join what is named with a plus."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from sonde.core.components import find
 from sonde.core.errors import DataError, UsageError, nearest
-from sonde.core.facts import Dataset
+from sonde.core.facts import Card, Dataset
+from sonde.core.fingerprints import fingerprint
 from sonde.data.format import is_dataset, open_dataset
+from sonde.data.joining import merged, named_after, worded
+from sonde.data.wordings import Wordings
 
 BUNDLED = Path(__file__).parent / "bundled"
 
@@ -26,9 +31,41 @@ class Reader(Protocol):
         """Open it."""
 
 
+class TemplateReader(Protocol):
+    """Reads a source that has templates and no facts."""
+
+    name: str
+    summary: str
+
+    def templates(self, folder: Path) -> Wordings:
+        """Read them; the path may also be a file, where the source has its parts in files."""
+
+
+class Extender(Protocol):
+    """Reads a source that adds to the facts of another: names, say."""
+
+    name: str
+    summary: str
+
+    def card(self) -> Card:
+        """Where it comes from and how it may be used."""
+
+    def extend(self, dataset: Dataset, folder: Path) -> Dataset:
+        """The dataset with what the source adds."""
+
+
 def readers() -> dict[str, Reader]:
-    """Every reader by name."""
-    return cast(dict[str, Reader], find("sonde.data.readers", "sonde.readers"))
+    """Every reader of a whole dataset by name."""
+    return {name: cast(Reader, c) for name, c in _components().items() if hasattr(c, "read")}
+
+
+def additions() -> dict[str, TemplateReader | Extender]:
+    """Every source that can be added to a dataset with a plus, by name."""
+    return {name: c for name, c in _components().items() if not hasattr(c, "read")}
+
+
+def _components() -> dict[str, Any]:
+    return find("sonde.data.readers", "sonde.readers")
 
 
 def bundled() -> dict[str, Path]:
@@ -37,12 +74,53 @@ def bundled() -> dict[str, Path]:
 
 
 def load(reference: str) -> Dataset:
-    """Open a dataset: a bundled name, a folder, or READER:FOLDER."""
+    """Open a dataset: a bundled name, a folder, or READER:FOLDER; +SOURCE:FOLDER adds to it.
+
+    `lama:A+pararel:B+aliases:C` is LAMA's facts under ParaRel's patterns with more names.
+    """
+    names = "|".join(map(re.escape, additions()))
+    first, *rest = re.split(rf"\+(?=(?:{names}):)", reference)
+    return _joined(_load_one(first), rest) if rest else _load_one(first)
+
+
+def _joined(facts: Dataset, rest: list[str]) -> Dataset:
+    """Facts made one per pair, then all templates that are named, then everything else."""
+    dataset = merged(facts)
+    named: list[str] = []
+    cards: list[Card] = []
+    sources: list[Wordings] = []
+    extenders: list[tuple[Extender, Path]] = []
+    for part in rest:
+        scheme, _, place = part.partition(":")
+        addition: Any = additions()[scheme]
+        if hasattr(addition, "templates"):
+            sources.append(addition.templates(_there(place)))
+            card = sources[-1].card
+        else:
+            extenders.append((addition, _folder(place)))
+            card = addition.card()
+        named.append(card.name)
+        cards.append(card)
+    if sources:
+        parts = [dataset.fingerprint, *(source.fingerprint for source in sources)]
+        dataset = replace(worded(dataset, sources), fingerprint=fingerprint(parts))
+    if not dataset.relations:
+        raise DataError(f"{'+'.join((facts.name, *named))}: no relation has facts and templates")
+    for extender, folder in extenders:
+        dataset = extender.extend(dataset, folder)
+    return named_after(replace(dataset, card=facts.card), named, cards)
+
+
+def _load_one(reference: str) -> Dataset:
     if reference in bundled():
         return open_dataset(bundled()[reference])
     scheme, colon, rest = reference.partition(":")
     if colon and scheme in readers():
         return readers()[scheme].read(_folder(rest))
+    if colon and scheme in additions():
+        raise UsageError(
+            f"{scheme} holds no facts; name a dataset before it, such as lama:FOLDER+{reference}"
+        )
     if colon and scheme.isidentifier() and not Path(reference).exists():
         raise UsageError(f"no reader called {scheme!r}; {nearest(scheme, readers())}")
     if not Path(reference).exists() and "/" not in reference:
@@ -64,6 +142,22 @@ def load(reference: str) -> Dataset:
 
 def _folder(text: str) -> Path:
     path = Path(text).expanduser()
-    if not path.is_dir():
-        raise DataError(f"{path} is not a folder; give the folder that holds the dataset")
-    return path
+    if path.is_dir():
+        return path
+    _complain_of_addition(text)
+    raise DataError(f"{path} is not a folder; give the folder that holds the dataset")
+
+
+def _there(text: str) -> Path:
+    path = Path(text).expanduser()
+    if path.exists():
+        return path
+    _complain_of_addition(text)
+    raise DataError(f"{path} does not exist; give the folder that holds the templates")
+
+
+def _complain_of_addition(text: str) -> None:
+    """Say so where a path that is not there ends in +WORD: with a word that nothing answers to."""
+    if found := re.search(r"\+(\w+):", text):
+        known = additions()
+        raise UsageError(f"nothing called {found[1]!r} can be added; {nearest(found[1], known)}")

@@ -2,7 +2,8 @@
 
     dataset.json      name, version, licence, sources, description, hash (of the other files)
     relations.jsonl   {"id", "label", "kind"}
-    templates.jsonl   {"id", "relation", "text", "source", "style", "group"}
+    templates.jsonl   {"id", "relation", "text", "source", "style", "group",
+                       "weight"}
     facts/ID.jsonl    {"id", "subject": {"id", "names"}, "objects": [{"id", "names"}, …],
                        "split", "tags"}
     vocabulary.txt    optional: one allowed answer a line
@@ -145,7 +146,7 @@ def fact_row(fact: Fact) -> dict[str, Any]:
 def _template_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
     for relation in dataset.relations:
         for t in relation.templates:
-            yield {
+            row = {
                 "id": t.id,
                 "relation": relation.id,
                 "text": t.text,
@@ -153,6 +154,7 @@ def _template_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
                 "style": t.style,
                 "group": t.group or t.id,
             }
+            yield row | ({"weight": t.weight} if t.weight is not None else {})
 
 
 def _card(head: Row) -> Card:
@@ -211,6 +213,7 @@ def template(row: Row) -> Template:
             source=cast(Source, row.choice("source", get_args(Source), "manual")),
             style=cast(Style, row.choice("style", get_args(Style), "statement")),
             group=row.text("group", id),
+            weight=row.number("weight"),
         )
     except TemplateError as error:
         raise TemplateError(f"{row.where}: {error}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,15 @@ class Row:
             if len(texts) == len(value):
                 return texts
         raise self.fault(f"{key!r} must be a list of texts that are not empty", value)
+
+    def number(self, key: str) -> float | None:
+        """A finite number, or None where the key is absent or null."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -inf < value < inf:
+            raise self.fault(f"{key!r} must be a number", value)
+        return float(value)
 
     def row(self, key: str) -> Row:
         """An object inside this one."""

@@ -1,8 +1,14 @@
-"""Count what a dataset holds, in one pass over each relation."""
+"""Count what a dataset holds, in one pass over each relation.
+
+A unique triple is a subject, a relation and one correct object, whatever they are called. Derived
+triples are all the ways to say them: subject names x object names x templates. A pair is a subject
+and a relation; its prompts are subject names x templates.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sonde.core.facts import Dataset, Relation
@@ -19,24 +25,56 @@ class RelationStatistics:
     objects_per_fact: float
     subject_names: float
     object_names: float
+    pairs: int
+    unique_triples: int
+    derived_triples: int
+    prompts: int
 
     @property
     def facts(self) -> int:
         """Facts of all splits."""
         return sum(self.splits.values())
 
+    @property
+    def quantity(self) -> float | None:
+        """Prompts per pair; None where there is no pair."""
+        return self.prompts / self.pairs if self.pairs else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What a dataset holds, as the papers count it."""
+
+    relations: int
+    templates: int
+    facts: int
+    unique_triples: int
+    derived_triples: int
+    pairs: int
+    prompts: int
+
+    @property
+    def quantity(self) -> float | None:
+        """Prompts per pair; None where there is no pair."""
+        return self.prompts / self.pairs if self.pairs else None
+
 
 def relation_statistics(dataset: Dataset, relation: Relation) -> RelationStatistics:
     """Count one relation's facts, objects and names."""
     splits: Counter[str] = Counter()
     names: dict[str, int] = {}
+    subjects: dict[str, int] = {}
+    triples: dict[tuple[str, str], int] = {}
     hard = objects = subject_names = 0
     for fact in dataset.facts(relation.id):
         splits[fact.split] += 1
         hard += "hard" in fact.tags
         objects += len(fact.objects)
         subject_names += len(fact.subject.names)
-        names.update({entity.id: len(entity.names) for entity in fact.objects})
+        subjects[fact.subject.id] = len(fact.subject.names)
+        for entity in fact.objects:
+            names[entity.id] = len(entity.names)
+            triples[fact.subject.id, entity.id] = len(fact.subject.names) * len(entity.names)
     facts = max(sum(splits.values()), 1)
     return RelationStatistics(
         relation=relation,
@@ -46,4 +84,21 @@ def relation_statistics(dataset: Dataset, relation: Relation) -> RelationStatist
         objects_per_fact=objects / facts,
         subject_names=subject_names / facts,
         object_names=sum(names.values()) / max(len(names), 1),
+        pairs=len(subjects),
+        unique_triples=len(triples),
+        derived_triples=sum(triples.values()) * len(relation.templates),
+        prompts=sum(subjects.values()) * len(relation.templates),
+    )
+
+
+def totals(rows: Sequence[RelationStatistics]) -> Totals:
+    """A dataset's counts from those of its relations."""
+    return Totals(
+        relations=len(rows),
+        templates=sum(len(row.relation.templates) for row in rows),
+        facts=sum(row.facts for row in rows),
+        unique_triples=sum(row.unique_triples for row in rows),
+        derived_triples=sum(row.derived_triples for row in rows),
+        pairs=sum(row.pairs for row in rows),
+        prompts=sum(row.prompts for row in rows),
     )

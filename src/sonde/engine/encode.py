@@ -79,7 +79,9 @@ class CausalEncoder:
 
     def branch(self, prefix: str, options: tuple[str, ...], suffix: str) -> Branches:
         """What `encode` gives, the beginning and each option tokenised only where they are new."""
-        if not self.seams or not options or not ends_at_seam(prefix, options):
+        if not options:
+            return Branches(head=(), spans=())
+        if not self.seams or not ends_at_seam(prefix, options):
             return gathered(self.encode(prefix, options, suffix))
         spans = self._options(options, spoken(suffix))
         opening = (self.start.id,) if self.start.always and self.start.id is not None else ()

@@ -47,6 +47,4 @@ class Grid:
     def rows(self, chosen: Bools | Ints) -> Grid:
         """The same grid with some of its rows."""
         columns = {f.name: getattr(self, f.name)[chosen] for f in fields(self)[:6]}
-        return Grid(
-            **columns, relations=self.relations, template_relations=self.template_relations
-        )
+        return Grid(**columns, relations=self.relations, template_relations=self.template_relations)

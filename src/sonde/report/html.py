@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from string import Template
+from typing import Any
 
 from sonde.core.reports import Estimate, Figure, Headline, Report
 from sonde.report import cells
@@ -153,13 +154,19 @@ def mark(css: str, estimate: Estimate) -> Markup:
 def figure(plot: Figure, position: int) -> Markup:
     """A figure with its caption, and its numbers as a table behind a fold."""
     spec, table = to_spec(to_plotly(plot)), to_table(plot)
-    height = f"height:{spec['layout'].get('height', 420)}px"
-    attributes = {"class": "plot", "style": height, "role": "img", "aria-label": plot.title}
+    attributes = {"class": "plot", "style": room(spec), "role": "img", "aria-label": plot.title}
     parts = [caption(plot, position), tag("div", attributes=attributes), json_block(spec)]
     if table is not None:
         summary = tag("summary", text("The numbers of this figure"))
         parts.append(tag("details", summary, written_out(table)))
     return tag("figure", *parts, attributes={"id": f"figure-{plot.id}", "data-figure": ""})
+
+
+def room(spec: Mapping[str, Any]) -> str:
+    """The place of a figure on the page: its height, and its width where it wants no more."""
+    layout = spec["layout"]
+    widest = layout.get("meta", {}).get("width")
+    return f"height:{layout.get('height', 420)}px" + (f";max-width:{widest}px" if widest else "")
 
 
 def caption(plot: Figure, position: int) -> Markup:

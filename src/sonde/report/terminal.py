@@ -1,6 +1,7 @@
 """Show a report in the terminal, readable at 80 columns. Knows nothing of colours' meaning.
 
-Colour only repeats what the words say. Browsable tables and figures are left to the HTML page.
+Colour only repeats what the words say. Browsable tables and most figures are left to the HTML page;
+a histogram is drawn in one line, and a small heat map is written as a table.
 """
 
 from __future__ import annotations
@@ -16,10 +17,22 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from sonde.core.reports import Cell, Column, Estimate, Report, Table
+from sonde.core.reports import (
+    Cell,
+    Column,
+    Estimate,
+    Figure,
+    HeatMap,
+    Histogram,
+    Report,
+    Table,
+)
 from sonde.report import cells
+from sonde.report.figures_heat import heat_table
 
 MOST_ROWS = 60
+MOST_BLOCKS = 40
+BLOCKS = " ▁▂▃▄▅▆▇█"
 VERDICT_STYLES = {"right": "green", "wrong": "red", "skipped": "dim"}
 
 
@@ -46,6 +59,8 @@ def parts(report: Report, console: Console) -> Iterator[RenderableType]:
     for table in report.tables:
         if not table.browsable:
             yield from table_section(table, console)
+    for figure in report.figures:
+        yield from figure_section(figure, console)
     if report.counts:
         yield from section("Counts", counts(report))
     if report.notes:
@@ -198,6 +213,49 @@ def cell_shown(cell: Cell, column: Column, between: str, own: bool, width: int) 
     if own and cell.value is not None:
         words.append(f"n={cells.fixed(cell.n, 0)}")
     return Text(between.join(word for word in words if word))
+
+
+def figure_section(figure: Figure, console: Console) -> Iterator[RenderableType]:
+    """A figure that a terminal can show: a histogram, or a heat map of few columns."""
+    if isinstance(figure, Histogram) and any(figure.counts):
+        yield from section(figure.title, line(sparkline(figure)))
+        places = (figure.axis, *(f"{n} {cells.number(v, figure.kind)}" for n, v in figure.marks))
+        yield indent(line("; ".join(places), "dim"))
+    elif isinstance(figure, HeatMap):
+        table = numbered(figure)
+        longest = max((len(name) for name in figure.rows), default=0)
+        room = console.width - min(longest, 30) - 4
+        if sum(max(len(column.title), 6) + 2 for column in table.columns[1:]) <= room:
+            yield from table_section(table, console)
+
+
+def numbered(figure: HeatMap) -> Table:
+    """A heat map as a table; where rows and columns are the same, columns have numbers for names.
+
+    >>> names = ("a", "b")
+    >>> square = HeatMap(id="h", title="", rows=names, columns=names, values=((1, 0),) * 2)
+    >>> [column.title for column in numbered(square).columns], numbered(square).rows[1]
+    (['', '1', '2'], ('2 b', 1, 0))
+    """
+    if figure.rows == figure.columns:
+        rows = tuple(f"{k} {name}" for k, name in enumerate(figure.rows, 1))
+        columns = tuple(str(k) for k in range(1, len(rows) + 1))
+        figure = replace(figure, rows=rows, columns=columns)
+    return replace(heat_table(figure), note=figure.note)
+
+
+def sparkline(figure: Histogram) -> str:
+    """The counts as blocks between the first and the last edge, at most some forty of them.
+
+    >>> made = Histogram(id="h", title="", axis="", edges=(0, 0.5, 1), counts=(1, 4))
+    >>> sparkline(made)
+    '0.0% ▂█ 100.0%'
+    """
+    group = -(-len(figure.counts) // MOST_BLOCKS)
+    sums = [sum(figure.counts[i : i + group]) for i in range(0, len(figure.counts), group)]
+    heights = (-(-8 * n // max(sums)) for n in sums)  # rounded up: what is there is seen
+    ends = (cells.number(edge, figure.kind) for edge in (figure.edges[0], figure.edges[-1]))
+    return "{} {} {}".format(next(ends), "".join(BLOCKS[h] for h in heights), next(ends))
 
 
 def left_out(report: Report) -> Iterator[RenderableType]:

@@ -1,0 +1,221 @@
+"""Read MyriadLAMA: a table with one prompt a row, collected into facts, names and templates.
+
+Columns: `uuid, rel_uri, sub_ent, obj_uris, obj_ents, obj_aliases, template, is_manual`, and
+`sub_uri` where there is one; as JSON lines, CSV or Parquet, in any number of files.
+
+Rows are gathered into pairs (subject and relation) by `sub_uri`, else by `uuid`. Where every row
+has a `uuid` of its own it cannot tell pairs apart, and rows are gathered by `sub_ent`; then the
+names of one subject count as several. What is gathered is small (names plus templates, not
+their product) and held in memory; `sonde data convert` writes it once for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sonde.core.errors import DataError
+from sonde.core.facts import Card, Dataset, Entity, Fact, Kind, Relation
+from sonde.data.columns import read_table, structure, tables
+from sonde.data.format import hash_files
+from sonde.data.known import known_relations
+from sonde.data.lines import Row
+from sonde.data.wordings import Wording, gather
+
+COLUMNS = ("uuid", "rel_uri", "sub_ent", "obj_uris", "obj_ents", "template", "is_manual")
+LOOKED_AT = 10_000
+FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+Key = Callable[[Row], str]
+
+
+@dataclass(frozen=True, slots=True)
+class MyriadLamaReader:
+    """MyriadLAMA's rows, as published."""
+
+    name: ClassVar[str] = "myriadlama"
+    summary: ClassVar[str] = "MyriadLAMA: a prompt a row, as .jsonl, .csv or .parquet"
+
+    def recognises(self, folder: Path) -> bool:
+        """Whether the first row of the folder's first table has the columns."""
+        for path in tables(folder)[:1]:
+            try:
+                return all(set(COLUMNS) <= set(row.values) for row in islice(read_table(path), 1))
+            except DataError:
+                return False
+        return False
+
+    def read(self, folder: Path) -> Dataset:
+        """Collect the rows."""
+        paths = tables(folder)
+        if not paths:
+            raise DataError(f"{folder} holds no .jsonl, .csv or .parquet file")
+        key = _key(paths)
+        found: dict[str, _Relation] = {}
+        for row in _rows(paths):
+            found.setdefault(row.text("rel_uri"), _Relation()).add(row, key(row))
+        if not found:
+            raise DataError(f"{folder}: the tables have no row")
+        relations, notes = _relations(found)
+        return Dataset(
+            card=Card(name=self.name, licence="see its publisher", sources=("MyriadLAMA",)),
+            relations=relations,
+            read=lambda id: found[id].facts(id),
+            fingerprint=hash_files(folder, paths),
+            notes=notes,
+        )
+
+
+@dataclass(slots=True)
+class _Pair:
+    """What the rows of one pair say: names with a bit for each template seen, and objects."""
+
+    names: dict[str, int] = field(default_factory=dict)
+    objects: dict[str, dict[str, None]] = field(default_factory=dict)
+    seen: Any = None
+
+
+@dataclass(slots=True)
+class _Relation:
+    """The pairs and templates of one relation, as far as they have been read."""
+
+    pairs: dict[str, _Pair] = field(default_factory=dict)
+    templates: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    rows: int = 0
+    repeated: int = 0
+    unassigned: int = 0
+
+    def add(self, row: Row, key: str) -> None:
+        """Take one row in."""
+        pair = self.pairs.setdefault(key, _Pair())
+        name, text = row.text("sub_ent"), row.text("template")
+        if text not in self.templates:
+            self.templates[text] = (len(self.templates), _is_manual(row))
+        bit = 1 << self.templates[text][0]
+        asked = pair.names.get(name, 0)
+        self.rows += 1
+        self.repeated += bool(asked & bit)
+        pair.names[name] = asked | bit
+        cells = [row.values.get(column) for column in ("obj_uris", "obj_ents", "obj_aliases")]
+        if pair.seen != cells:  # most rows of a pair say the same
+            pair.seen = cells
+            self.unassigned += _take_objects(row, pair.objects)
+
+    def facts(self, relation: str) -> Iterator[Fact]:
+        """The pairs as facts, in order of appearance."""
+        for key, pair in self.pairs.items():
+            yield Fact(
+                id=f"{relation}:{key}",
+                relation=relation,
+                subject=Entity(id=key, names=tuple(pair.names)),
+                objects=tuple(Entity(id=id, names=tuple(n)) for id, n in pair.objects.items()),
+            )
+
+    def kind(self) -> Kind:
+        """N-M where some subject has several objects, 1-1 where no object comes twice."""
+        if any(len(pair.objects) > 1 for pair in self.pairs.values()):
+            return "N-M"
+        distinct = {id for pair in self.pairs.values() for id in pair.objects}
+        return "1-1" if len(distinct) == len(self.pairs) else "N-1"
+
+    def prompts(self) -> int:
+        """Names times templates, over all pairs."""
+        return len(self.templates) * sum(len(pair.names) for pair in self.pairs.values())
+
+
+def _relations(found: dict[str, _Relation]) -> tuple[tuple[Relation, ...], dict[str, int]]:
+    wordings = (
+        Wording(relation=id, text=text, source="manual" if manual else "paraphrase")
+        for id, relation in found.items()
+        for text, (_, manual) in relation.templates.items()
+    )
+    templates, counts = gather("myriadlama", wordings)
+    rows = sum(relation.rows for relation in found.values())
+    repeated = sum(relation.repeated for relation in found.values())
+    prompts = sum(relation.prompts() for relation in found.values())
+    notes = {
+        "rows_read": rows,
+        "duplicate_rows": repeated,
+        "prompts_not_among_rows": prompts - (rows - repeated),
+        "aliases_of_no_one_object": sum(relation.unassigned for relation in found.values()),
+        **counts,
+    }
+    known = known_relations()
+    relations = tuple(
+        replace(
+            known.get(id) or Relation(id=id, label=id, kind=relation.kind()),
+            templates=templates.get(id, ()),
+        )
+        for id, relation in found.items()
+    )
+    return relations, notes
+
+
+def _rows(paths: list[Path]) -> Iterator[Row]:
+    return (row for path in paths for row in read_table(path))
+
+
+def _key(paths: list[Path]) -> Key:
+    """What tells pairs apart, judged by the first rows."""
+    rows = list(islice(_rows(paths), LOOKED_AT))
+    for row in rows[:1]:
+        missing = [column for column in COLUMNS if column not in row.values]
+        if missing:
+            raise row.fault(f"a row must have the columns {', '.join(COLUMNS)}", missing[0])
+    if rows and all(row.values.get("sub_uri") for row in rows):
+        return lambda row: row.text("sub_uri")
+    prompts = {(row.text("rel_uri"), row.text("sub_ent")) for row in rows}
+    uuids = {row.text("uuid") for row in rows}
+    if len(uuids) == len(rows) and len(prompts) < len(rows):
+        return lambda row: row.text("sub_ent")
+    return lambda row: row.text("uuid")
+
+
+def _is_manual(row: Row) -> bool:
+    value = row.values.get("is_manual")
+    flag = str(value).strip().lower()
+    if flag not in FLAGS:
+        raise row.fault("'is_manual' must be true or false", value)
+    return FLAGS[flag]
+
+
+def _take_objects(row: Row, objects: dict[str, dict[str, None]]) -> int:
+    """Add a row's objects with their names; gives back how many aliases belong to no one object.
+
+    Aliases are a list for each object, or an object from identifiers or names to lists. A plain
+    list belongs to the only object; where there are several, to the first, as any is correct.
+    """
+    uris, names = _texts(row, "obj_uris"), _texts(row, "obj_ents")
+    if not uris or len(uris) != len(names):
+        raise row.fault("'obj_uris' and 'obj_ents' must be equally long, with one at least", uris)
+    for uri, name in zip(uris, names, strict=True):
+        objects.setdefault(uri, {})[name] = None
+    aliases = structure(row, "obj_aliases")
+    if isinstance(aliases, dict):
+        for uri, name in zip(uris, names, strict=True):
+            for key in dict.fromkeys((uri, name)):
+                _take(objects[uri], aliases.get(key))
+    elif aliases and not isinstance(aliases, list | tuple):
+        raise row.fault("'obj_aliases' must be a list or an object", aliases)
+    elif aliases and all(isinstance(entry, str) for entry in aliases):
+        _take(objects[uris[0]], aliases)
+        return len(aliases) if len(uris) > 1 else 0
+    elif aliases:
+        for uri, entry in zip(uris, aliases, strict=False):
+            _take(objects[uri], entry)
+    return 0
+
+
+def _take(names: dict[str, None], more: Iterable[Any] | None) -> None:
+    texts = (name for name in more or () if isinstance(name, str) and name.strip())
+    names.update(dict.fromkeys(texts))
+
+
+def _texts(row: Row, key: str) -> tuple[str, ...]:
+    return Row({key: structure(row, key)}, row.where).texts(key)
+
+
+COMPONENT = MyriadLamaReader()

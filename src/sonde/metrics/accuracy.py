@@ -1,0 +1,228 @@
+"""How often answers are right over many prompts, and how far that depends on the prompts drawn.
+
+Intervals are over pairs, resampled within their relation: how the numbers would move with other
+facts of the same relations under the same templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+
+from sonde.core.reports import Estimate
+from sonde.metrics.cells import Block, around, blocks, mean_over_pairs, stream, sum_over_relations
+from sonde.metrics.estimates import Sample
+from sonde.metrics.grid import Bools, Floats, Grid, Ints
+from sonde.stats.draws import (
+    drawn,
+    independent,
+    range_interval,
+    resampled_sums,
+    successes,
+    summed,
+)
+from sonde.stats.intervals import DRAWS
+
+Draw = Literal["relation", "pair"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fluctuation:
+    """How far the dataset's accuracy moves when other prompts are drawn.
+
+    range: largest less smallest accuracy over the draws. Its interval is the Monte-Carlo error: the
+    ranges that 95 of 100 other sets of as many draws would give, worked out exactly. It grows with
+    the number of draws.
+    stdev: standard deviation over the draws. Its interval is over pairs (see `fluctuation`).
+    closed_form: the standard deviation without any draws. draws: the accuracies, [n].
+    """
+
+    range: Estimate
+    stdev: Estimate
+    closed_form: float
+    draws: Floats
+
+
+def acc_at_1(grid: Grid, seed: int = 0) -> Estimate:
+    """Mean over pairs of the share of a pair's prompts that are answered correctly."""
+    asked = np.bincount(grid.pair, minlength=len(grid.relations))
+    right = np.bincount(grid.pair, weights=grid.right, minlength=len(grid.relations))
+    with np.errstate(invalid="ignore"):
+        return mean_over_pairs(right / asked, grid.relations, seed)
+
+
+def template_accuracies(grid: Grid) -> Floats:
+    """Accuracy of each template: mean over its pairs of the share of names right; [templates].
+
+    nan where a template was never asked.
+    """
+    found = np.full(len(grid.template_relations), np.nan)
+    for block in blocks(grid):
+        found[block.templates] = block.of_templates
+    return found
+
+
+def template_summary(grid: Grid, seed: int = 0) -> tuple[Estimate, Estimate, Estimate]:
+    """Accuracy with the worst and with the best template of each relation, and a template's mean.
+
+    The first two average over all pairs. Their intervals are those of the templates found, whatever
+    the chance of another being so.
+    """
+    made = blocks(grid)
+    if not made:
+        return (Estimate.not_measured(),) * 3
+    worst, best = np.full((2, len(grid.relations)), np.nan)
+    for block in made:
+        worst[block.pairs] = block.counting(int(block.of_templates.argmin()))
+        best[block.pairs] = block.counting(int(block.of_templates.argmax()))
+    return (
+        mean_over_pairs(worst, grid.relations, seed),
+        mean_over_pairs(best, grid.relations, seed),
+        _mean_of_templates(made, seed),
+    )
+
+
+def one_word_rate(words: Ints, seed: int = 0, pair: Ints | None = None) -> Estimate:
+    """Share of answers that are exactly one word, given the number of words of each.
+
+    With `pair`, the pair each answer is about, the interval is over pairs; else over answers.
+    """
+    if not len(words):
+        return Estimate.not_measured()
+    clusters = np.arange(len(words)) if pair is None else pair
+    sample = Sample(values=(words == 1).astype(np.float64), clusters=clusters)
+    return sample.estimate(sample.draws(seed))
+
+
+def fluctuation(
+    grid: Grid, draw: Draw = "relation", n: int = 50_000, seed: int = 0
+) -> Fluctuation | None:
+    """Range and standard deviation of the dataset's accuracy over n draws of prompts.
+
+    "relation": each draw takes one template per relation, and for each pair one of its names. A
+    pair that was not asked under the template drawn answers with any of its prompts. "pair": each
+    draw takes one of a pair's prompts for every pair, independently. The distribution of the number
+    of pairs right is worked out exactly and the draws are taken from it.
+
+    The interval of the standard deviation is the bootstrap of the closed form over pairs within
+    relations, moved so that its mean is the value: resampled pairs make templates differ more.
+    None where there is nothing to draw: no pair was asked under two templates ("relation"), or
+    with two prompts ("pair").
+    """
+    made = blocks(grid)
+    if not any(_choices(block, draw).max() > 1 for block in made):
+        return None
+    pairs = sum(len(block.pairs) for block in made)
+    if draw == "relation":
+        rates = [_filled(block) for block in made]
+        distribution = summed([successes(rate) for rate in rates])
+    else:
+        rates = [block.of_pairs[:, None] for block in made]
+        distribution = independent(np.concatenate(rates)[:, 0])
+    draws = drawn(distribution, n, stream(seed, f"fluctuation:{draw}")) / pairs
+    variance = sum(_variance(rate, pairs) for rate in rates)
+    return Fluctuation(
+        range=_range(draws, distribution),
+        stdev=around(float(draws.std()), _stdevs(made, rates, variance, seed), n=pairs),
+        closed_form=sqrt(variance),
+        draws=draws,
+    )
+
+
+def manual_rank(grid: Grid, manual: Bools, seed: int = 0) -> Estimate:
+    """Mean rank of the hand-written templates among all of their relation by accuracy, 1 is best.
+
+    manual [templates]. Templates of equal accuracy share the mean of their ranks. Relations without
+    hand-written or without other templates are left out; n counts the hand-written ones ranked. The
+    interval is over pairs within relations, moved as that of `fluctuation`.
+    """
+    mixed = [b for b in blocks(grid) if 0 < manual[b.templates].sum() < len(b.templates)]
+    count = sum(int(manual[b.templates].sum()) for b in mixed)
+    if not mixed:
+        return Estimate.not_measured()
+    value = sum(_rank_sums(b.of_templates[None], manual[b.templates])[0] for b in mixed) / count
+    draws = np.zeros(DRAWS)
+    for block in mixed:
+        sums = resampled_sums(_filled(block), stream(seed, f"rank:{block.relation}"))
+        draws += _rank_sums(sums, manual[block.templates])
+    draws /= count
+    return around(float(value), draws - draws.mean() + value, n=count)
+
+
+def manual_rank_by_chance(grid: Grid, manual: Bools) -> Estimate:
+    """The mean rank of hand-written templates if rank had nothing to do with who wrote them.
+
+    Over the same relations as `manual_rank`; there is no chance in it, so it has no width.
+    """
+    owners = grid.template_relations
+    asked = np.isin(np.arange(len(owners)), grid.template)
+    total = count = 0.0
+    for relation in np.unique(owners):
+        own = (owners == relation) & asked
+        by_hand = int((own & manual).sum())
+        if 0 < by_hand < own.sum():
+            total, count = total + by_hand * (own.sum() + 1) / 2, count + by_hand
+    if not count:
+        return Estimate.not_measured()
+    value = float(total / count)
+    return Estimate(value=value, low=value, high=value, n=int(count))
+
+
+def _range(draws: Floats, distribution: Floats) -> Estimate:
+    pairs = len(distribution) - 1
+    low, high = (width / pairs for width in range_interval(distribution, len(draws)))
+    value = float(np.ptp(draws))
+    return Estimate(value=value, low=min(low, value), high=max(high, value), n=pairs)
+
+
+def _mean_of_templates(made: Sequence[Block], seed: int) -> Estimate:
+    """Every template counts the same, and under it every pair asked."""
+    count = sum(len(block.templates) for block in made)
+    shares = [sum(b.counting(i) for i in range(len(b.templates))) / count for b in made]
+    relations = np.repeat([b.relation for b in made], [len(b.pairs) for b in made])
+    return sum_over_relations(np.concatenate(shares), relations, seed)
+
+
+def _choices(block: Block, draw: Draw) -> Ints:
+    """How many templates, or prompts, each pair can be asked with."""
+    return np.asarray((block.asked > 0 if draw == "relation" else block.asked).sum(axis=1))
+
+
+def _filled(block: Block) -> Floats:
+    """Share of names right in each cell; that of all the pair's prompts where it was not asked."""
+    return np.where(block.asked > 0, np.nan_to_num(block.rates), block.of_pairs[:, None])
+
+
+def _variance(rates: Floats, pairs: int) -> float:
+    """What one relation adds to the variance of the accuracy: its templates', then its names'."""
+    between = rates.sum(axis=0).var()
+    within = (rates * (1 - rates)).sum(axis=0).mean()
+    return float(between + within) / pairs**2
+
+
+def _stdevs(made: Sequence[Block], rates: Sequence[Floats], value: float, seed: int) -> Floats:
+    """The closed form under resampling of pairs; [draws]."""
+    pairs = sum(len(block.pairs) for block in made)
+    variances = np.zeros(DRAWS)
+    for block, rate in zip(made, rates, strict=True):
+        within = (rate * (1 - rate)).mean(axis=1, keepdims=True)
+        sums = resampled_sums(
+            np.hstack([rate, within]), stream(seed, f"fluctuation:{block.relation}")
+        )
+        variances += (sums[:, :-1].var(axis=1) + sums[:, -1]) / pairs**2
+    return np.asarray(np.sqrt(np.maximum(variances - variances.mean() + value, 0.0)))
+
+
+def _rank_sums(accuracies: Floats, manual: Bools) -> Floats:
+    """Sum of the ranks of some templates, the best first; [draws, templates] to [draws].
+
+    A rank is one more than the number of better templates and half the number of equal ones.
+    """
+    chosen = accuracies[:, manual]
+    better = (accuracies[:, None, :] > chosen[:, :, None]).sum(axis=(1, 2))
+    equal = (accuracies[:, None, :] == chosen[:, :, None]).sum(axis=(1, 2)) - manual.sum()
+    return np.asarray(manual.sum() + better + equal / 2, dtype=np.float64)

@@ -1,0 +1,75 @@
+"""Which answers templates favour before they know what is asked. Knows distributions alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sonde.core.reports import Estimate
+from sonde.metrics.cells import around, stream
+from sonde.metrics.grid import Floats, Ints
+from sonde.stats.intervals import DRAWS
+
+
+def bias_level(shares: Floats) -> float:
+    """1 − H/H_max of a distribution over candidates: 0 favours none, 1 tells one only.
+
+    Shares are renormalised; nan with fewer than two candidates, where no answer can be favoured.
+
+    >>> bias_level(np.array([0.5, 0.5])), bias_level(np.array([1.0, 0.0]))
+    (0.0, 1.0)
+    """
+    return float(_levels(shares[None])[0])
+
+
+def bias(shares: Floats) -> tuple[float, float, Ints]:
+    """Single-prompt and multi-prompt bias of a relation, and what each template inflates most.
+
+    shares [templates, candidates], each row a template's distribution with content-free subjects.
+    single: mean bias level of the templates. multi: bias level of their averaged distribution,
+    never above single. Last: the candidate that gains most against the average; [templates].
+    """
+    even = _normalised(shares)
+    average = even.mean(axis=0)
+    single, multi = float(_levels(even).mean()), bias_level(average)
+    return single, multi, (even - average).argmax(axis=1).astype(np.int64)
+
+
+def bias_over_relations(shares: Sequence[Floats], seed: int = 0) -> tuple[Estimate, Estimate]:
+    """Single- and multi-prompt bias, averaged over relations; [templates, candidates] of each.
+
+    n counts templates. The interval is over templates within their relation: how the numbers would
+    move with other wordings. That of multi, which resampling can only raise, is moved so that its
+    mean is the value. Relations with fewer than two candidates are left out.
+    """
+    kept = [_normalised(s) for s in shares if s.shape[0] and s.shape[1] > 1]
+    if not kept:
+        return Estimate.not_measured(), Estimate.not_measured()
+    single, multi = np.zeros(DRAWS), np.zeros(DRAWS)
+    for i, given in enumerate(kept):
+        times = _times(len(given), stream(seed, f"bias:{i}"))
+        single += times @ _levels(given) / len(kept)
+        multi += _levels(times @ given) / len(kept)
+    values = np.array([bias(given)[:2] for given in kept]).mean(axis=0)
+    n = sum(len(given) for given in kept)
+    moved = np.clip(multi - multi.mean() + values[1], 0.0, 1.0)
+    return around(float(values[0]), single, n=n), around(float(values[1]), moved, n=n)
+
+
+def _times(n: int, rng: np.random.Generator) -> Floats:
+    """How often each of n is drawn when n are drawn with replacement, as shares; [draws, n]."""
+    return np.asarray(rng.multinomial(n, np.full(n, 1 / n), size=DRAWS) / n, dtype=np.float64)
+
+
+def _normalised(shares: Floats) -> Floats:
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def _levels(shares: Floats) -> Floats:
+    """Bias level of each row."""
+    if shares.shape[1] < 2:
+        return np.full(len(shares), np.nan)
+    even = _normalised(shares)
+    entropy = -(even * np.log(np.where(even > 0, even, 1.0))).sum(axis=1)
+    return np.asarray(np.clip(1 - entropy / np.log(shares.shape[1]), 0.0, 1.0))

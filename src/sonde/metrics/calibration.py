@@ -1,0 +1,120 @@
+"""How far a model's confidence is from its accuracy. Knows numbers alone, no prompts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.core.reports import Estimate
+from sonde.metrics.cells import around, stream
+from sonde.metrics.grid import Bools, Floats, Ints
+from sonde.stats.clusters import clustered_mean
+from sonde.stats.draws import resampled_sums
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """Prompts of like confidence: from low to high, their mean confidence and their accuracy."""
+
+    low: float
+    high: float
+    confidence: float
+    accuracy: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """overconf: mean confidence less accuracy, signed. ece: the mean absolute gap over the bins."""
+
+    overconf: Estimate
+    ece: Estimate
+    bins: tuple[Bin, ...]
+
+
+def calibration(
+    confidence: Floats, right: Bools, pair: Ints, bins: int = 10, seed: int = 0
+) -> Calibration | None:
+    """Compare confidence with accuracy over bins of equal size; None where nothing was measured.
+
+    One entry per prompt; nan confidence is left out. Prompts are sorted by confidence and cut into
+    `bins` whose sizes differ by at most one. Among equal confidences each prompt counts with their
+    common accuracy, so that the order of the prompts cannot matter. Weighted by size, the gaps add
+    up to mean confidence − accuracy.
+
+    Intervals are over pairs, all prompts of a pair together. The bins stay as they were cut, and
+    the interval of `ece`, which resampling can only raise, is moved so that its mean is the value.
+    """
+    kept = ~np.isnan(confidence)
+    order = np.argsort(confidence[kept])
+    if not len(order):
+        return None
+    given, judged = confidence[kept][order], right[kept][order].astype(np.float64)
+    evened = _evened(given, judged)
+    cuts = np.array_split(np.arange(len(order)), min(bins, len(order)))
+    place = np.repeat(np.arange(len(cuts)), [len(cut) for cut in cuts])
+    gaps = np.bincount(place, weights=given - evened)
+    # as judged, not evened: what is shared among pairs would not vary between them
+    drawn, prompts = _resampled_gaps(given - judged, place, pair[kept][order], seed)
+    ece = float(np.abs(gaps).sum()) / len(order)
+    draws = np.abs(drawn).sum(axis=1) / prompts
+    return Calibration(
+        overconf=around(float(gaps.sum()) / len(order), drawn.sum(axis=1) / prompts, n=len(order)),
+        ece=around(ece, np.clip(draws - draws.mean() + ece, 0.0, 1.0), n=len(order)),
+        bins=tuple(_bin(given[cut], evened[cut]) for cut in cuts),
+    )
+
+
+def overconf_by(
+    groups: Ints, confidence: Floats, right: Bools, pair: Ints, floor: int = 1
+) -> list[tuple[int, Estimate, int]]:
+    """Mean confidence − accuracy of each group of prompts: a template, a number of tokens.
+
+    Gives the group, the estimate and the number of prompts, in order of the groups; those with
+    fewer than `floor` prompts are left out, and so is nan confidence. There may be thousands of
+    groups, so the interval is Student's with the spread between pairs, not a bootstrap; of a single
+    pair it is all of -1..1.
+    """
+    kept = ~np.isnan(confidence)
+    gap, group, of_pair = (confidence - right)[kept], groups[kept], pair[kept]
+    order = np.argsort(group, kind="stable")
+    numbers, starts = np.unique(group[order], return_index=True)
+    parts = np.split(order, starts[1:]) if len(order) else []
+    return [
+        (int(number), _clustered(gap[part], of_pair[part]), len(part))
+        for number, part in zip(numbers, parts, strict=True)
+        if len(part) >= floor
+    ]
+
+
+def _evened(confidence: Floats, right: Floats) -> Floats:
+    """Each prompt's accuracy, shared among those of equal confidence; both sorted by confidence."""
+    first = np.concatenate([[0], np.flatnonzero(np.diff(confidence)) + 1])
+    sizes = np.diff(first, append=len(confidence))
+    return np.repeat(np.add.reduceat(right, first) / sizes, sizes)
+
+
+def _resampled_gaps(gap: Floats, place: Ints, pair: Ints, seed: int) -> tuple[Floats, Floats]:
+    """Sums of each bin's gaps when pairs are resampled, [draws, bins], and of prompts; [draws]."""
+    bins = int(place[-1]) + 1
+    sizes = np.bincount(pair)
+    sums = np.bincount(pair * bins + place, weights=gap, minlength=len(sizes) * bins)
+    values = np.column_stack([sums.reshape(len(sizes), bins), sizes])[sizes > 0]
+    drawn = resampled_sums(values, stream(seed, "calibration"))
+    return drawn[:, :-1], drawn[:, -1]
+
+
+def _bin(confidence: Floats, judged: Floats) -> Bin:
+    return Bin(
+        low=float(confidence[0]),
+        high=float(confidence[-1]),
+        confidence=float(confidence.mean()),
+        accuracy=float(judged.mean()),
+        n=len(confidence),
+    )
+
+
+def _clustered(gap: Floats, pair: Ints) -> Estimate:
+    value, low, high = clustered_mean(gap, pair)
+    return Estimate(value=value, low=max(low, -1.0), high=min(high, 1.0), n=len(gap))

@@ -1,0 +1,224 @@
+"""How often two prompts of one pair get the same answer.
+
+Every number is a mean over pairs, with the bootstrap over pairs as its interval. A pair without two
+prompts to compare is left out, and n does not count it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from sonde.core.facts import Template
+from sonde.core.reports import Estimate
+from sonde.metrics.cells import blocks, cell_keys, mean_over_pairs
+from sonde.metrics.grid import Floats, Grid, Ints
+
+Agreeing = Callable[[Ints, Ints, int], tuple[Ints, Ints]]
+"""Given the group and the answer of each row and the number of groups: per group, how many pairs
+of its rows agree, and how many pairs there are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneVaries:
+    """When only names, or only templates, vary: agreement, lowest and highest accuracy."""
+
+    consist: Estimate
+    min: Estimate
+    max: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """Agreement of prompts whose templates are paraphrases of one parent, and of several."""
+
+    inner: Estimate
+    inter: Estimate
+
+
+def consist(grid: Grid, seed: int = 0) -> Estimate:
+    """Share of a pair's unordered prompt pairs with equal answers, averaged over pairs; in 0..1."""
+    same, possible = equal_answers(grid.pair, grid.answer, len(grid.relations))
+    return mean_over_pairs(_share(same, possible), grid.relations, seed)
+
+
+def consist_by_matching(
+    counts: Sequence[Sequence[tuple[str, int]]],
+    matches: Callable[[str, str], bool],
+    seed: int = 0,
+) -> Estimate:
+    """The same where answers match without being equal: per pair, its answers and how often each.
+
+    `matches` must not depend on the order of the two; it need not be transitive. It is asked about
+    answers that differ; equal ones agree. The empty answer "" agrees with itself alone. Pairs are
+    resampled as they are, whatever their relation.
+    """
+
+    @lru_cache(maxsize=1 << 16)  # pairs share answers, but there can be millions of couples
+    def agree(a: str, b: str) -> bool:
+        return bool(a and b) and matches(a, b)
+
+    shares = np.array([_share_matching(answers, agree) for answers in counts], dtype=np.float64)
+    return mean_over_pairs(shares, np.zeros(len(shares), dtype=np.int64), seed)
+
+
+def consist_of_texts(
+    grid: Grid, texts: Sequence[str], matches: Callable[[str, str], bool], seed: int = 0
+) -> Estimate:
+    """Consist where answers match without being equal; `texts[a]` is what answer a says."""
+    counts: list[list[tuple[str, int]]] = [[] for _ in grid.relations]
+    found, sizes = np.unique(np.stack([grid.pair, grid.answer]), axis=1, return_counts=True)
+    for pair, answer, size in zip(*found.tolist(), sizes.tolist(), strict=True):
+        counts[pair].append((texts[answer], size))
+    return consist_by_matching(counts, matches, seed)
+
+
+def names_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) -> OneVaries:
+    """What subject names alone do, under one template (table 12, "Subject").
+
+    consist: agreement over names, averaged over a pair's templates; pairs with two names or more.
+    min, max: share of a pair's templates under which every name, or some name, is right, averaged
+    over all pairs. Not measured where no pair has two names.
+    """
+    keys, _, width = cell_keys(grid)
+    same, possible = (agreeing or equal_answers)(keys, grid.answer, int(width.sum()))
+    owner = np.repeat(np.arange(len(width)), width)
+    agreement = mean_over_pairs(_by_owner(same, possible, owner, len(width)), grid.relations, seed)
+    if agreement.value is None:
+        return OneVaries(consist=agreement, min=agreement, max=agreement)
+    every, some = np.full(len(width), np.nan), np.full(len(width), np.nan)
+    for block in blocks(grid):
+        asked = (block.asked > 0).sum(axis=1)
+        all_right = (block.asked > 0) & (block.right == block.asked)
+        every[block.pairs] = all_right.sum(axis=1) / asked
+        some[block.pairs] = block.known.sum(axis=1) / asked
+    return OneVaries(
+        consist=agreement,
+        min=mean_over_pairs(every, grid.relations, seed),
+        max=mean_over_pairs(some, grid.relations, seed),
+    )
+
+
+def templates_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) -> OneVaries:
+    """What templates alone do, under one subject name (table 12, "Relation").
+
+    consist: agreement over templates, averaged over a pair's names. min, max: accuracy of the worst
+    and of the best template of each relation, weighted by pairs; the intervals are those of the
+    templates found. Not measured where no name is asked under two templates.
+    """
+    names = int(grid.name.max(initial=0)) + 1
+    pairs = len(grid.relations)
+    agree = agreeing or equal_answers
+    same, possible = agree(grid.pair * names + grid.name, grid.answer, pairs * names)
+    owner = np.repeat(np.arange(pairs), names)
+    agreement = mean_over_pairs(_by_owner(same, possible, owner, pairs), grid.relations, seed)
+    if agreement.value is None:
+        return OneVaries(consist=agreement, min=agreement, max=agreement)
+    worst, best = np.full(pairs, np.nan), np.full(pairs, np.nan)
+    for block in blocks(grid):
+        worst[block.pairs] = block.counting(int(block.of_templates.argmin()))
+        best[block.pairs] = block.counting(int(block.of_templates.argmax()))
+    return OneVaries(
+        consist=agreement,
+        min=mean_over_pairs(worst, grid.relations, seed),
+        max=mean_over_pairs(best, grid.relations, seed),
+    )
+
+
+def within_groups(
+    grid: Grid, groups: Ints, seed: int = 0, agreeing: Agreeing | None = None
+) -> Groups:
+    """Agreement of a pair's prompts inside a paraphrase group and across groups (table 13).
+
+    groups [templates]: the group of each, -1 where the data name none; those prompts are left out.
+    """
+    kept = grid.rows(groups[grid.template] >= 0)
+    pairs = len(grid.relations)
+    if not len(kept):
+        return Groups(inner=Estimate.not_measured(), inter=Estimate.not_measured())
+    agree, many = agreeing or equal_answers, int(groups.max()) + 1
+    same, possible = agree(kept.pair * many + groups[kept.template], kept.answer, pairs * many)
+    inner, inside = same.reshape(pairs, many).sum(axis=1), possible.reshape(pairs, many).sum(axis=1)
+    every, all_possible = agree(kept.pair, kept.answer, pairs)
+    return Groups(
+        inner=mean_over_pairs(_share(inner, inside), grid.relations, seed),
+        inter=mean_over_pairs(_share(every - inner, all_possible - inside), grid.relations, seed),
+    )
+
+
+def paraphrase_groups(templates: Sequence[Template], owners: Ints) -> Ints:
+    """The paraphrase group of each template; -1 where its relation has no group of two.
+
+    owners [templates]: the relation of each.
+    """
+    keys = [(owner, t.group) for owner, t in zip(owners.tolist(), templates, strict=True)]
+    sizes = Counter(key for key in keys if key[1])
+    grouped = {owner for (owner, _), size in sizes.items() if size > 1}
+    numbers = {key: i for i, key in enumerate(key for key in sizes if key[0] in grouped)}
+    return np.array([numbers.get(key, -1) for key in keys], dtype=np.int64)
+
+
+def equal_answers(group: Ints, answer: Ints, groups: int) -> tuple[Ints, Ints]:
+    """Per group, how many pairs of its rows have equal answers, and how many pairs there are."""
+    sizes = np.bincount(group, minlength=groups)
+    answers = int(answer.max(initial=0)) + 1
+    ordered = np.sort(group * answers + answer)
+    first = np.flatnonzero(np.diff(ordered, prepend=-1))
+    runs = np.diff(first, append=len(ordered))
+    same = np.bincount(ordered[first] // answers, weights=_couples(runs), minlength=groups)
+    return same.astype(np.int64), _couples(sizes)
+
+
+def matching_answers(texts: Sequence[str], matches: Callable[[str, str], bool]) -> Agreeing:
+    """Agreement of answers that match without being equal, as `consist_by_matching` has it."""
+
+    @lru_cache(maxsize=1 << 16)
+    def agree(a: int, b: int) -> bool:
+        return bool(texts[a] and texts[b]) and matches(texts[a], texts[b])
+
+    def agreeing(group: Ints, answer: Ints, groups: int) -> tuple[Ints, Ints]:
+        same, possible = equal_answers(group, answer, groups)
+        codes, counts = np.unique(group * len(texts) + answer, return_counts=True)
+        owners, said = np.divmod(codes, len(texts))
+        starts = np.flatnonzero(np.diff(owners, prepend=-1))
+        for start, stop in zip(starts, [*starts[1:], len(owners)], strict=True):
+            own = list(zip(said[start:stop].tolist(), counts[start:stop].tolist(), strict=True))
+            alike = sum(n * m for (a, n), (b, m) in combinations(own, 2) if agree(a, b))
+            same[owners[start]] += alike
+        return same, possible
+
+    return agreeing
+
+
+def _couples(n: Ints) -> Ints:
+    return n * (n - 1) // 2
+
+
+def _share(same: Ints, possible: Ints) -> Floats:
+    """Share of pairs that agree; nan where there are none."""
+    return np.where(possible > 0, same / np.maximum(possible, 1), np.nan)
+
+
+def _by_owner(same: Ints, possible: Ints, owner: Ints, owners: int) -> Floats:
+    """Mean share over the groups of each owner that can be compared; nan where none can."""
+    kept = possible > 0
+    total = np.bincount(owner[kept], weights=same[kept] / possible[kept], minlength=owners)
+    number = np.bincount(owner[kept], minlength=owners)
+    return np.where(number > 0, total / np.maximum(number, 1), np.nan)
+
+
+def _share_matching(answers: Sequence[tuple[str, int]], agree: Callable[[str, str], bool]) -> float:
+    merged: Counter[str] = Counter()
+    for answer, n in answers:
+        merged[answer] += n
+    total = merged.total()
+    if total < 2:
+        return float("nan")
+    equal = sum(n * (n - 1) // 2 for n in merged.values())
+    alike = sum(merged[a] * merged[b] for a, b in combinations(sorted(merged), 2) if agree(a, b))
+    return (equal + alike) / (total * (total - 1) / 2)

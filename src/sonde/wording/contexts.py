@@ -1,0 +1,242 @@
+r"""The text in front of a question: an instruction, and examples of how others are answered.
+
+Knows facts and templates, nothing of models. In mask style a sentence is asked with [MASK] in the
+place of the object, in qa style a question up to its question mark:
+
+    Predict the [MASK] in each sentence in one word.
+    Q: The capital of Peru is [MASK].
+    A: Lima.
+    Q: The capital of Chile is [MASK].
+    A:
+
+Examples are drawn by name, so that neither another fact nor another template moves a draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from heapq import nsmallest
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.core.errors import DataError, TemplateError, UsageError
+from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Relation, Template
+from sonde.core.fingerprints import draw_key
+
+Style = Literal["mask", "qa"]
+Context = Literal["zero-shot", "random", "relation", "template"]
+ShotsPer = Literal["template", "fact"]
+Eligible = Callable[[Relation], tuple[Template, ...]]
+"""The templates of a relation that may be asked and shown in examples."""
+
+MASK = "[MASK]"
+INSTRUCTIONS: Mapping[Style, str] = {
+    "mask": "Predict the [MASK] in each sentence in one word.",
+    "qa": "Answer each question in one word.",
+}
+QUESTION_MARKS = ("?", "？", "؟")
+TRAIN = "train"
+POOL = 50_000
+"""The most facts that examples are drawn from; of more, those that the seed picks."""
+
+SPARE = 1
+"""Drawn beyond the shots, for an example that is the target itself."""
+
+Keys = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How prompts look: `shots` examples drawn once for each template, or anew for each fact."""
+
+    style: Style = "mask"
+    context: Context = "template"
+    shots: int = 4
+    shots_per: ShotsPer = "template"
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What a prompt asks about: a subject, under all its names, in a relation."""
+
+    fact: str
+    relation: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A fact that may be shown: its relation, its subject and the usual names."""
+
+    fact: str
+    relation: str
+    subject: str
+    name: str
+    answer: str
+
+    def about(self, target: Target) -> bool:
+        """Whether it asks what the target does; by name, since that is what a model reads."""
+        return self.relation == target.relation and self.name in target.names
+
+    def like(self, other: Example) -> bool:
+        """Whether both ask the same."""
+        same = self.subject == other.subject or self.name == other.name
+        return same and self.relation == other.relation
+
+
+def question(template: Template, subject: str, style: Style) -> str:
+    """What stands after `Q: `.
+
+    >>> born = Template(id="t", text="Where was [X] born? [Y].", style="question")
+    >>> question(born, "Ann", "qa"), question(born, "Ann", "mask")
+    ('Where was Ann born?', 'Where was Ann born? [MASK].')
+    """
+    if style == "mask":
+        return MASK.join(template.fill(subject))
+    return _asked(template).replace(SUBJECT_SLOT, subject)
+
+
+def shown(asked: str, answer: str) -> str:
+    """An example: the question, and the answer closed by one full stop."""
+    return f"Q: {asked}\nA: {answer.removesuffix('.')}.\n"
+
+
+class Contexts:
+    """Makes prompts of one shape; the facts that examples come from are read once."""
+
+    def __init__(self, dataset: Dataset, shape: Shape, eligible: Eligible) -> None:
+        if shape.context != "zero-shot" and shape.shots < 1:
+            raise UsageError("a context with examples needs shots of at least 1; or use zero-shot")
+        self._dataset, self._shape, self._eligible = dataset, shape, eligible
+        self._templates = lru_cache(maxsize=None)(self._templates_of)
+        self._pool = lru_cache(maxsize=1)(self._read_pool)
+        self._drawn = lru_cache(maxsize=4096)(self._draw)
+
+    @property
+    def seed(self) -> int:
+        """By which everything is drawn."""
+        return self._shape.seed
+
+    def prompt(self, target: Target, template: Template, subject: str) -> str:
+        """Everything up to and with the last `A:`; the target is never among its examples."""
+        style = self._shape.style
+        lines = [f"{INSTRUCTIONS[style]}\n"]
+        if self._shape.context != "zero-shot":
+            lines += self._examples(target, template)
+        return f"{''.join(lines)}Q: {question(template, subject, style)}\nA:"
+
+    def _examples(self, target: Target, template: Template) -> list[str]:
+        per_fact = self._shape.shots_per == "fact"
+        name = f"{target.relation}:{template.id}" + (f":{target.fact}" if per_fact else "")
+        shots = self._shape.shots
+        wanted = shots + SPARE
+        while True:
+            drawn = self._drawn(target.relation, template, name, wanted)
+            others = [text for example, text in drawn if not example.about(target)]
+            if len(others) >= shots:
+                return others[:shots]
+            if len(drawn) < wanted:
+                raise DataError(self._too_few(target, len(others)))
+            wanted += shots  # several examples bear a name of the target; a draw only grows longer
+
+    def _draw(
+        self, relation: str, template: Template, name: str, count: int
+    ) -> tuple[tuple[Example, str], ...]:
+        pool = self._pool("" if self._shape.context == "random" else relation)
+        chosen = pool.draw(draw_key(self._shape.seed, f"icl:{name}"), count)
+        return tuple((example, self._shown(example, template, name)) for example in chosen)
+
+    def _shown(self, example: Example, template: Template, name: str) -> str:
+        if self._shape.context != "template":
+            choices = self._templates(example.relation)
+            key = f"icl:{name}:{example.fact}"
+            template = min(choices, key=lambda t: draw_key(self._shape.seed, f"{key}:{t.id}"))
+        return shown(question(template, example.name, self._shape.style), example.answer)
+
+    def _read_pool(self, relation: str) -> _Pool:
+        """The facts that may be shown: of one relation, or of all where none is named."""
+        ids = [relation] if relation else [r.id for r in self._dataset.relations]
+        found = (e for id in ids if self._templates(id) for e in self._of_relation(id))
+        return _Pool(found, self._shape.seed)
+
+    def _of_relation(self, relation: str) -> Iterator[Example]:
+        """Facts for training, or all of the relation's where these are too few."""
+        training = (f for f in self._dataset.facts(relation) if f.split == TRAIN)
+        enough = self._shape.shots + SPARE
+        some = any(number + 1 >= enough for number, _ in enumerate(training))
+        for fact in self._dataset.facts(relation):
+            if fact.split == TRAIN or not some:
+                yield Example(
+                    fact=fact.id,
+                    relation=relation,
+                    subject=fact.subject.id,
+                    name=fact.subject.name,
+                    answer=fact.objects[0].name,
+                )
+
+    def _templates_of(self, relation: str) -> tuple[Template, ...]:
+        return self._eligible(self._dataset.relation(relation))
+
+    def _too_few(self, target: Target, others: int) -> str:
+        where = "the dataset" if self._shape.context == "random" else f"relation {target.relation}"
+        return (
+            f"{where} has {others} facts to show as examples before {target.names[0]!r}; "
+            f"{self._shape.shots} were asked for: set shots lower, or the context to zero-shot"
+        )
+
+
+class _Pool:
+    """Facts to draw from; a draw takes those whose keys, mixed with its own, are smallest."""
+
+    def __init__(self, examples: Iterable[Example], seed: int) -> None:
+        keyed = ((draw_key(seed, f"{e.relation}:{e.fact}"), i, e) for i, e in enumerate(examples))
+        kept = nsmallest(POOL, keyed, key=lambda entry: entry[:2])
+        self._examples: Sequence[Example] = [example for _, _, example in kept]
+        self._keys: Keys = np.array([key for key, _, _ in kept], dtype=np.uint64)
+
+    def draw(self, key: int, count: int) -> list[Example]:
+        """So many facts, no two of them about the same subject, in an order of their own."""
+        mixed = _mix(self._keys ^ np.uint64(key))
+        chosen: list[Example] = []
+        for place in _smallest_first(mixed, count):
+            example = self._examples[place]
+            if not any(example.like(other) for other in chosen):
+                chosen.append(example)
+            if len(chosen) == count:
+                break
+        return chosen
+
+
+def _smallest_first(values: Keys, count: int) -> Iterator[int]:
+    """Places of the values in rising order; only a few at the front are looked for at first."""
+    few = min(len(values), 4 * count)
+    front = np.argpartition(values, few - 1)[:few] if few else np.arange(0)
+    yield from front[np.argsort(values[front], kind="stable")].tolist()
+    if few < len(values):
+        yield from np.argsort(values, kind="stable")[few:].tolist()
+
+
+def _mix(values: Keys) -> Keys:
+    """Spread keys evenly (splitmix64), so that one pool gives independent draws."""
+    whole = np.uint64
+    values = values + whole(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> whole(30))) * whole(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> whole(27))) * whole(0x94D049BB133111EB)
+    return values ^ (values >> whole(31))
+
+
+def _asked(template: Template) -> str:
+    """A question template up to its question mark."""
+    head = template.text.split(ANSWER_SLOT)[0]
+    stop = max(head.rfind(mark) for mark in QUESTION_MARKS) + 1
+    if not stop or SUBJECT_SLOT not in head[:stop]:
+        raise TemplateError(
+            f"question template {template.id!r} must ask before it answers, as in "
+            f"'Where was [X] born? [Y].' (text: {template.text!r})"
+        )
+    return head[:stop]

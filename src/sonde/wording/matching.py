@@ -1,0 +1,140 @@
+"""Whether a written answer and a name say the same: words compared by their lemmas.
+
+Knows texts and a language, nothing of facts or models. A text is cut into words, lower-cased and
+lemmatised, so that "a guitar" and "Guitars" meet; an article at its beginning is dropped, so that
+"The Hague" and "Hague" do. Runs of words are compared, never letters: "Oman" is not in "Romania".
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import cache, lru_cache
+
+from sonde.core.errors import UsageError
+
+PLAIN = "none"
+"""The language of texts that are only cut and lower-cased, for want of a list of lemmas."""
+
+ARTICLES = {
+    "en": "a an the",
+    "de": "der die das den dem des ein eine einen einem einer",
+    "fr": "le la les l un une",
+    "es": "el la los las un una unos unas",
+    "it": "il lo la i gli le l un uno una",
+    "pt": "o a os as um uma",
+    "nl": "de het een",
+}
+
+# scripts written without spaces: each character stands alone, so that a run of them is a part
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b\.?")
+THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+
+
+def check_language(language: str) -> None:
+    """Refuse a language that has no list of lemmas."""
+    # imported where it is used, because listing the probes should not wait for it
+    from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
+
+    if language != PLAIN and language not in SUPPORTED_LANGUAGES:
+        known = ", ".join(sorted(SUPPORTED_LANGUAGES))
+        raise UsageError(
+            f"no list of lemmas for language {language!r}; known: {known}. "
+            f"With {PLAIN!r} words are lower-cased and compared as they are"
+        )
+
+
+@lru_cache(maxsize=1 << 17)
+def normal(text: str, language: str = "en") -> str:
+    """The lemmas of a text, one space between them; nothing where it has no word.
+
+    >>> normal("The Guitars!"), normal("New York City."), normal("?!")
+    ('guitar', 'new york city', '')
+    """
+    words = _words(text)
+    articles = _articles(language)
+    while len(words) > 1 and words[0] in articles:
+        words = words[1:]
+    return " ".join(_lemma(word, language) for word in words)
+
+
+def within(part: str, whole: str) -> bool:
+    """Whether the lemmas of `part` follow each other in `whole`; both are `normal`, neither empty.
+
+    >>> within("york", "new york"), within("new city", "new york city"), within("", "york")
+    (True, False, False)
+    """
+    return bool(part) and f" {part} " in f" {whole} "
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether one of two `normal` texts is within the other; an empty one is like an empty one."""
+    return one == other or within(one, other) or within(other, one)
+
+
+def correct(answer: str, names: Iterable[str], language: str = "en") -> bool:
+    """Whether an answer holds one of the names; a part of a name is not enough.
+
+    >>> correct("the city of Tokyo", ["Tokyo"]), correct("city", ["Tokyo City"])
+    (True, False)
+    """
+    said = normal(answer, language)
+    return any(within(normal(name, language), said) for name in names)
+
+
+def consistent(one: str, other: str, language: str = "en") -> bool:
+    """Whether two answers say the same: one holds the other, whichever it is.
+
+    >>> consistent("a guitar", "Guitars"), consistent("city", "Tokyo City"), consistent("", "city")
+    (True, True, False)
+    """
+    return alike(normal(one, language), normal(other, language))
+
+
+def word_count(text: str) -> int:
+    """How many words a text has, as spaces part them; punctuation alone is no word.
+
+    >>> word_count(" Jean-Paul."), word_count("New York ."), word_count("...")
+    (1, 2, 0)
+    """
+    return sum(any(map(str.isalnum, piece)) for piece in text.split())
+
+
+def _words(text: str) -> list[str]:
+    """The words in lower case; initials are joined, since U.S. and US are one name."""
+    plain = unicodedata.normalize("NFKC", text)
+    joined = INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]) + " ", plain)
+    found = (match[0] for match in _pattern().finditer(joined))
+    return [w.replace(",", "") if THOUSANDS.fullmatch(w) else w.lower() for w in found]
+
+
+@lru_cache(maxsize=1 << 17)
+def _lemma(word: str, language: str) -> str:
+    """The lemma of a lower-case word; names may be listed with a capital alone."""
+    if language == PLAIN or any(map(str.isdigit, word)):
+        return word.casefold()
+    from simplemma import lemmatize
+
+    lemma = lemmatize(word, lang=language)
+    if lemma == word:
+        lemma = lemmatize(word.capitalize(), lang=language)
+    return lemma.replace(" ", "_").casefold()
+
+
+@cache
+def _articles(language: str) -> frozenset[str]:
+    return frozenset(ARTICLES.get(language, "").split())
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    r"""Numbers, words and lone characters; vowel signs belong to words, though `\w` omits them."""
+    marks = [c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M"]
+    letter = rf"[^\W_{UNSPACED}]"
+    signs = re.escape("".join(marks))
+    return re.compile(rf"\d+(?:[.,]\d+)+|(?:{letter}|[{signs}])+[+#]*|[{UNSPACED}]")

@@ -1,0 +1,135 @@
+"""MyriadLAMA's rows, one prompt each, become facts with names and templates."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from sonde.core.errors import DataError
+from sonde.data.catalog import load
+
+from . import sources
+
+TEXTS = {"[X] speaks [Y].": True, "What does [X] speak? [Y].": False}
+
+
+def prompts(**more: Any) -> list[dict[str, Any]]:
+    """Ann, also called Annie, speaks two languages; Bea speaks one: six prompts."""
+    spoken = {"uuid": "u1", "obj_uris": ["Q10", "Q11"], "obj_ents": ["Dutch", "Greek"]}
+    ann = {**spoken, "obj_aliases": [["Flemish"], []]}
+    bea = {"uuid": "u2", "obj_uris": ["Q10"], "obj_ents": ["Dutch"], "obj_aliases": [["Flemish"]]}
+    return [
+        {"rel_uri": "P1412", "sub_ent": name, "template": text, "is_manual": manual, **who, **more}
+        for name, who in (("Ann", ann), ("Annie", ann), ("Bea", bea))
+        for text, manual in TEXTS.items()
+    ]
+
+
+def check(reference: str) -> None:
+    dataset = load(reference)
+    [relation] = dataset.relations
+    assert (relation.id, relation.label) == ("P1412", "languages spoken, written or signed")
+    assert [(t.text, t.source, t.style) for t in relation.templates] == [
+        ("[X] speaks [Y].", "manual", "statement"),
+        ("What does [X] speak? [Y].", "paraphrase", "question"),
+    ]
+    ann, bea = dataset.facts("P1412")
+    assert (ann.id, ann.subject.names) == ("P1412:u1", ("Ann", "Annie"))
+    assert [o.names for o in ann.objects] == [("Dutch", "Flemish"), ("Greek",)]
+    assert [o.names for o in bea.objects] == [("Dutch", "Flemish")]
+    assert dataset.notes["rows_read"] == 6
+    assert dataset.notes["prompts_not_among_rows"] == 0
+
+
+def test_json_lines_are_read_and_recognised(tmp_path: Path) -> None:
+    sources.lines(tmp_path / "rows.jsonl", prompts())
+    check(f"myriadlama:{tmp_path}")
+    check(str(tmp_path))
+
+
+@pytest.mark.parametrize("written", [json.dumps, repr])
+def test_csv_is_read_with_lists_as_json_or_python_text(written: Any, tmp_path: Path) -> None:
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, fieldnames=list(prompts()[0]))
+        table.writeheader()
+        for row in prompts():
+            lists = {k: written(v) for k, v in row.items() if isinstance(v, list)}
+            table.writerow({**row, **lists})
+    check(str(tmp_path))
+
+
+def test_parquet_is_read_from_several_files(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for i, part in enumerate((prompts()[:2], prompts()[2:])):
+        parquet.write_table(pyarrow.Table.from_pylist(part), tmp_path / "data" / f"{i}.parquet")
+    check(str(tmp_path))
+
+
+def test_rows_are_gathered_by_subject_where_it_has_an_identifier(tmp_path: Path) -> None:
+    rows = [{**row, "uuid": str(i), "sub_uri": "Q1"} for i, row in enumerate(prompts()[:4])]
+    sources.lines(tmp_path / "rows.jsonl", rows)
+    [ann] = load(str(tmp_path)).facts("P1412")
+    assert (ann.id, ann.subject.names) == ("P1412:Q1", ("Ann", "Annie"))
+
+
+def test_where_each_row_has_its_own_uuid_rows_are_gathered_by_name(tmp_path: Path) -> None:
+    rows = [{**row, "uuid": str(i)} for i, row in enumerate(prompts())]
+    sources.lines(tmp_path / "rows.jsonl", rows)
+    facts = load(str(tmp_path)).facts("P1412")
+    assert [fact.subject.names for fact in facts] == [("Ann",), ("Annie",), ("Bea",)]
+
+
+def test_repeated_and_missing_prompts_are_counted(tmp_path: Path) -> None:
+    sources.lines(tmp_path / "rows.jsonl", [*prompts()[:5], prompts()[0]])
+    notes = load(str(tmp_path)).notes
+    assert (notes["duplicate_rows"], notes["prompts_not_among_rows"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("aliases", "names"),
+    [
+        ({"Q10": ["Flemish"]}, [("Dutch", "Flemish"), ("Greek",)]),
+        ({"Greek": ["Hellenic"]}, [("Dutch",), ("Greek", "Hellenic")]),
+        (["Flemish"], [("Dutch", "Flemish"), ("Greek",)]),
+        (None, [("Dutch",), ("Greek",)]),
+    ],
+)
+def test_aliases_come_in_several_forms(aliases: Any, names: Any, tmp_path: Path) -> None:
+    sources.lines(tmp_path / "rows.jsonl", [{**prompts()[0], "obj_aliases": aliases}])
+    [fact] = load(str(tmp_path)).facts("P1412")
+    assert [o.names for o in fact.objects] == names
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"obj_uris": "Q10, Q11"}, "'obj_uris' must be a list"),
+        ({"obj_ents": ["Dutch"]}, "equally long"),
+        ({"is_manual": "perhaps"}, "'is_manual' must be true or false"),
+        ({"template": None}, "'template'"),
+        ({"obj_aliases": 3}, "'obj_aliases'"),
+    ],
+)
+def test_a_bad_row_is_named(wrong: dict[str, Any], said: str, tmp_path: Path) -> None:
+    sources.lines(tmp_path / "rows.jsonl", [prompts()[0], {**prompts()[1], **wrong}])
+    with pytest.raises(DataError, match="line 2") as error:
+        load(f"myriadlama:{tmp_path}")
+    assert said in str(error.value)
+
+
+def test_a_table_without_the_columns_is_refused(tmp_path: Path) -> None:
+    sources.lines(tmp_path / "rows.jsonl", [{"uuid": "u1"}])
+    with pytest.raises(DataError, match="rel_uri"):
+        load(f"myriadlama:{tmp_path}")
+
+
+def test_a_broken_parquet_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.parquet").write_bytes(b"no table")
+    with pytest.raises(DataError, match="not a Parquet file"):
+        load(f"myriadlama:{tmp_path}")

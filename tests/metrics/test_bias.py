@@ -1,0 +1,82 @@
+"""Bias of templates before they know what is asked."""
+
+from __future__ import annotations
+
+from math import isnan, log
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from sonde.metrics.bias import bias, bias_level, bias_over_relations
+from sonde.metrics.grid import Floats
+from tests.grids import measured
+
+TABLES = st.integers(2, 5).flatmap(
+    lambda k: st.integers(1, 5).flatmap(
+        lambda n: arrays(np.float64, (n, k), elements=st.floats(0.0, 1.0) | st.just(0.0)).map(
+            lambda table: table + np.eye(k)[np.arange(n) % k] * 0.01
+        )
+    )
+)
+
+
+def test_the_level_is_one_less_the_share_of_the_largest_entropy() -> None:
+    entropy = -(0.75 * log(0.75) + 0.25 * log(0.25))
+    assert bias_level(np.array([0.75, 0.25, 0.0])) == pytest.approx(1 - entropy / log(3))
+
+
+@given(TABLES)
+@settings(deadline=None)
+def test_levels_are_in_bounds_and_know_no_order(shares: Floats) -> None:
+    for row in shares:
+        assert 0 <= bias_level(row) <= 1
+        assert bias_level(row[::-1]) == pytest.approx(bias_level(row), abs=1e-12)
+        assert bias_level(7 * row) == pytest.approx(bias_level(row), abs=1e-12)
+
+
+@given(TABLES)
+@settings(deadline=None)
+def test_many_prompts_are_never_more_biased_than_one(shares: Floats) -> None:
+    single, multi, _ = bias(shares)
+    assert multi <= single + 1e-9
+    assert single == pytest.approx(np.mean([bias_level(row) for row in shares]))
+
+
+def test_opposite_templates_cancel() -> None:
+    single, multi, inflated = bias(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    assert (single, multi) == (1.0, 0.0)
+    assert inflated.tolist() == [0, 1]
+
+
+def test_what_a_template_inflates_is_measured_against_the_average() -> None:
+    # the first candidate is the likeliest everywhere; only the second template favours the third
+    _, _, inflated = bias(np.array([[0.8, 0.1, 0.1], [0.6, 0.1, 0.3]]))
+    assert inflated.tolist() == [0, 2]
+
+
+def test_one_candidate_cannot_be_favoured() -> None:
+    assert isnan(bias_level(np.array([1.0])))
+    single, multi = bias_over_relations([np.ones((3, 1))])
+    assert single.value is multi.value is None
+
+
+def test_chance_preferences_do_not_push_the_interval_off_the_value() -> None:
+    tables = list(np.random.default_rng(0).dirichlet(np.full(30, 0.3), (5, 10)))
+    _, multi = bias_over_relations(tables)
+    low, value, high = measured(multi)
+    assert low < 0.9 * value < 1.1 * value < high
+
+
+@given(st.lists(TABLES, min_size=1, max_size=3))
+@settings(deadline=None, max_examples=25)
+def test_relations_count_the_same(tables: list[Floats]) -> None:
+    single, multi = bias_over_relations(tables)
+    each = np.array([bias(table)[:2] for table in tables]).mean(axis=0)
+    assert [single.value, multi.value] == pytest.approx(each.tolist())
+    assert single.n == multi.n == sum(len(table) for table in tables)
+    for estimate in (single, multi):
+        low, value, high = measured(estimate)
+        assert -1e-12 <= low <= value <= high <= 1 + 1e-12

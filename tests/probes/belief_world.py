@@ -1,0 +1,86 @@
+"""Two countries in two wordings, small enough to compute every number of BELIEF by hand.
+
+France has two names and so has its capital; Peru has one of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+from sonde.core.abilities import Identity
+from sonde.core.answers import Filled, Scored
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.prompts import Prompt
+from sonde.models.tables import fill_from, score_from
+
+Shares = Mapping[str, float]
+
+TEMPLATES = (
+    Template(id="t1", text="The capital of [X] is [Y].", group="t1"),
+    Template(id="t2", text="[X] is governed from [Y].", source="paraphrase", group="t1"),
+)
+
+ANSWERS: Mapping[tuple[str, str], Shares] = {
+    ("t1", "France"): {"Paris": 0.8, "Lutetia": 0.1},
+    ("t1", "Gaul"): {"Lyon": 0.5, "Paris": 0.3, "Lutetia": 0.1},
+    ("t2", "France"): {"Lutetia": 0.6, "Paris": 0.2},
+    ("t2", "Gaul"): {"Paris": 0.7, "Lutetia": 0.15},
+    ("t1", "Peru"): {"Lima": 0.9},
+    ("t2", "Peru"): {"Cusco": 0.7, "Lima": 0.1},
+    **{("t1", s): {"Paris": 0.5, "Lutetia": 0.25, "Lima": 0.25} for s in ("N/A", "", "?")},
+    **{("t2", s): {"Lima": 0.5, "Lutetia": 0.25, "Paris": 0.25} for s in ("N/A", "", "?")},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A model that answers as a table of (template, subject) says."""
+
+    answers: Mapping[tuple[str, str], Shares]
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(name="told", architecture="table")
+
+    def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
+        for i, prompt in enumerate(prompts):
+            yield i, fill_from(prompt, self._logps(prompt))
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
+        for i, prompt in enumerate(prompts):
+            yield i, score_from(prompt, self._logps(prompt))
+
+    def _logps(self, prompt: Prompt) -> dict[str, float]:
+        shares = self.answers.get((prompt.key.template, prompt.key.subject), {})
+        return {name: log(share) for name, share in shares.items()}
+
+
+def entity(*names: str) -> Entity:
+    return Entity(id=names[0], names=names)
+
+
+def fact(subject: Entity, *objects: Entity, relation: str = "P36", id: str = "") -> Fact:
+    made = id or f"{relation}:{subject.id}"
+    return Fact(id=made, relation=relation, subject=subject, objects=objects)
+
+
+FACTS = (
+    fact(entity("France", "Gaul"), entity("Paris", "Lutetia")),
+    fact(entity("Peru"), entity("Lima")),
+)
+
+
+def world(
+    *facts: Fact, templates: Sequence[Template] = TEMPLATES, fingerprint: str = "0"
+) -> Dataset:
+    ids = dict.fromkeys(f.relation for f in facts)
+    return Dataset(
+        card=Card(name="world"),
+        relations=tuple(
+            Relation(id=i, label="capital", kind="1-1", templates=tuple(templates)) for i in ids
+        ),
+        read=lambda id: [f for f in facts if f.relation == id],
+        fingerprint=fingerprint,
+    )
