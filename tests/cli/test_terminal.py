@@ -76,6 +76,8 @@ VERBS = (
     ("data",),
     ("data", "ls"),
     ("data", "show"),
+    ("data", "convert"),
+    ("data", "annotate"),
     ("data", "check"),
     ("data", "stats"),
     ("models",),
