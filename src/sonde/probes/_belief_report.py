@@ -64,9 +64,7 @@ def build_report(
 def _own(known: World, outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     grid = outcomes.grid
     manual = np.array([t.source == "manual" for t in known.templates], dtype=np.bool_)
-    groups = within_groups(
-        grid, paraphrase_groups(known.templates, known.template_relations), seed
-    )
+    groups = within_groups(grid, paraphrase_groups(known.templates, known.template_relations), seed)
     return {
         **single_prompt(SINGLE, known, grid, seed),
         **_drivers(grid, seed),

@@ -100,9 +100,7 @@ class Belief:
             compared=outcomes.compared,
         )
 
-    def _tallied(
-        self, dataset: Dataset, answered: Iterable[Answered]
-    ) -> tuple[World, Outcomes]:
+    def _tallied(self, dataset: Dataset, answered: Iterable[Answered]) -> tuple[World, Outcomes]:
         asked = {r.id: self._templates(r) for r in dataset.asked_relations()}
         known = world(dataset, asked)
         tally = Tally(known)

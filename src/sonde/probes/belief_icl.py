@@ -137,9 +137,7 @@ class BeliefIcl:
             words=outcomes.words,
         )
 
-    def _tallied(
-        self, dataset: Dataset, answered: Iterable[Answered]
-    ) -> tuple[World, Outcomes]:
+    def _tallied(self, dataset: Dataset, answered: Iterable[Answered]) -> tuple[World, Outcomes]:
         known = world(dataset, self._eligible, self.language)
         tally = Tally(known, self.language, dataset.selection.seed)
         for row in answered:

@@ -1,0 +1,169 @@
+"""Every number of one run that is set beside those of others. Knows judged prompts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sonde.core.reports import Estimate
+from sonde.metrics.accuracy import (
+    Draw,
+    acc_at_1,
+    fluctuation,
+    manual_rank,
+    manual_rank_by_chance,
+    one_word_rate,
+)
+from sonde.metrics.calibration import Bin, calibration, overconf_by
+from sonde.metrics.cells import around, stream
+from sonde.metrics.consistency import (
+    Agreeing,
+    consist,
+    consist_of_texts,
+    equal_answers,
+    matching_answers,
+    names_only,
+    paraphrase_groups,
+    templates_only,
+    within_groups,
+)
+from sonde.metrics.coverage import coverage
+from sonde.metrics.grid import Floats
+from sonde.metrics.judged import Judged
+from sonde.metrics.naming import object_names_help, subject_names_help
+from sonde.stats.draws import resampled_sums
+
+Estimates = dict[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How numbers are computed: the draws of the fluctuation, and how many one-token answers a
+    template needs for an Overconf of its own."""
+
+    draw: Draw = "relation"
+    draws: int = 50_000
+    floor: int = 100
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """The estimates of a run by name, and the bins of its calibration curve."""
+
+    estimates: Estimates
+    bins: tuple[Bin, ...]
+
+
+def main_numbers(judged: Judged, reading: Reading) -> Numbers:
+    """Accuracy, fluctuation, Consist, Overconf and one-word rate: the papers' table."""
+    grid, seed = judged.grid, reading.seed
+    moved = fluctuation(grid, reading.draw, reading.draws, seed)
+    sure = calibration(grid.confidence, grid.right, grid.pair, seed=seed)
+    missing = Estimate.not_measured()
+    estimates = {
+        "acc_at_1": acc_at_1(grid, seed),
+        f"fluctuation.{reading.draw}.range": moved.range if moved else missing,
+        f"fluctuation.{reading.draw}.stdev": moved.stdev if moved else missing,
+        "consist": _consist(judged, seed),
+        "overconf": sure.overconf if sure else missing,
+        "ece": sure.ece if sure else missing,
+        "one_word_rate": (
+            missing if judged.words is None else one_word_rate(judged.words, seed, grid.pair)
+        ),
+    }
+    return Numbers(estimates=estimates, bins=sure.bins if sure else ())
+
+
+def all_numbers(judged: Judged, reading: Reading) -> Numbers:
+    """The main numbers, and coverage, drivers, names, manual templates, Overconf by template."""
+    main, seed = main_numbers(judged, reading), reading.seed
+    reach = coverage(judged.grid, seed)
+    names = ("average", "average_best_name", "maximum", "oracle")
+    return replace(
+        main,
+        estimates={
+            **main.estimates,
+            **{f"coverage.{name}": getattr(reach, name) for name in names},
+            **_drivers(judged, seed),
+            **_names_help(judged, seed),
+            **_manual(judged, seed),
+            **overconf_by_template(judged, reading.floor, seed),
+        },
+    )
+
+
+def overconf_by_template(judged: Judged, floor: int, seed: int) -> Estimates:
+    """Overconf of one-token answers over the templates that have at least `floor` of them.
+
+    n is the number of these templates; that of max and min is their number of answers. The
+    intervals of mean and stdev are over templates.
+    """
+    grid = judged.grid
+    rows = [e for _, e, _ in overconf_by(grid.template, judged.sure, grid.right, grid.pair, floor)]
+    values = np.array([e.value for e in rows], dtype=np.float64)
+    missing = Estimate.not_measured()
+    found = {
+        "mean": missing,
+        "stdev": missing,
+        "max": max(rows, key=lambda e: e.value or 0.0, default=missing),
+        "min": min(rows, key=lambda e: e.value or 0.0, default=missing),
+    }
+    if len(rows):
+        sums = resampled_sums(np.column_stack([values, values**2]), stream(seed, "by template"))
+        found["mean"] = around(float(values.mean()), sums[:, 0] / len(rows), n=len(rows))
+    if len(rows) > 1:
+        found["stdev"] = around(float(values.std(ddof=1)), _stdevs(sums, len(rows)), n=len(rows))
+    return {f"overconf_by_template.{name}": estimate for name, estimate in found.items()}
+
+
+def _stdevs(sums: Floats, n: int) -> Floats:
+    spread = np.maximum(sums[:, 1] - sums[:, 0] ** 2 / n, 0.0)
+    return np.asarray(np.sqrt(spread / (n - 1)))
+
+
+def _consist(judged: Judged, seed: int) -> Estimate:
+    if judged.matches is None:
+        return consist(judged.grid, seed)
+    return consist_of_texts(judged.grid, judged.answers, judged.matches, seed)
+
+
+def _agreeing(judged: Judged) -> Agreeing:
+    if judged.matches is None:
+        return equal_answers
+    return matching_answers(judged.answers, judged.matches)
+
+
+def _drivers(judged: Judged, seed: int) -> Estimates:
+    vary = {"names_only": names_only, "templates_only": templates_only}
+    agreeing = _agreeing(judged)
+    found = {name: measure(judged.grid, seed, agreeing) for name, measure in vary.items()}
+    return {
+        f"{name}.{kind}": getattr(driver, kind)
+        for name, driver in found.items()
+        for kind in ("consist", "min", "max")
+    }
+
+
+def _names_help(judged: Judged, seed: int) -> Estimates:
+    grid, missing = judged.grid, Estimate.not_measured()
+    subject = missing if judged.gold is None else subject_names_help(grid, judged.gold, seed)
+    if judged.helped is None or judged.compared is None:
+        return {"names_help.subject": subject, "names_help.object": missing}
+    helped = object_names_help(grid, judged.helped, judged.compared, seed)
+    return {"names_help.subject": subject, "names_help.object": helped}
+
+
+def _manual(judged: Judged, seed: int) -> Estimates:
+    grid = judged.grid
+    manual = np.array([t.source == "manual" for t in judged.templates], dtype=np.bool_)
+    groups = within_groups(
+        grid, paraphrase_groups(judged.templates, grid.template_relations), seed, _agreeing(judged)
+    )
+    return {
+        "manual.rank": manual_rank(grid, manual, seed),
+        "manual.rank_by_chance": manual_rank_by_chance(grid, manual),
+        "groups.inner_consist": groups.inner,
+        "groups.inter_consist": groups.inter,
+    }

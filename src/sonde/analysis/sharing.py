@@ -1,0 +1,119 @@
+"""How much of what one run knows another knows too. Knows aligned runs, nothing of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from sonde.analysis.runs import Aligned
+from sonde.core.reports import Estimate
+from sonde.metrics.cells import around, stream
+from sonde.metrics.coverage import known
+from sonde.metrics.grid import Bools, Floats, Ints
+from sonde.stats.draws import resampled_sums
+from sonde.stats.intervals import DRAWS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """What runs share. A pair is known under a template if it is right under some name.
+
+    rates[a][b]: share of what run a knows that run b knows too; n is what a knows. mean: over all
+    runs a and b that differ. within, between: the same over runs of one group, of two; n counts
+    the rates. groups: the mean for each (group of a, group of b). only[a]: share of what a knows
+    that no other run knows. one: share of what any run knows that exactly one does.
+    """
+
+    rates: tuple[tuple[Estimate, ...], ...]
+    mean: Estimate
+    within: Estimate
+    between: Estimate
+    groups: Mapping[tuple[str, str], Estimate]
+    only: tuple[Estimate, ...]
+    one: Estimate
+
+
+def sharing(aligned: Aligned, seed: int = 0) -> Sharing:
+    """The sharing rates of all runs; intervals are over pairs, resampled within relations."""
+    runs = range(len(aligned.runs))
+    cells, pair = _known(aligned)
+    counts = _Counts(_columns(cells), pair, aligned.first.grid.relations, seed)
+    width = len(runs)
+    places = {(a, b): a * width + b for a, b in product(runs, runs)}
+    rates = {key: counts.ratio(place, places[key[0], key[0]]) for key, place in places.items()}
+    groups = [run.group for run in aligned.runs]
+    others = [(a, b) for a, b in places if a != b]
+    same = [(a, b) for a, b in others if groups[a] == groups[b]]
+    kinds = list(dict.fromkeys(product(dict.fromkeys(groups), repeat=2)))
+    first = width * width
+    return Sharing(
+        rates=tuple(tuple(rates[a, b].estimate for b in runs) for a in runs),
+        mean=_mean([rates[key] for key in others]),
+        within=_mean([rates[key] for key in same]),
+        between=_mean([rates[key] for key in others if key not in same]),
+        groups={
+            kind: _mean([rates[a, b] for a, b in others if (groups[a], groups[b]) == kind])
+            for kind in kinds
+        },
+        only=tuple(counts.ratio(first + a, places[a, a]).estimate for a in runs),
+        one=counts.ratio(first + width, first + width + 1).estimate,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Rate:
+    """A share, and what it would be with other pairs; nan where there was nothing to share."""
+
+    estimate: Estimate
+    draws: Floats
+
+
+class _Counts:
+    """Sums of counts over all cells, as they are and when pairs are resampled."""
+
+    def __init__(self, columns: Floats, pair: Ints, relations: Ints, seed: int) -> None:
+        self._total = columns.sum(axis=0)
+        self._draws = np.zeros((DRAWS, columns.shape[1]))
+        by_pair = np.zeros((len(relations), columns.shape[1]))
+        np.add.at(by_pair, pair, columns)
+        for relation in np.unique(relations):
+            own = by_pair[relations == relation]
+            self._draws += resampled_sums(own, stream(seed, f"sharing:{relation}"))
+
+    def ratio(self, part: int, whole: int) -> _Rate:
+        total = float(self._total[whole])
+        with np.errstate(invalid="ignore"):
+            draws = np.asarray(self._draws[:, part] / self._draws[:, whole])
+        if not total:
+            return _Rate(estimate=Estimate.not_measured(), draws=draws)
+        value = float(self._total[part]) / total
+        kept = draws[~np.isnan(draws)]
+        return _Rate(estimate=around(value, kept, n=int(total)), draws=draws)
+
+
+def _known(aligned: Aligned) -> tuple[Bools, Ints]:
+    """Whether each run knows each (template, pair), [runs, cells], and the pair of each cell."""
+    found = [known(run.judged.grid) for run in aligned.runs]
+    return np.stack([right for _, _, right in found]), found[0][1]
+
+
+def _columns(cells: Bools) -> Floats:
+    """What is counted: known by a and b, known by a alone, by one alone, by any; [cells, …]."""
+    runs = len(cells)
+    both = (cells[:, None] & cells[None, :]).reshape(runs * runs, -1)
+    number = cells.sum(axis=0)
+    alone = cells & (number == 1)
+    return np.vstack([both, alone, number == 1, number > 0]).T.astype(np.float64)
+
+
+def _mean(rates: list[_Rate]) -> Estimate:
+    """The mean of the rates that were measured."""
+    there = [rate for rate in rates if rate.estimate.value is not None]
+    if not there:
+        return Estimate.not_measured()
+    value = float(np.mean([rate.estimate.value for rate in there]))
+    draws = np.mean([rate.draws for rate in there], axis=0)
+    return around(value, draws[~np.isnan(draws)], n=len(there))
