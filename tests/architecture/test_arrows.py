@@ -22,6 +22,7 @@ ARROWS = {
     "models": {"core", "engine"},
     "metrics": {"core", "stats"},
     "probes": {"core", "wording", "metrics", "stats"},
+    "analysis": {"core", "metrics", "stats"},
     "doctor": {"core"},
     "store": {"core"},
     "report": {"core"},
@@ -30,7 +31,18 @@ ARROWS = {
     "planner": {"core", "store", "runner", "measure"},
     "api": {"core", "data", "models", "runner"},
     "testing": {"core", "data", "models", "runner"},
-    "cli": {"core", "data", "doctor", "models", "report", "runner", "planner", "api"},
+    "cli": {
+        "analysis",
+        "api",
+        "core",
+        "data",
+        "doctor",
+        "metrics",
+        "models",
+        "planner",
+        "report",
+        "runner",
+    },
 }
 
 SIBLINGS = ("probes", "data/readers", "models")

@@ -73,6 +73,7 @@ VERBS = (
     ("plan", "belief"),
     ("plan", "belief-icl"),
     ("report",),
+    ("analyse",),
     ("data",),
     ("data", "ls"),
     ("data", "show"),

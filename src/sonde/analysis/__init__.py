@@ -1,1 +1,1 @@
-"""What several runs say together: who knows the same, who ranks templates alike, who is steadier."""
+"""What several runs say together: what they share, which templates they rank alike, how steady."""

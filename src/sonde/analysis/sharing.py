@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 
@@ -23,8 +23,8 @@ class Sharing:
 
     rates[a][b]: share of what run a knows that run b knows too; n is what a knows. mean: over all
     runs a and b that differ. within, between: the same over runs of one group, of two; n counts
-    the rates. groups: the mean for each (group of a, group of b). only[a]: share of what a knows
-    that no other run knows. one: share of what any run knows that exactly one does.
+    the rates. groups: the mean for each (group of a, group of b) with two runs. only[a]: share of
+    what a knows that no other run knows. one: share of what any run knows that exactly one does.
     """
 
     rates: tuple[tuple[Estimate, ...], ...]
@@ -40,14 +40,15 @@ def sharing(aligned: Aligned, seed: int = 0) -> Sharing:
     """The sharing rates of all runs; intervals are over pairs, resampled within relations."""
     runs = range(len(aligned.runs))
     cells, pair = _known(aligned)
-    counts = _Counts(_columns(cells), pair, aligned.first.grid.relations, seed)
+    relations = aligned.first.grid.relations
+    counts = _Counts(_by_pair(cells, pair, len(relations)), relations, seed)
     width = len(runs)
     places = {(a, b): a * width + b for a, b in product(runs, runs)}
     rates = {key: counts.ratio(place, places[key[0], key[0]]) for key, place in places.items()}
     groups = [run.group for run in aligned.runs]
     others = [(a, b) for a, b in places if a != b]
     same = [(a, b) for a, b in others if groups[a] == groups[b]]
-    kinds = list(dict.fromkeys(product(dict.fromkeys(groups), repeat=2)))
+    kinds = list(dict.fromkeys((groups[a], groups[b]) for a, b in others))
     first = width * width
     return Sharing(
         rates=tuple(tuple(rates[a, b].estimate for b in runs) for a in runs),
@@ -72,13 +73,11 @@ class _Rate:
 
 
 class _Counts:
-    """Sums of counts over all cells, as they are and when pairs are resampled."""
+    """Sums of counts over all pairs, as they are and when pairs are resampled."""
 
-    def __init__(self, columns: Floats, pair: Ints, relations: Ints, seed: int) -> None:
-        self._total = columns.sum(axis=0)
-        self._draws = np.zeros((DRAWS, columns.shape[1]))
-        by_pair = np.zeros((len(relations), columns.shape[1]))
-        np.add.at(by_pair, pair, columns)
+    def __init__(self, by_pair: Floats, relations: Ints, seed: int) -> None:
+        self._total = by_pair.sum(axis=0)
+        self._draws = np.zeros((DRAWS, by_pair.shape[1]))
         for relation in np.unique(relations):
             own = by_pair[relations == relation]
             self._draws += resampled_sums(own, stream(seed, f"sharing:{relation}"))
@@ -100,13 +99,21 @@ def _known(aligned: Aligned) -> tuple[Bools, Ints]:
     return np.stack([right for _, _, right in found]), found[0][1]
 
 
-def _columns(cells: Bools) -> Floats:
-    """What is counted: known by a and b, known by a alone, by one alone, by any; [cells, …]."""
-    runs = len(cells)
-    both = (cells[:, None] & cells[None, :]).reshape(runs * runs, -1)
+def _by_pair(cells: Bools, pair: Ints, pairs: int) -> Floats:
+    """How many of a pair's cells are known by a and b, by a alone, by one alone, by any.
+
+    [pairs, runs² + runs + 2]
+    """
     number = cells.sum(axis=0)
-    alone = cells & (number == 1)
-    return np.vstack([both, alone, number == 1, number > 0]).T.astype(np.float64)
+    # column by column: a table of all cells would be large
+    columns = chain(
+        (a & b for a, b in product(cells, cells)),
+        (a & (number == 1) for a in cells),
+        (number == 1, number > 0),
+    )
+    return np.column_stack(
+        [np.bincount(pair[column], minlength=pairs) for column in columns]
+    ).astype(np.float64)
 
 
 def _mean(rates: list[_Rate]) -> Estimate:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,24 +30,49 @@ def show_run(
     """Read a run and show its report; `html` and `figures` name what to write, if anything."""
     with waiting("reading the answers"):
         report = run.report(**(reading or {}))
+    show_report(
+        report,
+        run.provenance(),
+        html=html,
+        figures=figures,
+        format=format,
+        as_json=as_json,
+        lines=[f"run: {run.path}"],
+    )
+
+
+def show_report(
+    report: Report,
+    provenance: Mapping[str, object],
+    *,
+    html: Path | None,
+    figures: Path | None,
+    format: Format,
+    as_json: bool,
+    lines: Sequence[str],
+) -> None:
+    """Show a report and write what is wanted of it; `lines` say at the end where it comes from."""
     if html is not None:
-        write_html(report, run, html)
+        write_html(report, provenance, html)
     drawn = write_pictures(report, figures, format) if figures is not None else []
     if as_json:
         from sonde.report.json import as_json as to_json
 
-        typer.echo(json.dumps(to_json(report, run.provenance()), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(to_json(report, provenance), indent=2, ensure_ascii=False))
         return
     from sonde.report.terminal import show
 
     show(report, output())
-    output().print(f"run: {run.path}", highlight=False, markup=False)
+    for line in lines:
+        output().print(line, highlight=False, markup=False, soft_wrap=True)
     if html is not None:
-        output().print(f"report: {html}", highlight=False, markup=False)
+        output().print(f"report: {html}", highlight=False, markup=False, soft_wrap=True)
     for path in drawn:
-        output().print(f"figure: {path}", highlight=False, markup=False)
+        output().print(f"figure: {path}", highlight=False, markup=False, soft_wrap=True)
     if figures is not None and not drawn:
-        output().print("figures: this report has none", highlight=False, markup=False)
+        output().print(
+            "figures: this report has none", highlight=False, markup=False, soft_wrap=True
+        )
 
 
 def write_pictures(report: Report, folder: Path, format: Format) -> list[Path]:
@@ -57,12 +82,12 @@ def write_pictures(report: Report, folder: Path, format: Format) -> list[Path]:
     return write_figures(report, folder, format)
 
 
-def write_html(report: Report, run: Run, path: Path) -> None:
+def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> None:
     """Write the self-contained page."""
     from sonde.report.html import page
 
     with waiting("writing the HTML report"):
-        text = page(report, run.provenance())
+        text = page(report, provenance)
     partial = path.with_name(path.name + ".partial")
     try:
         partial.write_text(text, encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sonde import __version__
-from sonde.cli import data, demo, doctor, models, plan, probes, report, run
+from sonde.cli import analyse, data, demo, doctor, models, plan, probes, report, run
 
 app = typer.Typer(
     name="sonde",
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.add_typer(run.app, name="run")
 app.add_typer(plan.app, name="plan")
 app.command("report")(report.report)
+app.command("analyse")(analyse.analyse)
 app.add_typer(data.app, name="data")
 app.command("models")(models.models)
 app.command("probes")(probes.probes)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -186,7 +186,7 @@ def matching_answers(texts: Sequence[str], matches: Callable[[str, str], bool]) 
         codes, counts = np.unique(group * len(texts) + answer, return_counts=True)
         owners, said = np.divmod(codes, len(texts))
         starts = np.flatnonzero(np.diff(owners, prepend=-1))
-        for start, stop in zip(starts, [*starts[1:], len(owners)], strict=True):
+        for start, stop in pairwise([*starts.tolist(), len(owners)]):
             own = list(zip(said[start:stop].tolist(), counts[start:stop].tolist(), strict=True))
             alike = sum(n * m for (a, n), (b, m) in combinations(own, 2) if agree(a, b))
             same[owners[start]] += alike

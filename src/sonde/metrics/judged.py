@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from sonde.core.answers import Answered
 from sonde.core.facts import Dataset, Relation, Template
@@ -53,8 +53,8 @@ class Judged:
 
     def rows(self, chosen: Ints) -> Judged:
         """The same with some of its prompts, in the order chosen."""
-        columns = {n: getattr(self, n) for n in COLUMNS}
-        kept = {n: None if column is None else column[chosen] for n, column in columns.items()}
+        columns: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
+        kept: dict[str, Any] = {n: c if c is None else c[chosen] for n, c in columns.items()}
         return replace(self, grid=self.grid.rows(chosen), **kept)
 
 

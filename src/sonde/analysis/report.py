@@ -1,0 +1,206 @@
+"""The report of several runs together. Knows judged prompts, nothing of files or probes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, product
+
+from sonde.analysis.figures import calibration_curves, coverage_bars, rank_map, sharing_map
+from sonde.analysis.numbers import Numbers, Reading, all_numbers, main_numbers
+from sonde.analysis.ranks import Agreement, rank_agreement
+from sonde.analysis.runs import Aligned, Compared, align
+from sonde.analysis.sharing import Sharing, sharing
+from sonde.analysis.tables import (
+    comparison_table,
+    driver_table,
+    group_table,
+    only_table,
+    rank_table,
+    side_tables,
+)
+from sonde.core.reports import Estimate, Figure, Headline, Report, Table
+
+
+def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
+    """Everything that can be said about runs of one dataset on the prompts they share."""
+    reading = reading or Reading()
+    aligned = align(runs)
+    found = [all_numbers(run.judged, reading) for run in aligned.runs]
+    shared, agreed = sharing(aligned, reading.seed), rank_agreement(aligned, reading.seed)
+    own = [main_numbers(run.judged, reading) for run in runs] if any(aligned.left_out) else []
+    names = [run.name for run in aligned.runs]
+    figures: tuple[Figure | None, ...] = (
+        sharing_map(names, shared.rates),
+        rank_map(names, agreed.tau),
+        calibration_curves(names, found),
+        coverage_bars(names, found),
+    )
+    return Report(
+        title=f"{len(runs)} runs on {runs[0].dataset.split(' (')[0]}",
+        summary=_summary(aligned, shared),
+        estimates=_estimates(aligned, found, own, shared, agreed),
+        counts=_counts(aligned),
+        headlines=_headlines(),
+        tables=_tables(aligned, runs, found, own, shared, agreed, reading),
+        figures=tuple(figure for figure in figures if figure is not None),
+        findings=_findings(aligned, found, shared, agreed),
+        notes=_notes(aligned),
+    )
+
+
+def _estimates(
+    aligned: Aligned,
+    found: Sequence[Numbers],
+    own: Sequence[Numbers],
+    shared: Sharing,
+    agreed: Agreement,
+) -> dict[str, Estimate]:
+    names = [run.name for run in aligned.runs]
+    estimates = {
+        "sharing.mean": shared.mean,
+        "sharing.within": shared.within,
+        "sharing.between": shared.between,
+        "known_in_one_run": shared.one,
+        "rank_agreement.mean": agreed.mean,
+    }
+    for (row, column), estimate in shared.groups.items():
+        estimates[f"sharing.groups.{row}.in.{column}"] = estimate
+    for (a, row), (b, column) in product(enumerate(names), enumerate(names)):
+        estimates[f"sharing.runs.{row}.in.{column}"] = shared.rates[a][b]
+        estimates[f"rank_agreement.runs.{row}.and.{column}"] = agreed.tau[a][b]
+    for i, name in enumerate(names):
+        estimates[f"known_alone.run.{name}"] = shared.only[i]
+        estimates |= {f"{k}.run.{name}": e for k, e in found[i].estimates.items()}
+        if own:
+            estimates |= {f"own.{k}.run.{name}": e for k, e in own[i].estimates.items()}
+    return estimates
+
+
+def _counts(aligned: Aligned) -> dict[str, int]:
+    first = aligned.first
+    return {
+        "runs": len(aligned.runs),
+        "relations": len(first.relations),
+        "pairs": len(first.pairs),
+        "templates": len(first.templates),
+        "prompts": len(first.grid),
+        **{
+            f"prompts_left_out.run.{run.name}": left
+            for run, left in zip(aligned.runs, aligned.left_out, strict=True)
+        },
+    }
+
+
+def _tables(
+    aligned: Aligned,
+    runs: Sequence[Compared],
+    found: Sequence[Numbers],
+    own: Sequence[Numbers],
+    shared: Sharing,
+    agreed: Agreement,
+    reading: Reading,
+) -> tuple[Table, ...]:
+    estimates, prompts = [numbers.estimates for numbers in found], len(aligned.first.grid)
+    each = [prompts] * len(runs)
+    tables = [comparison_table(aligned, estimates, reading.draw, each, own=False)]
+    if own:
+        alone = [numbers.estimates for numbers in own]
+        asked = [len(run.judged.grid) for run in runs]
+        tables.append(comparison_table(aligned, alone, reading.draw, asked, own=True))
+    return (
+        *tables,
+        group_table(shared),
+        only_table(aligned, shared),
+        rank_table(aligned, agreed.templates),
+        driver_table(aligned, estimates),
+        *side_tables(aligned, estimates, reading.floor),
+    )
+
+
+def _headlines() -> tuple[Headline, ...]:
+    return (
+        Headline(label="Sharing rate, mean over pairs of runs", estimate="sharing.mean"),
+        Headline(label="… of runs in the same group", estimate="sharing.within"),
+        Headline(label="… of runs in different groups", estimate="sharing.between"),
+        Headline(label="Known in one run only, of all known", estimate="known_in_one_run"),
+        Headline(
+            label="Agreement on templates, Kendall's τ-b",
+            estimate="rank_agreement.mean",
+            kind="number",
+        ),
+    )
+
+
+def _summary(aligned: Aligned, shared: Sharing) -> str:
+    first = aligned.first
+    asked = (
+        f"{len(aligned.runs)} runs are compared on the {len(first.grid):,} prompts that all of "
+        f"them were asked: {len(first.pairs):,} pairs, {len(first.templates):,} templates"
+    )
+    if shared.one.value is None:
+        return f"{asked}. None of them knows anything."
+    return f"{asked}. Of what any of them knows, {shared.one.value:.1%} is known in one run only."
+
+
+def _findings(
+    aligned: Aligned, found: Sequence[Numbers], shared: Sharing, agreed: Agreement
+) -> tuple[str, ...]:
+    names = [run.name for run in aligned.runs]
+    said = []
+    best = max(
+        (n.estimates["acc_at_1"].value or 0.0, name) for n, name in zip(found, names, strict=True)
+    )
+    if best[0] > 0:
+        said.append(f"{best[1]} is right most often: {best[0]:.1%} of a pair's prompts.")
+    rates = [
+        (shared.rates[a][b].value or 0.0, names[a], names[b])
+        for a, b in product(range(len(names)), repeat=2)
+        if a != b and shared.rates[a][b].value is not None
+    ]
+    for word, chosen in (("most", max), ("least", min)) if len(rates) > 1 else ():
+        rate, row, column = chosen(rates)
+        said.append(f"Shared {word}: of what {row} knows, {column} knows {rate:.1%}.")
+    if shared.within.value is not None and shared.between.value is not None:
+        said.append(
+            f"Runs of one group share {shared.within.value:.1%} on average, runs of different "
+            f"groups {shared.between.value:.1%}."
+        )
+    return (*said, *_ranks_finding(names, agreed))
+
+
+def _ranks_finding(names: Sequence[str], agreed: Agreement) -> list[str]:
+    """Which runs agree least on templates, where there are several to choose from."""
+    taus = [
+        (agreed.tau[a][b].value or 0.0, names[a], names[b])
+        for a, b in combinations(range(len(names)), 2)
+        if agreed.tau[a][b].value is not None
+    ]
+    if not taus:
+        return ["The order of templates was not compared: no two runs tell templates apart."]
+    tau, one, other = min(taus)
+    return [f"{one} and {other} agree least on which templates are good (τ-b {tau:.2f})."]
+
+
+def _notes(aligned: Aligned) -> tuple[str, ...]:
+    left = [
+        f"{run.name} {count:,}"
+        for run, count in zip(aligned.runs, aligned.left_out, strict=True)
+        if count
+    ]
+    ways = dict.fromkeys(run.judged.way for run in aligned.runs)
+    return (
+        "Every number is of the prompts that all runs were asked and that could be judged in all: "
+        "the same pair, template and name of the subject."
+        + (f" Left out: {', '.join(left)} prompts." if left else " Nothing was left out."),
+        *(
+            [
+                f"The runs answered in different ways ({', '.join(ways)}), which count other "
+                "things as right and as sure: compare their numbers with care."
+            ]
+            if len(ways) > 1
+            else []
+        ),
+        "A pair is known under a template if it is answered right under some name of the subject. "
+        "Intervals are 95 %: a bootstrap over pairs within relations; for τ-b over relations, for "
+        "mean and stdev of templates over these.",
+    )

@@ -1,0 +1,87 @@
+"""`sonde analyse RUN RUN …`: set finished runs side by side; no model is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from sonde.cli.compared import compared, opened
+from sonde.cli.console import waiting
+from sonde.cli.report import PictureFormat
+from sonde.cli.show import show_report
+from sonde.core.errors import StoreError, UsageError
+from sonde.core.reports import Report
+from sonde.runner import Run
+
+
+def analyse(
+    folders: Annotated[
+        list[Path], typer.Argument(help="The folders of finished belief or belief-icl runs.")
+    ],
+    groups: Annotated[
+        str,
+        typer.Option(
+            help="Runs that belong together: family, model, stage, architecture, corpus, probe, a "
+            "setting such as context, or a name for each run: a,a,b."
+        ),
+    ] = "family",
+    draw: Annotated[
+        Literal["relation", "pair"],
+        typer.Option(help="Fluctuation: a template per relation, or a prompt per pair, is drawn."),
+    ] = "relation",
+    floor: Annotated[
+        int, typer.Option(help="One-token answers a template needs for an Overconf.", min=1)
+    ] = 100,
+    seed: Annotated[int, typer.Option(help="Of the draws and the intervals.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Write report.html into this folder.")
+    ] = None,
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Write every figure as a picture into this folder (needs a browser)."),
+    ] = None,
+    format: Annotated[PictureFormat, typer.Option(help="The format of the pictures.")] = "svg",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print every estimate with its stable name.")
+    ] = False,
+) -> None:
+    """Compare finished runs: what they share, where they differ.
+
+    Example: sonde analyse runs/zero-shot runs/four-shot -o runs/both
+    """
+    runs = opened(folders)
+    report = _report(runs, groups, draw, floor, seed)
+    if out is not None:
+        _make(out)
+    show_report(
+        report,
+        {name: run.provenance() for name, run in runs.items()},
+        html=None if out is None else out / "report.html",
+        figures=figures,
+        format=format,
+        as_json=as_json,
+        lines=[f"run: {run.path} ({name})" for name, run in runs.items()],
+    )
+
+
+def _report(
+    runs: dict[str, Run], groups: str, draw: Literal["relation", "pair"], floor: int, seed: int
+) -> Report:
+    from sonde.analysis.numbers import Reading
+    from sonde.analysis.report import analyse as compare
+
+    if seed < 0:
+        raise UsageError(f"seed must not be negative, found {seed}")
+    with waiting("reading the answers"):
+        made = compared(runs, groups)
+    with waiting("comparing the runs"):
+        return compare(made, Reading(draw=draw, floor=floor, seed=seed))
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be written: {error.strerror or error}") from error

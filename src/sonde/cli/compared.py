@@ -1,0 +1,133 @@
+"""Stored runs as analyses take them: opened, named by what sets them apart, and grouped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sonde.core.errors import UsageError, nearest
+from sonde.models.families import describe, model_table, plain
+from sonde.runner import Run, open_run, probes
+
+if TYPE_CHECKING:
+    from sonde.analysis.runs import Compared
+    from sonde.metrics.judged import Judges
+
+WHO = ("model", "probe")
+SPEAK = (*WHO, "style", "context", "answer")
+"""What is understood without its key: zero-shot, not context=zero-shot."""
+
+OF_MODELS = ("family", "stage", "architecture", "corpus")
+
+
+def opened(folders: Sequence[Path]) -> dict[str, Run]:
+    """The runs by name, in the order given; a run that stands there twice is refused."""
+    if len(folders) < 2:
+        raise UsageError(
+            "an analysis compares at least two runs; name their folders: sonde analyse RUN RUN …"
+        )
+    places = [folder.resolve() for folder in folders]
+    for i, place in enumerate(places):
+        if place in places[:i]:
+            raise UsageError(f"{folders[i]} was given twice")
+    runs = [open_run(folder) for folder in folders]
+    for run in runs:
+        _judging(run)
+    return dict(zip(names(runs), runs, strict=True))
+
+
+def compared(runs: Mapping[str, Run], groups: str) -> list[Compared]:
+    """The judged prompts of every run, with its group."""
+    from sonde.analysis.runs import Compared
+
+    grouped = group_names(list(runs.values()), groups)
+    return [
+        Compared(
+            name=name,
+            group=group,
+            judged=_judging(run).judged(run.dataset(), run.answered()),
+            dataset=_dataset(run),
+            seconds=run.provenance()["run"]["seconds"],
+        )
+        for (name, run), group in zip(runs.items(), grouped, strict=True)
+    ]
+
+
+def names(runs: Sequence[Run]) -> list[str]:
+    """A short name for each run: its model, probe and settings, as far as they differ.
+
+    Settings are compared with those of the same probe. Runs of one name get that of their folder.
+    """
+    told = _facts(runs)
+    parts: list[list[str]] = [[] for _ in runs]
+    for key, values in told.items():
+        for i in _telling(key, values, told["probe"]):
+            parts[i].append(values[i] if key in SPEAK else f"{key}={values[i]}")
+    made = [" ".join(part) or model for part, model in zip(parts, told["model"], strict=True)]
+    if len(set(made)) == len(made):
+        return made
+    return [f"{name} {run.path.resolve().name}" for name, run in zip(made, runs, strict=True)]
+
+
+def _telling(key: str, values: Sequence[str], probes: Sequence[str]) -> Iterator[int]:
+    """The runs that a key tells from another run; a setting, from one of the same probe."""
+    for i, value in enumerate(values):
+        rivals = [v for v, p in zip(values, probes, strict=True) if key in WHO or p == probes[i]]
+        if len(set(rivals)) > 1 and value:
+            yield i
+
+
+def group_names(runs: Sequence[Run], groups: str) -> list[str]:
+    """The group of each run, by a key or as named one by one."""
+    if "," in groups:
+        given = [name.strip() for name in groups.split(",")]
+        if len(given) != len(runs) or not all(given):
+            raise UsageError(f"--groups names {len(given)} groups for {len(runs)} runs: {groups!r}")
+        return given
+    told = _facts(runs)
+    if groups in OF_MODELS:
+        table = model_table()
+        known = [describe(model, table) for model in told["model"]]
+        values = [str(getattr(described, groups, "")) for described in known]
+        return [value or model for value, model in zip(values, told["model"], strict=True)]
+    if groups in told:
+        return [value or "none" for value in told[groups]]
+    hint = nearest(groups, [*OF_MODELS, *told])
+    raise UsageError(f"runs cannot be grouped by {groups!r}; {hint}")
+
+
+def _facts(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """What is known of each run, by key: its model, its probe, then its settings; "" is nothing."""
+    settings = [run.manifest.probe["settings"] for run in runs]
+    keys = dict.fromkeys(key for own in settings for key in own)
+    return {
+        "model": [plain(run.manifest.model["name"]) for run in runs],
+        "probe": [run.manifest.probe["name"] for run in runs],
+        **{key: [_word(own[key]) if key in own else "" for own in settings] for key in keys},
+    }
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _dataset(run: Run) -> str:
+    entry = run.manifest.dataset
+    return f"{entry['name']} (content {entry['fingerprint'][:12]})"
+
+
+def _judging(run: Run) -> Judges:
+    """The run's probe; refused where it does not judge single prompts."""
+    from sonde.metrics.judged import Judges
+
+    probe = run.probe()
+    if isinstance(probe, Judges):
+        return probe
+    able = sorted(name for name, kind in probes().items() if issubclass(kind, Judges))
+    raise UsageError(
+        f"{run.path} was made by probe {run.manifest.probe['name']!r}, whose runs cannot be "
+        f"compared; analyses take runs of {', '.join(able)}"
+    )

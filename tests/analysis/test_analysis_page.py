@@ -1,0 +1,49 @@
+"""The page of `sonde analyse` names every estimate and every count."""
+
+from __future__ import annotations
+
+import re
+
+from sonde.analysis.numbers import Reading
+from sonde.analysis.report import analyse
+from tests.analysis.world import run
+from tests.docs.pages import DOCS, first_cells, section
+
+PAGE = DOCS / "analyse.md"
+WIDE = run("wide", [[[0], [1]], [[0], [0]]], group="g")
+SMALL = run("small", [[[0], [1]]], group="h")
+REPORT = analyse([WIDE, SMALL], Reading(draws=100))
+
+PLACES = {"ROW": "(wide|small)", "COLUMN": "(wide|small)", "RUN": "(wide|small)", "GROUP": "(g|h)"}
+
+
+def pattern(name: str) -> str:
+    """A documented name, as it may read."""
+    made = re.escape(name).replace("NAME", r"(?P<name>[\w.]+?)")
+    for word, places in PLACES.items():
+        made = made.replace(word, places)
+    return made
+
+
+def test_every_estimate_is_documented_and_every_documented_one_is_there() -> None:
+    documented = first_cells(PAGE, "Names of the numbers")
+    # a number of a run reads like others that are documented by themselves
+    order = sorted(documented, key=lambda name: "NAME" in name)
+    met = {name: [e for e in REPORT.estimates if re.fullmatch(pattern(name), e)] for name in order}
+    assert all(met.values()), met
+    assert {e for names in met.values() for e in names} == set(REPORT.estimates)
+
+
+def test_every_number_of_a_run_is_documented() -> None:
+    text = section(PAGE, "Names of the numbers")
+    for name in REPORT.estimates:
+        found = re.fullmatch(r"(own\.)?(.+)\.run\.(wide|small)", name)
+        if found and not name.startswith("known_alone"):
+            own = found[2].replace("fluctuation.relation.stdev", "fluctuation.relation.range")
+            assert f"`{own}`" in text or f"`{own.split('.')[0]}.`" in text, name
+
+
+def test_every_count_is_documented() -> None:
+    text = section(PAGE, "Names of the numbers")
+    for name in REPORT.counts:
+        assert f"`{re.sub('(wide|small)$', 'RUN', name)}`" in text, name

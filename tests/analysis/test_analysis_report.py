@@ -1,0 +1,108 @@
+"""The report of several runs: a row per run, figures with all of them, and what was left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sonde.analysis.numbers import Reading
+from sonde.analysis.report import analyse
+from sonde.core.reports import Bars, Curves, HeatMap, Report
+from tests.analysis.world import changed, run, table
+
+READING = Reading(draws=200, floor=1)
+
+GOOD = replace(run("good", [[[0], [0]], [[0], [1]]], group="g"), seconds=12.5)
+POOR = run("poor", [[[1], [0]], [[1], [1]]], group="p")
+REPORT = analyse([GOOD, POOR], READING)
+
+
+def figure(report: Report, id: str) -> object:
+    return next((f for f in report.figures if f.id == id), None)
+
+
+def test_the_comparison_has_a_row_per_run_with_its_time() -> None:
+    shown = table(REPORT, "comparison")
+    assert [row[0] for row in shown.rows] == ["good", "poor"]
+    assert [row[-1] for row in shown.rows] == [12.5, None]
+    accuracy = [c.title for c in shown.columns].index("Acc@1")
+    assert [row[accuracy].value for row in shown.rows] == [0.75, 0.25]  # type: ignore[union-attr]
+
+
+def test_every_table_has_a_row_per_run_or_says_why_not() -> None:
+    for id in ("known-alone", "names-help", "manual", "overconf-by-template"):
+        assert [row[0] for row in table(REPORT, id).rows] == ["good", "poor"]
+    for shown in REPORT.tables:
+        assert all(len(row) == len(shown.columns) for row in shown.rows), shown.id
+
+
+def test_names_and_templates_stand_below_each_other_for_every_run() -> None:
+    rows = table(REPORT, "drivers").rows
+    assert [row[:2] for row in rows] == [
+        ("good", "names"), ("good", "templates"), ("poor", "names"), ("poor", "templates"),
+    ]  # fmt: skip
+    values = [[e.value for e in row[2:]] for row in rows]  # type: ignore[union-attr]
+    assert values[0] == [None, None, None], "there is one name each"
+    assert values[1] == [0.5, 0.5, 1.0]
+    assert values[3] == [0.5, 0.0, 0.5]
+
+
+def test_heat_maps_have_the_runs_as_rows_and_columns() -> None:
+    sharing = figure(REPORT, "sharing")
+    assert isinstance(sharing, HeatMap)
+    assert sharing.rows == sharing.columns == ("good", "poor")
+    assert sharing.values == ((1.0, 1 / 3), (1.0, 1.0))
+    ranks = figure(REPORT, "rank-agreement")
+    assert isinstance(ranks, HeatMap) and ranks.values == ((1.0, -1.0), (-1.0, 1.0))
+
+
+def test_one_figure_has_the_calibration_of_all_runs_that_were_sure_of_something() -> None:
+    assert figure(REPORT, "calibration") is None
+    grid = replace(GOOD.judged.grid, confidence=np.array([0.9, 0.8, 0.7, np.nan]))
+    sure = changed(GOOD, grid=grid)
+    curves = figure(analyse([sure, replace(sure, name="twin"), POOR], READING), "calibration")
+    assert isinstance(curves, Curves) and curves.diagonal
+    assert [(c.name, sum(c.sizes)) for c in curves.curves] == [("good", 3), ("twin", 3)]
+
+
+def test_coverage_bars_stand_side_by_side() -> None:
+    bars = figure(REPORT, "coverage")
+    assert isinstance(bars, Bars) and bars.labels == ("good", "poor")
+    assert {s.name: [e.value for e in s.values] for s in bars.series}["oracle"] == [1.0, 0.5]
+
+
+def test_templates_whose_rank_differs_are_named_with_the_runs() -> None:
+    [first, second] = table(REPORT, "ranks").rows
+    assert first[:7] == ("R0", "[X] 0 [Y]", 2, 1.0, "good", 2.0, "poor")
+    assert second[:7] == ("R0", "[X] 1 [Y]", 2, 1.0, "poor", 2.0, "good")
+
+
+def test_what_was_left_out_is_counted_and_said_and_the_runs_stand_also_alone() -> None:
+    wide = run("wide", [[[0], [0]], [[0], [0]], [[1], [1]]])
+    report = analyse([wide, POOR], READING)
+    assert report.counts["prompts"] == 4
+    assert report.counts["prompts_left_out.run.wide"] == 2
+    assert "Left out: wide 2 prompts" in report.notes[0]
+    assert report.estimates["acc_at_1.run.wide"].value == 1
+    assert report.estimates["own.acc_at_1.run.wide"].value == 2 / 3
+    counts = [row[2] for row in table(report, "comparison-own").rows]
+    assert counts == [6, 4]
+
+
+def test_nothing_left_out_makes_no_second_table() -> None:
+    assert "comparison-own" not in [t.id for t in REPORT.tables]
+    assert "Nothing was left out" in REPORT.notes[0]
+
+
+def test_runs_that_answered_in_different_ways_are_told_apart() -> None:
+    assert not any("different ways" in note for note in REPORT.notes)
+    report = analyse([GOOD, changed(POOR, way="written")], READING)
+    assert any("different ways (filled, written)" in note for note in report.notes)
+
+
+def test_runs_that_know_nothing_are_said_to() -> None:
+    nothing = [run(name, [[[1], [1]]]) for name in ("a", "b")]
+    report = analyse(nothing, READING)
+    assert "None of them knows anything" in report.summary
+    assert not any("most often" in finding for finding in report.findings)

@@ -1,0 +1,89 @@
+"""The sharing rate: whose knowledge is the denominator, groups of runs, what one alone knows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from sonde.analysis.runs import Compared, align
+from sonde.analysis.sharing import sharing
+from sonde.metrics import coverage
+from tests.analysis.world import run, several
+
+ALL = run("all", [[[0], [0]], [[0], [0]]], group="big")
+HALF = run("half", [[[0], [0]], [[1], [1]]], group="big")
+ONE = run("one", [[[1], [0]], [[1], [1]]], group="small")
+NONE = run("none", [[[1], [1]], [[1], [1]]], group="small")
+
+
+def values(*runs: Compared) -> list[list[float | None]]:
+    return [[e.value for e in row] for row in sharing(align(runs)).rates]
+
+
+def test_the_row_is_the_denominator() -> None:
+    assert values(ALL, HALF, ONE) == [[1, 0.5, 0.25], [1, 1, 0.5], [1, 1, 1]]
+
+
+def test_the_same_pair_under_another_template_is_not_shared() -> None:
+    other = run("other", [[[0], [1]], [[1], [1]]])
+    assert values(ONE, other) == [[1, 0], [0, 1]]
+
+
+def test_a_pair_is_known_under_a_template_if_any_name_is_right() -> None:
+    first = run("first name", [[[0, 1]]])
+    second = run("second name", [[[1, 0]]])
+    assert values(first, second) == [[1, 1], [1, 1]]
+
+
+def test_a_run_that_knows_nothing_has_no_rate_but_can_be_measured_against() -> None:
+    assert values(ALL, NONE) == [[1, 0], [None, None]]
+
+
+def test_groups_average_the_rates_of_different_runs() -> None:
+    found = sharing(align([ALL, HALF, ONE]))
+    assert found.within.value == pytest.approx((0.5 + 1) / 2) and found.within.n == 2
+    assert found.between.value == pytest.approx((0.25 + 0.5 + 1 + 1) / 4) and found.between.n == 4
+    assert found.mean.value == pytest.approx((0.5 + 1 + 0.25 + 0.5 + 1 + 1) / 6)
+    assert found.groups["big", "small"].value == pytest.approx((0.25 + 0.5) / 2)
+    assert found.groups["small", "big"].value == 1
+    assert ("small", "small") not in found.groups, "a group of one run has nothing within"
+
+
+def test_rates_that_were_not_measured_are_left_out_of_means() -> None:
+    found = sharing(align([ALL, NONE]))
+    assert (found.mean.value, found.mean.n) == (0, 1)
+
+
+def test_what_one_run_alone_knows() -> None:
+    found = sharing(align([ALL, HALF, ONE]))
+    assert [e.value for e in found.only] == [0.5, 0, 0]
+    assert (found.one.value, found.one.n) == (0.5, 4)
+
+
+def test_runs_that_all_know_nothing_are_not_measured() -> None:
+    found = sharing(align([NONE, run("nobody", [[[1], [1]], [[1], [1]]])]))
+    assert found.one.value is None and found.mean.value is None and found.within.value is None
+
+
+@settings(max_examples=40, deadline=None)
+@given(several())
+def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -> None:
+    found = sharing(align(runs))
+    known = [coverage.known(r.judged.grid)[2] for r in runs]
+    for a, row in enumerate(found.rates):
+        for b, rate in enumerate(row):
+            assert rate.value == coverage.sharing(known[a], known[b])
+            if rate.value is not None:
+                assert rate.low is not None and rate.high is not None
+                assert 0 <= rate.low <= rate.value <= rate.high <= 1
+                assert a != b or rate.value == 1
+                assert rate.n == known[a].sum()
+
+
+@settings(max_examples=20, deadline=None)
+@given(several())
+def test_the_order_of_runs_only_moves_rows_and_columns(runs: list[Compared]) -> None:
+    one, other = sharing(align(runs)), sharing(align(runs[::-1]))
+    assert np.array_equal(np.array(one.rates)[::-1, ::-1], np.array(other.rates))
+    assert one.one == other.one and one.only == other.only[::-1]

@@ -1,0 +1,118 @@
+"""`sonde analyse`: finished runs side by side, named by what sets them apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sonde.cli.compared import group_names, names, opened
+
+from .world import Sonde
+
+ATLAS = ("-d", "atlas", "--relations", "P30,P36", "--limit", "3", "--no-html")
+
+
+@pytest.fixture
+def folder(sonde: Sonde, tmp_path: Path) -> Path:
+    """Runs of atlas: a control that knows the commonest object, and a model that knows nothing."""
+    for name, model in (("majority", "control:majority"), ("nothing", "scripted:")):
+        assert sonde("run", "belief", "-m", model, *ATLAS, "-o", tmp_path / name).code == 0
+    return tmp_path
+
+
+def icl(sonde: Sonde, out: Path, *more: str, data: str = "atlas") -> Path:
+    words = ("-m", "control:majority", "--relations", "P30", "--limit", "3", "--no-html")
+    assert sonde("run", "belief-icl", *words, "-d", data, *more, "-o", out).code == 0
+    return out
+
+
+def test_two_runs_are_compared_and_written(sonde: Sonde, folder: Path) -> None:
+    done = sonde("analyse", folder / "majority", folder / "nothing", "-o", folder / "both")
+    assert done.code == 0, done.err
+    for words in ("2 runs on atlas", "The runs side by side", "majority", "scripted"):
+        assert words in done.out
+    page = (folder / "both" / "report.html").read_text()
+    assert "Sharing rate" in page and "majority" in page
+
+
+def test_json_has_every_estimate_and_the_provenance_of_each_run(sonde: Sonde, folder: Path) -> None:
+    done = sonde("analyse", folder / "majority", folder / "nothing", "--json")
+    printed = json.loads(done.out)
+    assert printed["estimates"]["consist.run.majority"]["value"] == 1
+    assert "sharing.runs.majority.in.scripted" in printed["estimates"]
+    assert printed["counts"]["runs"] == 2
+    assert set(printed["provenance"]) == {"majority", "scripted"}
+    assert printed["provenance"]["majority"]["probe"]["name"] == "belief"
+
+
+def test_runs_are_named_by_the_settings_that_differ(sonde: Sonde, tmp_path: Path) -> None:
+    zero = icl(sonde, tmp_path / "zero", "--context", "zero-shot")
+    asks = icl(sonde, tmp_path / "qa", "--context", "template", "--style", "qa")
+    two = icl(sonde, tmp_path / "two", "--context", "template", "--shots", "2")
+    runs = opened([zero, asks, two])
+    assert list(runs) == ["mask zero-shot shots=4", "qa template shots=4", "mask template shots=2"]
+    stored = list(runs.values())
+    assert group_names(stored, "context") == ["zero-shot", "template", "template"]
+    assert group_names(stored, "family") == ["majority"] * 3
+    assert group_names(stored, "x, y,y") == ["x", "y", "y"]
+    done = sonde("analyse", zero, asks, two, "--groups", "context")
+    assert done.code == 0, done.err
+    assert "Left out: " in " ".join(done.out.split()), "QA asks question templates only"
+
+
+def test_settings_are_compared_with_those_of_the_same_probe(sonde: Sonde, folder: Path) -> None:
+    zero = icl(sonde, folder / "zero", "--context", "zero-shot")
+    four = icl(sonde, folder / "four", "--context", "relation")
+    runs = opened([zero, four, folder / "majority"])
+    assert list(runs) == ["belief-icl zero-shot", "belief-icl relation", "belief"]
+    assert group_names(list(runs.values()), "context") == ["zero-shot", "relation", "none"]
+
+
+def test_runs_that_do_not_differ_are_named_by_their_folders(sonde: Sonde, tmp_path: Path) -> None:
+    runs = [
+        icl(sonde, tmp_path / name, *more) for name, more in (("a", ()), ("b", ("--seed", "1")))
+    ]
+    assert list(opened(runs)) == ["majority a", "majority b"]
+
+
+def test_families_come_from_the_table_of_models(
+    sonde: Sonde, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = folder / "models.toml"
+    table.write_text('[[model]]\nname = "majority"\nfamily = "control"\n')
+    monkeypatch.setenv("SONDE_MODELS", str(table))
+    runs = opened([folder / "majority", folder / "nothing"])
+    assert names(list(runs.values())) == ["majority", "scripted"]
+    assert group_names(list(runs.values()), "family") == ["control", "scripted"]
+
+
+def test_what_cannot_be_compared_is_refused(sonde: Sonde, folder: Path, data: Path) -> None:
+    majority, nothing = folder / "majority", folder / "nothing"
+    sonde("analyse", majority).refused(2, "at least two runs")
+    sonde("analyse", majority, majority).refused(2, "given twice")
+    sonde("analyse", majority, folder / "nowhere").refused(5, "nowhere")
+    sonde("analyse", majority, nothing, "--groups", "contxt").refused(2, "'contxt'", "known")
+    sonde("analyse", majority, nothing, "--groups", "a,b,c").refused(2, "3 groups for 2 runs")
+    lama = folder / "lama"
+    assert sonde("run", "lama", "-m", "control:majority", *ATLAS, "-o", lama).code == 0
+    refused = sonde("analyse", majority, lama).refused(2, "probe 'lama'", "belief, belief-icl")
+    assert str(lama) in refused
+    other = folder / "other"
+    words = ("run", "belief", "-m", "control:majority", "-d", data, "--no-html", "-o", other)
+    assert sonde(*words).code == 0
+    sonde("analyse", majority, other).refused(2, "atlas", "world", "same dataset")
+
+
+def test_runs_of_different_facts_share_nothing(sonde: Sonde, folder: Path) -> None:
+    out = folder / "elsewhere"
+    words = ("-m", "control:majority", "-d", "atlas", "--relations", "P37", "--limit", "3")
+    assert sonde("run", "belief", *words, "--no-html", "-o", out).code == 0
+    sonde("analyse", folder / "majority", out).refused(2, "share no prompt")
+
+
+def test_a_page_that_cannot_be_written_is_said(sonde: Sonde, folder: Path) -> None:
+    (folder / "file").write_text("")
+    done = sonde("analyse", folder / "majority", folder / "nothing", "-o", folder / "file")
+    done.refused(5, "cannot be written")
