@@ -16,7 +16,7 @@ class LoadOptions:
 
     `bos`: whether texts open with the beginning-of-text token; `auto` does what the model was made
     for. `batch_tokens`: how many tokens go through the model at once (None: a good default).
-    `workers`: processes that tokenise for a masked model (None: most cores beside a GPU, else
+    `workers`: processes that tokenise for a masked model (None: up to eight beside a GPU, else
     none).
     """
 

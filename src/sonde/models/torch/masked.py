@@ -279,7 +279,7 @@ def hole_steps(span: Span, mask: int) -> list[tuple[Hole, int]]:
 
 
 def workers(loaded: Loaded) -> int:
-    """How many processes tokenise: as asked for, or else most cores beside a GPU."""
+    """How many processes tokenise: as asked for, or else up to eight cores beside a GPU."""
     if loaded.options.workers is not None:
         return loaded.options.workers
-    return max(min((os.cpu_count() or 1) - 2, 14), 0) if "cuda" in loaded.device else 0
+    return max(min((os.cpu_count() or 1) - 2, 8), 0) if "cuda" in loaded.device else 0
