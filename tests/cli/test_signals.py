@@ -14,8 +14,9 @@ KEPT = "interrupted; finished work is kept: run the same command again to go on\
 
 
 def begin(words: tuple[object, ...], env: dict[str, str], ignore: bool = False) -> Running:
-    def deaf() -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    def listen() -> None:
+        # said either way, because the tests themselves may run where interrupts are ignored
+        signal.signal(signal.SIGINT, signal.SIG_IGN if ignore else signal.SIG_DFL)
 
     return subprocess.Popen(
         [COMMAND, *map(str, words)],
@@ -23,7 +24,7 @@ def begin(words: tuple[object, ...], env: dict[str, str], ignore: bool = False) 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=deaf if ignore else None,
+        preexec_fn=listen,
     )
 
 
