@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.stats.correlation import kendall_tau_b, pearson
+from sonde.stats.correlation import kendall_tau_b
 
 PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=8)
 
@@ -35,20 +35,10 @@ def test_kendall_is_that_of_the_definition(points: list[tuple[int, int]]) -> Non
     assert found == (None if expected is None else pytest.approx(expected))
 
 
-def test_pearson_gives_r_and_p() -> None:
-    found = pearson(np.array([1.0, 2.0, 3.0, 4.0]), np.array([2.0, 1.0, 4.0, 3.0]))
-    assert found == pytest.approx((0.6, 0.4))
-
-
 @pytest.mark.parametrize("values", [[], [1.0], [2.0, 2.0, 2.0]])
 def test_a_constant_goes_with_nothing(values: list[float]) -> None:
     a, b = np.array(values), np.arange(len(values), dtype=np.float64)
     assert kendall_tau_b(a, b) is None
-    assert pearson(a, b) is None
-
-
-def test_two_points_have_no_pearson() -> None:
-    assert pearson(np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None
 
 
 def test_lists_of_different_lengths_are_refused() -> None:

@@ -23,19 +23,6 @@ def kendall_tau_b(a: Floats, b: Floats) -> float | None:
     return _known(float(kendalltau(a, b, variant="b").statistic))
 
 
-def pearson(a: Floats, b: Floats) -> tuple[float, float] | None:
-    """Pearson's r and its two-sided p; None with fewer than three points or where one is constant.
-
-    Two points always lie on a line, so their r says nothing.
-    """
-    from scipy.stats import pearsonr
-
-    if len(a) < 3 or not _comparable(a, b):
-        return None
-    found = pearsonr(a, b)
-    return float(found.statistic), float(found.pvalue)
-
-
 def _comparable(a: Floats, b: Floats) -> bool:
     if len(a) != len(b):
         raise ValueError(f"{len(a)} numbers cannot be paired with {len(b)}")
