@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_origin
 
 import typer
 
@@ -31,7 +31,12 @@ Model = Annotated[
     str, typer.Option("--model", "-m", help="Model, such as smollm2 or hf:FOLDER ('sonde models').")
 ]
 Data = Annotated[
-    str, typer.Option("--data", "-d", help="Dataset: a bundled name or a folder ('sonde data ls').")
+    str,
+    typer.Option(
+        "--data",
+        "-d",
+        help="Dataset: a bundled name, a folder, or sources joined by a plus ('sonde data ls').",
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -182,7 +187,9 @@ def command(
     own = settings_of(probe)
 
     def call(**values: Any) -> None:
-        settings = {s.name: values.pop(s.name) for s in own}
+        given = {s.name: values.pop(s.name) for s in own}
+        lists = parse(probe, {s.name: given[s.name] for s in own if get_origin(s.type) is tuple})
+        settings = {**given, **lists}
         act(cast(Callable[..., Probe], probe), settings, **values)
 
     parameters = flags + [_flag(s) for s in own]
@@ -197,11 +204,14 @@ def _flag(setting: Setting) -> inspect.Parameter:
     word = setting.name.replace("_", "-")
     flag = f"--{word}/--no-{word}" if setting.type is bool else f"--{word}"
     option = typer.Option(flag, help=setting.help)
+    kind, default = setting.type, setting.default
+    if get_origin(kind) is tuple:  # several values are one text, separated by commas
+        kind, default = str, ",".join(map(str, default))
     return inspect.Parameter(
         setting.name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=setting.default,
-        annotation=Annotated[setting.type, option],
+        default=default,
+        annotation=Annotated[kind, option],
     )
 
 

@@ -14,7 +14,14 @@ from typing import Literal
 import numpy as np
 
 from sonde.core.reports import Estimate
-from sonde.metrics.cells import Block, around, blocks, mean_over_pairs, stream, sum_over_relations
+from sonde.metrics.cells import (
+    Block,
+    around,
+    blocks,
+    mean_over_pairs,
+    mean_over_relations,
+    stream,
+)
 from sonde.metrics.estimates import Sample
 from sonde.metrics.grid import Bools, Floats, Grid, Ints
 from sonde.stats.draws import (
@@ -181,10 +188,13 @@ def _range(draws: Floats, distribution: Floats) -> Estimate:
 
 def _mean_of_templates(made: Sequence[Block], seed: int) -> Estimate:
     """Every template counts the same, and under it every pair asked."""
-    count = sum(len(block.templates) for block in made)
-    shares = [sum(b.counting(i) for i in range(len(b.templates))) / count for b in made]
+    counts = {block.relation: len(block.templates) for block in made}
+    values = [
+        sum(block.counting(i) for i in range(counts[block.relation])) / counts[block.relation]
+        for block in made
+    ]
     relations = np.repeat([b.relation for b in made], [len(b.pairs) for b in made])
-    return sum_over_relations(np.concatenate(shares), relations, seed)
+    return mean_over_relations(np.concatenate(values), relations, counts, seed)
 
 
 def _choices(block: Block, draw: Draw) -> Ints:

@@ -5,6 +5,7 @@ A cell is a (pair, template); its prompts differ in the subject's name alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -100,12 +101,12 @@ def mean_over_pairs(values: Floats, relations: Ints, seed: int) -> Estimate:
     return _resampled(values[kept], relations[kept], seed).mean_over_facts()
 
 
-def sum_over_relations(values: Floats, relations: Ints, seed: int) -> Estimate:
-    """Sum over relations of the mean over their pairs, for averages with weights of their own."""
+def mean_over_relations(
+    values: Floats, relations: Ints, weights: Mapping[int, float], seed: int
+) -> Estimate:
+    """Mean over relations, each with a weight of its own, of the mean over their pairs."""
     made = _resampled(values, relations, seed)
-    draws = sum(made.draws.values())
-    total = float(sum(s.values.mean() for s in made.samples.values()))
-    return around(total, np.asarray(draws), n=len(values))
+    return made.weighted_mean({str(relation): weight for relation, weight in weights.items()})
 
 
 def around(value: float, draws: Floats, n: int) -> Estimate:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from sonde.stats.intervals import (
     paired_difference,
     percentile_interval,
     resampled_means,
+    unvaried_difference,
     wilson,
 )
 
@@ -47,7 +48,7 @@ class Sample:
     def estimate(self, draws: Floats) -> Estimate:
         """The mean: an exact interval for independent outcomes of 0 or 1, else the bootstrap's."""
         if not self._independent_outcomes():
-            low, high = percentile_interval(draws)
+            low, high = interval(draws, [self], [1.0])
         elif self.minus is None:
             low, high = wilson(float(self.values.sum()), len(self.values))
         else:
@@ -55,10 +56,44 @@ class Sample:
         value = float(self.differences().mean())
         return Estimate(value=value, low=min(low, value), high=max(high, value), n=len(self.values))
 
+    def independent(self) -> int:
+        """How many clusters there are: so many values do not depend on each other."""
+        return len(np.unique(np.asarray(self.clusters)))
+
     def _independent_outcomes(self) -> bool:
         given = self.values if self.minus is None else np.concatenate([self.values, self.minus])
-        alone = len(np.unique(np.asarray(self.clusters))) == len(self.clusters)
+        alone = self.independent() == len(self.clusters)
         return alone and bool(np.isin(given, (0.0, 1.0)).all())
+
+
+def interval(
+    draws: Floats, samples: Sequence[Sample], weights: Sequence[float]
+) -> tuple[float, float]:
+    """The middle 95 % of the draws of a weighted mean, whose weights add up to 1.
+
+    Where nothing varies in the samples (all wrong, or all right) the draws have no width, which
+    would be too sure: other facts may differ. The interval is then that of a share of as many
+    independent trials as the weights leave.
+    """
+    low, high = percentile_interval(draws)
+    if low < high or not _shares(samples):
+        return low, high
+    trials = 1 / sum(w * w / s.independent() for s, w in zip(samples, weights, strict=True))
+    own = _mean([s.values for s in samples], weights)
+    controls = [s.minus for s in samples if s.minus is not None]
+    if not controls:
+        return wilson(own * trials, trials)
+    return unvaried_difference(own, _mean(controls, weights), trials)
+
+
+def _mean(columns: Sequence[Floats], weights: Sequence[float]) -> float:
+    return float(sum(w * c.mean() for c, w in zip(columns, weights, strict=True)))
+
+
+def _shares(samples: Sequence[Sample]) -> bool:
+    """Whether all values lie between 0 and 1, as those of shares do."""
+    columns = [c for s in samples for c in (s.values, s.minus) if c is not None]
+    return all(c.min() >= 0 and c.max() <= 1 for c in columns)
 
 
 class Resampled:
@@ -80,19 +115,22 @@ class Resampled:
 
     def mean_over_relations(self, only: Collection[str] | None = None) -> Estimate:
         """Every relation counts the same; n is the number of facts behind it."""
-        return self._weighted({n: 1.0 for n in self.samples if only is None or n in only})
+        return self.weighted_mean({n: 1.0 for n in self.samples if only is None or n in only})
 
     def mean_over_facts(self) -> Estimate:
         """Every fact counts the same."""
-        return self._weighted({n: float(len(s.values)) for n, s in self.samples.items()})
+        return self.weighted_mean({n: float(len(s.values)) for n, s in self.samples.items()})
 
-    def _weighted(self, weights: Mapping[str, float]) -> Estimate:
+    def weighted_mean(self, weights: Mapping[str, float]) -> Estimate:
+        """Relations count by weights of their own; n is the number of facts behind it."""
         if len(weights) <= 1:
             return self.relation(next(iter(weights), ""))
         total = sum(weights.values())
-        draws = sum(self.draws[name] * (weight / total) for name, weight in weights.items())
-        means = {name: self.samples[name].differences().mean() for name in weights}
-        value = float(sum(means[name] * weight / total for name, weight in weights.items()))
-        low, high = percentile_interval(np.asarray(draws))
-        n = sum(len(self.samples[name].values) for name in weights)
+        shares = [weight / total for weight in weights.values()]
+        samples = [self.samples[name] for name in weights]
+        draws = sum(self.draws[name] * share for name, share in zip(weights, shares, strict=True))
+        means = [sample.differences().mean() for sample in samples]
+        value = float(sum(mean * share for mean, share in zip(means, shares, strict=True)))
+        low, high = interval(np.asarray(draws), samples, shares)
+        n = sum(len(sample.values) for sample in samples)
         return Estimate(value=value, low=min(low, value), high=max(high, value), n=n)

@@ -15,7 +15,7 @@ BLOCK = 4_000_000
 MANY_KINDS = 4096
 
 
-def wilson(successes: float, n: int) -> tuple[float, float]:
+def wilson(successes: float, n: float) -> tuple[float, float]:
     """Interval of a share of independent trials; sensible at 0 and 1 too.
 
     >>> tuple(round(x, 3) for x in wilson(0, 30))
@@ -42,6 +42,18 @@ def paired_difference(first: Floats, second: Floats) -> tuple[float, float]:
     down = (p1 - low1) ** 2 - 2 * phi * (p1 - low1) * (high2 - p2) + (high2 - p2) ** 2
     up = (high1 - p1) ** 2 - 2 * phi * (high1 - p1) * (p2 - low2) + (p2 - low2) ** 2
     return p1 - p2 - sqrt(max(down, 0.0)), p1 - p2 + sqrt(max(up, 0.0))
+
+
+def unvaried_difference(first: float, second: float, n: float) -> tuple[float, float]:
+    """Newcombe's interval of a difference between two shares that are the same in every trial.
+
+    >>> tuple(round(x, 3) for x in unvaried_difference(0.0, 0.0, 30))
+    (-0.114, 0.114)
+    """
+    (low1, high1), (low2, high2) = wilson(first * n, n), wilson(second * n, n)
+    down = (first - low1) ** 2 + (high2 - second) ** 2
+    up = (high1 - first) ** 2 + (second - low2) ** 2
+    return first - second - sqrt(down), first - second + sqrt(up)
 
 
 def resampled_means(
