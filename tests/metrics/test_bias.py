@@ -80,3 +80,9 @@ def test_relations_count_the_same(tables: list[Floats]) -> None:
     for estimate in (single, multi):
         low, value, high = measured(estimate)
         assert -1e-12 <= low <= value <= high <= 1 + 1e-12
+
+
+def test_one_template_per_relation_leaves_no_interval() -> None:
+    single, multi = bias_over_relations([np.array([[0.2, 0.8]]), np.array([[0.5, 0.5]])])
+    assert single.value == multi.value
+    assert (single.low, single.high, single.n) == (None, None, 2)

@@ -41,7 +41,8 @@ def bias_over_relations(shares: Sequence[Floats], seed: int = 0) -> tuple[Estima
 
     n counts templates. The interval is over templates within their relation: how the numbers would
     move with other wordings. That of multi, which resampling can only raise, is moved so that its
-    mean is the value. Relations with fewer than two candidates are left out.
+    mean is the value. Where every relation has one template there is nothing to tell it from, and
+    no interval. Relations with fewer than two candidates are left out.
     """
     kept = [_normalised(s) for s in shares if s.shape[0] and s.shape[1] > 1]
     if not kept:
@@ -53,6 +54,9 @@ def bias_over_relations(shares: Sequence[Floats], seed: int = 0) -> tuple[Estima
         multi += _levels(times @ given) / len(kept)
     values = np.array([bias(given)[:2] for given in kept]).mean(axis=0)
     n = sum(len(given) for given in kept)
+    if n == len(kept):
+        alone = (Estimate(value=float(value), low=None, high=None, n=n) for value in values)
+        return next(alone), next(alone)
     moved = np.clip(multi - multi.mean() + values[1], 0.0, 1.0)
     return around(float(values[0]), single, n=n), around(float(values[1]), moved, n=n)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sonde.core.reports import Estimate
+from sonde.core.words import in_points, sided
 
 
 def findings(estimates: Mapping[str, Estimate], draw: str) -> tuple[str, ...]:
@@ -23,10 +24,8 @@ def _control(estimates: Mapping[str, Estimate]) -> str:
     above = estimates.get("above_control.acc_at_1")
     if above is None or above.value is None or above.low is None or above.high is None:
         return ""
-    word = (
-        "clearly above" if above.low > 0 else "clearly below" if above.high < 0 else "not told from"
-    )
-    return f"Acc@1 is {word} the majority control: {_points(above)}."
+    word = sided(above, "above", "below", "not told from")
+    return f"Acc@1 is {word} the majority control: {in_points(above)}."
 
 
 def _wording(estimates: Mapping[str, Estimate], draw: str) -> str:
@@ -63,9 +62,9 @@ def _confidence(estimates: Mapping[str, Estimate]) -> str:
     if over.value is None or over.low is None or over.high is None:
         return ""
     if over.low <= 0 <= over.high:
-        return f"On average confidence cannot be told from accuracy: {_points(over)}."
+        return f"On average confidence cannot be told from accuracy: {in_points(over)}."
     word = "overconfident" if over.value > 0 else "underconfident"
-    return f"The model is {word}: confidence minus accuracy is {_points(over)}."
+    return f"The model is {word}: confidence minus accuracy is {in_points(over)}."
 
 
 def _reach(estimates: Mapping[str, Estimate]) -> str:
@@ -77,10 +76,3 @@ def _reach(estimates: Mapping[str, Estimate]) -> str:
         f"A prompt chosen at random is right for {average.value:.1%} of the pairs, each relation's "
         f"best template for {most.value:.1%}, some prompt for {oracle.value:.1%}."
     )
-
-
-def _points(estimate: Estimate) -> str:
-    value, low, high = (
-        100 * (part or 0.0) for part in (estimate.value, estimate.low, estimate.high)
-    )
-    return f"{value:+.1f} points ({low:+.1f} to {high:+.1f})"
