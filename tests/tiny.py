@@ -24,7 +24,7 @@ from tokenizers import (
     trainers,
 )
 
-from sonde.core.prompts import Fill, Key, Prompt, Score, Want
+from sonde.core.prompts import Fill, Key, Prompt, Score, Trace, Want
 
 SENTENCES = (
     "The capital of France is Paris.",
@@ -59,6 +59,11 @@ def fill(
 ) -> Prompt:
     """A prompt that wants a hole filled."""
     return _prompt(prefix, suffix, Fill(top=top, watched=watched, vocabulary=vocabulary), fact)
+
+
+def trace(text: str, *spans: tuple[int, int], fact: str = "f") -> Prompt:
+    """A prompt that wants parts of its text read."""
+    return _prompt(text, "", Trace(spans=spans), fact)
 
 
 def _prompt(prefix: str, suffix: str, want: Want, fact: str) -> Prompt:
@@ -196,6 +201,49 @@ def convbert(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
     return _save(folder, transformers.ConvBertForMaskedLM, config, word_pieces(), seed, BERT)
 
 
+def t5(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
+    """An encoder-decoder model with a token for gaps; texts that are read end with </s>."""
+    tokenizer = _read_whole(("<pad>", "</s>", "<extra_id_0>"), "$A </s>")
+    sizes: dict[str, Any] = {"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}
+    ids = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0}
+    config = transformers.T5Config(
+        **{**sizes, **ids, "vocab_size": tokenizer.get_vocab_size(), **changes}
+    )
+    return _save(folder, transformers.T5ForConditionalGeneration, config, tokenizer, seed, T5)
+
+
+def bart(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
+    """An encoder-decoder model with learned positions, whose texts open with a token too."""
+    tokenizer = _read_whole(("<pad>", "</s>", "<s>"), "<s> $A </s>")
+    sizes: dict[str, Any] = {"d_model": 32, "encoder_layers": 2, "decoder_layers": 2}
+    heads = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
+    wide = {"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "max_position_embeddings": 64}
+    ids = {"pad_token_id": 0, "eos_token_id": 1, "bos_token_id": 2, "decoder_start_token_id": 1}
+    config = transformers.BartConfig(
+        **{**sizes, **heads, **wide, **ids, "vocab_size": tokenizer.get_vocab_size()}
+        | {"forced_eos_token_id": None, **changes}
+    )
+    return _save(folder, transformers.BartForConditionalGeneration, config, tokenizer, seed, BART)
+
+
+def _read_whole(special: tuple[str, ...], form: str) -> Tokenizer:
+    """Byte-level BPE with the special tokens of a model that reads whole texts."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=380,
+        special_tokens=list(special),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(SENTENCES * 3, trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=form, special_tokens=[(name, i) for i, name in enumerate(special)]
+    )
+    return tokenizer
+
+
 CAUSAL: Mapping[str, Callable[..., Path]] = {
     "llama": llama,
     "gpt2": gpt2,
@@ -204,8 +252,11 @@ CAUSAL: Mapping[str, Callable[..., Path]] = {
     "mamba": mamba,
 }
 MASKED: Mapping[str, Callable[..., Path]] = {"bert": bert, "roberta": roberta}
+SEQ2SEQ: Mapping[str, Callable[..., Path]] = {"t5": t5, "bart": bart}
 
 GPT = {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>"}
+T5 = {"pad_token": "<pad>", "eos_token": "</s>"}
+BART = {**T5, "bos_token": "<s>"}
 BERT = {
     "unk_token": "[UNK]",
     "pad_token": "[PAD]",

@@ -16,8 +16,9 @@ from sonde.core.costs import Bill, Cost, Memory
 from sonde.core.errors import RunMismatch, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Score
+from sonde.fitting import fitting
 from sonde.measure import MARGIN, Pace, Pool, measure
-from sonde.runner import SHARD_WEIGHT, answer, default_folder, describe, shards
+from sonde.runner import SHARD_WEIGHT, answer, default_folder, describe, prompt_weight, shards
 from sonde.store.manifest import Manifest, differences
 from sonde.store.runs import RunFolder
 
@@ -130,7 +131,8 @@ def plan(
     left = [n for n in range(len(outlines)) if n not in done]
     chosen = choose([outlines[n].work for n in left], left, len(left) if exact else COUNTED)
     cut = enumerate(shards(probe.ask(dataset), shard_weight))
-    counted = count(model, steps(cut, chosen, done))
+    with fitting(probe, model, dataset):
+        counted = count(model, steps(cut, chosen, done))
     scheme = _scheme(probe, model, dataset, folder, outlines, done, len(chosen), counted)
     if not left or seconds <= 0:
         return scheme
@@ -146,14 +148,9 @@ def outline(prompts: Iterable[Prompt]) -> Outline:
         relation, want = prompt.key.relation, prompt.want
         found.prompts[relation] += 1
         found.options[relation] += len(want.options) if isinstance(want, Score) else 0
-        found.work[relation] += weight(prompt)
+        found.work[relation] += prompt_weight(prompt)
         found.wants[WANTED[type(want)]] += 1
     return found
-
-
-def weight(prompt: Prompt) -> int:
-    """The work of a prompt where tokens are not known: its options, or one."""
-    return len(prompt.want.options) if isinstance(prompt.want, Score) else 1
 
 
 def finished(path: Path, manifest: Manifest, count: int) -> frozenset[int]:
@@ -237,13 +234,13 @@ def count(model: Model, shards: Iterable[tuple[int | None, list[Prompt]]]) -> Co
     for seen, (prompts, bill) in enumerate(billed(model, shards)):
         for i, prompt in enumerate(prompts):
             relation = prompt.key.relation
-            work[relation] += weight(prompt)
+            work[relation] += prompt_weight(prompt)
             if bill:
                 costs[relation] = costs.get(relation, Cost()) + bill.costs[i]
         if bill:
             memory = bill.memory | (memory or Memory())
         if seen % every == 0:
-            fed = [c.fed for c in bill.costs] if bill else [weight(p) for p in prompts]
+            fed = [c.fed for c in bill.costs] if bill else [prompt_weight(p) for p in prompts]
             kept.append((prompts, fed))
         if len(kept) > POOLED:
             kept, every = kept[::2], every * 2
@@ -358,7 +355,7 @@ def _scaled(relation: str, whole: Outline, counted: Count) -> Cost | None:
 def meter(model: Model) -> Callable[[Sequence[Prompt]], int]:
     """The work of slices that are put to the model one after the other."""
     if not isinstance(model, Plans):
-        return lambda prompts: sum(map(weight, prompts))
+        return lambda prompts: sum(map(prompt_weight, prompts))
     current: list[Sequence[Prompt]] = []
 
     def fed() -> Iterator[Sequence[Prompt]]:

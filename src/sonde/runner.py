@@ -19,10 +19,11 @@ from sonde.core.answers import Answer, Answered
 from sonde.core.components import find
 from sonde.core.errors import AbilityError, DataError, StoreError, UsageError, nearest
 from sonde.core.facts import Dataset, Selection
-from sonde.core.prompts import Prompt, Score
+from sonde.core.prompts import Fill, Prompt, Score, Trace
 from sonde.core.reports import Report
 from sonde.core.settings import made, settings_of
 from sonde.data.format import open_dataset, write_dataset
+from sonde.fitting import fitting
 from sonde.store.files import told
 from sonde.store.manifest import Manifest, surroundings, versions
 from sonde.store.runs import RunFolder, Writer
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     import polars
 
 SHARD_WEIGHT = 4096
+WATCHED = 512
+"""Watched names of a filled hole that weigh as much as the hole itself."""
+
+WEIGHED = 128
+"""So many characters of a text that is read through weigh as much as an option."""
 
 log = logging.getLogger(__name__)
 
@@ -130,7 +136,8 @@ def run(
     with folder.writing(manifest) as writer:
         _keep_dataset(dataset, folder)
         cut = shards(probe.ask(dataset), shard_weight)
-        _fill_folder(writer, model, cut, total, progress or (lambda _done, _total: None))
+        with fitting(probe, model, dataset):
+            _fill_folder(writer, model, cut, total, progress or (lambda _done, _total: None))
     return Run(path=path, manifest=replace(folder.manifest(), probe=manifest.probe))
 
 
@@ -200,12 +207,22 @@ def shards(prompts: Iterable[Prompt], weight: int) -> Iterator[list[Prompt]]:
     carried = 0
     for prompt in prompts:
         shard.append(prompt)
-        carried += len(prompt.want.options) if isinstance(prompt.want, Score) else 1
+        carried += prompt_weight(prompt)
         if carried >= weight:
             yield shard
             shard, carried = [], 0
     if shard:
         yield shard
+
+
+def prompt_weight(prompt: Prompt) -> int:
+    """How much of a shard a prompt takes: by its options, by what is read or watched, or 1."""
+    want = prompt.want
+    if isinstance(want, Score):
+        return len(want.options)
+    if isinstance(want, Trace):
+        return 1 + len(prompt.prefix) // WEIGHED
+    return 1 + len(want.watched) // WATCHED if isinstance(want, Fill) else 1
 
 
 def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answer]]:

@@ -15,7 +15,7 @@ from math import isfinite, log
 from random import Random
 
 from sonde.core.abilities import ABILITIES, Ability, Model, Probe, abilities
-from sonde.core.answers import Answer, Answered, Filled, Generated, Sampled, Scored
+from sonde.core.answers import Answer, Answered, Filled, Generated, Sampled, Scored, Traced
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
@@ -84,6 +84,9 @@ def answer_all(model: Model, prompts: Sequence[Prompt]) -> list[Answered]:
 def assert_same(one: Answer, other: Answer, where: str) -> None:
     """Two answers choose alike and agree in every log-probability to 1e-4."""
     assert type(one) is type(other), f"{where}: answers of two kinds"
+    if isinstance(one, Traced) and isinstance(other, Traced):
+        rows = [[len(row) for row in answer.logps] for answer in (one, other)]
+        assert rows[0] == rows[1], f"{where}: other tokens in the spans"
     for a, b in zip(_numbers(one), _numbers(other), strict=True):
         assert (a is None) == (b is None), f"{where}: measured in one, not in the other"
         near = a is None or b is None or abs(a - b) <= TOLERANCE * max(1.0, abs(a))
@@ -101,6 +104,8 @@ def assert_same(one: Answer, other: Answer, where: str) -> None:
 def _numbers(given: Answer) -> list[float | None]:
     if isinstance(given, Scored):
         return [logp for row in (*given.logps, *given.suffix_logps) for logp in row]
+    if isinstance(given, Traced):
+        return [logp for row in given.logps for logp in row]
     if isinstance(given, Generated):
         return [*given.logps, given.end_logp]
     if isinstance(given, Sampled):
@@ -113,6 +118,9 @@ def _check_shape(prompt: Prompt, given: Answer) -> None:
         assert given.options == getattr(prompt.want, "options", None), "other options than asked"
         assert len(given.logps) == len(given.options), "not one row per option"
         assert all(row for row in given.logps), "an option without a token"
+    elif isinstance(given, Traced):
+        assert len(given.logps) == len(getattr(prompt.want, "spans", ())), "not one row per span"
+        assert given.logps[0], "a first span without a token"
     elif isinstance(given, Sampled):
         assert sum(given.counts) == getattr(prompt.want, "count", None), "not the count asked for"
         assert len(set(given.texts)) == len(given.texts) == len(given.counts), "a text twice"

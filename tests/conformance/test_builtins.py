@@ -6,7 +6,7 @@ import pytest
 
 import sonde
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Fill, Generate, Key, Prompt, Sample, Score, Want
+from sonde.core.prompts import Fill, Generate, Key, Prompt, Sample, Score, Trace, Want
 from sonde.data.catalog import bundled
 from sonde.models.counting import majority
 from sonde.models.scripted import Scripted
@@ -36,7 +36,7 @@ def test_a_bundled_dataset_passes_the_checks(name: str) -> None:
     check_dataset(sonde.dataset(name))
 
 
-@pytest.mark.parametrize("want", ["score", "fill", "generate", "sample"])
+@pytest.mark.parametrize("want", ["score", "fill", "generate", "sample", "trace"])
 def test_table_models_pass_the_checks(want: str, small: Dataset) -> None:
     prompts = [_prompt(fact.id, fact.subject.name, want) for fact in small.asked("P36")]
     for model in (majority(small), oracle_for(small), Scripted(answers={})):
@@ -50,6 +50,7 @@ def _prompt(fact: str, subject: str, want: str) -> Prompt:
         "fill": Fill(watched=names, top=3),
         "generate": Generate(most=4),
         "sample": Sample(count=20),
+        "trace": Trace(spans=((0, 3), (4, 11))),
     }
     return Prompt(
         key=Key(fact=fact, relation="P36", template="t", subject=subject),

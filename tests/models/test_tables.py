@@ -91,7 +91,7 @@ def test_a_script_answers_what_it_says(tmp_path: Path) -> None:
     file.write_text(json.dumps({"answers": {"f": "Oslo"}}))
     model = load(f"scripted:{file}")
     assert isinstance(model, Scripted)
-    assert abilities(model) == {"score", "fill", "generate", "sample"}
+    assert abilities(model) == {"score", "fill", "generate", "sample", "trace"}
     scored = dict(model.score([tiny.score("", ("Paris", "Oslo", "Rome"))]))[0]
     assert [exp(row[0]) for row in scored.logps] == pytest.approx([0.05, 0.9, 0.05])
     filled = dict(model.fill([tiny.fill("", top=1, watched=("Paris", "Oslo"))]))[0]

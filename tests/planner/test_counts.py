@@ -148,6 +148,37 @@ def test_what_is_read_before_writing_is_counted_exactly(
     assert cost.grown == 0
 
 
+@pytest.mark.parametrize("tokens", [None, 60, 9])
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "mistral", "mamba"])
+def test_what_is_read_of_texts_is_counted_exactly(
+    made: Make, kind: str, tokens: int | None
+) -> None:
+    """Behind stems, side by side, in pieces, twice the same, and over two shards."""
+    asked = [
+        reading(start, f"{country} is {city}, says it")
+        for start in (LONG, "In ", "")
+        for country, city in CAPITALS.items()
+    ]
+    asked += asked[:1]
+    shards = [asked[: len(asked) // 2], asked[len(asked) // 2 :]]
+    planner: Any = made(kind, tokens)
+    planned = [sum(bill.costs, Cost()) for bill in planner.bills(shards)]
+    model = made(kind, tokens)
+    for shard, cost in zip(shards, planned, strict=True):
+        sizes = watched(model)
+        list(answer(model, shard))
+        assert cost.fed == sum(sizes)
+        assert cost.prompts == cost.texts == len(shard)
+        assert kind == "mamba" or cost.computed < cost.naive
+    assert (planned[0].stems > 0) == (kind != "mamba")
+
+
+def reading(start: str, rest: str) -> Prompt:
+    """A text that is read where the start ends, and short of its end."""
+    first, last = len(start), len(start + rest) - 9
+    return tiny.trace(start + rest, (first, first + 2), (last, last + 2))
+
+
 @pytest.mark.parametrize("kind", ["llama", "mamba"])
 @pytest.mark.parametrize("want", [Generate(most=6, until=""), Sample(count=5, most=4, until="")])
 def test_what_is_written_takes_at_most_what_is_planned(

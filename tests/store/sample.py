@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sonde.core.answers import Answered, Filled, Generated, Sampled, Scored
+from sonde.core.answers import Answered, Filled, Generated, Sampled, Scored, Traced
 from sonde.core.prompts import Key
 from sonde.store.manifest import Manifest
 
@@ -42,7 +42,12 @@ def sampled(number: int) -> Answered:
     return Answered(key=key(number), prefix="Of x is", suffix="", answer=answer)
 
 
-ROWS = [scored(0), filled(1), scored(2), generated(3), generated(4, None), sampled(5)]
+def traced(number: int) -> Answered:
+    answer = Traced(logps=((-0.5, -1.5), (), (-0.25,)))
+    return Answered(key=key(number), prefix="Of x is y", suffix="", answer=answer)
+
+
+ROWS = [scored(0), filled(1), scored(2), generated(3), generated(4, None), sampled(5), traced(6)]
 KEYS = [(*(getattr(r.key, n) for n in Key.__slots__), r.prefix, r.suffix) for r in ROWS]
 
 

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
-from sonde.core.answers import Answered, Filled, Generated, Sampled, Scored
+from sonde.core.answers import Answered, Filled, Generated, Sampled, Scored, Traced
 from sonde.core.costs import Bill
 from sonde.core.errors import AbilityError
 from sonde.core.examinations import Examination
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
+from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
 from sonde.core.reports import Report
 
-Ability = Literal["score", "fill", "generate", "sample"]
+Ability = Literal["score", "fill", "generate", "sample", "trace"]
 
 Choice = TypeVar("Choice", bound=Ability)
 
@@ -23,6 +23,7 @@ WANTED: Mapping[type, Ability] = {
     Fill: "fill",
     Generate: "generate",
     Sample: "sample",
+    Trace: "trace",
 }
 
 
@@ -80,6 +81,14 @@ class Samples(Protocol):
 
 
 @runtime_checkable
+class Traces(Protocol):
+    """A model that can say how probable it finds parts of a text it is given."""
+
+    def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
+        """Yield (position in `prompts`, answer) in any order."""
+
+
+@runtime_checkable
 class Examines(Protocol):
     """A model that can show its tokens and a naive answer, so that it can be examined."""
 
@@ -100,6 +109,7 @@ ABILITIES: Mapping[Ability, type] = {
     "fill": Fills,
     "generate": Generates,
     "sample": Samples,
+    "trace": Traces,
 }
 
 

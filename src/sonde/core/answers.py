@@ -59,7 +59,17 @@ class Sampled:
     counts: tuple[int, ...]
 
 
-Answer = Scored | Filled | Generated | Sampled
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """For each span, in order, the log-probability of each token that belongs to it.
+
+    A row is empty only where the span before has the one token that holds this one too.
+    """
+
+    logps: tuple[tuple[float, ...], ...]
+
+
+Answer = Scored | Filled | Generated | Sampled | Traced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

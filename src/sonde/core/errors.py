@@ -45,6 +45,15 @@ class PromptError(ModelError):
     """The model cannot take this prompt: it is too long, or an answer in it has no token."""
 
 
+class PromptTooLong(PromptError):
+    """The prompt has more tokens than the model takes: `needed` where `limit` is the most."""
+
+    def __init__(self, message: str, *, needed: int, limit: int) -> None:
+        super().__init__(message)
+        self.needed = needed
+        self.limit = limit
+
+
 class MissingExtra(ModelError):
     """An optional dependency is not installed."""
 

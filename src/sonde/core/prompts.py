@@ -7,13 +7,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """Where a prompt comes from: the columns by which answers are joined to facts."""
+    """Where a prompt comes from: the columns by which answers are joined to facts.
+
+    A prompt that asks about several facts names them all in `fact`, a line for each; see `facts`.
+    """
 
     fact: str
     relation: str
     template: str
     subject: str
     context: str = ""
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The ids of the facts that are asked about: one, or those of a whole sequence."""
+        return tuple(self.fact.split("\n"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +69,22 @@ class Sample:
     seed: int = 0
 
 
-Want = Score | Fill | Generate | Sample
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Ask for the log-probability of every token of some parts of the prompt's own prefix.
+
+    `spans` are character ranges (start, stop) of `prefix` that rise and do not overlap; the suffix
+    is empty. A token belongs to the first span that it shares a character with, so one that
+    straddles a span's start is the span's, unless the span before already has it. Some tokenizers
+    leave the space before a word a token of its own: it counts only in a span that begins with the
+    space. Spans that are to be compared, as `Score` compares options, should all begin there.
+    Where a span opens the text, its first token is predicted from the model's start token.
+    """
+
+    spans: tuple[tuple[int, int], ...]
+
+
+Want = Score | Fill | Generate | Sample | Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

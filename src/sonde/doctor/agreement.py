@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from math import isfinite
 
 from sonde.core.abilities import Ability
-from sonde.core.answers import Answer, Filled, Generated, Scored
+from sonde.core.answers import Answer, Filled, Generated, Scored, Traced
 from sonde.doctor.findings import Case, Finding, counted, some
 
 KINDS: dict[type, tuple[Ability, str]] = {
     Scored: ("score", "scoring"),
     Filled: ("fill", "filling"),
     Generated: ("generate", "writing"),
+    Traced: ("trace", "reading"),
 }
+CHOOSING = (Scored, Filled, Generated)
+"""Answers in which something is chosen; the others are numbers alone."""
 TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
 """Nats by which a log-probability may differ from the naive one, by dtype."""
 
@@ -36,7 +39,8 @@ def agreement(cases: Sequence[Case], kind: type, tolerance: float) -> list[Findi
             pairs.append((case, case.answer, naive))
     if not pairs:
         return []
-    return [distances(pairs, name, tolerance), flips(pairs, name, tolerance)]
+    choices = [flips(pairs, name, tolerance)] if kind in CHOOSING else []
+    return [distances(pairs, name, tolerance), *choices]
 
 
 Pair = tuple[Case, Answer, Answer]
@@ -79,6 +83,8 @@ def shape(answer: Answer) -> list[int]:
     """How many numbers an answer has, and where."""
     if isinstance(answer, Scored):
         return [len(row) for row in (*answer.logps, *answer.suffix_logps)]
+    if isinstance(answer, Traced):
+        return [len(row) for row in answer.logps]
     if isinstance(answer, Filled):
         return [len(answer.top), *(int(logp is None) for logp in answer.watched_logps)]
     return []
@@ -97,6 +103,8 @@ def numbers(answer: Answer) -> list[float]:
     if isinstance(answer, Filled):
         watched = (logp for logp in answer.watched_logps if logp is not None)
         return [*answer.top_logps, *watched, answer.mass]
+    if isinstance(answer, Traced):
+        return [logp for row in answer.logps for logp in row]
     return list(answer.logps) if isinstance(answer, Generated) else []
 
 

@@ -12,7 +12,7 @@ from itertools import combinations
 from math import exp, inf, isfinite, log
 from statistics import mean
 
-from sonde.core.answers import Answer, Filled, Generated, Scored
+from sonde.core.answers import Answer, Filled, Generated, Scored, Traced
 from sonde.core.examinations import Text
 from sonde.core.prompts import Fill
 from sonde.doctor.findings import Case, Finding, counted, some
@@ -38,6 +38,8 @@ def values(answer: Answer) -> list[float]:
         return [logp for logp in found if logp is not None]
     if isinstance(answer, Generated):
         return [*answer.logps, *([] if answer.end_logp is None else [answer.end_logp])]
+    if isinstance(answer, Traced):
+        return [logp for row in answer.logps for logp in row]
     return []
 
 
@@ -254,8 +256,10 @@ def parts(case: Case) -> list[float]:
     answer = case.answer
     if isinstance(answer, Filled):
         return [sum(map(exp, map(_low, answer.top_logps))), exp(_low(answer.mass))]
+    if isinstance(answer, Generated | Traced):
+        return [exp(_low(v)) for v in values(answer)]
     if not isinstance(answer, Scored):
-        return [exp(_low(v)) for v in values(answer)] if isinstance(answer, Generated) else []
+        return []
     groups: dict[tuple[object, ...], dict[int, float]] = defaultdict(dict)
     for text, row in zip(case.texts, answer.logps, strict=False):
         if row:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from sonde.core.abilities import Ability, Probe
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Fill, Generate, Prompt, Score, Want
+from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace, Want
 
 RELATIONS = 3
 SCANNED = 20_000  # prompts among which the longest is looked for
@@ -72,6 +72,8 @@ def _wants(
         yield Fill(top=10, watched=options)
         if isinstance(want, Fill) and want.vocabulary is not None:
             yield replace(want, watched=options)
+    if "trace" in can and isinstance(want, Trace):  # the spans are the probe's own
+        yield want
     if "generate" in can and prompt.prefix.strip():
         yield Generate(most=WRITTEN)
 

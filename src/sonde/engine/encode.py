@@ -20,6 +20,9 @@ from sonde.engine.stems import shared
 
 log = logging.getLogger("sonde")
 
+Tokenised = tuple[tuple[int, ...], Sequence[tuple[int, int]]]
+"""Token ids of a text, and the characters that each token holds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
@@ -116,6 +119,11 @@ class CausalEncoder:
                 "use a template with text before the answer"
             )
         return (self.start.id, *ids)
+
+    def whole(self, texts: Sequence[str]) -> list[Tokenised]:
+        """Each text in one piece, all at once because that is quicker."""
+        encodings = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        return [(tuple(encoding.ids), encoding.offsets) for encoding in encodings]
 
     def _opened(self, span: Span) -> Span:
         if self.start.id is None:

@@ -7,7 +7,7 @@ options is made once and set behind each. `merge` of all their texts gives the s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,6 +17,9 @@ from sonde.engine.trie import Trie, merge
 
 Planted = tuple[tuple[int, ...], tuple[Span, ...]]
 """Token ids that open every text of a prompt, at least one, and each text as it goes on."""
+
+Reading = tuple[tuple[int, ...], tuple[int, ...]]
+"""Token ids of a text, and the places in it that are read, in order; never the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,15 @@ def forest(prompts: Sequence[Planted]) -> Forest:
     if not apart or any(end in chains.inner for end in ends):
         return _whole(prompts)
     return _set_behind(chains, trees, ends)
+
+
+def thicket(texts: Sequence[Reading]) -> Forest:
+    """One tree of some texts that are each read in several places."""
+    spans = [Span(ids=ids, start=0, stop=0, end=reads[-1] + 1) for ids, reads in texts]
+    trie = merge(spans)
+    chosen = zip(trie.reads, texts, strict=True)
+    kept = tuple(tuple(steps[i] for i in reads) for steps, (_, reads) in chosen)
+    return _arrays(replace(trie, reads=kept))
 
 
 @lru_cache(maxsize=256)

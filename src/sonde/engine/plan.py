@@ -13,6 +13,7 @@ from typing import Any
 
 from sonde.core.costs import Cost
 from sonde.engine.encode import Span
+from sonde.engine.forest import Reading
 from sonde.engine.pack import batches
 
 Row = tuple[tuple[int, ...], int]
@@ -145,6 +146,44 @@ def count_trees(
             _count_tree(ledger, [prompts[i] for i in batch], len(stem))
 
 
+def count_readings(
+    ledger: Ledger,
+    stem: tuple[int, ...],
+    texts: Sequence[tuple[int, Reading]],
+    budget: int,
+    kept: Kept,
+) -> None:
+    """Texts that are read in several places, behind one stem, each (who pays, the rest of it)."""
+    for batch in batches([reads[-1] for _, (_, reads) in texts], budget, padded=False):
+        if stem:
+            paid = kept.pay(stem)
+            ledger.charge(texts[batch[0]][0], computed=paid, stems=paid)
+        if len(batch) == 1:
+            _count_chain(ledger, *texts[batch[0]], budget, len(stem))
+        else:
+            chosen = [texts[i] for i in batch]
+            fed = [(payer, (_fed(ids, reads),)) for payer, (ids, reads) in chosen]
+            most = sum(len(reads) for _, (_, reads) in chosen)
+            _count_tree(ledger, fed, len(stem), reads=most)
+
+
+def _fed(ids: tuple[int, ...], reads: tuple[int, ...]) -> Span:
+    return Span(ids=ids, start=reads[0], stop=reads[0], end=reads[-1] + 1)
+
+
+def _count_chain(ledger: Ledger, payer: int, text: Reading, budget: int, behind: int) -> None:
+    """One text, in pieces within the budget."""
+    total = text[1][-1]
+    ledger.charge(payer, computed=total)
+    for start in range(0, total, budget):
+        stop = min(start + budget, total)
+        reads = sum(start < i <= stop for i in text[1])
+        # what was fed before is kept, and seen
+        ledger.passes.append(
+            Pass(rows=1, width=stop - start, behind=behind + start, reads=max(reads, 1))
+        )
+
+
 def count_openings(
     ledger: Ledger,
     stem: tuple[int, ...],
@@ -181,9 +220,12 @@ def _count_alone(
     _count_alone(ledger, payer, spans[half:], budget, behind)
 
 
-def _count_tree(ledger: Ledger, prompts: Sequence[Paid], behind: int) -> None:
-    """One pass: the texts of some prompts as one tree."""
+def _count_tree(
+    ledger: Ledger, prompts: Sequence[Paid], behind: int, reads: int | None = None
+) -> None:
+    """One pass: the texts of some prompts as one tree; read at the answers, or at `reads` nodes."""
     tree = Tree()
     for payer, spans in prompts:
         ledger.charge(payer, computed=sum(tree.add(span) for span in spans))
-    ledger.passes.append(Pass(rows=1, width=tree.nodes, behind=behind, reads=len(tree.read)))
+    reads = len(tree.read) if reads is None else reads
+    ledger.passes.append(Pass(rows=1, width=tree.nodes, behind=behind, reads=reads))

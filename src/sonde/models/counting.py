@@ -11,13 +11,13 @@ from math import log
 from typing import ClassVar
 
 from sonde.core.abilities import Identity, Model
-from sonde.core.answers import Filled, Generated, Sampled, Scored
+from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import Dataset, Fact, commonest_objects
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import Prompt
 from sonde.models.options import LoadOptions
-from sonde.models.tables import fill_from, generate_from, sample_from, score_from
+from sonde.models.tables import fill_from, generate_from, sample_from, score_from, trace_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,11 @@ class Majority:
         """Yield (position, answer)."""
         for i, prompt in enumerate(prompts):
             yield i, sample_from(prompt, self.shares.get(prompt.key.relation, {}))
+
+    def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
+        """Yield (position, answer)."""
+        for i, prompt in enumerate(prompts):
+            yield i, trace_from(prompt, [self.shares.get(prompt.key.relation, {})])
 
 
 def majority(dataset: Dataset) -> Majority:

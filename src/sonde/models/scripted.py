@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from sonde.core.abilities import Identity, Model
-from sonde.core.answers import Filled, Generated, Sampled, Scored
+from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.errors import ModelError
 from sonde.core.facts import Dataset
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import Fill, Prompt, Score
 from sonde.models.options import LoadOptions
-from sonde.models.tables import fill_from, generate_from, sample_from, score_from
+from sonde.models.tables import fill_from, generate_from, sample_from, score_from, trace_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,13 @@ class Scripted:
         """Yield (position, answer)."""
         for i, prompt in enumerate(prompts):
             yield i, sample_from(prompt, self._table(prompt, ()))
+
+    def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
+        """Yield (position, answer); where the key names a fact for each span, by that fact."""
+        for i, prompt in enumerate(prompts):
+            known = [self.answers.get(fact) for fact in prompt.key.facts]
+            tables = [{} if name is None else {name: log(0.9)} for name in known]
+            yield i, trace_from(prompt, tables, log(0.1))
 
     def _table(self, prompt: Prompt, names: Sequence[str]) -> dict[str, float]:
         known = self.answers.get(prompt.key.fact)

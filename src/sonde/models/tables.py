@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import exp, log
 from random import Random
 
-from sonde.core.answers import Filled, Generated, Sampled, Scored
+from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.errors import AbilityError
-from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
+from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
 
 UNSEEN = -30.0
 UNLIKELY = 1e-300
@@ -56,6 +56,22 @@ def generate_from(prompt: Prompt, logps: Mapping[str, float]) -> Generated:
         if best is None
         else Generated(text=f" {best}", logps=(logps[best],))
     )
+
+
+def trace_from(
+    prompt: Prompt, tables: Sequence[Mapping[str, float]], other: float = UNSEEN
+) -> Traced:
+    """One log-probability per span, from its own table or from one for all; `other` if not there.
+
+    There is a table for every span, or the first is for all.
+    """
+    want = prompt.want
+    if not isinstance(want, Trace):
+        raise AbilityError("trace() takes prompts that want parts of a text read")
+    chosen = tables if len(tables) == len(want.spans) else [tables[0]] * len(want.spans)
+    names = [prompt.prefix[start:stop].strip() for start, stop in want.spans]
+    found = [table.get(name, other) for table, name in zip(chosen, names, strict=True)]
+    return Traced(logps=tuple((logp,) for logp in found))
 
 
 def sample_from(prompt: Prompt, logps: Mapping[str, float]) -> Sampled:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sonde.core.answers import Answer, Answered, Filled, Generated, Sampled, Scored
+from sonde.core.answers import Answer, Answered, Filled, Generated, Sampled, Scored, Traced
 from sonde.core.prompts import Key
 
 KEYS = ("fact", "relation", "template", "subject", "context")
@@ -23,6 +23,7 @@ SCHEMA = pa.schema(
         ("suffix", pa.string()),
         ("kind", NAMES),
         # scored: one list of token log-probabilities per option, and of what follows it
+        # traced: one list of token log-probabilities per span, in `logps` too
         ("options", pa.list_(NAMES)),
         ("logps", pa.list_(FLOATS)),
         ("suffix_logps", pa.list_(FLOATS)),
@@ -53,7 +54,9 @@ def to_table(rows: Sequence[Answered]) -> pa.Table:
     columns["prefix"] = pa.array([row.prefix for row in rows], pa.string())
     columns["suffix"] = pa.array([row.suffix for row in rows], pa.string())
     columns["kind"] = _dictionary([type(row.answer).__name__.lower() for row in rows])
-    columns |= _scored_columns([a if isinstance(a := r.answer, Scored) else None for r in rows])
+    columns |= _rated_columns(
+        [a if isinstance(a := r.answer, Scored | Traced) else None for r in rows]
+    )
     columns |= _filled_columns([a if isinstance(a := r.answer, Filled) else None for r in rows])
     columns |= _written_columns([a if isinstance(a := r.answer, Generated) else None for r in rows])
     columns |= _drawn_columns([a if isinstance(a := r.answer, Sampled) else None for r in rows])
@@ -73,12 +76,13 @@ def from_table(table: pa.Table) -> Iterator[Answered]:
             )
 
 
-def _scored_columns(answers: Sequence[Scored | None]) -> dict[str, Any]:
+def _rated_columns(answers: Sequence[Scored | Traced | None]) -> dict[str, Any]:
     nested = pa.list_(FLOATS)
+    scored = [a if isinstance(a, Scored) else None for a in answers]
     return {
-        "options": _names([None if a is None else a.options for a in answers]),
+        "options": _names([None if a is None else a.options for a in scored]),
         "logps": pa.array([a and a.logps for a in answers], nested),
-        "suffix_logps": pa.array([a and a.suffix_logps for a in answers], nested),
+        "suffix_logps": pa.array([a and a.suffix_logps for a in scored], nested),
     }
 
 
@@ -121,6 +125,8 @@ def _answer(columns: dict[str, list[Any]], i: int) -> Answer:
         )
     if kind == "sampled":
         return Sampled(texts=tuple(columns["texts"][i]), counts=tuple(columns["counts"][i]))
+    if kind == "traced":
+        return Traced(logps=tuple(map(tuple, columns["logps"][i])))
     if kind == "scored":
         return Scored(
             options=columns["options"][i],

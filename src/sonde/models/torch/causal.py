@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from sonde.core.abilities import Identity
-from sonde.core.answers import Generated, Sampled, Scored
+from sonde.core.answers import Generated, Sampled, Scored, Traced
 from sonde.core.costs import Bill
 from sonde.core.errors import AbilityError
 from sonde.core.prompts import Prompt, Score
@@ -30,6 +30,7 @@ from sonde.models.torch.grow import Grower
 from sonde.models.torch.identity import identify
 from sonde.models.torch.limits import check_spans, naming, telling
 from sonde.models.torch.masks import reach_of
+from sonde.models.torch.traces import Tracer
 from sonde.models.torch.trees import StemCache, by_sequence, forest_logps, prefill
 from sonde.models.torch.weights import Loaded, out_of_memory
 
@@ -40,7 +41,7 @@ STEM_BYTES = {"cpu": 2**30, "cuda": 2**33}
 
 
 class CausalModel:
-    """A left-to-right language model that scores options."""
+    """A left-to-right language model: it scores options, reads texts and writes on from them."""
 
     def __init__(self, loaded: Loaded, *, start: Start | None = None) -> None:
         self.loaded = loaded
@@ -82,6 +83,14 @@ class CausalModel:
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Yield (position, answer) with continuations drawn from the model."""
         return telling(self._grower().sample(prompts))
+
+    def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
+        """Yield (position, answer) with the log-probabilities of every span's tokens."""
+        return telling(self.tracer().trace(prompts))
+
+    def tracer(self) -> Tracer:
+        """What reads parts of texts with this model."""
+        return Tracer(self.loaded, self.encoder, self.budget, self.stems, tree=self.tree)
 
     def _grower(self) -> Grower:
         return Grower(self.loaded, self.encoder, self.budget, self.stems, tree=self.tree)

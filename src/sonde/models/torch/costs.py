@@ -13,14 +13,16 @@ from typing import Any
 from sonde.core.abilities import WANTED
 from sonde.core.costs import Bill, Cost, Memory
 from sonde.core.errors import AbilityError
-from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
+from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
 from sonde.engine.encode import Branches
+from sonde.engine.marks import Marked
 from sonde.engine.plan import (
     Kept,
     Ledger,
     Pass,
     Row,
     count_openings,
+    count_readings,
     count_rows,
     count_trees,
     distinct_rows,
@@ -30,6 +32,7 @@ from sonde.models.torch.causal import CausalModel, beginning, cut
 from sonde.models.torch.hole_logits import ROW
 from sonde.models.torch.limits import check_room, check_spans, naming
 from sonde.models.torch.masked import MaskedModel, chunk_starts, hole_steps
+from sonde.models.torch.traces import behind
 from sonde.models.torch.trees import prefill, size
 from sonde.models.torch.weights import Loaded
 
@@ -50,6 +53,9 @@ def causal_bills(model: CausalModel, shards: Iterable[Sequence[Prompt]]) -> Iter
             if kind in (Generate, Sample):
                 openings = [(i, _opening(model, prompts[i])) for i in positions]
                 _count_writing(model, ledger, openings, prompts, kept)
+            elif kind is Trace:
+                read = model.tracer().texts([prompts[i] for i in positions])
+                _count_reading(model, ledger, list(zip(positions, read, strict=True)), kept)
             else:
                 texts = [(i, model.branches(prompts[i])) for i in positions]
                 _count_options(model, ledger, texts, kept)
@@ -73,6 +79,25 @@ def _count_options(model: CausalModel, ledger: Ledger, texts: Texts, kept: Kept)
         members = [texts[i] for i in stem.members]
         rest = [(i, cut(branches, len(stem.ids))) for i, branches in members]
         count_trees(ledger, stem.ids, rest, model.budget.tokens, kept)
+
+
+def _count_reading(
+    model: CausalModel, ledger: Ledger, texts: Sequence[tuple[int, Marked]], kept: Kept
+) -> None:
+    """Texts that are read in parts: as trees behind stems, or each as a row."""
+    seen: set[tuple[int, ...]] = set()
+    for i, text in texts:
+        new = text.fed not in seen
+        seen.add(text.fed)
+        ledger.charge(i, texts=1, distinct=int(new), naive=len(text.ids))
+    if not model.tree:
+        rows = [(i, (text.fed, 0)) for i, text in texts]
+        count_rows(ledger, rows, model.budget.tokens)
+        return
+    for stem in stems([text.unread for _, text in texts]):
+        members = [texts[i] for i in stem.members]
+        rest = [(i, behind(text, len(stem.ids))) for i, text in members]
+        count_readings(ledger, stem.ids, rest, model.budget.tokens, kept)
 
 
 def _opening(model: CausalModel, prompt: Prompt) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import torch
 from sonde.core.answers import Answer, Scored
 from sonde.core.errors import PromptError
 from sonde.core.examinations import Examination, Limits, Text
-from sonde.core.prompts import Fill, Generate, Prompt, Score
+from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace
 from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span, spoken
 from sonde.models.torch import reference
 from sonde.models.torch.answers import token_name
@@ -29,9 +29,11 @@ from sonde.models.torch.tokens import Tokens
 SHIFTED = 2  # options per prompt for which shifted answers are computed too
 
 
-def examiner(model: CausalModel | MaskedModel) -> CausalExaminer | MaskedExaminer:
-    """What shows a model's tokens."""
-    return CausalExaminer(model) if isinstance(model, CausalModel) else MaskedExaminer(model)
+def examiner(model: Any) -> CausalExaminer | MaskedExaminer | None:
+    """What shows a model's tokens; None for a kind that nothing here can take apart."""
+    if isinstance(model, CausalModel):
+        return CausalExaminer(model)
+    return MaskedExaminer(model) if isinstance(model, MaskedModel) else None
 
 
 class CausalExaminer:
@@ -52,6 +54,8 @@ class CausalExaminer:
         want = prompt.want
         if isinstance(want, Generate):
             return self._writing(prompt, want.most)
+        if isinstance(want, Trace):
+            return self._reading(prompt)
         assert isinstance(want, Score)
         spans = self.encoder.encode(prompt.prefix, want.options, prompt.suffix)
         tail = spoken(prompt.suffix)
@@ -80,6 +84,12 @@ class CausalExaminer:
         if bos is None or len(text.inner) < 2 or len(ids) > self.model.loaded.context:
             return None
         return likelihood(ids, log_table(self.model.model, ids), 0 if text.opening else 1)
+
+    def _reading(self, prompt: Prompt) -> Examination:
+        """Only the naive numbers: no answer stands at an end of the text, to be looked at."""
+        self.model.tracer().texts([prompt])  # refuses what the model cannot take
+        naive = reference.trace_causal(self.model.model, self.encoder, [prompt])
+        return Examination(limits=self.tokens.limits, naive=dict(naive)[0])
 
     def _writing(self, prompt: Prompt, most: int) -> Examination:
         """Only the naive text, where there is room for it: there is no answer to be found yet."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from sonde.core.errors import ModelError, PromptError
+from sonde.core.errors import ModelError, PromptError, PromptTooLong
 from sonde.core.prompts import Prompt
 from sonde.engine.encode import Span
 from sonde.models.torch.weights import Loaded, out_of_memory
@@ -34,7 +34,10 @@ def naming(prompt: Prompt) -> Iterator[None]:
         yield
     except PromptError as error:
         key = prompt.key
-        raise PromptError(f"fact {key.fact!r}, template {key.template!r}: {error}") from None
+        told = ", ".join(map(repr, key.facts[:3])) + (", …" if len(key.facts) > 3 else "")
+        noun = "fact" if len(key.facts) == 1 else "facts"
+        error.args = (f"{noun} {told}, template {key.template!r}: {error}",)
+        raise
 
 
 def check_spans(spans: Sequence[Span], loaded: Loaded, head: Sequence[int] = ()) -> None:
@@ -44,14 +47,20 @@ def check_spans(spans: Sequence[Span], loaded: Loaded, head: Sequence[int] = ())
     """
     if not spans:
         raise PromptError("there is no option to score")
-    longest = len(head) + max(len(span.ids) for span in spans)
-    if longest > loaded.context:
-        raise PromptError(
-            f"the prompt has {longest} tokens and the model takes {loaded.context}; shorten the "
-            "subject or leave the fact out"
-        )
+    longest = max((span.ids for span in spans), key=len)
     strange = max(max(span.ids) for span in spans)
-    strange = max(strange, max(head, default=0))
+    check_text(len(head) + len(longest), max(strange, max(head, default=0)), loaded)
+
+
+def check_text(length: int, strange: int, loaded: Loaded) -> None:
+    """Refuse a text of too many tokens, or whose highest token id the model does not have."""
+    if length > loaded.context:
+        raise PromptTooLong(
+            f"the prompt has {length} tokens and the model takes {loaded.context}; use fewer "
+            "examples or a shorter subject, or leave the fact out",
+            needed=length,
+            limit=loaded.context,
+        )
     if strange >= loaded.vocabulary:
         raise PromptError(
             f"the tokenizer gives token {strange} and the model has {loaded.vocabulary}; the "
@@ -64,8 +73,10 @@ def check_room(ids: Sequence[int], most: int, loaded: Loaded) -> None:
     if most < 1:
         raise PromptError(f"an answer of at most {most} tokens is no answer; ask for 1 or more")
     if len(ids) + most > loaded.context:
-        raise PromptError(
+        raise PromptTooLong(
             f"the prompt has {len(ids)} tokens, the answer may have {most}, and the model takes "
-            f"{loaded.context}; shorten the prompt, ask for a shorter answer or leave the fact out"
+            f"{loaded.context}; shorten the prompt, ask for a shorter answer or leave the fact out",
+            needed=len(ids) + most,
+            limit=loaded.context,
         )
-    check_spans([Span(ids=tuple(ids), start=0, stop=0, end=0)], loaded)
+    check_text(len(ids), max(ids), loaded)

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from sonde.core.answers import Filled, Generated, Sampled, Scored
-from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
+from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
+from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
 from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span
 
 
@@ -38,6 +38,34 @@ def score_causal(
                 suffix_logps=tuple(after) if any(after) else (),
             ),
         )
+
+
+@torch.inference_mode()
+def trace_causal(
+    model: Any, encoder: CausalEncoder, prompts: Sequence[Prompt]
+) -> Iterator[tuple[int, Traced]]:
+    """Read every span's tokens from one pass over the whole text."""
+    for position, prompt in enumerate(prompts):
+        assert isinstance(prompt.want, Trace)
+        encoding = encoder.tokenizer.encode(prompt.prefix, add_special_tokens=False)
+        owners = [_owner(offset, prompt.want.spans) for offset in encoding.offsets]
+        ids = list(encoding.ids)
+        if encoder.start.always or owners[0] is not None:
+            assert encoder.start.id is not None
+            ids, owners = [encoder.start.id, *ids], [None, *owners]
+        logits = model(torch.tensor([ids], device=model.device)).logits[0].float()
+        table = torch.log_softmax(logits, -1)
+        rows: list[list[float]] = [[] for _ in prompt.want.spans]
+        for i, owner in enumerate(owners):
+            if owner is not None:
+                rows[owner].append(float(table[i - 1, ids[i]]))
+        yield position, Traced(logps=tuple(map(tuple, rows)))
+
+
+def _owner(offset: tuple[int, int], spans: Sequence[tuple[int, int]]) -> int | None:
+    """The first span that shares a character with a token."""
+    shares = (offset[1] > start and offset[0] < stop for start, stop in spans)
+    return next((i for i, shared in enumerate(shares) if shared), None)
 
 
 @torch.inference_mode()
