@@ -10,7 +10,7 @@ import torch
 
 from sonde.models.options import LoadOptions
 from sonde.models.torch.weights import Loaded, load_folder
-from tests.tiny import CAUSAL, MASKED
+from tests.tiny import CAUSAL, MASKED, SEQ2SEQ
 
 Load = Callable[[str], Loaded]
 
@@ -21,7 +21,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Load:
 
     @cache
     def load(kind: str) -> Loaded:
-        folder = {**CAUSAL, **MASKED}[kind](tmp_path_factory.mktemp(kind))
+        folder = {**CAUSAL, **MASKED, **SEQ2SEQ}[kind](tmp_path_factory.mktemp(kind))
         # named by hand, so that no hash is written to a cache that outlives the test
         return load_folder(f"hf:{kind}", folder, LoadOptions(device="cpu"), weights=kind)
 

@@ -1,8 +1,9 @@
 """What is known about a model beside its weights: family, size, training; looked up by its name.
 
 The bundled `families.toml` holds models of the papers and those that come with sonde. Your own
-entries stand in a file of the same form, `$SONDE_MODELS`, or `models.toml` in sonde's folder of the
-user's configuration, and win over the bundled ones. Loads no model.
+entries stand in a file of the same form: one named where it is needed, else `$SONDE_MODELS`, else
+`models.toml` in sonde's folder of the user's configuration. They win over the bundled ones. Loads
+no model.
 """
 
 from __future__ import annotations
@@ -55,10 +56,11 @@ def plain(name: str) -> str:
     return last.lower().removesuffix(".gguf")
 
 
-def model_table() -> dict[str, Described]:
-    """Every model that is described: the bundled ones, then the user's."""
+def model_table(own: Path | None = None) -> dict[str, Described]:
+    """Every model that is described: the bundled ones, then the user's, in the file given or in
+    the usual one."""
     table = read_table(BUNDLED)
-    own = user_file()
+    own = own or user_file()
     return table | read_table(own) if own else table
 
 
@@ -76,7 +78,7 @@ def read_table(path: Path) -> dict[str, Described]:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise DataError(f"{path} is missing; $SONDE_MODELS must name a table of models") from None
+        raise DataError(f"{path} is missing; name a file with a table of models") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise DataError(f"{path} cannot be read as TOML: {error}") from None
     entries = values.get("model", [])

@@ -1,4 +1,4 @@
-"""`hf:PATH_OR_ID`: a transformers model from a folder or the hub, causal or masked."""
+"""`hf:PATH_OR_ID`: a transformers model, causal, masked or encoder-decoder, by folder or hub id."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class HuggingFace:
     name: ClassVar[str] = "hf"
     usage: ClassVar[str] = "hf:PATH_OR_ID"
     summary: ClassVar[str] = (
-        "a transformers folder or hub id; causal ones score and write, masked ones fill and score"
+        "a transformers folder or hub id; causal and encoder-decoder ones score and write, masked "
+        "ones fill and score"
     )
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:

@@ -9,6 +9,7 @@ itself. Models that cannot be fed a tree read every text anew for each token ("f
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -65,25 +66,25 @@ Grown = tuple[list[Written], list[tuple[int, Leaf]]]
 Step = Callable[[Any, Sequence[Leaf]], Grown]
 
 
-class Grower:
-    """Writes texts and draws samples with a causal model."""
+class Writer(ABC):
+    """Writes texts and draws samples, whatever way their tokens go through a model."""
 
-    def __init__(
-        self,
-        loaded: Loaded,
-        encoder: CausalEncoder,
-        budget: Budget,
-        stems: StemCache,
-        *,
-        tree: bool,
-    ) -> None:
-        self.loaded = loaded
-        self.model = loaded.model
-        self.encoder = encoder
-        self.budget = budget
-        self.stems = stems
-        self.tree = tree
-        self.endings = Endings(loaded.backend, end_tokens(loaded))
+    def __init__(self, endings: Endings) -> None:
+        self.endings = endings
+
+    @abstractmethod
+    def ids(self, prompt: Prompt, most: int) -> tuple[int, ...]:
+        """A prompt as token ids, refused if the model cannot write so much after it."""
+
+    @abstractmethod
+    def tail(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """The tokens that stand before the first that is written."""
+
+    @abstractmethod
+    def texts(
+        self, roots: list[Leaf], room: list[int], step: Step
+    ) -> Iterator[tuple[list[Leaf], list[Written]]]:
+        """Some roots with all that was written after them, until none is left."""
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
         """The likeliest continuation of each prompt, token by token."""
@@ -108,9 +109,7 @@ class Grower:
                     f"text follows the answer ({prompt.suffix!r}) and this model only writes on; "
                     "use a template that ends with the answer"
                 )
-            ids = self.encoder.open(prompt.prefix)
-            check_room(ids, prompt.want.most, self.loaded)
-        return Opening(ids=ids, want=prompt.want)
+            return Opening(ids=self.ids(prompt, prompt.want.most), want=prompt.want)
 
     def _grow(
         self, openings: Sequence[Opening], choose: Choose
@@ -120,13 +119,11 @@ class Grower:
         for position, opening in enumerate(openings):
             owners.setdefault(opening.ids, {})[position] = _count(opening.want)
         roots = [
-            Leaf(ids=ids, tail=self.endings.tail(ids), shares=shares)
-            for ids, shares in owners.items()
+            Leaf(ids=ids, tail=self.tail(ids), shares=shares) for ids, shares in owners.items()
         ]
         room = [max(_room(openings[owner].want) for owner in leaf.shares) for leaf in roots]
         step = partial(self._step, openings, choose)
-        found = self._trees(roots, room, step) if self.tree else self._flat(roots, step)
-        for leaves, written in found:
+        for leaves, written in self.texts(roots, room, step):
             texts: dict[int, list[Written]] = {i: [] for leaf in leaves for i in leaf.shares}
             for text in written:
                 texts[text.owner].append(text)
@@ -158,6 +155,52 @@ class Grower:
             else:
                 written.append(Written(owner=owner, leaf=leaf, end=end, count=count))
         return written, shares
+
+    def _generated(self, written: Written) -> Generated:
+        leaf, end = written.leaf, written.end
+        if not end.finished:
+            return Generated(text=end.text, logps=leaf.logps, finished=False)
+        said = self.endings.said(leaf.tail, leaf.path, end.text)
+        # all tokens after the text, should its end be written with several
+        closing = sum(leaf.logps[said:]) if said < len(leaf.logps) else None
+        return Generated(text=end.text, logps=leaf.logps[:said], end_logp=closing)
+
+
+class Grower(Writer):
+    """Writes with a causal model, along a tree where it can be fed one."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        encoder: CausalEncoder,
+        budget: Budget,
+        stems: StemCache,
+        *,
+        tree: bool,
+    ) -> None:
+        super().__init__(Endings(loaded.backend, end_tokens(loaded)))
+        self.loaded = loaded
+        self.model = loaded.model
+        self.encoder = encoder
+        self.budget = budget
+        self.stems = stems
+        self.tree = tree
+
+    def ids(self, prompt: Prompt, most: int) -> tuple[int, ...]:
+        """The prompt's own tokens, which the model writes on from."""
+        ids = self.encoder.open(prompt.prefix)
+        check_room(ids, most, self.loaded)
+        return ids
+
+    def tail(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """The last tokens of the prompt."""
+        return self.endings.tail(ids)
+
+    def texts(
+        self, roots: list[Leaf], room: list[int], step: Step
+    ) -> Iterator[tuple[list[Leaf], list[Written]]]:
+        """Along trees, or text by text."""
+        return self._trees(roots, room, step) if self.tree else self._flat(roots, step)
 
     def _trees(
         self, roots: list[Leaf], room: list[int], step: Step
@@ -227,15 +270,6 @@ class Grower:
     def _rows(self, leaves: list[Leaf], step: Step, batch: list[int]) -> Grown:
         chosen = [leaves[i] for i in batch]
         return step(read_rows(self.model, chosen), chosen)
-
-    def _generated(self, written: Written) -> Generated:
-        leaf, end = written.leaf, written.end
-        if not end.finished:
-            return Generated(text=end.text, logps=leaf.logps, finished=False)
-        said = self.endings.said(leaf.tail, leaf.path, end.text)
-        # all tokens after the text, should its end be written with several
-        closing = sum(leaf.logps[said:]) if said < len(leaf.logps) else None
-        return Generated(text=end.text, logps=leaf.logps[:said], end_logp=closing)
 
 
 def pooled(texts: Iterable[tuple[str, int]]) -> Sampled:

@@ -7,11 +7,16 @@ from pathlib import Path
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal import CausalModel
 from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.weights import is_causal, load_folder, read_config
+from sonde.models.torch.seq2seq import Seq2SeqModel
+from sonde.models.torch.weights import kind_of, load_folder, read_config
 
 
-def open_model(name: str, folder: Path, options: LoadOptions) -> CausalModel | MaskedModel:
-    """A causal or a masked model, as config.json says."""
-    causal = is_causal(read_config(folder))
+def open_model(
+    name: str, folder: Path, options: LoadOptions
+) -> CausalModel | MaskedModel | Seq2SeqModel:
+    """A causal, a masked or an encoder-decoder model, as config.json says."""
+    kind = kind_of(read_config(folder))
     loaded = load_folder(name, folder, options)
-    return CausalModel(loaded) if causal else MaskedModel(loaded)
+    if kind == "causal":
+        return CausalModel(loaded)
+    return MaskedModel(loaded) if kind == "masked" else Seq2SeqModel(loaded)

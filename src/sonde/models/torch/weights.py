@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 import transformers
@@ -22,6 +22,8 @@ UNLIMITED = 10**9  # tokens, for models that keep no positions
 
 # what torch's allocator for the CPU says on Linux and on Windows, and cuBLAS on a full GPU
 NO_MEMORY = ("can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
+
+Kind = Literal["causal", "masked", "seq2seq"]
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -106,16 +108,18 @@ def refuse_holes(path: Path, model: Any, found: dict[str, Any]) -> None:
         )
 
 
-def is_causal(config: dict[str, Any]) -> bool:
-    """Whether a model config describes a left-to-right language model."""
+def kind_of(config: dict[str, Any]) -> Kind:
+    """What kind of language model a config describes."""
     names = config.get("architectures") or []
+    if config.get("is_encoder_decoder") and any("ForConditionalGeneration" in n for n in names):
+        return "seq2seq"
     if any("MaskedLM" in name or name.endswith("ForPreTraining") for name in names):
-        return False
+        return "masked"
     if any("CausalLM" in name or "LMHead" in name for name in names):
-        return True
+        return "causal"
     raise ModelError(
         f"cannot tell what kind of model this is: config.json names {names or 'no architecture'}; "
-        "sonde takes …ForCausalLM and …ForMaskedLM"
+        "sonde takes …ForCausalLM, …ForMaskedLM and encoder-decoder …ForConditionalGeneration"
     )
 
 
@@ -191,9 +195,11 @@ def first_line(error: BaseException) -> str:
 
 
 def _auto(config: dict[str, Any]) -> Any:
-    if is_causal(config):
-        return transformers.AutoModelForCausalLM
-    return transformers.AutoModelForMaskedLM
+    return {
+        "causal": transformers.AutoModelForCausalLM,
+        "masked": transformers.AutoModelForMaskedLM,
+        "seq2seq": transformers.AutoModelForSeq2SeqLM,
+    }[kind_of(config)]
 
 
 def _dtype(wanted: str, device: str, folder: Path) -> str:

@@ -1,0 +1,63 @@
+"""Token ids for models that read one text and write another: what is read, and what is answered.
+
+The answer is a text of its own there, so it is tokenised alone. Where text follows the answer, a
+token marks the gap in the text that is read, and opens the answer. Knows a `tokenizers.Tokenizer`;
+nothing of models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tokenizers import Tokenizer
+
+from sonde.core.errors import PromptError
+from sonde.engine.encode import literal, spoken
+
+GAP = "<extra_id_0>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What is read, and the tokens that open what is written after the model's own first one."""
+
+    ids: tuple[int, ...]
+    opens: tuple[int, ...]
+
+
+class PairEncoder:
+    """Encodes texts to read and answers to write."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = literal(tokenizer)
+        self.gap = tokenizer.token_to_id(GAP)
+        around = self.tokenizer.encode("a")
+        inner = [i for i, special in enumerate(around.special_tokens_mask) if not special]
+        self.opens = tuple(around.ids[: inner[0]])
+        self.closes = tuple(around.ids[inner[-1] + 1 :])
+
+    def source(self, prefix: str, suffix: str = "") -> Source:
+        """The text around an answer; punctuation after it is dropped."""
+        before = self._ids(prefix.rstrip(" "))
+        after = spoken(suffix)
+        if not after:
+            return Source(ids=(*self.opens, *before, *self.closes), opens=self.opens)
+        if self.gap is None:
+            raise PromptError(
+                f"text follows the answer ({suffix!r}) and this tokenizer has no token for a gap "
+                f"({GAP}); use a template that ends with the answer"
+            )
+        ids = (*self.opens, *before, self.gap, *self._ids(after), *self.closes)
+        return Source(ids=ids, opens=(*self.opens, self.gap))
+
+    def targets(self, options: Sequence[str]) -> list[tuple[int, ...]]:
+        """The tokens of each answer."""
+        encodings = self.tokenizer.encode_batch(list(options), add_special_tokens=False)
+        for option, encoding in zip(options, encodings, strict=True):
+            if not encoding.ids:
+                raise PromptError(f"the answer {option!r} has no token in this model's tokenizer")
+        return [tuple(encoding.ids) for encoding in encodings]
+
+    def _ids(self, text: str) -> list[int]:
+        return list(self.tokenizer.encode(text, add_special_tokens=False).ids)
