@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sonde.core.errors import DataError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
-from sonde.data.format import open_dataset, seal, write_dataset
+from sonde.data.format import fact_row, open_dataset, seal, write_dataset
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "dataset"
 
@@ -69,6 +69,8 @@ def _facts(relation: str) -> st.SearchStrategy[Fact]:
         objects=st.lists(entities, min_size=1, max_size=2).map(tuple),
         split=texts,
         tags=st.lists(texts, max_size=2).map(tuple),
+        wrong=st.lists(entities, max_size=2).map(tuple),
+        details=st.dictionaries(texts, st.text(characters, max_size=8), max_size=2),
     )
 
 
@@ -136,6 +138,26 @@ def test_what_may_be_left_out_has_a_default(tmp_path: Path) -> None:
     assert found.relations[0].templates[0].group == "t"
     assert next(found.facts("P1")).split == "test"
     assert found.vocabulary is None
+
+
+def test_wrong_options_and_details_are_written_only_where_there_are_any(tmp_path: Path) -> None:
+    plain = next(tiny().facts("P36"))
+    full = replace(plain, wrong=(Entity(id="Q220", names=("Rome",)),), details={"title": "France"})
+    assert not {"wrong", "details"} & fact_row(plain).keys()
+    assert fact_row(full)["wrong"] == [{"id": "Q220", "names": ["Rome"]}]
+    assert fact_row(full)["details"] == {"title": "France"}
+    assert len({plain, full}) == 2  # facts can still be told apart in a set
+
+
+@pytest.mark.parametrize("details", ["[]", '"a"', "null", '{"a": 1}', '{"a": ["b"]}'])
+def test_details_that_are_no_texts_are_refused(tmp_path: Path, details: str) -> None:
+    write_dataset(tiny(), tmp_path)
+    path = tmp_path / "facts" / "P36.jsonl"
+    line = path.read_text().splitlines()[0]
+    path.write_text(line[:-1] + f', "details": {details}}}\n')
+    seal(tmp_path)
+    with pytest.raises(DataError, match="line 1: 'details' must be an object of texts"):
+        list(open_dataset(tmp_path).facts("P36"))
 
 
 def test_a_template_without_a_group_is_its_own_group(tmp_path: Path) -> None:

@@ -22,7 +22,12 @@ NAMES = st.lists(WORDS, min_size=1, max_size=3)
 ENTITIES = st.fixed_dictionaries({"id": WORDS, "names": NAMES})
 FACTS = st.fixed_dictionaries(
     {"id": WORDS, "subject": ENTITIES, "objects": st.lists(ENTITIES, min_size=1, max_size=2)},
-    optional={"split": WORDS, "tags": NAMES},
+    optional={
+        "split": WORDS,
+        "tags": NAMES,
+        "wrong": st.lists(ENTITIES, min_size=1, max_size=2),
+        "details": st.dictionaries(WORDS, st.text(max_size=3), max_size=2),
+    },
 )
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
     ("", " ", "a", None, 1, True, {}, [], [""], [" "], ["a"], [1], "\ud800")
@@ -56,6 +61,8 @@ PATHS = (
     ("objects", "names"),
     ("split",),
     ("tags",),
+    ("wrong",),
+    ("details",),
 )
 
 
@@ -93,7 +100,8 @@ def test_a_sound_line_is_read_quickly() -> None:
     assert quick_fact(SOUND, "P1") is not None
     line = (
         '{"id": "f", "subject": {"id": "s", "names": ["Übersee", "Sea"]}, '
-        '"objects": [{"id": "o", "names": ["P\\u00e9rou"]}], "split": "train", "tags": ["x"]}'
+        '"objects": [{"id": "o", "names": ["P\\u00e9rou"]}], "split": "train", "tags": ["x"], '
+        '"wrong": [{"id": "w", "names": ["Rome"]}], "details": {"title": "Sea"}}'
     )
     fact = quick_fact(line, "P1")
     assert fact is not None

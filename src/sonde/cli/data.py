@@ -1,4 +1,4 @@
-"""`sonde data`: list, show, check, count and convert datasets."""
+"""`sonde data`: list, show, check, count, convert and build datasets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from sonde.cli import counted
+from sonde.cli import build, counted
 from sonde.cli.annotate import annotate
 from sonde.cli.console import output
 from sonde.core.errors import DataError, UsageError
@@ -21,7 +21,7 @@ from sonde.data.format import is_dataset, open_dataset, seal, write_dataset
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="List, show, check, count, convert and judge datasets.\n\n"
+    help="List, show, check, count, convert, judge and build datasets.\n\n"
     "Example: sonde data show atlas --relation P36",
 )
 
@@ -140,6 +140,7 @@ def convert(
 
 
 app.command("annotate")(annotate)
+app.add_typer(build.app, name="build")
 
 
 def say(text: str) -> None:

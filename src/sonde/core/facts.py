@@ -35,7 +35,10 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One subject, one relation and every object accepted as correct for them."""
+    """One subject, one relation and every object accepted as correct for them.
+
+    `wrong` are objects that its dataset names as wrong options, `details` further columns by name.
+    """
 
     id: str
     relation: str
@@ -43,6 +46,8 @@ class Fact:
     objects: tuple[Entity, ...]
     split: str = "test"
     tags: tuple[str, ...] = ()
+    wrong: tuple[Entity, ...] = ()
+    details: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

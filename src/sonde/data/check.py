@@ -11,14 +11,15 @@ from sonde.core.facts import Dataset, Relation
 def problems(dataset: Dataset) -> Iterator[str]:
     """Each fault of a dataset in a sentence; nothing for a sound one."""
     ids: set[str] = set()
+    worded = any(relation.templates for relation in dataset.relations)
     for relation in dataset.relations:
+        if worded and not relation.templates:  # with none at all, it is for in-context probes
+            yield f"relation {relation.id} has no template"
         yield from _template_problems(relation)
         yield from _fact_problems(dataset, relation, ids)
 
 
 def _template_problems(relation: Relation) -> Iterator[str]:
-    if not relation.templates:
-        yield f"relation {relation.id} has no template"
     ids = [t.id for t in relation.templates]
     texts = [_bare(t.text) for t in relation.templates]
     for template, bare in zip(relation.templates, texts, strict=True):
@@ -43,6 +44,9 @@ def _fact_problems(dataset: Dataset, relation: Relation, ids: set[str]) -> Itera
         repeated = [o.id for o in fact.objects]
         if len(set(repeated)) < len(repeated):
             yield f"fact {fact.id!r} lists an object twice"
+        right = {name for o in fact.objects for name in o.names}
+        if both := sorted(right & {name for o in fact.wrong for name in o.names}):
+            yield f"fact {fact.id!r} lists as wrong what is correct: {both[0]!r}"
         objects.update(name for o in fact.objects for name in o.names)
     if not objects:
         yield f"relation {relation.id} has no fact"

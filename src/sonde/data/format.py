@@ -5,7 +5,7 @@
     templates.jsonl   {"id", "relation", "text", "source", "style", "group",
                        "weight"}
     facts/ID.jsonl    {"id", "subject": {"id", "names"}, "objects": [{"id", "names"}, …],
-                       "split", "tags"}
+                       "split", "tags", "wrong": [{"id", "names"}, …], "details"}
     vocabulary.txt    optional: one allowed answer a line
 
 docs/dataset-format.md describes each field. Knows nothing of probes or models.
@@ -136,11 +136,20 @@ def fact_row(fact: Fact) -> dict[str, Any]:
     """A fact as one line of a facts file."""
     row: dict[str, Any] = {
         "id": fact.id,
-        "subject": {"id": fact.subject.id, "names": list(fact.subject.names)},
-        "objects": [{"id": o.id, "names": list(o.names)} for o in fact.objects],
+        "subject": _entity_row(fact.subject),
+        "objects": [_entity_row(entity) for entity in fact.objects],
         "split": fact.split,
     }
-    return row | ({"tags": list(fact.tags)} if fact.tags else {})
+    further = {
+        "tags": list(fact.tags),
+        "wrong": [_entity_row(entity) for entity in fact.wrong],
+        "details": dict(fact.details),
+    }
+    return row | {key: value for key, value in further.items() if value}
+
+
+def _entity_row(entity: Entity) -> dict[str, Any]:
+    return {"id": entity.id, "names": list(entity.names)}
 
 
 def _template_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
@@ -227,7 +236,16 @@ def _fact(row: Row, relation: str) -> Fact:
         objects=tuple(_entity(inner) for inner in row.rows("objects")),
         split=row.text("split", "test"),
         tags=row.texts("tags", empty=True),
+        wrong=tuple(_entity(inner) for inner in row.rows("wrong")) if "wrong" in row.values else (),
+        details=_details(row),
     )
+
+
+def _details(row: Row) -> dict[str, str]:
+    found = row.values.get("details", {})
+    if isinstance(found, dict) and all(isinstance(value, str) for value in found.values()):
+        return found
+    raise row.fault("'details' must be an object of texts", found)
 
 
 def _entity(row: Row) -> Entity:

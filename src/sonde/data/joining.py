@@ -39,11 +39,14 @@ def merged_facts(facts: Iterable[Fact]) -> Iterator[Fact]:
         groups.setdefault((fact.subject.id, fact.split), []).append(fact)
     for (subject, split), group in groups.items():
         first = group[0]
+        objects = united_entities(entity for fact in group for entity in fact.objects)
+        right = {entity.id for entity in objects}
         yield replace(
             first,
             id=f"{first.relation}:{subject}" + (f":{split}" if split != "test" else ""),
             subject=_united([fact.subject for fact in group]),
-            objects=united_entities(entity for fact in group for entity in fact.objects),
+            objects=objects,
+            wrong=tuple(entity for entity in first.wrong if entity.id not in right),
             tags=tuple(dict.fromkeys(tag for fact in group for tag in fact.tags)),
         )
 

@@ -27,12 +27,24 @@ def quick_fact(line: str, relation: str) -> Fact | None:
             id=_text(values["id"]),
             relation=relation,
             subject=_entity(values["subject"]),
-            objects=tuple([_entity(entry) for entry in _filled(values["objects"])]),
+            objects=_entities(values["objects"]),
             split=_text(values.get("split", "test")),
             tags=_texts(values["tags"]) if "tags" in values else (),
+            wrong=_entities(values["wrong"]) if "wrong" in values else (),
+            details=_details(values["details"]) if "details" in values else {},
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _entities(values: Any) -> tuple[Entity, ...]:
+    return tuple([_entity(entry) for entry in _filled(values)])
+
+
+def _details(values: Any) -> dict[str, str]:
+    if type(values) is not dict or not all(type(value) is str for value in values.values()):
+        raise ValueError
+    return values
 
 
 def _entity(values: Any) -> Entity:

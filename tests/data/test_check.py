@@ -1,0 +1,44 @@
+"""What `sonde data check` says of wrong options, and of relations without templates."""
+
+from __future__ import annotations
+
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.data.check import problems
+from sonde.data.joining import merged_facts
+
+PARIS, LYON, ROME = (Entity(id=name, names=(name,)) for name in ("Paris", "Lyon", "Rome"))
+FRANCE = Entity(id="France", names=("France",))
+WORDED = (Template(id="t", text="[X] has [Y].", group="t"),)
+
+
+def fact(id: str, *wrong: Entity, own: Entity = PARIS) -> Fact:
+    return Fact(id=id, relation="r", subject=FRANCE, objects=(own,), wrong=wrong)
+
+
+def world(*templates: tuple[Template, ...], wrong: tuple[Entity, ...] = ()) -> Dataset:
+    relations = tuple(
+        Relation(id=f"r{i}", label="l", kind="1-1", templates=each)
+        for i, each in enumerate(templates)
+    )
+    return Dataset(
+        card=Card(name="d"),
+        relations=relations,
+        read=lambda id: [fact(id, *wrong)],
+        fingerprint="",
+    )
+
+
+def test_a_wrong_option_that_is_correct_is_named() -> None:
+    assert not list(problems(world(WORDED, wrong=(ROME,))))
+    (found,) = problems(world(WORDED, wrong=(ROME, PARIS)))
+    assert found == "fact 'r0' lists as wrong what is correct: 'Paris'"
+
+
+def test_templates_may_be_missing_everywhere_but_not_here_and_there() -> None:
+    assert not list(problems(world((), ())))
+    assert list(problems(world(WORDED, ()))) == ["relation r1 has no template"]
+
+
+def test_facts_made_one_keep_no_option_that_became_correct() -> None:
+    (made,) = merged_facts([fact("a", LYON, ROME), fact("b", own=LYON)])
+    assert made.wrong == (ROME,)
