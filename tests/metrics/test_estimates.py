@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest import approx
 
 from sonde.core.reports import Estimate
 from sonde.metrics.estimates import Resampled, Sample
@@ -79,20 +79,20 @@ def test_nothing_to_average_is_not_measured() -> None:
 
 def test_an_average_of_nothing_but_failures_is_not_sure_of_it() -> None:
     resampled = Resampled({"a": sample([0.0] * 20), "b": sample([0.0] * 10)}, seed=0)
-    assert ends(resampled.mean_over_facts()) == approx(wilson(0, 30))
-    low, high = ends(resampled.mean_over_relations())
-    assert (low, high) == approx(wilson(0, 1 / (0.25 / 20 + 0.25 / 10)))  # the smaller weighs as much
+    assert ends(resampled.mean_over_facts()) == pytest.approx(wilson(0, 30))
+    low, high = ends(resampled.mean_over_relations())  # where the smaller weighs as much
+    assert (low, high) == pytest.approx(wilson(0, 1 / (0.25 / 20 + 0.25 / 10)))
     assert high > wilson(0, 30)[1]
 
 
 def test_an_average_of_nothing_but_successes_is_not_sure_of_it() -> None:
     resampled = Resampled({"a": sample([1.0] * 20), "b": sample([1.0] * 10)}, seed=0)
-    assert ends(resampled.mean_over_facts()) == approx(wilson(30, 30))
+    assert ends(resampled.mean_over_facts()) == pytest.approx(wilson(30, 30))
 
 
 def test_trials_that_cannot_differ_count_clusters_not_facts() -> None:
     together = Resampled({"a": sample([0.0] * 6, "xxyyzz")}, seed=0)
-    assert ends(together.relation("a")) == approx(wilson(0, 3))
+    assert ends(together.relation("a")) == pytest.approx(wilson(0, 3))
 
 
 def test_a_control_that_always_agrees_leaves_a_width() -> None:

@@ -20,5 +20,11 @@ def probes() -> None:
         output().print(f"{name}: {inspect.getdoc(probe)}", markup=False, highlight=False)
         table = Table("setting", "default", "meaning", box=None, padding=(0, 2, 0, 0))
         for setting in settings_of(probe):
-            table.add_row("  " + setting.name, str(setting.default), setting.help)
+            table.add_row("  " + setting.name, shown(setting.default), setting.help)
         output().print(table)
+
+
+def shown(default: object) -> str:
+    """A default as it is written, in quotes where it begins or ends with a space."""
+    text = str(default)
+    return repr(text) if isinstance(default, str) and text.strip() != text else text

@@ -77,23 +77,34 @@ class DotPlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """A line through points, such as confidence against accuracy in ten bins."""
+    """A line through points, such as confidence against accuracy in ten bins.
+
+    `low` and `high` are the ends of the points' intervals. Points not `joined` stand alone.
+    """
 
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     sizes: tuple[int, ...] = ()
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    joined: bool = True
 
     def __post_init__(self) -> None:
         if len(self.x) != len(self.y):
             raise ValueError(f"curve {self.name}: needs one y per x")
         if self.sizes and len(self.sizes) != len(self.x):
             raise ValueError(f"curve {self.name}: needs one size per point, or none")
+        if len(self.low) != len(self.high) or len(self.low) not in (0, len(self.x)):
+            raise ValueError(f"curve {self.name}: needs one interval per point, or none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curves:
-    """Curves over one pair of axes; `diagonal` draws where x and y are equal."""
+    """Curves over one pair of axes; `diagonal` draws where x and y are equal.
+
+    `kind` is that of y, and of x too without an `x_kind`; `marks` are named places on the x axis.
+    """
 
     id: str
     title: str
@@ -102,6 +113,8 @@ class Curves:
     curves: tuple[Curve, ...]
     diagonal: bool = False
     kind: Literal["percent", "number"] = "percent"
+    x_kind: Literal["percent", "number"] | None = None
+    marks: tuple[tuple[str, float], ...] = ()
     note: str = ""
 
 
@@ -203,7 +216,7 @@ class Headline:
     control: str = ""
     control_label: str = ""
     difference: str = ""
-    kind: Literal["percent", "number"] = "percent"
+    kind: Literal["percent", "number", "count"] = "percent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

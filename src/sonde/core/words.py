@@ -13,10 +13,10 @@ def points(share: float) -> str:
     """A difference of shares in points, with its sign.
 
     >>> points(0.0312), points(-0.5), points(-0.0001)
-    ('+3.1', '−50.0', '+0.0')
+    ('+3.1', '−50.0', '0.0')
     """
-    rounded = round(100 * share, 1) + 0.0  # no minus before a zero
-    return f"{rounded:+.1f}".replace("-", "−")
+    shown = f"{100 * share:+.1f}".replace("-", "−")
+    return "0.0" if shown in ("−0.0", "+0.0") else shown
 
 
 def in_points(difference: Estimate) -> str:
@@ -37,11 +37,54 @@ def sided(difference: Estimate, above: str, below: str, neither: str) -> str:
     >>> sided(Estimate(value=0.1, low=0.05, high=0.15, n=9), "above", "below", "not told from")
     'clearly above'
     """
-    if difference.low is not None and difference.low > 0:
-        return f"clearly {above}"
-    if difference.high is not None and difference.high < 0:
-        return f"clearly {below}"
-    return neither
+    if not told_apart(difference):
+        return neither
+    return f"clearly {above if (difference.value or 0.0) > 0 else below}"
+
+
+def told_apart(difference: Estimate) -> bool:
+    """Whether a difference is told from none: its interval does not hold 0."""
+    low, high = difference.low, difference.high
+    return low is not None and high is not None and (low > 0 or high < 0)
+
+
+def clearly(difference: Estimate, above: str, below: str, neither: str) -> str:
+    """The word for a difference, with the difference and its interval in brackets.
+
+    >>> clearly(Estimate(value=0.1, low=0.05, high=0.15, n=9), "above", "below", "like")
+    'clearly above (+10.0 points, +5.0 to +15.0)'
+    """
+    if difference.value is None or difference.low is None or difference.high is None:
+        return "not measured"
+    ends = f"{points(difference.low)} to {points(difference.high)}"
+    word = sided(difference, above, below, neither)
+    return f"{word} ({points(difference.value)} points, {ends})"
+
+
+def against_control(what: str, above: Estimate) -> str:
+    """How a number stands to that of the control; nothing where it was not measured.
+
+    >>> against_control("P@1", Estimate(value=0.1, low=0.05, high=0.15, n=9))
+    'P@1 is clearly above the majority control: +10.0 points (+5.0 to +15.0).'
+    """
+    if above.value is None or above.low is None or above.high is None:
+        return ""
+    word = sided(above, "above", "below", "not told from")
+    return f"{what} is {word} the majority control: {in_points(above)}."
+
+
+def trust(overconf: Estimate) -> str:
+    """Whether confidence can be trusted; nothing where it was not measured.
+
+    >>> trust(Estimate(value=-0.1, low=-0.15, high=-0.05, n=9))
+    'The model is underconfident: confidence minus accuracy is −10.0 points (−15.0 to −5.0).'
+    """
+    if overconf.value is None or overconf.low is None or overconf.high is None:
+        return ""
+    if overconf.low <= 0 <= overconf.high:
+        return f"On average confidence cannot be told from accuracy: {in_points(overconf)}."
+    word = "overconfident" if overconf.value > 0 else "underconfident"
+    return f"The model is {word}: confidence minus accuracy is {in_points(overconf)}."
 
 
 def listed(names: Sequence[str], most: int = NAMED) -> str:

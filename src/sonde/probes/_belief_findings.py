@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sonde.core.reports import Estimate
-from sonde.core.words import in_points, sided
+from sonde.core.words import against_control, trust
+
+NOTHING = Estimate.not_measured()
 
 
 def findings(estimates: Mapping[str, Estimate], draw: str) -> tuple[str, ...]:
     """One sentence for each thing that was measured."""
     found = (
-        _control(estimates),
+        against_control("Acc@1", estimates.get("above_control.acc_at_1", NOTHING)),
         _wording(estimates, draw),
         _agreement(estimates),
-        _confidence(estimates),
+        trust(estimates["overconf"]),
         _reach(estimates),
     )
     return tuple(sentence for sentence in found if sentence)
-
-
-def _control(estimates: Mapping[str, Estimate]) -> str:
-    above = estimates.get("above_control.acc_at_1")
-    if above is None or above.value is None or above.low is None or above.high is None:
-        return ""
-    word = sided(above, "above", "below", "not told from")
-    return f"Acc@1 is {word} the majority control: {in_points(above)}."
 
 
 def _wording(estimates: Mapping[str, Estimate], draw: str) -> str:
@@ -55,16 +49,6 @@ def _agreement(estimates: Mapping[str, Estimate]) -> str:
         f"Two prompts about the same pair get the same answer {consist.value:.1%} of the time, "
         "right or wrong."
     )
-
-
-def _confidence(estimates: Mapping[str, Estimate]) -> str:
-    over = estimates["overconf"]
-    if over.value is None or over.low is None or over.high is None:
-        return ""
-    if over.low <= 0 <= over.high:
-        return f"On average confidence cannot be told from accuracy: {in_points(over)}."
-    word = "overconfident" if over.value > 0 else "underconfident"
-    return f"The model is {word}: confidence minus accuracy is {in_points(over)}."
 
 
 def _reach(estimates: Mapping[str, Estimate]) -> str:

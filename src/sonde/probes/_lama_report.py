@@ -8,7 +8,7 @@ import numpy as np
 
 from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Cell, Column, DotPlot, Estimate, Headline, Report, Series, Table
-from sonde.core.words import in_points, sided
+from sonde.core.words import against_control
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.probes._lama_tally import Columns, Outcomes, Shown
 from sonde.stats.intervals import Floats
@@ -297,8 +297,7 @@ def _findings(relations: Sequence[Relation], estimates: Mapping[str, Estimate]) 
     above = estimates[f"{ABOVE}.mean_over_relations"]
     if above.value is None or above.low is None or above.high is None:
         return ()
-    clearly = sided(above, "above", "below", "not told from")
-    first = f"Overall P@1 is {clearly} the majority control: {in_points(above)}."
+    first = against_control("Overall P@1", above)
     rows = [(r, estimates[f"{ABOVE}.relation.{r.id}"]) for r in relations]
     measured = [(r, e) for r, e in rows if e.low is not None]
     not_above = [f"{r.id} {r.label}" for r, e in measured if e.low is not None and e.low <= 0]

@@ -13,7 +13,7 @@ from typing import Literal
 
 from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Headline, Report, Table
 
-Scale = Literal["percent", "number"]
+Scale = Literal["percent", "number", "count"]
 
 NOT_MEASURED = "not measured"
 DASH = "–"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sonde.core.reports import Cell, Column, Curve, Curves, Table
-from sonde.report.cells import fixed, known
+from sonde.core.reports import Cell, Column, Curve, Curves, Estimate, Table
+from sonde.report.cells import Scale, fixed, known
 from sonde.report.figures_look import (
     DASHES,
     INKS,
@@ -18,6 +18,7 @@ from sonde.report.figures_look import (
     symbol,
     told,
     value_axis,
+    whisker,
     wrapped,
 )
 
@@ -33,8 +34,9 @@ def curves(plot: Curves) -> Drawing:
     layout = frame(SIDE, names, width=WIDTH)
     (left, right), (bottom, top) = reaches(plot)
     y_axis = value_axis(plot.y_axis, (bottom, top), plot.kind) | {"automargin": True}
-    layout |= {"xaxis": value_axis(plot.x_axis, (left, right), plot.kind), "yaxis": y_axis,
-               "annotations": key(plot, largest)}  # fmt: skip
+    layout |= {"xaxis": value_axis(plot.x_axis, (left, right), x_kind(plot)), "yaxis": y_axis,
+               "annotations": key(plot, largest) + mark_labels(plot, (left, right)),
+               "shapes": mark_lines(plot)}  # fmt: skip
     layout["meta"]["width"] = WIDTH
     narrow = layout["meta"]["narrow"]
     narrow |= narrow_axis(plot.x_axis) | {"height": narrow["height"] - SIDE + 320}
@@ -44,15 +46,17 @@ def curves(plot: Curves) -> Drawing:
 
 def curves_table(plot: Curves) -> Table:
     """One row per point of each curve."""
-    sized = any(curve.sizes for curve in plot.curves)
-    columns = [Column(title="curve"), Column(title=plot.x_axis, kind=plot.kind),
+    sized, spread = (any(getattr(c, part) for c in plot.curves) for part in ("sizes", "low"))
+    columns = [Column(title="curve"), Column(title=plot.x_axis, kind=x_kind(plot)),
                Column(title=plot.y_axis, kind=plot.kind)]  # fmt: skip
+    columns += [Column(title=end, kind=plot.kind) for end in ("from", "to")] if spread else []
     columns += [Column(title="n", kind="count")] if sized else []
     rows: list[tuple[Cell, ...]] = []
     for curve in plot.curves:
         for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)):
+            ends = (known(curve.low[i]), known(curve.high[i])) if curve.low else (None, None)
             count = (curve.sizes[i] if curve.sizes else None,) if sized else ()
-            rows.append((curve.name, known(x), known(y), *count))
+            rows.append((curve.name, known(x), known(y), *(ends if spread else ()), *count))
     made = tuple(columns)
     return Table(id=f"{plot.id}-numbers", title=plot.title, columns=made, rows=tuple(rows))
 
@@ -61,14 +65,27 @@ def line(plot: Curves, curve: Curve, k: int, largest: int) -> Drawing:
     """One curve: a line through the points that were measured."""
     kept = points(curve)
     sizes = [diameter(curve.sizes[i], largest) for i in kept] if curve.sizes else 8
-    return {
-        "type": "scatter", "mode": "lines+markers", "name": safe(curve.name),
+    return whiskers(curve, kept, k) | {
+        "type": "scatter", "mode": "lines+markers" if curve.joined else "markers",
+        "name": safe(curve.name),
         "x": [curve.x[i] for i in kept], "y": [curve.y[i] for i in kept],
         "line": {"color": ink(k), "width": 1.5, "dash": DASHES[k // len(INKS) % len(DASHES)]},
         "marker": {"symbol": symbol(k), "color": ink(k), "size": sizes, "opacity": 0.8},
         "customdata": [pointed(plot, curve, i) for i in kept], "cliponaxis": False,
         "hovertemplate": "%{customdata}<extra></extra>", "meta": {"ink": k},
     }  # fmt: skip
+
+
+def whiskers(curve: Curve, kept: list[int], k: int) -> Drawing:
+    """The intervals of a curve's points, where it has any."""
+    if not curve.low:
+        return {}
+    reach = [
+        whisker(Estimate(value=curve.y[i], low=curve.low[i], high=curve.high[i], n=1)) for i in kept
+    ]
+    below, above = ([ends[side] for ends in reach] for side in (0, 1))
+    return {"error_y": {"type": "data", "symmetric": False, "array": above, "arrayminus": below,
+                        "thickness": 1.2, "width": 3, "color": ink(k)}}  # fmt: skip
 
 
 def points(curve: Curve) -> list[int]:
@@ -92,8 +109,15 @@ def diameter(n: int, largest: int) -> float:
 def pointed(plot: Curves, curve: Curve, i: int) -> str:
     """What the pointer reads at a point: curve, both coordinates, size."""
     parts = [f"<b>{wrapped(curve.name)}</b>"]
-    for axis, value in ((plot.x_axis, curve.x[i]), (plot.y_axis, curve.y[i])):
-        parts.append(f"{wrapped(axis)}: {safe(told(value, plot.kind))}")
+    x, y = curve.x[i], told(curve.y[i], plot.kind)
+    counted = plot.x_kind == "number" and float(x).is_integer()
+    parts.append(
+        f"{wrapped(plot.x_axis)}: {safe(fixed(x, 0) if counted else told(x, x_kind(plot)))}"
+    )
+    parts.append(f"{wrapped(plot.y_axis)}: {safe(y)}")
+    if curve.low:
+        ends = (told(end, plot.kind) for end in (curve.low[i], curve.high[i]))
+        parts.append(safe("[{}, {}]".format(*ends)))
     parts += [f"n = {fixed(curve.sizes[i], 0)}"] if curve.sizes else []
     return "<br>".join(parts)
 
@@ -116,8 +140,10 @@ def reaches(plot: Curves) -> tuple[tuple[float, float], tuple[float, float]]:
     for curve in plot.curves:
         xs += [curve.x[i] for i in points(curve)]
         ys += [curve.y[i] for i in points(curve)]
+        ys += [e for i in points(curve) for e in (*curve.low[i : i + 1], *curve.high[i : i + 1])]
+    xs += [value for _, value in plot.marks]
     if not plot.diagonal:
-        return from_zero(xs, plot.kind), from_zero(ys, plot.kind)
+        return from_zero(xs, x_kind(plot)), from_zero(ys, plot.kind)
     both = (-0.02, 1.02) if plot.kind == "percent" else from_zero(xs + ys, plot.kind)
     return both, both
 
@@ -131,3 +157,27 @@ def key(plot: Curves, largest: int) -> list[Drawing]:
     if not any(points(curve) for curve in plot.curves):
         return [aside("not measured", **middle)]
     return notes if largest else []
+
+
+def x_kind(plot: Curves) -> Scale:
+    """How places on the x axis are written."""
+    return plot.x_kind or plot.kind
+
+
+def mark_lines(plot: Curves) -> list[Drawing]:
+    """A dashed line at every mark, over the whole height."""
+    return [
+        {"type": "line", "x0": value, "x1": value, "y0": 0, "y1": 1, "yref": "paper",
+         "line": {"color": "#1c2126", "width": 1.5, "dash": "dash"}}
+        for _, value in plot.marks
+    ]  # fmt: skip
+
+
+def mark_labels(plot: Curves, reach: tuple[float, float]) -> list[Drawing]:
+    """The names of the marks beside their lines, on the side that has more room."""
+    middle = sum(reach) / 2
+    return [
+        aside(name, x=value, xanchor="left" if value < middle else "right", y=1, yref="paper",
+              yanchor="top", xshift=4 if value < middle else -4, yshift=-16 * i)
+        for i, (name, value) in enumerate(plot.marks)
+    ]  # fmt: skip

@@ -1,0 +1,99 @@
+"""Which objects a model chooses between: the right one, and others that are wrong for the subject.
+
+Knows facts, nothing of prompts or models. Options are drawn by the names of fact and object, so
+that neither another fact nor another option moves a draw, and are given in an order that does not
+tell which is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from heapq import nsmallest
+
+from sonde.core.facts import Dataset, Fact
+from sonde.core.fingerprints import draw_key
+
+MANY = 100
+
+
+def options(
+    fact: Fact, correct: frozenset[str], pool: Iterable[str], seed: int, count: int = MANY
+) -> tuple[str, ...]:
+    """The fact's own object and up to `count` - 1 wrong ones, sorted by name.
+
+    The wrong ones are those that the dataset names for the fact, else they are drawn from `pool`,
+    the relation's objects; never one of `correct`, the names of all objects that are right for the
+    subject.
+    """
+    gold = fact.objects[0].name
+    named = [entity.name for entity in fact.wrong]
+    wrong = dict.fromkeys(n for n in (named or pool) if n != gold and n not in correct)
+    if len(wrong) < count:
+        return tuple(sorted((gold, *wrong)))
+    drawn = nsmallest(
+        count - 1, wrong, key=lambda name: (draw_key(seed, f"options:{fact.id}:{name}"), name)
+    )
+    return tuple(sorted((gold, *drawn)))
+
+
+def correct_names(dataset: Dataset, relation: str) -> Mapping[str, frozenset[str]]:
+    """Every name of every object that is right for a subject with several facts in the relation.
+
+    Kept by the subject's id and by its usual name: facts of all splits count, and two subjects of
+    one name share theirs, since a model reads the name.
+    """
+    seen: set[str] = set()
+    repeated: set[str] = set()
+    for fact in dataset.facts(relation):
+        keys = _keys(fact)
+        repeated.update(seen.intersection(keys))
+        seen.update(keys)
+    names: dict[str, set[str]] = {}
+    for fact in dataset.facts(relation) if repeated else ():
+        for key in repeated.intersection(_keys(fact)):
+            names.setdefault(key, set()).update(_own(fact))
+    return {key: frozenset(found) for key, found in names.items()}
+
+
+def spellings(dataset: Dataset, relation: str) -> Mapping[str, tuple[str, ...]]:
+    """All names of the relation's objects, by the usual one, where there is more than that one."""
+    found: dict[str, dict[str, None]] = {}
+    for fact in dataset.facts(relation):
+        for entity in (*fact.objects, *fact.wrong):
+            if len(entity.names) > 1:
+                found.setdefault(entity.name, {}).update(dict.fromkeys(entity.names))
+    return {usual: tuple(names) for usual, names in found.items()}
+
+
+def spelled(
+    chosen: tuple[str, ...],
+    fact: Fact,
+    correct: frozenset[str],
+    names: Mapping[str, tuple[str, ...]],
+) -> dict[str, str]:
+    """Every name of some options with the option that it is a name of; usual names are their own.
+
+    A name of the fact's own object is no other option's, and a name of another object that is
+    right for the subject (`correct`) is nobody's.
+    """
+    gold = fact.objects[0]
+    found = dict.fromkeys(gold.names, gold.name) | {option: option for option in chosen}
+    for option in chosen:
+        for name in names.get(option, ()):
+            if name not in correct:
+                found.setdefault(name, option)
+    return found
+
+
+def correct_for(fact: Fact, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """What is right for the fact's subject: its own objects, and what `correct_names` found."""
+    nothing: frozenset[str] = frozenset()
+    return _own(fact).union(*(names.get(key, nothing) for key in _keys(fact)))
+
+
+def _keys(fact: Fact) -> tuple[str, str]:
+    return f"id:{fact.subject.id}", f"name:{fact.subject.name}"
+
+
+def _own(fact: Fact) -> frozenset[str]:
+    return frozenset(name for entity in fact.objects for name in entity.names)

@@ -1,0 +1,66 @@
+"""Capitals and instruments for in-context estimation: some facts to show, some to ask about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+from sonde.core.abilities import Identity, Probe
+from sonde.core.answers import Scored
+from sonde.core.facts import Dataset, Fact, Selection
+from sonde.core.prompts import Prompt, Score
+from sonde.core.reports import Report
+from sonde.metrics.judged import Judged
+from sonde.models.scripted import Scripted
+from sonde.testing import answer_all
+from tests.wording.icl_world import dataset, fact, facts
+
+ANSWERS = {"P36-Austria": "Vienna", "P36-Egypt": "Lima", "P1303-Gus": "violin"}
+
+
+def world(given: Sequence[Fact] | None = None, **selection: object) -> Dataset:
+    """The dataset of the ICL tests, or one with other facts."""
+    made = dataset(None if given is None else list(given))
+    return made.select(Selection(**selection))  # type: ignore[arg-type]
+
+
+def trained(*names: str, relation: str = "P36") -> list[Fact]:
+    """Facts for training about subjects of these names, each with an object of its own."""
+    return [fact(relation, name, f"{name} City", split="train") for name in names]
+
+
+def read(probe: Probe, data: Dataset, answers: dict[str, str] | None = None) -> Report:
+    """The report about a model that answers as a table says."""
+    model = Scripted(answers=ANSWERS if answers is None else answers)
+    return probe.read(data, answer_all(model, list(probe.ask(data))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """Scores options by a table of probabilities, whatever the prompt."""
+
+    table: dict[str, float]
+
+    @property
+    def identity(self) -> Identity:
+        return Identity(name="told", architecture="table")
+
+    def score(self, prompts: Sequence[Prompt]) -> list[tuple[int, Scored]]:
+        return [(i, self._scored(prompt)) for i, prompt in enumerate(prompts)]
+
+    def _scored(self, prompt: Prompt) -> Scored:
+        assert isinstance(prompt.want, Score)
+        options = prompt.want.options
+        return Scored(
+            options=options, logps=tuple((log(self.table.get(o, 1e-9)),) for o in options)
+        )
+
+
+def right(judged: Judged) -> dict[str, bool]:
+    """Whether each fact was answered right."""
+    pairs = zip(judged.grid.pair.tolist(), judged.grid.right.tolist(), strict=True)
+    return {judged.pairs[pair]: right for pair, right in pairs}
+
+
+__all__ = ["ANSWERS", "Told", "fact", "facts", "read", "right", "trained", "world"]

@@ -1,0 +1,244 @@
+"""lke-baselines: examples, sentences and free writing, compared on the same facts and options."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+import sonde
+from sonde.core.abilities import Generates, Scores
+from sonde.core.answers import Answered, Generated
+from sonde.core.errors import AbilityError, DataError
+from sonde.core.facts import Dataset, Fact, Relation, Source
+from sonde.core.prompts import Generate, Prompt, Score
+from sonde.core.reports import DotPlot, Report, Strip
+from sonde.models.scripted import Scripted
+from sonde.probes._study_marks import Marks
+from sonde.probes.lke_baselines import LkeBaselines
+from sonde.testing import answer_all, check_probe
+from sonde.wording.matching import correct
+from tests import tiny
+from tests.wording.icl_world import template
+
+from .lke_world import read, world
+
+OVER = "mean_over_relations"
+
+
+@pytest.fixture(scope="module")
+def atlas() -> Dataset:
+    return sonde.dataset("atlas", relations=("P36", "P30"), limit=4)
+
+
+def with_templates(data: Dataset, *templates: tuple[Source, str]) -> Dataset:
+    """The capitals alone, with other templates: (source, text) each."""
+    made = tuple(
+        template(f"t{i}", text, "question" if "?" in text else "statement", source)
+        for i, (source, text) in enumerate(templates)
+    )
+    relation: Relation = replace(data.relation("P36"), templates=made)
+    return replace(data, relations=(relation,))
+
+
+def ways(prompts: list[Prompt]) -> list[str]:
+    return list(dict.fromkeys(prompt.key.template for prompt in prompts))
+
+
+def literal(model: object, prompt: Prompt, fact: Fact) -> float:
+    """Whether one prompt alone is answered right, by the definition of each way."""
+    if isinstance(prompt.want, Score):
+        assert isinstance(model, Scores)
+        [(_, scored)] = model.score([prompt])
+        after = scored.suffix_logps or ((),) * len(scored.options)
+        sums = [sum((*own, *rest)) for own, rest in zip(scored.logps, after, strict=True)]
+        return float(scored.options[sums.index(max(sums))] == fact.objects[0].name)
+    assert isinstance(model, Generates)
+    [(_, written)] = model.generate([prompt])
+    return float(correct(written.text, [n for e in fact.objects for n in e.names]))
+
+
+def test_every_number_is_that_of_a_literal_reading(atlas: Dataset, tmp_path: Path) -> None:
+    model = sonde.model(f"hf:{tiny.llama(tmp_path, max_position_embeddings=512)}", device="cpu")
+    probe = LkeBaselines(n=3, templates=2, options=3, most=5)
+    prompts = list(probe.ask(atlas))
+    facts = {f.id: f for r in ("P36", "P30") for f in atlas.asked(r)}
+    right: dict[tuple[str, str], list[float]] = {}
+    for prompt in prompts:
+        own = right.setdefault((prompt.key.relation, prompt.key.template), [])
+        own.append(literal(model, prompt, facts[prompt.key.fact]))
+    report = probe.read(atlas, answer_all(model, prompts))
+
+    def over(way: str, kind: str) -> float:
+        """Mean over relations of the mean over a kind's templates and the facts."""
+        source = {t.id: t.source for r in atlas.relations for t in r.templates}
+        means = []
+        for relation in ("P36", "P30"):
+            named = [
+                values
+                for (r, template), values in right.items()
+                if r == relation
+                and template.startswith(way)
+                and source.get(template.removeprefix(way), "in_context") == kind
+                and (way or ":" not in template)
+            ]
+            assert named, (way, kind)
+            means.append(mean(map(mean, named)))
+        return mean(means)
+
+    expected = {
+        "in_context": over("", "in_context"),
+        "manual": over("", "manual"),
+        "paraphrase": over("", "paraphrase"),
+        "manual_separator": over("separator:", "manual"),
+        "paraphrase_separator": over("separator:", "paraphrase"),
+        "written_in_context": over("written:", "in_context"),
+        "written_manual": over("written:", "manual"),
+        "written_paraphrase": over("written:", "paraphrase"),
+    }
+    got = {name: report.estimates[f"accuracy.{name}.{OVER}"].value for name in expected}
+    assert got == pytest.approx(expected)
+    assert len(set(expected.values())) > 3, "ways that are all the same show nothing"
+    ahead = report.estimates[f"ahead.manual.{OVER}"].value
+    assert ahead == pytest.approx(expected["in_context"] - expected["manual"])
+    written = report.estimates[f"ahead.written_manual.{OVER}"].value
+    difference = expected["written_in_context"] - expected["written_manual"]
+    assert written == pytest.approx(difference)
+
+
+def test_every_way_has_the_same_options_for_a_fact(atlas: Dataset) -> None:
+    options: dict[str, set[tuple[str, ...]]] = {}
+    for prompt in LkeBaselines().ask(atlas):
+        if isinstance(prompt.want, Score):
+            options.setdefault(prompt.key.fact, set()).add(prompt.want.options)
+    assert all(len(found) == 1 for found in options.values())
+
+
+def test_a_template_as_separator_tells_each_example_in_it() -> None:
+    probe = LkeBaselines(n=2, templates=1, most=0)
+    data = with_templates(world(relations=("P36",)), ("manual", "The capital of [X] is [Y]."))
+    [prompt, *_] = [p for p in probe.ask(data) if p.key.template == "separator:t0"]
+    assert prompt.prefix.count("The capital of ") == 3
+    assert prompt.prefix.endswith(f"The capital of {prompt.key.subject} is ")
+
+
+def test_only_templates_with_the_answer_last_are_taken_statements_first() -> None:
+    data = with_templates(
+        world(relations=("P36",)),
+        ("manual", "[Y] is the capital of [X]."),
+        ("manual", "The capital of [X] is [Y]."),
+        ("paraphrase", "[X] has [Y] as its capital."),
+        ("mined", "[X] , capital [Y]"),
+    )
+    found = ways(list(LkeBaselines(most=0).ask(data)))
+    assert found == ["in-context", "t1", "t3", "separator:t1", "separator:t3"]
+
+
+def test_a_statement_is_taken_before_a_question() -> None:
+    data = with_templates(
+        world(relations=("P36",)),
+        ("manual", "What is the capital of [X]? [Y]."),
+        ("manual", "The capital of [X] is [Y]."),
+    )
+    assert "t1" in ways(list(LkeBaselines(most=0, templates=1).ask(data)))
+
+
+def test_at_most_so_many_templates_of_a_kind_are_taken(atlas: Dataset) -> None:
+    prompts = [p for p in LkeBaselines(templates=2, most=0).ask(atlas) if p.key.relation == "P36"]
+    assert len(ways(prompts)) == 1 + 2 * 4
+
+
+def test_paraphrases_stand_in_for_mined_templates_and_that_is_said(atlas: Dataset) -> None:
+    report = read(LkeBaselines(most=0), atlas, {})
+    assert (
+        "The dataset has no mined templates; paraphrases stand in their place." in report.findings
+    )
+    assert f"accuracy.paraphrase.{OVER}" in report.estimates
+
+
+def test_without_a_template_with_the_answer_last_nothing_is_compared() -> None:
+    data = with_templates(world(relations=("P36",)), ("manual", "[Y] is the capital of [X]."))
+    with pytest.raises(DataError, match="no template with the answer last"):
+        list(LkeBaselines().ask(data))
+
+
+@pytest.mark.parametrize(
+    ("source", "said"), [("manual", "neither mined"), ("mined", "no hand-written")]
+)
+def test_a_kind_of_templates_that_is_missing_is_said(source: Source, said: str) -> None:
+    data = with_templates(world(relations=("P36",)), (source, "[X] , capital [Y]"))
+    report = read(LkeBaselines(most=0), data)
+    assert any(said in found for found in report.findings)
+    assert [row[0] for row in report.tables[0].rows][:2] == ["in-context", f"{source} templates"]
+
+
+def test_a_relation_without_templates_counts_for_in_context_alone() -> None:
+    data = world()
+    bare = replace(data.relation("P1303"), templates=())
+    data = replace(data, relations=(data.relation("P36"), bare))
+    report = read(LkeBaselines(most=0), data)
+    assert report.counts["relations_without_templates"] == 1
+    assert report.estimates["accuracy.in_context.relation.P1303"].value == 0.5
+    assert report.estimates["accuracy.manual.relation.P1303"].value is None
+    assert report.estimates["share_ahead.manual"].n == 1
+    assert any("Without a template that has the answer last: P1303" in f for f in report.findings)
+
+
+def answered(data: Dataset, probe: LkeBaselines, texts: dict[str, str]) -> Report:
+    """Read answers that are all scored wrong and written as given by fact."""
+    rows = []
+    for row in answer_all(Scripted(answers={}), list(probe.ask(data))):
+        if isinstance(row.answer, Generated):
+            answer = Generated(text=texts.get(row.key.fact, ""), logps=(-1.0,))
+            rows.append(Answered(key=row.key, prefix=row.prefix, suffix="", answer=answer))
+        else:
+            rows.append(row)
+    return probe.read(data, rows)
+
+
+def test_a_written_answer_is_right_where_a_right_name_occurs() -> None:
+    data = world(relations=("P36",))
+    texts = {"P36-Austria": " a city.\nIt is the Vienna of old", "P36-Egypt": " Romania and Oman"}
+    report = answered(data, LkeBaselines(templates=1), texts)
+    assert report.estimates[f"accuracy.written_in_context.{OVER}"].value == 0.5
+    assert report.estimates[f"accuracy.written_manual.{OVER}"].value == 0.5
+
+
+def test_fifty_tokens_are_written_past_the_end_of_the_line(atlas: Dataset) -> None:
+    wants = {p.want for p in LkeBaselines().ask(atlas) if isinstance(p.want, Generate)}
+    assert wants == {Generate(most=50, until="")}
+
+
+def test_without_written_answers_a_model_need_not_write() -> None:
+    with pytest.raises(AbilityError, match="unless most=0"):
+        LkeBaselines().suited(frozenset({"score"}))
+    LkeBaselines(most=0).suited(frozenset({"score"}))
+
+
+def test_the_figures_compare_wordings_and_relations(atlas: Dataset) -> None:
+    wordings, strip, relations = read(LkeBaselines(), atlas, {}).figures
+    assert isinstance(wordings, DotPlot) and isinstance(relations, DotPlot)
+    assert isinstance(strip, Strip)
+    assert wordings.labels == (
+        "in-context",
+        *(f"{kind} {k}" for kind in ("manual", "paraphrase") for k in (1, 2, 3)),
+    )
+    assert len(strip.labels) == 8 and all(len(row) == 2 for row in strip.values)
+    assert relations.series[0].name == "in-context"
+
+
+@pytest.mark.parametrize("most", [0, 4])
+def test_it_passes_the_checks_on_nobel(most: int) -> None:
+    check_probe(LkeBaselines(n=3, templates=1, most=most), sonde.dataset("nobel", limit=3))
+
+
+def test_three_templates_that_are_right_together_are_not_behind_by_a_last_digit() -> None:
+    data = world(relations=("P36",))
+    [fact, *_] = data.asked("P36")
+    marks = Marks({"P36": [fact]})
+    for way in ("in-context", "a", "b", "c"):
+        marks.add("P36", fact.id, way, 0.1)
+    [sample] = marks.samples({"P36": ("in-context",)}, minus={"P36": ("a", "b", "c")}).values()
+    assert sample.differences().tolist() == [0.0]
