@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sonde.api import analyse as analyse
     from sonde.api import dataset as dataset
     from sonde.api import model as model
     from sonde.api import probe as probe
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _LAZY = {
+    "analyse": "sonde.api",
     "dataset": "sonde.api",
     "model": "sonde.api",
     "probe": "sonde.api",
@@ -34,7 +36,18 @@ _LAZY = {
     "run": "sonde.runner",
 }
 
-__all__ = ["Plan", "Run", "__version__", "dataset", "model", "open_run", "plan", "probe", "run"]
+__all__ = [
+    "Plan",
+    "Run",
+    "__version__",
+    "analyse",
+    "dataset",
+    "model",
+    "open_run",
+    "plan",
+    "probe",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:

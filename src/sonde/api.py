@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, Literal, cast
 
+from sonde.comparing import compared, opened
 from sonde.core.abilities import Model, Probe
+from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Selection
+from sonde.core.reports import Report
 from sonde.core.settings import made
 from sonde.data import catalog
 from sonde.models import load as models
 from sonde.models.options import BosChoice, LoadOptions
-from sonde.runner import find_probe
+from sonde.runner import Run, find_probe
 
 
 def dataset(
@@ -54,3 +58,25 @@ def model(
 def probe(name: str, **settings: Any) -> Probe:
     """A probe by name, with its settings as keywords."""
     return cast(Probe, made(find_probe(name), settings))
+
+
+def analyse(
+    *runs: Run | str | Path,
+    groups: str = "family",
+    models: str | Path | None = None,
+    draw: Literal["relation", "pair"] = "relation",
+    floor: int = 100,
+    seed: int = 0,
+) -> Report:
+    """Compare two or more finished runs, or the folders of them, as `sonde analyse` does.
+
+    The first is what the others' accuracy is compared with. `models` names a table of your own.
+    """
+    from sonde.analysis.numbers import Reading
+    from sonde.analysis.report import analyse as compare
+
+    if seed < 0:
+        raise UsageError(f"seed must not be negative, found {seed}")
+    return compare(
+        compared(opened(runs), groups, models), Reading(draw=draw, floor=floor, seed=seed)
+    )

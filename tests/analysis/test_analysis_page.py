@@ -6,15 +6,27 @@ import re
 
 from sonde.analysis.numbers import Reading
 from sonde.analysis.report import analyse
-from tests.analysis.world import run
+from tests.analysis.world import asked, run
 from tests.docs.pages import DOCS, first_cells, section
 
 PAGE = DOCS / "analyse.md"
 WIDE = run("wide", [[[0], [1]], [[0], [0]]], group="g")
 SMALL = run("small", [[[0], [1]]], group="h")
-REPORT = analyse([WIDE, SMALL], Reading(draws=100))
+KIN = [
+    asked("wide", [[1, 0]], group="g", family="f", size=2, stage="base"),
+    asked("small", [[1, 1]], group="h", family="f", size=1, stage="base"),
+]
+READING = Reading(draws=100)
+REPORT = analyse([WIDE, SMALL], READING)
+ESTIMATES = {**REPORT.estimates, **analyse(KIN, READING).estimates}
 
-PLACES = {"ROW": "(wide|small)", "COLUMN": "(wide|small)", "RUN": "(wide|small)", "GROUP": "(g|h)"}
+PLACES = {
+    "ROW": "(wide|small)",
+    "COLUMN": "(wide|small)",
+    "RUN": "(wide|small)",
+    "GROUP": "(g|h)",
+    "RELATION": "R0",
+}
 
 
 def pattern(name: str) -> str:
@@ -29,16 +41,16 @@ def test_every_estimate_is_documented_and_every_documented_one_is_there() -> Non
     documented = first_cells(PAGE, "Names of the numbers")
     # a number of a run reads like others that are documented by themselves
     order = sorted(documented, key=lambda name: "NAME" in name)
-    met = {name: [e for e in REPORT.estimates if re.fullmatch(pattern(name), e)] for name in order}
+    met = {name: [e for e in ESTIMATES if re.fullmatch(pattern(name), e)] for name in order}
     assert all(met.values()), met
-    assert {e for names in met.values() for e in names} == set(REPORT.estimates)
+    assert {e for names in met.values() for e in names} == set(ESTIMATES)
 
 
 def test_every_number_of_a_run_is_documented() -> None:
     text = section(PAGE, "Names of the numbers")
     for name in REPORT.estimates:
         found = re.fullmatch(r"(own\.)?(.+)\.run\.(wide|small)", name)
-        if found and not name.startswith("known_alone"):
+        if found and not name.startswith(("known_alone", "accuracy")):
             own = found[2].replace("fluctuation.relation.stdev", "fluctuation.relation.range")
             assert f"`{own}`" in text or f"`{own.split('.')[0]}.`" in text, name
 

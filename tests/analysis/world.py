@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from sonde.analysis.runs import Compared
+from sonde.analysis.runs import Compared, Lineage
 from sonde.core.facts import Relation, Template
 from sonde.core.reports import Report, Table
 from sonde.metrics.grid import Grid
 from sonde.metrics.judged import Judged
-from tests.grids import grids, one_relation
+from tests.grids import grid, grids, one_relation
 
 
 def judged(grid: Grid, **more: Any) -> Judged:
@@ -36,6 +36,20 @@ def run(name: str, right: Grid | Sequence[Sequence[Sequence[int]]], group: str =
     """A run, from a grid or from the answers [pair][template][name] of one relation; 0 is right."""
     grid = right if isinstance(right, Grid) else one_relation(right)
     return Compared(name=name, judged=judged(grid), dataset="d", group=group)
+
+
+def asked(
+    name: str, right: Sequence[Sequence[int]], group: str = "", setting: str = "", **lineage: Any
+) -> Compared:
+    """A run of one template per relation, from what is right [relation][pair]; 1 is right."""
+    owners = [r for r, of_relation in enumerate(right) for _ in of_relation]
+    values = [ok for of_relation in right for ok in of_relation]
+    rows = [
+        (pair, owner, 0, bool(ok), int(not ok))
+        for pair, (owner, ok) in enumerate(zip(owners, values, strict=True))
+    ]
+    made = run(name, grid(rows, owners, list(range(len(right)))), group=group)
+    return replace(made, lineage=Lineage(**({"model": name} | lineage)), setting=setting)
 
 
 def changed(given: Compared, **more: Any) -> Compared:

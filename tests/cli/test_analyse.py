@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.cli.compared import group_names, names, opened
+from sonde.comparing import group_names, names, opened
 
 from .world import Sonde
 
@@ -55,7 +55,7 @@ def test_runs_are_named_by_the_settings_that_differ(sonde: Sonde, tmp_path: Path
     assert list(runs) == ["mask zero-shot shots=4", "qa template shots=4", "mask template shots=2"]
     stored = list(runs.values())
     assert group_names(stored, "context") == ["zero-shot", "template", "template"]
-    assert group_names(stored, "family") == ["majority"] * 3
+    assert group_names(stored, "family") == ["unknown (majority)"] * 3
     assert group_names(stored, "x, y,y") == ["x", "y", "y"]
     done = sonde("analyse", zero, asks, two, "--groups", "context")
     assert done.code == 0, done.err
@@ -85,7 +85,23 @@ def test_families_come_from_the_table_of_models(
     monkeypatch.setenv("SONDE_MODELS", str(table))
     runs = opened([folder / "majority", folder / "nothing"])
     assert names(list(runs.values())) == ["majority", "scripted"]
-    assert group_names(list(runs.values()), "family") == ["control", "scripted"]
+    assert group_names(list(runs.values()), "family") == ["control", "unknown (scripted)"]
+
+
+def test_an_option_names_a_table_of_models_that_wins(
+    sonde: Sonde, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, own = folder / "usual.toml", folder / "own.toml"
+    usual.write_text('[[model]]\nname = "majority"\nfamily = "usual"\n')
+    own.write_text('[[model]]\nname = "majority"\nfamily = "chosen"\n')
+    monkeypatch.setenv("SONDE_MODELS", str(usual))
+    runs = (folder / "majority", folder / "nothing")
+    done = sonde("analyse", *runs, "--models", own)
+    assert done.code == 0, done.err
+    assert "chosen" in done.out and "usual" not in done.out
+    said = " ".join(done.out.split())
+    assert "Family unknown, because the table of models does not have them: scripted" in said
+    sonde("analyse", *runs, "--models", folder / "none.toml").refused(3, "none.toml", "missing")
 
 
 def test_what_cannot_be_compared_is_refused(sonde: Sonde, folder: Path, data: Path) -> None:

@@ -25,8 +25,10 @@ def sharing_map(names: Sequence[str], rates: Matrix) -> HeatMap:
     )
 
 
-def rank_map(names: Sequence[str], tau: Matrix) -> HeatMap:
+def rank_map(names: Sequence[str], tau: Matrix) -> HeatMap | None:
     """The agreement of runs on which templates are good."""
+    if all(value is None for row in _values(tau) for value in row):
+        return None
     return HeatMap(
         id="rank-agreement",
         title="Agreement on the order of templates: Kendall's τ-b, mean over relations",

@@ -5,6 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations, product
 
+from sonde.analysis import between as models
+from sonde.analysis.between import Between, between
+from sonde.analysis.between_figures import (
+    accuracy_map,
+    correlation_map,
+    group_correlation_map,
+    subsumption_map,
+)
+from sonde.analysis.between_tables import (
+    correlation_table,
+    extremes_table,
+    leaderboard,
+    relations_table,
+    sizes_table,
+    tuned_table,
+)
 from sonde.analysis.figures import calibration_curves, coverage_bars, rank_map, sharing_map
 from sonde.analysis.numbers import Numbers, Reading, all_numbers, main_numbers
 from sonde.analysis.ranks import Agreement, rank_agreement
@@ -27,9 +43,14 @@ def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
     aligned = align(runs)
     found = [all_numbers(run.judged, reading) for run in aligned.runs]
     shared, agreed = sharing(aligned, reading.seed), rank_agreement(aligned, reading.seed)
+    compared = between(aligned, reading.seed)
     own = [main_numbers(run.judged, reading) for run in runs] if any(aligned.left_out) else []
     names = [run.name for run in aligned.runs]
     figures: tuple[Figure | None, ...] = (
+        accuracy_map(aligned, compared),
+        correlation_map(aligned, compared),
+        group_correlation_map(aligned, compared),
+        subsumption_map(aligned, compared),
         sharing_map(names, shared.rates),
         rank_map(names, agreed.tau),
         calibration_curves(names, found),
@@ -38,12 +59,17 @@ def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
     return Report(
         title=f"{len(runs)} runs on {runs[0].dataset.split(' (')[0]}",
         summary=_summary(aligned, shared),
-        estimates=_estimates(aligned, found, own, shared, agreed),
+        estimates=_estimates(aligned, found, own, shared, agreed)
+        | models.estimates(aligned, compared),
         counts=_counts(aligned),
         headlines=_headlines(),
-        tables=_tables(aligned, runs, found, own, shared, agreed, reading),
+        tables=_tables(aligned, runs, found, own, shared, agreed, compared, reading),
         figures=tuple(figure for figure in figures if figure is not None),
-        findings=_findings(aligned, found, shared, agreed),
+        findings=(
+            *_findings(aligned, found, shared),
+            *models.findings(aligned, compared),
+            *_ranks_finding(names, agreed),
+        ),
         notes=_notes(aligned),
     )
 
@@ -98,22 +124,30 @@ def _tables(
     own: Sequence[Numbers],
     shared: Sharing,
     agreed: Agreement,
+    compared: Between,
     reading: Reading,
 ) -> tuple[Table, ...]:
     estimates, prompts = [numbers.estimates for numbers in found], len(aligned.first.grid)
     each = [prompts] * len(runs)
-    tables = [comparison_table(aligned, estimates, reading.draw, each, own=False)]
+    less = [None, *compared.over_pairs.values()]
+    tables = [comparison_table(aligned, estimates, reading.draw, each, less)]
     if own:
         alone = [numbers.estimates for numbers in own]
         asked = [len(run.judged.grid) for run in runs]
-        tables.append(comparison_table(aligned, alone, reading.draw, asked, own=True))
+        tables.append(comparison_table(aligned, alone, reading.draw, asked))
     return (
         *tables,
+        leaderboard(aligned, compared),
+        extremes_table(aligned, compared),
+        sizes_table(aligned, compared),
+        tuned_table(aligned, compared),
+        correlation_table(compared.correlation),
         group_table(shared),
         only_table(aligned, shared),
         rank_table(aligned, agreed.templates),
         driver_table(aligned, estimates),
         *side_tables(aligned, estimates, reading.floor),
+        relations_table(aligned, compared),
     )
 
 
@@ -123,6 +157,11 @@ def _headlines() -> tuple[Headline, ...]:
         Headline(label="… of runs in the same group", estimate="sharing.within"),
         Headline(label="… of runs in different groups", estimate="sharing.between"),
         Headline(label="Known in one run only, of all known", estimate="known_in_one_run"),
+        Headline(
+            label="Same relations easy, Pearson's r over relations",
+            estimate="correlation.mean",
+            kind="number",
+        ),
         Headline(
             label="Agreement on templates, Kendall's τ-b",
             estimate="rank_agreement.mean",
@@ -142,9 +181,7 @@ def _summary(aligned: Aligned, shared: Sharing) -> str:
     return f"{asked}. Of what any of them knows, {shared.one.value:.1%} is known in one run only."
 
 
-def _findings(
-    aligned: Aligned, found: Sequence[Numbers], shared: Sharing, agreed: Agreement
-) -> tuple[str, ...]:
+def _findings(aligned: Aligned, found: Sequence[Numbers], shared: Sharing) -> list[str]:
     names = [run.name for run in aligned.runs]
     said = []
     best = max(
@@ -165,7 +202,7 @@ def _findings(
             f"Runs of one group share {shared.within.value:.1%} on average, runs of different "
             f"groups {shared.between.value:.1%}."
         )
-    return (*said, *_ranks_finding(names, agreed))
+    return said
 
 
 def _ranks_finding(names: Sequence[str], agreed: Agreement) -> list[str]:
@@ -188,6 +225,8 @@ def _notes(aligned: Aligned) -> tuple[str, ...]:
         if count
     ]
     ways = dict.fromkeys(run.judged.way for run in aligned.runs)
+    unknown = models.unknown(aligned)
+    one_template = len(aligned.first.templates) == len(aligned.first.relations)
     return (
         "Every number is of the prompts that all runs were asked and that could be judged in all: "
         "the same pair, template and name of the subject."
@@ -200,7 +239,23 @@ def _notes(aligned: Aligned) -> tuple[str, ...]:
             if len(ways) > 1
             else []
         ),
+        *(
+            [
+                f"Family unknown, because the table of models does not have them: "
+                f"{', '.join(unknown)}. Each counts as a family of its own."
+            ]
+            if unknown
+            else []
+        ),
+        *(
+            [
+                "Every relation was asked in one template: what templates do to the answers is not "
+                "measured."
+            ]
+            if one_template
+            else []
+        ),
         "A pair is known under a template if it is answered right under some name of the subject. "
         "Intervals are 95 %: a bootstrap over pairs within relations; for τ-b over relations, for "
-        "mean and stdev of templates over these.",
+        "mean and stdev of templates over these, for Pearson's r over relations.",
     )

@@ -15,16 +15,36 @@ from sonde.core.errors import UsageError
 from sonde.metrics.grid import Bools, Grid, Ints
 from sonde.metrics.judged import Judged
 
+UNKNOWN = "unknown"
+"""The family of a model of which nothing is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lineage:
+    """Where a run's model comes from. `size` counts parameters; `base` names the model that a
+    fine-tuned one was made from. "" and None are not known."""
+
+    model: str = ""
+    family: str = UNKNOWN
+    size: int | None = None
+    stage: str = ""
+    base: str = ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Compared:
-    """A run: a model in a setting. `dataset` names what it was asked, content and all."""
+    """A run: a model in a setting. `dataset` names what it was asked, content and all.
+
+    Runs with equal `setting` were asked in the same way, so that only their models differ.
+    """
 
     name: str
     judged: Judged
     dataset: str
     group: str = ""
     seconds: float | None = None
+    lineage: Lineage = Lineage()
+    setting: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

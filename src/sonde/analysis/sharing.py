@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import chain, product
 
 import numpy as np
@@ -14,7 +14,7 @@ from sonde.metrics.cells import around, stream
 from sonde.metrics.coverage import known
 from sonde.metrics.grid import Bools, Floats, Ints
 from sonde.stats.draws import resampled_sums
-from sonde.stats.intervals import DRAWS
+from sonde.stats.intervals import DRAWS, wilson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +39,11 @@ class Sharing:
 def sharing(aligned: Aligned, seed: int = 0) -> Sharing:
     """The sharing rates of all runs; intervals are over pairs, resampled within relations."""
     runs = range(len(aligned.runs))
-    cells, pair = _known(aligned)
+    cells, pair = known_cells(aligned)
     relations = aligned.first.grid.relations
-    counts = _Counts(_by_pair(cells, pair, len(relations)), relations, seed)
+    pairs = len(relations)
+    by_pair = [known_together(cells, pair, pairs), _alone(cells, pair, pairs)]
+    counts = _Counts(np.hstack(by_pair), relations, seed)
     width = len(runs)
     places = {(a, b): a * width + b for a, b in product(runs, runs)}
     rates = {key: counts.ratio(place, places[key[0], key[0]]) for key, place in places.items()}
@@ -64,6 +66,27 @@ def sharing(aligned: Aligned, seed: int = 0) -> Sharing:
     )
 
 
+def known_cells(aligned: Aligned) -> tuple[Bools, Ints]:
+    """Whether each run knows each (template, pair), [runs, cells], and the pair of each cell."""
+    found = [known(run.judged.grid) for run in aligned.runs]
+    return np.stack([right for _, _, right in found]), found[0][1]
+
+
+def known_together(cells: Bools, pair: Ints, pairs: int) -> Floats:
+    """How many of a pair's cells are known by a and by b; [pairs, runs²]."""
+    # column by column: a table of all cells would be large
+    return _by_pair((a & b for a, b in product(cells, cells)), pair, pairs)
+
+
+def around_share(value: float, draws: Floats, n: int, trials: float) -> Estimate:
+    """A share with the middle 95 % of its bootstrap; where no draw differs from another, which
+    would be too sure, Wilson's interval of as many independent trials."""
+    if len(draws) and np.ptp(draws) > 0:
+        return around(value, draws, n)
+    low, high = wilson(value * trials, trials)
+    return Estimate(value=value, low=min(low, value), high=max(high, value), n=n)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Rate:
     """A share, and what it would be with other pairs; nan where there was nothing to share."""
@@ -76,44 +99,38 @@ class _Counts:
     """Sums of counts over all pairs, as they are and when pairs are resampled."""
 
     def __init__(self, by_pair: Floats, relations: Ints, seed: int) -> None:
-        self._total = by_pair.sum(axis=0)
+        self._by_pair = by_pair
         self._draws = np.zeros((DRAWS, by_pair.shape[1]))
         for relation in np.unique(relations):
             own = by_pair[relations == relation]
             self._draws += resampled_sums(own, stream(seed, f"sharing:{relation}"))
 
     def ratio(self, part: int, whole: int) -> _Rate:
-        total = float(self._total[whole])
+        counts = self._by_pair[:, whole]
+        total = float(counts.sum())
         with np.errstate(invalid="ignore"):
             draws = np.asarray(self._draws[:, part] / self._draws[:, whole])
         if not total:
             return _Rate(estimate=Estimate.not_measured(), draws=draws)
-        value = float(self._total[part]) / total
+        value = float(self._by_pair[:, part].sum()) / total
         kept = draws[~np.isnan(draws)]
-        return _Rate(estimate=around(value, kept, n=int(total)), draws=draws)
+        if part == whole:
+            return _Rate(estimate=around(value, kept, n=int(total)), draws=draws)
+        trials = float((counts > 0).sum())
+        estimate = around_share(value, kept, n=int(total), trials=trials)
+        return _Rate(estimate=estimate, draws=draws)
 
 
-def _known(aligned: Aligned) -> tuple[Bools, Ints]:
-    """Whether each run knows each (template, pair), [runs, cells], and the pair of each cell."""
-    found = [known(run.judged.grid) for run in aligned.runs]
-    return np.stack([right for _, _, right in found]), found[0][1]
-
-
-def _by_pair(cells: Bools, pair: Ints, pairs: int) -> Floats:
-    """How many of a pair's cells are known by a and b, by a alone, by one alone, by any.
-
-    [pairs, runs² + runs + 2]
-    """
+def _alone(cells: Bools, pair: Ints, pairs: int) -> Floats:
+    """How many of a pair's cells only run a knows, one run alone, any; [pairs, runs + 2]."""
     number = cells.sum(axis=0)
-    # column by column: a table of all cells would be large
-    columns = chain(
-        (a & b for a, b in product(cells, cells)),
-        (a & (number == 1) for a in cells),
-        (number == 1, number > 0),
-    )
-    return np.column_stack(
-        [np.bincount(pair[column], minlength=pairs) for column in columns]
-    ).astype(np.float64)
+    columns = chain((a & (number == 1) for a in cells), (number == 1, number > 0))
+    return _by_pair(columns, pair, pairs)
+
+
+def _by_pair(columns: Iterable[Bools], pair: Ints, pairs: int) -> Floats:
+    counted = [np.bincount(pair[column], minlength=pairs) for column in columns]
+    return np.column_stack(counted).astype(np.float64)
 
 
 def _mean(rates: list[_Rate]) -> Estimate:
@@ -121,6 +138,8 @@ def _mean(rates: list[_Rate]) -> Estimate:
     there = [rate for rate in rates if rate.estimate.value is not None]
     if not there:
         return Estimate.not_measured()
+    if len(there) == 1:
+        return replace(there[0].estimate, n=1)
     value = float(np.mean([rate.estimate.value for rate in there]))
     draws = np.mean([rate.draws for rate in there], axis=0)
     return around(value, draws[~np.isnan(draws)], n=len(there))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sonde.analysis.numbers import Estimates
 from sonde.analysis.ranks import Ranked
@@ -18,9 +19,16 @@ MOST_TEMPLATES = 20
 
 
 def comparison_table(
-    aligned: Aligned, found: Sequence[Estimates], draw: str, prompts: Sequence[int], *, own: bool
+    aligned: Aligned,
+    found: Sequence[Estimates],
+    draw: str,
+    prompts: Sequence[int],
+    less: Sequence[Cell] = (),
 ) -> Table:
-    """The papers' table: a row per run, on the shared prompts or (`own`) on all it was asked."""
+    """The papers' table: a row per run, on the shared prompts or on all it was asked.
+
+    less: how far the Acc@1 of each run lies above that of the first, on the shared prompts.
+    """
     heads: tuple[Head, ...] = (
         ("Acc@1", "acc_at_1", "percent", "mean over pairs of the share of right prompts"),
         ("range", f"fluctuation.{draw}.range", "percent", "fluctuation: best minus worst draw"),
@@ -29,24 +37,32 @@ def comparison_table(
         ("Overconf", "overconf", "percent", "mean confidence minus accuracy; above 0: too sure"),
         ("one word", "one_word_rate", "percent", "share of answers of exactly one word"),
     )
+    gaps: Sequence[tuple[Cell, ...]] = [(cell,) for cell in less] or [()] * len(found)
     rows = tuple(
-        (run.name, run.group, n, *(e[name] for _, name, _, _ in heads), run.seconds)
-        for run, e, n in zip(aligned.runs, found, prompts, strict=True)
-    )
+        (run.name, run.group, n, e["acc_at_1"], *gap, *(e[name] for _, name, _, _ in heads[1:]),
+         run.seconds)
+        for run, e, n, gap in zip(aligned.runs, found, prompts, gaps, strict=True)
+    )  # fmt: skip
+    first = aligned.runs[0].name
+    against = f"Acc@1 less that of {first}, the first run, on the same pairs"
+    wide = {"stdev"} | ({"one word"} if all(e["one_word_rate"].n == 0 for e in found) else set())
     return Table(
-        id="comparison-own" if own else "comparison",
-        title="The runs on all prompts of their own" if own else "The runs side by side",
+        id="comparison" if less else "comparison-own",
+        title="The runs side by side" if less else "The runs on all prompts of their own",
         columns=(
             Column(title="run"),
             Column(title="group", detail=True),
             Column(title="prompts", kind="count", help="judged prompts", detail=True),
-            *(_column(head) for head in heads),
+            _column(heads[0]),
+            *([Column(title="less first", kind="percent", help=against)] if less else []),
+            *(replace(_column(head), detail=head[0] in wide) for head in heads[1:]),
             Column(title="seconds", kind="number", help="what the whole run took", detail=True),
         ),
         rows=rows,
-        note="As each run's own report has them; prompts differ between the rows."
-        if own
-        else "On the prompts that all runs were asked. A dash means not measured.",
+        note="On the prompts that all runs were asked. A dash means not measured. "
+        f"Less first: {against}."
+        if less
+        else "As each run's own report has them; prompts differ between the rows.",
     )
 
 
@@ -122,8 +138,14 @@ def rank_table(aligned: Aligned, templates: Sequence[Ranked]) -> Table:
             *(Column(title=f"rank: {run.name}", kind="number", detail=True) for run in runs),
         ),
         rows=tuple(rows),
-        note="" if rows else "Every template has the same rank in all runs.",
+        note="" if rows else _no_ranks(aligned),
     )
+
+
+def _no_ranks(aligned: Aligned) -> str:
+    if len(aligned.first.templates) == len(aligned.first.relations):
+        return "Not measured: every relation was asked in one template."
+    return "Every template has the same rank in all runs."
 
 
 def driver_table(aligned: Aligned, found: Sequence[Estimates]) -> Table:

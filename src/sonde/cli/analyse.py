@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from sonde.cli.compared import compared, opened
 from sonde.cli.console import waiting
 from sonde.cli.report import PictureFormat
 from sonde.cli.show import show_report
+from sonde.comparing import compared, opened
 from sonde.core.errors import StoreError, UsageError
 from sonde.core.reports import Report
 from sonde.runner import Run
@@ -18,7 +18,8 @@ from sonde.runner import Run
 
 def analyse(
     folders: Annotated[
-        list[Path], typer.Argument(help="The folders of finished belief or belief-icl runs.")
+        list[Path],
+        typer.Argument(help="The folders of finished runs; the first is what others stand beside."),
     ],
     groups: Annotated[
         str,
@@ -27,6 +28,9 @@ def analyse(
             "setting such as context, or a name for each run: a,a,b."
         ),
     ] = "family",
+    models: Annotated[
+        Path | None, typer.Option(help="Your own table of models: families, sizes, stages.")
+    ] = None,
     draw: Annotated[
         Literal["relation", "pair"],
         typer.Option(help="Fluctuation: a template per relation, or a prompt per pair, is drawn."),
@@ -52,7 +56,7 @@ def analyse(
     Example: sonde analyse runs/zero-shot runs/four-shot -o runs/both
     """
     runs = opened(folders)
-    report = _report(runs, groups, draw, floor, seed)
+    report = _report(runs, groups, models, draw, floor, seed)
     if out is not None:
         _make(out)
     show_report(
@@ -67,7 +71,12 @@ def analyse(
 
 
 def _report(
-    runs: dict[str, Run], groups: str, draw: Literal["relation", "pair"], floor: int, seed: int
+    runs: dict[str, Run],
+    groups: str,
+    models: Path | None,
+    draw: Literal["relation", "pair"],
+    floor: int,
+    seed: int,
 ) -> Report:
     from sonde.analysis.numbers import Reading
     from sonde.analysis.report import analyse as compare
@@ -75,7 +84,7 @@ def _report(
     if seed < 0:
         raise UsageError(f"seed must not be negative, found {seed}")
     with waiting("reading the answers"):
-        made = compared(runs, groups)
+        made = compared(runs, groups, models)
     with waiting("comparing the runs"):
         return compare(made, Reading(draw=draw, floor=floor, seed=seed))
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sonde.core.errors import UsageError, nearest
-from sonde.models.families import describe, model_table, plain
+from sonde.models.families import Described, describe, model_table, plain
 from sonde.runner import Run, open_run, probes
 
 if TYPE_CHECKING:
-    from sonde.analysis.runs import Compared
+    from sonde.analysis.runs import Compared, Lineage
     from sonde.metrics.judged import Judges
 
 WHO = ("model", "probe")
@@ -20,28 +21,37 @@ SPEAK = (*WHO, "style", "context", "answer")
 
 OF_MODELS = ("family", "stage", "architecture", "corpus")
 
+Table = Mapping[str, Described]
 
-def opened(folders: Sequence[Path]) -> dict[str, Run]:
+
+def opened(given: Sequence[Run | str | Path]) -> dict[str, Run]:
     """The runs by name, in the order given; a run that stands there twice is refused."""
-    if len(folders) < 2:
+    if len(given) < 2:
         raise UsageError(
             "an analysis compares at least two runs; name their folders: sonde analyse RUN RUN …"
         )
+    folders = [one.path if isinstance(one, Run) else Path(one) for one in given]
     places = [folder.resolve() for folder in folders]
     for i, place in enumerate(places):
         if place in places[:i]:
             raise UsageError(f"{folders[i]} was given twice")
-    runs = [open_run(folder) for folder in folders]
+    runs = [one if isinstance(one, Run) else open_run(one) for one in given]
     for run in runs:
         _judging(run)
     return dict(zip(names(runs), runs, strict=True))
 
 
-def compared(runs: Mapping[str, Run], groups: str) -> list[Compared]:
-    """The judged prompts of every run, with its group."""
+def compared(
+    runs: Mapping[str, Run], groups: str, models: str | Path | None = None
+) -> list[Compared]:
+    """The judged prompts of every run, with its group and what is known of its model.
+
+    models: a table of models whose entries win over all others.
+    """
     from sonde.analysis.runs import Compared
 
-    grouped = group_names(list(runs.values()), groups)
+    table = model_table(None if models is None else Path(models))
+    grouped = group_names(list(runs.values()), groups, table)
     return [
         Compared(
             name=name,
@@ -49,6 +59,8 @@ def compared(runs: Mapping[str, Run], groups: str) -> list[Compared]:
             judged=_judging(run).judged(run.dataset(), run.answered()),
             dataset=_dataset(run),
             seconds=run.provenance()["run"]["seconds"],
+            lineage=_lineage(run, table),
+            setting=_setting(run),
         )
         for (name, run), group in zip(runs.items(), grouped, strict=True)
     ]
@@ -78,8 +90,11 @@ def _telling(key: str, values: Sequence[str], probes: Sequence[str]) -> Iterator
             yield i
 
 
-def group_names(runs: Sequence[Run], groups: str) -> list[str]:
-    """The group of each run, by a key or as named one by one."""
+def group_names(runs: Sequence[Run], groups: str, table: Table | None = None) -> list[str]:
+    """The group of each run, by a key or as named one by one.
+
+    A model that the table does not have, or says nothing of, is a group of its own.
+    """
     if "," in groups:
         given = [name.strip() for name in groups.split(",")]
         if len(given) != len(runs) or not all(given):
@@ -87,14 +102,35 @@ def group_names(runs: Sequence[Run], groups: str) -> list[str]:
         return given
     told = _facts(runs)
     if groups in OF_MODELS:
-        table = model_table()
         known = [describe(model, table) for model in told["model"]]
         values = [str(getattr(described, groups, "")) for described in known]
-        return [value or model for value, model in zip(values, told["model"], strict=True)]
+        return [v or f"unknown ({model})" for v, model in zip(values, told["model"], strict=True)]
     if groups in told:
         return [value or "none" for value in told[groups]]
     hint = nearest(groups, [*OF_MODELS, *told])
     raise UsageError(f"runs cannot be grouped by {groups!r}; {hint}")
+
+
+def _lineage(run: Run, table: Table) -> Lineage:
+    from sonde.analysis.runs import Lineage
+
+    name = plain(run.manifest.model["name"])
+    known = describe(name, table)
+    if known is None:
+        return Lineage(model=name)
+    return Lineage(
+        model=name,
+        family=known.family,
+        size=known.size,
+        stage=known.stage,
+        base=plain(known.base) if known.base else "",
+    )
+
+
+def _setting(run: Run) -> str:
+    """How the run asked: its probe with the settings that decide it."""
+    entry = run.manifest.probe
+    return json.dumps([entry["name"], entry["settings"]], sort_keys=True)
 
 
 def _facts(runs: Sequence[Run]) -> dict[str, list[str]]:

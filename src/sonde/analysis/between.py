@@ -1,0 +1,130 @@
+"""Everything that is said about models side by side: accuracy by relation, who is best, how alike
+they are, what size and fine-tuning do. Knows aligned runs; tables and figures are made elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from sonde.analysis import kin
+from sonde.analysis.correlation import Correlation, correlation
+from sonde.analysis.kin import Kin
+from sonde.analysis.relations import ByRelation, by_relation, differences
+from sonde.analysis.runs import UNKNOWN, Aligned
+from sonde.analysis.subsumption import Subsumption, subsumption
+from sonde.core.reports import Estimate
+from sonde.core.words import in_points, sided
+
+Couple = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Between:
+    """What comparisons of models need.
+
+    over_pairs: Acc@1 of each run less that of the first, on the same pairs. over_relations: the
+    accuracy (mean over relations) of the first run less that of the second, for two kin.
+    """
+
+    relations: ByRelation
+    correlation: Correlation
+    subsumption: Subsumption
+    sizes: tuple[Kin, ...]
+    tuned: tuple[Kin, ...]
+    over_pairs: Mapping[Couple, Estimate]
+    over_relations: Mapping[Couple, Estimate]
+
+
+def between(aligned: Aligned, seed: int = 0) -> Between:
+    """Compare all runs; every difference is paired, with its interval over pairs."""
+    runs = aligned.runs
+    relations = by_relation(aligned, seed)
+    small, made = kin.sizes(runs), kin.tuned(runs)
+    # the largest less the smallest, the fine-tuned less its base
+    couples = [(k.other, k.lesser) for k in small] + [(k.lesser, k.other) for k in made]
+    return Between(
+        relations=relations,
+        correlation=correlation(relations.values, [run.group for run in runs], seed),
+        subsumption=subsumption(aligned, seed),
+        sizes=tuple(small),
+        tuned=tuple(made),
+        over_pairs={
+            (run, 0): differences(aligned, run, 0, seed).mean_over_facts()
+            for run in range(1, len(runs))
+        },
+        over_relations={
+            (a, b): differences(aligned, a, b, seed).mean_over_relations() for a, b in couples
+        },
+    )
+
+
+def estimates(aligned: Aligned, found: Between) -> dict[str, Estimate]:
+    """Every number under its stable name."""
+    names = [run.name for run in aligned.runs]
+    ids = [relation.id for relation in aligned.first.relations]
+    made = {
+        "correlation.mean": found.correlation.mean,
+        "correlation.within": found.correlation.within,
+        "correlation.between": found.correlation.between,
+    }
+    for (one, other), estimate in found.correlation.groups.items():
+        made[f"correlation.groups.{one}.and.{other}"] = estimate
+    for (a, row), (b, column) in product(enumerate(names), enumerate(names)):
+        made[f"correlation.runs.{row}.and.{column}"] = found.correlation.runs[a][b]
+        made[f"subsumption.runs.{row}.in.{column}"] = found.subsumption.rates[a][b]
+    for (a, b), estimate in found.over_pairs.items():
+        made[f"acc_at_1.runs.{names[a]}.minus.{names[b]}"] = estimate
+    for (a, b), estimate in found.over_relations.items():
+        made[f"accuracy.runs.{names[a]}.minus.{names[b]}"] = estimate
+    for i, name in enumerate(names):
+        made[f"accuracy.mean_over_relations.run.{name}"] = found.relations.mean[i]
+        made[f"accuracy.stdev_over_relations.run.{name}"] = found.relations.stdev[i]
+    for r, id in enumerate(ids):
+        made[f"accuracy.relation.{id}"] = found.relations.relations[r]
+        for i, name in enumerate(names):
+            made[f"accuracy.relation.{id}.run.{name}"] = found.relations.accuracies[i][r]
+    return made
+
+
+def findings(aligned: Aligned, found: Between) -> list[str]:
+    """Which relations are known best and least, how alike models are, what fine-tuning did."""
+    names = [run.name for run in aligned.runs]
+    said = [*_relations_finding(aligned, found.relations)]
+    if (r := found.correlation.mean.value) is not None:
+        said.append(f"The runs find the same relations easy with r = {r:.2f} on average.")
+    for pair in found.sizes:
+        eta = found.subsumption.rates[pair.lesser][pair.other].value
+        if eta is not None:
+            said.append(
+                f"Of what {names[pair.lesser]}, the smallest of family {pair.family}, knows, "
+                f"{names[pair.other]}, the largest, knows {eta:.1%}."
+            )
+    for pair in found.tuned:
+        difference = found.over_relations[pair.lesser, pair.other]
+        word = sided(difference, "better", "worse", "neither clearly better nor worse")
+        said.append(
+            f"{names[pair.lesser]} is {word} than {names[pair.other]}, its base: "
+            f"{in_points(difference)}."
+        )
+    return said
+
+
+def unknown(aligned: Aligned) -> list[str]:
+    """The models whose family is not known, each once."""
+    lineages = [run.lineage for run in aligned.runs]
+    return list(dict.fromkeys(x.model for x in lineages if x.family == UNKNOWN and x.model))
+
+
+def _relations_finding(aligned: Aligned, found: ByRelation) -> list[str]:
+    """The best known relation, and the least known one where there is just one."""
+    ranked = [(found.relations[r].value or 0.0, r) for r in found.best_first]
+    (best, first), (worst, last) = ranked[0], ranked[-1]
+    if best == worst:
+        return []
+    known = [aligned.first.relations[r] for r in (first, last)]
+    said = f"Over all runs {known[0].label or known[0].id} is known best ({best:.1%})"
+    if [value for value, _ in ranked].count(worst) == 1:
+        said += f", {known[1].label or known[1].id} least ({worst:.1%})"
+    return [f"{said}."]

@@ -1,0 +1,139 @@
+"""What each run gets right in each relation. Knows aligned runs, nothing of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.analysis.runs import UNKNOWN, Aligned, Lineage
+from sonde.core.reports import Estimate
+from sonde.metrics.cells import around
+from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.grid import Floats, Grid, Ints
+
+USUAL_SIZE = 7_000_000_000
+"""Families are ordered by their model of about this size, which most of them have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ByRelation:
+    """Accuracies: of a pair the share of its prompts that are right, averaged over pairs.
+
+    accuracies[run][relation]; mean[run] is over relations, each counting the same, and stdev[run]
+    their standard deviation (n - 1), not measured for one relation. relations[relation]: the mean
+    over runs. best_first: the relations by that mean. runs: the order in which runs are shown.
+    """
+
+    accuracies: tuple[tuple[Estimate, ...], ...]
+    mean: tuple[Estimate, ...]
+    stdev: tuple[Estimate, ...]
+    relations: tuple[Estimate, ...]
+    best_first: tuple[int, ...]
+    runs: tuple[int, ...]
+
+    @property
+    def values(self) -> Floats:
+        """The accuracies as numbers; [runs, relations]."""
+        return np.array([[e.value for e in row] for row in self.accuracies], dtype=np.float64)
+
+    @property
+    def leaders(self) -> list[int]:
+        """The runs, the most accurate first."""
+        return sorted(range(len(self.mean)), key=lambda run: -(self.mean[run].value or 0.0))
+
+
+def by_relation(aligned: Aligned, seed: int = 0) -> ByRelation:
+    """The accuracy of every run in every relation; intervals are over pairs within relations."""
+    ids = [relation.id for relation in aligned.first.relations]
+    shares = np.stack([_shares(run.judged.grid) for run in aligned.runs])
+    made = [_resampled(aligned, row, None, seed) for row in shares]
+    accuracies = tuple(tuple(one.relation(id) for id in ids) for one in made)
+    mean = tuple(one.mean_over_relations() for one in made)
+    together = _resampled(aligned, shares.mean(axis=0), None, seed)
+    relations = tuple(together.relation(id) for id in ids)
+    order = sorted(range(len(ids)), key=lambda r: (-(relations[r].value or 0.0), ids[r]))
+    return ByRelation(
+        accuracies=accuracies,
+        mean=mean,
+        stdev=tuple(_stdev(one) for one in made),
+        relations=relations,
+        best_first=tuple(order),
+        runs=run_order([run.lineage for run in aligned.runs], [e.value or 0.0 for e in mean]),
+    )
+
+
+def differences(aligned: Aligned, first: int, second: int, seed: int = 0) -> Resampled:
+    """How much more often one run is right than another on the same pairs, relation by relation."""
+    one, other = (_shares(aligned.runs[i].judged.grid) for i in (first, second))
+    return _resampled(aligned, one, other, seed)
+
+
+def run_order(lineages: Sequence[Lineage], accuracies: Sequence[float]) -> tuple[int, ...]:
+    """Runs with their families together: the family whose model of about 7 billion parameters is
+    best first, and within a family the best run first.
+
+    A family of which no size is known goes by its best run; a model without a family is alone.
+    """
+    families: dict[str, list[int]] = {}
+    for i, lineage in enumerate(lineages):
+        alone = lineage.family == UNKNOWN
+        families.setdefault(f"alone:{i}" if alone else lineage.family, []).append(i)
+
+    def standing(members: Sequence[int]) -> tuple[float, str]:
+        off = {i: abs(size - USUAL_SIZE) for i in members if (size := lineages[i].size) is not None}
+        near = [i for i in off if off[i] == min(off.values())] or members
+        return -max(accuracies[i] for i in near), min(lineages[i].model for i in members)
+
+    return tuple(
+        i
+        for members in sorted(families.values(), key=standing)
+        for i in sorted(members, key=lambda i: (-accuracies[i], lineages[i].model))
+    )
+
+
+def extremes(values: Floats, ids: Sequence[str], most: int = 3) -> tuple[Ints, Ints]:
+    """The best and the worst relations of a run, the best first; no relation is in both.
+
+    >>> extremes(np.array([0.2, 0.9, 0.5]), "abc")
+    (array([1]), array([0]))
+    """
+    order = np.array(sorted(range(len(ids)), key=lambda r: (-values[r], ids[r])), dtype=np.int64)
+    shown = min(most, len(order) // 2)
+    return order[:shown], order[len(order) - shown :]
+
+
+def _shares(grid: Grid) -> Floats:
+    """Share of each pair's prompts that are right; [pairs]."""
+    pairs = len(grid.relations)
+    right = np.bincount(grid.pair, weights=grid.right, minlength=pairs)
+    return np.asarray(right / np.bincount(grid.pair, minlength=pairs))
+
+
+def _resampled(aligned: Aligned, values: Floats, minus: Floats | None, seed: int) -> Resampled:
+    """One value per pair, less another where there is one, by relation."""
+    first = aligned.first
+    places = {
+        r.id: np.flatnonzero(first.grid.relations == i) for i, r in enumerate(first.relations)
+    }
+    samples = {
+        id: Sample(
+            values=values[own],
+            clusters=np.arange(len(own)),
+            minus=None if minus is None else minus[own],
+        )
+        for id, own in places.items()
+    }
+    return Resampled(samples, seed)
+
+
+def _stdev(made: Resampled) -> Estimate:
+    """The standard deviation over relations; resampling makes them differ more, which is moved
+    back."""
+    means = np.array([sample.values.mean() for sample in made.samples.values()])
+    if len(means) < 2:
+        return Estimate.not_measured()
+    value = float(means.std(ddof=1))
+    draws = np.stack(list(made.draws.values())).std(axis=0, ddof=1)
+    return around(value, np.maximum(draws - draws.mean() + value, 0.0), n=len(means))

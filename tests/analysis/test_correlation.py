@@ -1,0 +1,97 @@
+"""Pearson's correlation between runs over relations, and its means within and between groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sonde.analysis.correlation import correlation
+
+ACCURACIES = np.array([[0.1, 0.5, 0.9], [0.2, 0.4, 0.6], [0.9, 0.5, 0.1], [0.1, 0.1, 0.7]])
+GROUPS = ["up", "up", "down", "up"]
+
+
+def pearson(a: np.ndarray, b: np.ndarray) -> float:
+    """The textbook's formula."""
+    x, y = a - a.mean(), b - b.mean()
+    return float((x @ y) / np.sqrt((x @ x) * (y @ y)))
+
+
+def test_correlations_are_those_of_the_textbook() -> None:
+    found = correlation(ACCURACIES, GROUPS).runs
+    for a, row in enumerate(found):
+        for b, estimate in enumerate(row):
+            assert estimate.value == pytest.approx(pearson(ACCURACIES[a], ACCURACIES[b]))
+            assert estimate.n == 3
+    assert found[0][1].value == pytest.approx(1) and found[0][2].value == pytest.approx(-1)
+
+
+def test_means_within_and_between_groups_are_over_pairs_of_different_runs() -> None:
+    found = correlation(ACCURACIES, GROUPS)
+    r = {(a, b): pearson(ACCURACIES[a], ACCURACIES[b]) for a in range(4) for b in range(4) if a < b}
+    assert found.mean.value == pytest.approx(sum(r.values()) / 6) and found.mean.n == 6
+    within = (r[0, 1] + r[0, 3] + r[1, 3]) / 3
+    across = (r[0, 2] + r[1, 2] + r[2, 3]) / 3
+    assert found.within.value == pytest.approx(within) and found.within.n == 3
+    assert found.between.value == pytest.approx(across) and found.between.n == 3
+    assert set(found.groups) == {("up", "up"), ("down", "up")}, "down is one run only"
+    assert found.groups["up", "up"].value == pytest.approx(within)
+    assert found.groups["down", "up"].value == pytest.approx(across)
+
+
+def test_a_run_that_is_equally_good_at_everything_is_not_measured() -> None:
+    flat = np.array([[0.5, 0.5, 0.5], *ACCURACIES[:2]])
+    found = correlation(flat, ["a", "b", "b"])
+    assert [e.value for e in found.runs[0]] == [None, None, None]
+    assert found.between.value is None and found.within.value == pytest.approx(1)
+    assert found.mean.value == pytest.approx(1) and found.mean.n == 1
+
+
+@pytest.mark.parametrize("relations", [1, 2])
+def test_fewer_than_three_relations_are_not_measured(relations: int) -> None:
+    found = correlation(ACCURACIES[:, :relations], GROUPS)
+    assert found.mean.value is None
+    assert all(e.value is None for row in found.runs for e in row)
+
+
+def test_intervals_hold_their_value_and_narrow_with_more_relations() -> None:
+    rng = np.random.default_rng(0)
+    base = rng.random(400)
+    both = np.stack([base, base + rng.normal(0, 0.3, 400)])
+
+    def width(relations: int) -> float:
+        estimate = correlation(both[:, :relations], ["a", "b"]).runs[0][1]
+        assert estimate.low is not None and estimate.high is not None
+        assert estimate.value is not None
+        assert -1 <= estimate.low <= estimate.value <= estimate.high <= 1
+        return estimate.high - estimate.low
+
+    assert width(400) < width(40) < width(6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.integers(0, 4).map(lambda k: k / 4), min_size=4, max_size=4),
+        min_size=2,
+        max_size=4,
+    )
+)
+def test_correlations_are_symmetric_bounded_and_the_same_in_any_order(
+    rows: list[list[float]],
+) -> None:
+    groups = ["g" if i % 2 else "h" for i in range(len(rows))]
+    one = correlation(np.array(rows), groups)
+    other = correlation(np.array(rows[::-1]), groups[::-1])
+    for a, row in enumerate(one.runs):
+        for b, estimate in enumerate(row):
+            assert estimate == one.runs[b][a]
+            mirrored = other.runs[len(rows) - 1 - a][len(rows) - 1 - b]
+            assert estimate.value == pytest.approx(mirrored.value)
+            if estimate.value is not None:
+                assert -1 <= estimate.value <= 1
+                assert a != b or estimate.value == pytest.approx(1)
+    assert one.mean.value == pytest.approx(other.mean.value)
+    assert set(one.groups) == set(other.groups)

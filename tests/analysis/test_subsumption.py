@@ -1,0 +1,90 @@
+"""Subsumption: η(a|b) per relation, then averaged over the relations in which a knows anything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from sonde.analysis.runs import Compared, align
+from sonde.analysis.sharing import sharing
+from sonde.analysis.subsumption import subsumption
+from sonde.metrics import coverage
+from tests.analysis.world import asked, run, several
+from tests.grids import measured
+
+SMALL = asked("small", [[1, 1, 0, 0], [1, 0], [0, 0]])
+LARGE = asked("large", [[1, 0, 1, 1], [1, 1], [1, 0]])
+NOTHING = asked("nothing", [[0, 0, 0, 0], [0, 0], [0, 0]])
+
+
+def test_the_rate_is_averaged_over_relations_that_the_first_run_knows_something_of() -> None:
+    found = subsumption(align([SMALL, LARGE]))
+    # small knows 2 of which large knows 1, then 1 of 1, then nothing
+    assert found.rates[0][1].value == pytest.approx((1 / 2 + 1 / 1) / 2)
+    assert found.rates[0][1].n == 2
+    # large knows 3 (small 1), 2 (1), 1 (0)
+    assert found.rates[1][0].value == pytest.approx((1 / 3 + 1 / 2 + 0) / 3)
+    assert found.rates[1][0].n == 3
+    assert found.by_relation[:, 0, 1].tolist() == [0.5, 1.0, pytest.approx(np.nan, nan_ok=True)]
+
+
+def test_it_differs_from_the_sharing_rate_which_pools_relations() -> None:
+    both = align([SMALL, LARGE])
+    assert sharing(both).rates[0][1].value == pytest.approx(2 / 3)
+    assert subsumption(both).rates[0][1].value == pytest.approx(3 / 4)
+
+
+def test_what_is_known_under_another_template_is_not_shared() -> None:
+    first, second = run("first", [[[0], [1]]]), run("second", [[[1], [0]]])
+    assert [[e.value for e in row] for row in subsumption(align([first, second])).rates] == [
+        [1, 0], [0, 1],
+    ]  # fmt: skip
+
+
+def test_a_run_that_knows_nothing_is_not_measured_but_can_be_measured_against() -> None:
+    found = subsumption(align([SMALL, NOTHING]))
+    assert found.rates[1][0].value is None and found.rates[1][1].value is None
+    assert found.rates[0][1].value == 0
+
+
+def test_all_shared_of_a_few_pairs_is_not_a_certainty() -> None:
+    one, two = asked("one", [[1, 1, 1], [0, 0]]), asked("two", [[1, 1, 1], [1, 1]])
+    rate = subsumption(align([one, two])).rates[0][1]
+    assert rate.value == rate.high == 1
+    # Wilson's interval of 3 of 3
+    assert rate.low == pytest.approx(0.4385, abs=1e-4)
+    itself = subsumption(align([one, two])).rates[0][0]
+    assert (itself.low, itself.high) == (1, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(several())
+def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -> None:
+    aligned = align(runs)
+    found = subsumption(aligned)
+    first = aligned.first
+    cells = [coverage.known(r.judged.grid) for r in aligned.runs]
+    owners = first.grid.relations[cells[0][1]]
+    for a, row in enumerate(found.rates):
+        for b, rate in enumerate(row):
+            literal = [
+                coverage.sharing(cells[a][2][owners == r], cells[b][2][owners == r])
+                for r in range(len(first.relations))
+            ]
+            there = [x for x in literal if x is not None]
+            assert rate.n == len(there)
+            if not there:
+                assert rate.value is None
+                continue
+            low, value, high = measured(rate)
+            assert value == pytest.approx(sum(there) / len(there))
+            assert 0 <= low <= value <= high <= 1
+            assert a != b or value == 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(several())
+def test_the_order_of_runs_only_moves_rows_and_columns(runs: list[Compared]) -> None:
+    one, other = subsumption(align(runs)), subsumption(align(runs[::-1]))
+    assert np.array_equal(np.array(one.rates)[::-1, ::-1], np.array(other.rates))
