@@ -10,6 +10,9 @@ from sonde.runner import probes
 from .pages import DOCS, PAGES, Block, blocks, rows
 from .program import help_text, verbs
 
+STUDIES = DOCS / "lke-studies.md"
+"""One page for several probes."""
+
 HELP = [block for page in PAGES for block in blocks(page) if block.kind == "help"]
 
 
@@ -32,7 +35,8 @@ def test_every_verb_has_a_page() -> None:
 
 @pytest.mark.parametrize("name", sorted(probes()))
 def test_a_probe_has_a_page_with_every_setting_and_its_default(name: str) -> None:
-    page = next(p for p in (DOCS / f"probe-{name}.md", DOCS / f"{name}.md") if p.exists())
-    documented = [row[:2] for row in rows(page, "Settings")]
+    own = [p for p in (DOCS / f"probe-{name}.md", DOCS / f"{name}.md") if p.exists()]
+    page, heading = (own[0], "Settings") if own else (STUDIES, f"Settings of {name}")
+    documented = [row[:2] for row in rows(page, heading)]
     there = [[f"`{s.name}`", f"`{s.default}`"] for s in settings_of(probes()[name])]
     assert documented == there

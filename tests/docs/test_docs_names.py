@@ -108,7 +108,15 @@ def test_small_files_of_a_run_have_the_documented_fields(name: str, run: sonde.R
 )
 def test_files_of_a_dataset_have_the_documented_fields(name: str, tmp_path: Path) -> None:
     thing = Entity(id="Q1", names=("one",))
-    fact = Fact(id="f", relation="P1", subject=thing, objects=(thing,), tags=("hard",))
+    fact = Fact(
+        id="f",
+        relation="P1",
+        subject=thing,
+        objects=(thing,),
+        tags=("hard",),
+        wrong=(Entity(id="Q2", names=("two",)),),
+        details={"title": "One"},
+    )
     template = Template(id="t", text="[X] [Y]", group="t", weight=0.5)
     relation = Relation(id="P1", label="l", kind="1-1", templates=(template,))
     dataset = Dataset(
