@@ -68,6 +68,12 @@ VERBS = (
     ("run", "lama"),
     ("run", "belief"),
     ("run", "belief-icl"),
+    ("run", "ic-lke"),
+    ("run", "eic-lke"),
+    ("run", "lke-baselines"),
+    ("run", "lke-separators"),
+    ("run", "lke-sequence"),
+    ("run", "lke-shots"),
     ("plan",),
     ("plan", "lama"),
     ("plan", "belief"),
@@ -81,6 +87,9 @@ VERBS = (
     ("data", "annotate"),
     ("data", "check"),
     ("data", "stats"),
+    ("data", "build"),
+    ("data", "build", "trex-mc"),
+    ("data", "build", "nobel"),
     ("models",),
     ("probes",),
     ("demo",),
@@ -97,9 +106,9 @@ def test_the_help_of_every_verb_has_an_example(sonde: Sonde, verb: tuple[str, ..
 
 def test_the_list_of_verbs_is_whole(sonde: Sonde) -> None:
     """A new verb belongs in VERBS."""
-    for above in ((), ("run",), ("data",)):
+    for above in ((), ("run",), ("data",), ("data", "build")):
         listed = sonde(*above, "--help").out.split("Commands:")[1]
-        names = re.findall(r"^  (\w+)", listed.split("\n\n")[0], re.MULTILINE)
+        names = re.findall(r"^  (\w[\w-]*)", listed.split("\n\n")[0], re.MULTILINE)
         assert {(*above, name) for name in names} <= set(VERBS)
 
 

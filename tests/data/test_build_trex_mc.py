@@ -6,11 +6,12 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import sonde
@@ -97,6 +98,16 @@ people = st.builds(
     pairs=st.lists(st.tuples(people, people), max_size=30),
     triples=st.lists(st.builds(row, names, st.just("r"), names), max_size=15),
     order=st.randoms(),
+)
+@example(  # Q2 is called a and b, and no fact in which it is called a is drawn
+    pairs=[
+        *[(Entity(id="a", names=("a",)), Entity(id="a", names=("a",)))] * 4,
+        (Entity(id="a", names=("a",)), Entity(id="d", names=("d",))),
+        (Entity(id="Q2", names=("a",)), Entity(id="c", names=("c",))),
+        (Entity(id="Q2", names=("b",)), Entity(id="e", names=("e",))),
+    ],
+    triples=[row("a", "r", "b"), row("b", "r", "a")],
+    order=Random(0),
 )
 def test_identifiers_and_names_bar_an_option_in_any_order(
     pairs: list[tuple[Entity, Entity]], triples: list[Row], order: Any

@@ -15,6 +15,7 @@ from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Dataset, Fact, Relation, Source
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.reports import DotPlot, Report, Strip
+from sonde.models.counting import majority
 from sonde.models.scripted import Scripted
 from sonde.probes._study_marks import Marks
 from sonde.probes.lke_baselines import LkeBaselines
@@ -242,3 +243,15 @@ def test_three_templates_that_are_right_together_are_not_behind_by_a_last_digit(
         marks.add("P36", fact.id, way, 0.1)
     [sample] = marks.samples({"P36": ("in-context",)}, minus={"P36": ("a", "b", "c")}).values()
     assert sample.differences().tolist() == [0.0]
+
+
+def test_the_dearest_part_can_be_left_out() -> None:
+    data = sonde.dataset("atlas", relations=("P36",), limit=3)
+    full, spare = (
+        {p.key.template for p in sonde.probe("lke-baselines", most=0, separating=on).ask(data)}
+        for on in (True, False)
+    )
+    assert spare == {name for name in full if not name.startswith("separator:")} < full
+    probe = sonde.probe("lke-baselines", most=0, separating=False)
+    report = probe.read(data, answer_all(majority(data), list(probe.ask(data))))
+    assert not [name for name in report.estimates if "separator" in name]

@@ -103,10 +103,10 @@ def _summary(estimates: Mapping[str, Estimate], scored: Mapping[str, Columns]) -
     control = estimates[f"{CONTROL}.mean_over_relations"].value
     if value is None or control is None:
         return "No fact could be scored: no object is a single token of this model's vocabulary."
-    over = f"averaged over {len(scored)} relations " if len(scored) > 1 else ""
+    over = f", averaged over {len(scored)} relations" if len(scored) > 1 else ""
     facts = sum(map(len, scored.values()))
     return (
-        f"The first answer is right for {value:.1%} of facts, {over}({facts:,} facts); "
+        f"The first answer is right for {value:.1%} of facts{over} ({facts:,} facts); "
         f"always answering the commonest object gives {control:.1%}."
     )
 

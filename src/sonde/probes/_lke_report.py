@@ -111,9 +111,9 @@ def _summary(estimates: Estimates, outcomes: Outcomes, reading: Reading) -> str:
         return "No fact could be asked about."
     facts = len(np.unique(outcomes.columns.fact))
     relations = len(np.unique(outcomes.relation[outcomes.columns.fact]))
-    over = f"averaged over {relations} relations " if relations > 1 else ""
+    over = f", averaged over {relations} relations" if relations > 1 else ""
     return (
-        f"The right option is the likeliest for {value:.1%} of facts, {over}({facts:,} facts, "
+        f"The right option is the likeliest for {value:.1%} of facts{over} ({facts:,} facts, "
         f"{_options(outcomes)}); always choosing the commonest object gives {control:.1%}."
     )
 
@@ -176,6 +176,7 @@ def _relation_table(
         offered = float(own.offered.mean()) if len(own) else None
         known = (census.examples.get(relation.id, 0), offered, outcomes.majority[number])
         rows.append((relation.id, relation.label, *cells, *known))
+    whole = set(census.examples.values()) <= {reading.wanted}  # then it says nothing new
     return Table(
         id="by-relation",
         title="By relation",
@@ -183,7 +184,9 @@ def _relation_table(
             Column(title="relation"),
             Column(title="label"),
             *(column for _, column in shown),
-            Column(title="examples", kind="count", help=f"of {reading.wanted} asked for"),
+            Column(
+                title="examples", kind="count", help=f"of {reading.wanted} asked for", detail=whole
+            ),
             Column(title="options", kind="number", help=f"mean, of {reading.options} asked for"),
             Column(title="commonest object", detail=True),
         ),

@@ -79,7 +79,9 @@ def _chosen(relation: Relation, kind: Source, most: int) -> tuple[Template, ...]
     return tuple(sorted(fit, key=lambda t: t.style == "question")[:most])
 
 
-def groups(found: Sequence[Asked], known: Wordings, written: bool) -> tuple[Group, ...]:
+def groups(
+    found: Sequence[Asked], known: Wordings, *, separating: bool, written: bool
+) -> tuple[Group, ...]:
     """Every group of ways, those that are compared with each other behind what they are held to."""
     relations = [one.relation for one in found]
     everywhere = {relation: (way("scored", IN_CONTEXT),) for relation in relations}
@@ -90,7 +92,7 @@ def groups(found: Sequence[Asked], known: Wordings, written: bool) -> tuple[Grou
         ("scored", "{} templates", "{}"),
         ("separator", "{} templates as separators", "{}_separator"),
     )
-    for how, words, id in hows:
+    for how, words, id in hows if separating else hows[:1]:
         for kind in known.kinds:
             ways = _ways(relations, known, kind, how)
             made.append(_group(id.format(kind), words.format(kind), kind, how, ways, "in_context"))
@@ -131,10 +133,14 @@ def way(how: How, template: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """How prompts are made: n examples, what stands between two, tokens to be written (or none)."""
+    """How prompts are made: n examples, what stands between two, tokens to be written (or none).
+
+    `separating`: templates are also put between the parts of the examples.
+    """
 
     n: int
     separators: Separators
+    separating: bool
     most: int
 
 
@@ -146,7 +152,7 @@ def prompts(one: Asked, known: Wordings, asking: Asking) -> Iterator[Prompt]:
             before, after = template.fill(item.fact.subject.name)
             want = Score(options=item.options)
             yield prompt(item.fact, before, want, way("scored", template.id), TURN, after)
-    for template in known.of(one.relation):
+    for template in known.of(one.relation) if asking.separating else ():
         sentence = Separators(inside=template.text, between=asking.separators.between)
         yield from _after(one, sentence, "separator", template.id, asking)
     if asking.most:

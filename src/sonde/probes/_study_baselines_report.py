@@ -306,6 +306,8 @@ def _of(
         ways = reading.group("in_context" if how == "separator" else "written_in_context").ways
     else:
         id = {"scored": kind, "separator": f"{kind}_separator", "written": f"written_{kind}"}[how]
+        if id not in {group.id for group in reading.groups}:
+            return Estimate.not_measured()
         ways = {r: own[k : k + 1] for r, own in reading.group(id).ways.items()}
     made: dict[str, Estimate] = {}
     put(made, "one", right.samples(ways), seed)

@@ -36,6 +36,7 @@ class LkeBaselines:
 
     n: int = setting(50, "how many examples to show", least=1)
     templates: int = setting(3, "the most templates of each kind and relation", least=1)
+    separating: bool = setting(True, "also show the examples written as each template")
     most: int = setting(50, "tokens of a written answer; 0 for no written answers", least=0)
     options: int = setting(MANY, OPTIONS_HELP, least=2)
     inside: str = setting(" ", INSIDE_HELP)
@@ -58,7 +59,12 @@ class LkeBaselines:
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Relation by relation, one way of asking after the other."""
         known = wordings(dataset, self.templates)
-        asking = Asking(n=self.n, separators=separators(self.inside, self.between), most=self.most)
+        asking = Asking(
+            n=self.n,
+            separators=separators(self.inside, self.between),
+            separating=self.separating,
+            most=self.most,
+        )
         found, _ = asked_relations(dataset, self.options, 1)
         for one in found:
             yield from prompts(one, known, asking)
@@ -80,7 +86,7 @@ class LkeBaselines:
             else:
                 choices.add(row)
         reading = Reading(
-            groups=groups(found, known, bool(self.most)),
+            groups=groups(found, known, separating=self.separating, written=bool(self.most)),
             known=known,
             n=self.n,
             options=self.options,

@@ -85,7 +85,9 @@ class Collection:
             option.add(triple.object, thing)
         name = triple.subject.casefold()
         if (own := self._subjects.get(name)) is not None:
-            own.add(triple.subject, subject)
+            # an identifier of other facts only would bring objects that no one has looked for
+            known = subject is not None and name in self._by_id.get(subject.id, ())
+            own.add(triple.subject, subject if known else None)
             self._right(name, object, triple)
             self._detail((name, object), triple)
         for other in self._by_id.get(subject.id, ()) if subject is not None else ():
