@@ -33,6 +33,7 @@ SERIES: Mapping[How, str] = {
     "separator": "behind examples",
     "written": "written on",
 }
+PLAIN: Mapping[How, str] = {"scored": "options scored", "written": "written"}
 
 Estimates = Mapping[str, Estimate]
 
@@ -219,7 +220,7 @@ def _relation_table(
 
 
 def _template_table(dataset: Dataset, found: list[Asked], right: Marks, reading: Reading) -> Table:
-    hows: tuple[How, ...] = ("scored", "separator", *(("written",) if reading.most else ()))
+    hows: tuple[How, ...] = tuple(dict.fromkeys(group.how for group in reading.groups))
     columns = (
         Column(title="relation"),
         Column(title="kind"),
@@ -276,13 +277,16 @@ def _figures(
 
 def _wording_figure(right: Marks, reading: Reading, seed: int) -> DotPlot:
     """One row per wording: none at all, then the first template of a kind, the second, …"""
-    hows: tuple[How, ...] = ("scored", "separator", *(("written",) if reading.most else ()))
+    hows: tuple[How, ...] = tuple(dict.fromkeys(group.how for group in reading.groups))
     rows: list[tuple[str, str, int | None]] = [("in-context", "in_context", None)]
     for kind in reading.known.kinds:
         most = reading.known.most(kind)
         rows += [(f"{kind} {k + 1}", kind, k) for k in range(most)]
     series = [
-        Series(name=SERIES[how], values=tuple(_of(right, reading, how, row, seed) for row in rows))
+        Series(
+            name=SERIES[how] if "separator" in hows else PLAIN[how],
+            values=tuple(_of(right, reading, how, row, seed) for row in rows),
+        )
         for how in hows
     ]
     return DotPlot(
@@ -301,9 +305,10 @@ def _of(
 ) -> Estimate:
     _, kind, k = row
     if k is None:
-        if how == "scored":
+        separating = any(group.how == "separator" for group in reading.groups)
+        if how == "scored" and separating:  # a dot with those behind examples instead
             return Estimate.not_measured()
-        ways = reading.group("in_context" if how == "separator" else "written_in_context").ways
+        ways = reading.group("written_in_context" if how == "written" else "in_context").ways
     else:
         id = {"scored": kind, "separator": f"{kind}_separator", "written": f"written_{kind}"}[how]
         if id not in {group.id for group in reading.groups}:
