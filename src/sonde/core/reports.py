@@ -58,21 +58,32 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DotPlot:
-    """Estimates with their intervals, one row per label, one colour per series."""
+class Picture:
+    """What every figure has; `kind` is the scale of its values."""
 
     id: str
     title: str
+    kind: Literal["percent", "number"] = "percent"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled(Picture):
+    """Estimates with their intervals: for each label one of every series."""
+
     axis: str
     labels: tuple[str, ...]
     series: tuple[Series, ...]
-    kind: Literal["percent", "number"] = "percent"
-    note: str = ""
 
     def __post_init__(self) -> None:
         for series in self.series:
             if len(series.values) != len(self.labels):
                 raise ValueError(f"figure {self.id}: {series.name} needs one value per label")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotPlot(Labelled):
+    """Estimates as dots, one row per label, one colour per series."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,36 +111,28 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curves:
+class Curves(Picture):
     """Curves over one pair of axes; `diagonal` draws where x and y are equal.
 
     `kind` is that of y, and of x too without an `x_kind`; `marks` are named places on the x axis.
     """
 
-    id: str
-    title: str
     x_axis: str
     y_axis: str
     curves: tuple[Curve, ...]
     diagonal: bool = False
-    kind: Literal["percent", "number"] = "percent"
     x_kind: Literal["percent", "number"] | None = None
     marks: tuple[tuple[str, float], ...] = ()
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Histogram:
+class Histogram(Picture):
     """How often values fall between edges; `marks` are named places on the axis."""
 
-    id: str
-    title: str
     axis: str
     edges: tuple[float, ...]
     counts: tuple[int, ...]
     marks: tuple[tuple[str, float], ...] = ()
-    kind: Literal["percent", "number"] = "percent"
-    note: str = ""
 
     def __post_init__(self) -> None:
         if len(self.edges) != len(self.counts) + 1:
@@ -139,18 +142,14 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strip:
+class Strip(Picture):
     """Many values a row, each a small dot that tells its name: one per template, say."""
 
-    id: str
-    title: str
     axis: str
     labels: tuple[str, ...]
     values: tuple[tuple[float, ...], ...]
     names: tuple[tuple[str, ...], ...] = ()
     groups: tuple[tuple[str, ...], ...] = ()
-    kind: Literal["percent", "number"] = "percent"
-    note: str = ""
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.labels):
@@ -162,18 +161,14 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeatMap:
+class HeatMap(Picture):
     """A value for each row and column; None is shown as not measured."""
 
-    id: str
-    title: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
     low: float = 0.0
     high: float = 1.0
-    kind: Literal["percent", "number"] = "percent"
-    note: str = ""
 
     def __post_init__(self) -> None:
         widths = [len(row) for row in self.values]
@@ -184,21 +179,8 @@ class HeatMap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bars:
-    """Estimates as bars with their intervals, side by side for each label."""
-
-    id: str
-    title: str
-    axis: str
-    labels: tuple[str, ...]
-    series: tuple[Series, ...]
-    kind: Literal["percent", "number"] = "percent"
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        for series in self.series:
-            if len(series.values) != len(self.labels):
-                raise ValueError(f"figure {self.id}: {series.name} needs one value per label")
+class Bars(Labelled):
+    """Estimates as bars, side by side for each label."""
 
 
 Figure = DotPlot | Curves | Histogram | Strip | HeatMap | Bars
