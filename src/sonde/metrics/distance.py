@@ -1,0 +1,169 @@
+"""MONITOR: how far the probability of a right answer moves with the question's frame and context.
+
+Knows probabilities and which answers were right, nothing of prompts or models. The anchor of a fact
+is the probability of its object when the object's own name stands in front of the base question.
+PFD is how far it lies from what other frames give, IRD from what wrong names in front give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+import numpy as np
+
+from sonde.core.answers import Answered
+from sonde.core.facts import Dataset, Fact, Relation, Template
+from sonde.core.fingerprints import draw_key
+from sonde.core.reports import Estimate
+from sonde.metrics.grid import Bools, Floats, Ints
+from sonde.stats.draws import resampled_sums
+from sonde.stats.intervals import percentile_interval
+
+Rule = Literal["exact", "prefix", "any"]
+RULES: tuple[Rule, ...] = ("exact", "prefix", "any")
+
+Alphas = tuple[float, float, float]
+EQUAL: Alphas = (1 / 3, 1 / 3, 1 / 3)
+
+
+def mean_distance(anchor: Floats, others: Floats) -> float:
+    """Mean over prompts and tokens of how far a probability lies from the anchor's; in 0..1.
+
+    anchor [tokens], others [prompts, tokens]; nan without prompts.
+
+    >>> mean_distance(np.array([0.9]), np.array([[0.5], [0.7]])).__round__(3)
+    0.3
+    """
+    return float(np.abs(others - anchor).mean()) if len(others) else float("nan")
+
+
+def combined(pfd: Floats, ird: Floats, alphas: Alphas = EQUAL) -> Floats:
+    """The two distances of each fact as one: sqrt(α1 PFD² + α2 IRD² + α3 PFD·IRD)."""
+    one, two, three = alphas
+    return np.asarray(np.sqrt(one * pfd**2 + two * ird**2 + three * pfd * ird))
+
+
+def score(pfd: Floats, ird: Floats, anchors: Floats, alphas: Alphas = EQUAL) -> float | None:
+    """MONITOR of some facts; smaller is more reliable. None where no anchor has any probability.
+
+    >>> score(np.array([0.2]), np.array([0.2]), np.array([0.8])).__round__(3)
+    0.25
+    """
+    total = float(anchors.sum())
+    return float(combined(pfd, ird, alphas).sum()) / total if total > 0 else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Monitored:
+    """What a run of MONITOR measured, one entry per fact that was asked about.
+
+    `relation` is each fact's place in `relations`, `frames[r]` are the relation's frames, the base
+    first. Probabilities are of each token of the fact's object: `anchor[c]` [tokens] with the
+    object in front of the base frame, `framed[c]` [frames, tokens] with nothing in front,
+    `misled[c]` [wrong names, tokens] with each of `wrong[c]` in front of the base frame. `said` are
+    the answers that were written, cleaned, in the order: anchor, frames, wrong names; `right` says
+    which of them name a correct object. `valid[rule]`: whose anchor counts, by each rule.
+    """
+
+    relations: tuple[Relation, ...]
+    frames: tuple[tuple[Template, ...], ...]
+    facts: tuple[Fact, ...]
+    relation: Ints
+    anchor: tuple[Floats, ...]
+    framed: tuple[Floats, ...]
+    misled: tuple[Floats, ...]
+    wrong: tuple[tuple[str, ...], ...]
+    said: tuple[tuple[str, ...], ...]
+    right: tuple[Bools, ...]
+    valid: Mapping[Rule, Bools]
+    rule: Rule
+    alphas: Alphas
+    seed: int
+
+    def anchors(self) -> Floats:
+        """The mean probability of each anchor's tokens."""
+        return np.array([a.mean() for a in self.anchor], dtype=np.float64)
+
+    def pfd(self, frames: Sequence[int] | None = None) -> Floats:
+        """The prompt-framing degree of each fact, from all frames or from some, counted from 0."""
+        return np.array(
+            [
+                mean_distance(a, f if frames is None else f[[i for i in frames if i < len(f)]])
+                for a, f in zip(self.anchor, self.framed, strict=True)
+            ],
+            dtype=np.float64,
+        )
+
+    def ird(self) -> Floats:
+        """The interference-relevance degree of each fact; nan where no wrong name is left."""
+        found = (mean_distance(a, m) for a, m in zip(self.anchor, self.misled, strict=True))
+        return np.fromiter(found, dtype=np.float64, count=len(self.facts))
+
+    def counted(self) -> Bools:
+        """The facts that MONITOR is computed from: a valid anchor, and some wrong name."""
+        some = np.array([len(m) > 0 for m in self.misled], dtype=np.bool_)
+        return np.asarray(self.valid[self.rule] & some)
+
+
+@runtime_checkable
+class Monitors(Protocol):
+    """A probe that can tell what MONITOR is computed from, so that its runs can be compared."""
+
+    def monitored(self, dataset: Dataset, answered: Iterable[Answered]) -> Monitored:
+        """The probabilities and answers of every fact, whatever order they come in."""
+
+
+class Ratios:
+    """Sums of some values over sums of others, by relation, with a bootstrap over subjects.
+
+    values [facts], weights [facts]: MONITOR with the combined distances and the anchors; a mean
+    with weights of 1. Subjects are resampled within their relation, each with its own stream.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Floats],
+        weights: Mapping[str, Floats],
+        subjects: Mapping[str, Ints],
+        seed: int,
+    ) -> None:
+        self.sizes = {name: len(v) for name, v in values.items() if weights[name].sum() > 0}
+        self.values = {n: float(values[n].sum() / weights[n].sum()) for n in self.sizes}
+        self.draws = {
+            name: _drawn(values[name], weights[name], subjects[name], draw_key(seed, name))
+            for name in self.sizes
+        }
+
+    def relation(self, name: str) -> Estimate:
+        """One relation; not measured where it has no facts or no weight."""
+        if name not in self.values:
+            return Estimate.not_measured()
+        return _estimate(self.values[name], self.draws[name], self.sizes[name])
+
+    def mean_over_relations(self) -> Estimate:
+        """Every relation that was measured counts the same; n is the number of facts behind it."""
+        if not self.values:
+            return Estimate.not_measured()
+        value = float(np.mean(list(self.values.values())))
+        return _estimate(
+            value, np.mean(list(self.draws.values()), axis=0), sum(self.sizes.values())
+        )
+
+
+def _drawn(values: Floats, weights: Floats, subjects: Ints, seed: int) -> Floats:
+    _, index = np.unique(subjects, return_inverse=True)
+    columns = [np.bincount(index, weights=v).astype(np.float64) for v in (values, weights)]
+    sums: Floats = np.stack(columns, axis=1)
+    drawn = resampled_sums(sums, np.random.default_rng(seed))
+    whole = values.sum() / weights.sum()
+    # a draw in which no anchor has any probability says nothing
+    return np.asarray(
+        np.divide(drawn[:, 0], drawn[:, 1], out=np.full(len(drawn), whole), where=drawn[:, 1] > 0)
+    )
+
+
+def _estimate(value: float, draws: Floats, n: int) -> Estimate:
+    low, high = percentile_interval(draws)
+    return Estimate(value=value, low=min(low, value), high=max(high, value), n=n)
