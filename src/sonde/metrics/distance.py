@@ -8,7 +8,7 @@ PFD is how far it lies from what other frames give, IRD from what wrong names in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -129,6 +129,7 @@ class Ratios:
         subjects: Mapping[str, Ints],
         seed: int,
     ) -> None:
+        self.subjects = {name: len(np.unique(s)) for name, s in subjects.items()}
         self.sizes = {name: len(v) for name, v in values.items() if weights[name].sum() > 0}
         self.values = {n: float(values[n].sum() / weights[n].sum()) for n in self.sizes}
         self.draws = {
@@ -137,15 +138,18 @@ class Ratios:
         }
 
     def relation(self, name: str) -> Estimate:
-        """One relation; not measured where it has no facts or no weight."""
+        """One relation; not measured without facts or weight, no interval from one subject."""
         if name not in self.values:
             return Estimate.not_measured()
-        return _estimate(self.values[name], self.draws[name], self.sizes[name])
+        found = _estimate(self.values[name], self.draws[name], self.sizes[name])
+        return found if self.subjects[name] > 1 else replace(found, low=None, high=None)
 
     def mean_over_relations(self) -> Estimate:
         """Every relation that was measured counts the same; n is the number of facts behind it."""
         if not self.values:
             return Estimate.not_measured()
+        if len(self.values) == 1:
+            return self.relation(next(iter(self.values)))
         value = float(np.mean(list(self.values.values())))
         return _estimate(
             value, np.mean(list(self.draws.values()), axis=0), sum(self.sizes.values())
