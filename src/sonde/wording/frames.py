@@ -110,9 +110,11 @@ def draw_shots(dataset: Dataset, relation: str, count: int) -> Shots:
         lambda fact: True,
     )
     found: tuple[Fact, ...] = ()
-    for allowed in pools:
-        found = _drawn(filter(allowed, dataset.facts(relation)), wanted, dataset.selection.seed)
-        if len(found) >= wanted:
+    for place, allowed in enumerate(pools):
+        # facts that are held back are no target's own, so these need no spare
+        enough = wanted if place < len(pools) - 1 else count
+        found = _drawn(filter(allowed, dataset.facts(relation)), enough, dataset.selection.seed)
+        if len(found) >= enough:
             break
     return Shots(facts=found, held=frozenset(f.id for f in found if f.id in asked))
 
