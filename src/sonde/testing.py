@@ -175,8 +175,9 @@ def _check_asking(probe: Probe, dataset: Dataset, prompts: list[Prompt]) -> None
 def _check_oracle(probe: Probe, dataset: Dataset, answered: list[Answered]) -> None:
     report = probe.read(dataset, answered)
     assert report.headlines, "the report has no headline"
-    value = report.estimates[report.headlines[0].estimate].value
-    assert value == 1, f"an oracle scores {value} on {report.headlines[0].label!r}, not 1"
+    first = report.headlines[0]
+    value = report.estimates[first.estimate].value
+    assert value == first.best, f"an oracle scores {value} on {first.label!r}, not {first.best:g}"
 
 
 def _check_order(probe: Probe, dataset: Dataset, answered: list[Answered]) -> None:

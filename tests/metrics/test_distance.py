@@ -95,11 +95,22 @@ def test_a_relation_counts_as_much_as_another_however_many_facts_it_has() -> Non
     assert found.n == 12
 
 
-def test_one_subject_gives_no_interval() -> None:
-    one = Ratios({"a": np.array([0.2])}, {"a": np.ones(1)}, {"a": np.zeros(1, np.int64)}, 0)
+def test_one_subject_leaves_a_wide_interval() -> None:
+    one = Ratios({"a": np.array([0.2])}, {"a": np.array([0.5])}, {"a": np.zeros(1, np.int64)}, 0)
     found = one.relation("a")
-    assert found.value == pytest.approx(0.2)
-    assert (found.low, found.high) == (None, None)
+    assert found.value == pytest.approx(0.4)
+    assert found.low is not None and found.high is not None
+    assert found.low < 0.1 and found.high > 1.5
+
+
+def test_nothing_that_moves_leaves_an_interval_that_narrows_with_the_facts() -> None:
+    def high(facts: int) -> float:
+        zero, one = {"a": np.zeros(facts)}, {"a": np.ones(facts)}
+        found = Ratios(zero, one, {"a": np.arange(facts)}, 0).relation("a")
+        assert (found.value, found.low) == (0, 0)
+        return found.high or 0.0
+
+    assert 0 < high(100) < high(10) < 0.5
 
 
 def test_facts_of_one_subject_are_drawn_together() -> None:

@@ -8,7 +8,7 @@ PFD is how far it lies from what other frames give, IRD from what wrong names in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,7 +19,7 @@ from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.metrics.grid import Bools, Floats, Ints
 from sonde.stats.draws import resampled_sums
-from sonde.stats.intervals import percentile_interval
+from sonde.stats.intervals import percentile_interval, wilson
 
 Rule = Literal["exact", "prefix", "any"]
 RULES: tuple[Rule, ...] = ("exact", "prefix", "any")
@@ -116,10 +116,11 @@ class Monitors(Protocol):
 
 
 class Ratios:
-    """Sums of some values over sums of others, by relation, with a bootstrap over subjects.
+    """Sums of distances over sums of anchors, by relation, with a bootstrap over subjects.
 
-    values [facts], weights [facts]: MONITOR with the combined distances and the anchors; a mean
-    with weights of 1. Subjects are resampled within their relation, each with its own stream.
+    values [facts] and weights [facts] lie in 0..1. Subjects are resampled within their relation,
+    each with its own stream. Where no draw differs (one subject, or nothing that moves) the
+    interval is that of a share of as many independent trials, over the mean weight.
     """
 
     def __init__(
@@ -129,31 +130,35 @@ class Ratios:
         subjects: Mapping[str, Ints],
         seed: int,
     ) -> None:
-        self.subjects = {name: len(np.unique(s)) for name, s in subjects.items()}
         self.sizes = {name: len(v) for name, v in values.items() if weights[name].sum() > 0}
         self.values = {n: float(values[n].sum() / weights[n].sum()) for n in self.sizes}
+        self.weights = {n: float(weights[n].mean()) for n in self.sizes}
+        self.subjects = {n: len(np.unique(subjects[n])) for n in self.sizes}
         self.draws = {
             name: _drawn(values[name], weights[name], subjects[name], draw_key(seed, name))
             for name in self.sizes
         }
 
     def relation(self, name: str) -> Estimate:
-        """One relation; not measured without facts or weight, no interval from one subject."""
-        if name not in self.values:
-            return Estimate.not_measured()
-        found = _estimate(self.values[name], self.draws[name], self.sizes[name])
-        return found if self.subjects[name] > 1 else replace(found, low=None, high=None)
+        """One relation; not measured where it has no facts or no weight."""
+        return self._mean([name] if name in self.values else [])
 
     def mean_over_relations(self) -> Estimate:
         """Every relation that was measured counts the same; n is the number of facts behind it."""
-        if not self.values:
+        return self._mean(list(self.values))
+
+    def _mean(self, names: Sequence[str]) -> Estimate:
+        if not names:
             return Estimate.not_measured()
-        if len(self.values) == 1:
-            return self.relation(next(iter(self.values)))
-        value = float(np.mean(list(self.values.values())))
-        return _estimate(
-            value, np.mean(list(self.draws.values()), axis=0), sum(self.sizes.values())
-        )
+        value = float(np.mean([self.values[n] for n in names]))
+        low, high = percentile_interval(np.mean([self.draws[n] for n in names], axis=0))
+        if low == high:
+            weight = float(np.mean([self.weights[n] for n in names]))
+            trials = len(names) ** 2 / sum(1 / self.subjects[n] for n in names)
+            ends = wilson(min(value * weight, 1.0) * trials, trials)
+            low, high = ends[0] / weight, ends[1] / weight
+        n = sum(self.sizes[name] for name in names)
+        return Estimate(value=value, low=min(low, value), high=max(high, value), n=n)
 
 
 def _drawn(values: Floats, weights: Floats, subjects: Ints, seed: int) -> Floats:
@@ -161,13 +166,7 @@ def _drawn(values: Floats, weights: Floats, subjects: Ints, seed: int) -> Floats
     columns = [np.bincount(index, weights=v).astype(np.float64) for v in (values, weights)]
     sums: Floats = np.stack(columns, axis=1)
     drawn = resampled_sums(sums, np.random.default_rng(seed))
-    whole = values.sum() / weights.sum()
     # a draw in which no anchor has any probability says nothing
-    return np.asarray(
-        np.divide(drawn[:, 0], drawn[:, 1], out=np.full(len(drawn), whole), where=drawn[:, 1] > 0)
-    )
-
-
-def _estimate(value: float, draws: Floats, n: int) -> Estimate:
-    low, high = percentile_interval(draws)
-    return Estimate(value=value, low=min(low, value), high=max(high, value), n=n)
+    some = drawn[:, 1] > 0
+    whole = np.full(len(drawn), values.sum() / weights.sum())
+    return np.asarray(np.divide(drawn[:, 0], drawn[:, 1], out=whole, where=some))

@@ -73,24 +73,19 @@ def table_of(outcomes: Outcomes, relation: int, kept: Bools, row: Row = prompts_
 
 def _distances(outcomes: Outcomes) -> Iterator[tuple[str, Estimate]]:
     known = outcomes.monitored
-    counted, pfd, ird, anchors = known.counted(), known.pfd(), known.ird(), known.anchors()
-    ones = np.ones(len(anchors))
-    columns = {
-        "monitor": (combined(pfd, ird, known.alphas), anchors),
-        "pfd": (pfd, ones),
-        "ird": (ird, ones),
-        "ird_minus_pfd": (ird - pfd, ones),
-    }
-    for name, (values, weights) in columns.items():
-        ratios = Ratios(
-            _by_relation(outcomes, values, counted),
-            _by_relation(outcomes, weights, counted),
-            _by_relation(outcomes, outcomes.subjects, counted),
-            known.seed,
-        )
-        yield f"{name}.mean_over_relations", ratios.mean_over_relations()
-        for relation in known.relations:
-            yield f"{name}.relation.{relation.id}", ratios.relation(relation.id)
+    counted, pfd, ird = known.counted(), known.pfd(), known.ird()
+    ratios = Ratios(
+        _by_relation(outcomes, combined(pfd, ird, known.alphas), counted),
+        _by_relation(outcomes, known.anchors(), counted),
+        _by_relation(outcomes, outcomes.subjects, counted),
+        known.seed,
+    )
+    yield "monitor.mean_over_relations", ratios.mean_over_relations()
+    for relation in known.relations:
+        yield f"monitor.relation.{relation.id}", ratios.relation(relation.id)
+    yield from _averaged(outcomes, "pfd", pfd, counted)
+    yield from _averaged(outcomes, "ird", ird, counted)
+    yield from _averaged(outcomes, "ird_minus_pfd", ird, counted, pfd)
 
 
 def _by_relation(outcomes: Outcomes, values: Floats | Ints, kept: Bools) -> dict[str, np.ndarray]:
@@ -128,12 +123,14 @@ def _copied(outcomes: Outcomes) -> Floats:
 
 
 def _averaged(
-    outcomes: Outcomes, name: str, values: Floats, kept: Bools
+    outcomes: Outcomes, name: str, values: Floats, kept: Bools, minus: Floats | None = None
 ) -> Iterator[tuple[str, Estimate]]:
     known = outcomes.monitored
-    values_of = _by_relation(outcomes, values, kept)
-    subjects = _by_relation(outcomes, outcomes.subjects, kept)
-    samples = {id: Sample(values=v, clusters=subjects[id]) for id, v in values_of.items()}
+    own, subjects = (_by_relation(outcomes, c, kept) for c in (values, outcomes.subjects))
+    less = {} if minus is None else _by_relation(outcomes, minus, kept)
+    samples = {
+        id: Sample(values=v, clusters=subjects[id], minus=less.get(id)) for id, v in own.items()
+    }
     resampled = Resampled(samples, known.seed)
     yield f"{name}.mean_over_relations", resampled.mean_over_relations()
     for relation in known.relations:

@@ -121,6 +121,7 @@ def _notes(outcomes: Outcomes, shape: Shape) -> tuple[str, ...]:
         "are of the object's own tokens, one by one.",
         "Accuracies are over the frames with nothing told and the base frame after each wrong "
         "name; the right name never stands in front there. Any name of any correct object counts.",
-        "Intervals are 95 %: a bootstrap over subjects within relations. A relation with the "
-        "anchors of one subject has none, and adds nothing to the width of the mean's.",
+        "Intervals are 95 %: a bootstrap over subjects within relations. Where nothing varies, "
+        "they are those of a share of as many trials; a relation with the anchors of one subject "
+        "adds nothing to the width of the mean's.",
     )
