@@ -20,6 +20,8 @@ from sonde.core.prompts import Fill, Key, Prompt, Score, Want
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.answers import Normalise, judge
+from sonde.metrics.judged import Judged
+from sonde.probes._lama_judged import Rows
 from sonde.probes._lama_report import build_report
 from sonde.probes._lama_tally import Facts, Tally
 from sonde.wording.uhn import GUESSABLE_RANK, PERSON_ANSWERS, name_template
@@ -81,6 +83,17 @@ class Lama:
                 tally.guessed(place)
         outcomes = tally.outcomes()
         return build_report(dataset, outcomes, k=self.k, uhn=self.uhn, filled=self.answer == "fill")
+
+    def judged(self, dataset: Dataset, answered: Iterable[Answered]) -> Judged:
+        """Every judged fact, for comparisons with other runs."""
+        facts, rows = Facts(dataset), Rows()
+        for row in answered:
+            if row.key.context != "uhn":
+                place, fact = facts.find(row.key.fact)
+                rows.add(place, judge(row.answer, self._correct(fact), self.normalise))
+        return rows.judged(
+            dataset, self._template, "filled" if self.answer == "fill" else "scored"
+        )
 
     def _want(self, dataset: Dataset, relation: Relation) -> Want:
         if self.answer == "score":

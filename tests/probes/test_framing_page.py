@@ -1,0 +1,61 @@
+"""docs/framing.md tells the names that the probe has, and prompts as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import sonde
+from sonde.core.facts import Entity
+from sonde.probes.framing import Framing
+from tests.docs.pages import DOCS, first_cells, rows
+
+from .framing_world import fact, read, whimsical, world
+
+PAGE = DOCS / "framing.md"
+
+
+def documented(*relations: str) -> set[str]:
+    names = [
+        name.replace("TASK", task)
+        for name in first_cells(PAGE, "Accuracy and its spread")
+        for task in first_cells(PAGE, "Tasks")
+    ]
+    names += [f"{name}{end}" for name in first_cells(PAGE, "Verdicts") for end in ("", "_written")]
+    for heading in ("Controls", "Both readings", "Interference"):
+        names += first_cells(PAGE, heading)
+    return {
+        f"{name}.{average}".replace("ID", relation)
+        for name in names
+        for average in first_cells(PAGE, "Averages")
+        for relation in relations
+    }
+
+
+def test_the_estimates_are_documented() -> None:
+    report = read(Framing(), world(), whimsical())
+    assert set(report.estimates) == documented("P36", "P1303")
+
+
+def test_the_counts_are_documented() -> None:
+    assert list(read(Framing(), world(), whimsical()).counts) == first_cells(PAGE, "Counts")
+
+
+def test_the_documented_prompts_are_those_that_are_asked() -> None:
+    shown = [row[1].strip("`") for row in rows(PAGE, "The framing probe")]
+    lies = (Entity(id="Oslo", names=("Oslo",)),)
+    data = world(given=[replace(fact("P36", "Peru", "Lima"), wrong=lies)])
+    asked = {p.prefix.strip() for p in Framing().ask(data)}
+    assert len(shown) == 6
+    assert set(shown) <= asked
+
+
+@pytest.mark.parametrize(
+    ("probe", "words"),
+    [(Framing(), "up to {} prompts"), (Framing(paraphrases=3, negatives=2), "makes it {}.")],
+)
+def test_the_documented_number_of_prompts_is_counted(probe: Framing, words: str) -> None:
+    data = sonde.dataset("atlas", relations=("P30",), limit=1)
+    count = sum(1 for _ in probe.ask(data))
+    assert words.format(count) in PAGE.read_text(encoding="utf-8")
