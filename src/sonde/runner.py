@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from sonde import __version__
-from sonde.core.abilities import WANTED, Ability, Model, Probe, abilities
+from sonde.core.abilities import Joins, Keeps, Model, Probe, abilities, ways
 from sonde.core.answers import Answer, Answered
 from sonde.core.components import find
 from sonde.core.errors import AbilityError, DataError, StoreError, UsageError, nearest
@@ -227,13 +227,12 @@ def prompt_weight(prompt: Prompt) -> int:
 
 def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answer]]:
     """Yield (position, answer) as the model gives them, each prompt by the ability it wants."""
-    groups: dict[Ability, list[int]] = {}
-    for i, prompt in enumerate(prompts):
-        groups.setdefault(WANTED[type(prompt.want)], []).append(i)
-    for ability, positions in groups.items():
-        method = getattr(model, ability, None)
+    if isinstance(model, Keeps):
+        model.forget()  # answers are to depend on their own shard alone
+    for way, positions in ways(prompts, joins=isinstance(model, Joins)).items():
+        method = getattr(model, way, None)
         if method is None:
-            raise AbilityError(f"{model.identity.name} cannot {ability}")
+            raise AbilityError(f"{model.identity.name} cannot {way}")
         for position, result in method([prompts[i] for i in positions]):
             yield positions[position], result
 

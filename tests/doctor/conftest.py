@@ -14,7 +14,7 @@ from sonde.data.catalog import load as load_dataset
 from sonde.models.options import LoadOptions
 from sonde.models.torch.weights import Loaded, load_folder
 from tests.cli.world import two_relations
-from tests.tiny import CAUSAL, MASKED
+from tests.tiny import CAUSAL, MASKED, SEQ2SEQ
 
 Load = Callable[[str], Loaded]
 
@@ -25,7 +25,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Load:
 
     @cache
     def load(kind: str) -> Loaded:
-        folder = {**CAUSAL, **MASKED}[kind](tmp_path_factory.mktemp(kind))
+        folder = {**CAUSAL, **MASKED, **SEQ2SEQ}[kind](tmp_path_factory.mktemp(kind))
         return load_folder(f"hf:{kind}", folder, LoadOptions(device="cpu"), weights=kind)
 
     return load

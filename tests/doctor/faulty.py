@@ -20,10 +20,11 @@ from sonde.models.torch import reference
 from sonde.models.torch.answers import token_name
 from sonde.models.torch.causal import CausalModel
 from sonde.models.torch.masked import MaskedModel
+from sonde.models.torch.seq2seq import Seq2SeqModel
 from sonde.models.torch.weights import Loaded
 from sonde.probes.lama import Lama
 
-Torch = CausalModel | MaskedModel
+Torch = CausalModel | MaskedModel | Seq2SeqModel
 
 
 def look(model: Any, data: Dataset, *, shows: Any = None) -> Diagnosis:
@@ -155,9 +156,9 @@ class ReadsBeside(AlteredMask):
 
 
 class AlteredWriter(Altered):
-    """A causal model whose written texts are changed on their way."""
+    """A model whose written texts are changed on their way."""
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
-        assert isinstance(self.model, CausalModel)
+        assert not isinstance(self.model, MaskedModel)
         for i, answer in self.model.generate(prompts):
             yield i, replace(answer, text=answer.text + "!")

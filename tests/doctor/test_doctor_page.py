@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sonde.doctor import numbers, texts
-from sonde.doctor.agreement import CHOOSING, KINDS, TOLERANCES
+from sonde.doctor.agreement import AGAIN, CHOOSING, KINDS, TOLERANCES
 from tests.docs.pages import DOCS, first_cells, rows
 
 PAGE = DOCS / "doctor.md"
@@ -27,6 +27,7 @@ def test_every_check_stands_in_the_page() -> None:
         numbers.ALIGNED,
         numbers.LIKELY,
         numbers.BETTER_OPENED,
+        AGAIN,
         *(check for checks in compared for check in checks),
     ]
     assert first_cells(PAGE, "Checks") == known

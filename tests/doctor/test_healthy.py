@@ -11,8 +11,9 @@ import sonde
 from sonde.core.facts import Dataset
 from sonde.models.torch.causal import CausalModel
 from sonde.models.torch.masked import MaskedModel
+from sonde.models.torch.seq2seq import Seq2SeqModel
 from tests.docs.program import smollm2_installed
-from tests.tiny import CAUSAL, MASKED
+from tests.tiny import CAUSAL, MASKED, SEQ2SEQ
 
 from .conftest import Load
 from .faulty import look
@@ -32,6 +33,15 @@ def test_a_healthy_masked_model_has_no_fault(tiny: Load, data: Dataset, kind: st
     assert not found.faults
     checked = {finding.check for finding in found.findings if finding.verdict == "ok"}
     assert {"how texts open", "not shifted", "scoring vs naive", "filling, choices"} <= checked
+
+
+@pytest.mark.parametrize("kind", SEQ2SEQ)
+def test_a_healthy_encoder_decoder_model_has_no_fault(tiny: Load, data: Dataset, kind: str) -> None:
+    found = look(Seq2SeqModel(tiny(kind)), data)
+    assert not found.faults
+    checked = {finding.check for finding in found.findings if finding.verdict == "ok"}
+    assert {"how texts open", "answer's tokens", "length", "not shifted", "sum to one"} <= checked
+    assert {"scoring vs naive", "writing vs naive", "writing, choices", "asked again"} <= checked
 
 
 @pytest.mark.parametrize("name", ["control:majority", "scripted:"])

@@ -17,12 +17,11 @@ from sonde.models.options import LoadOptions
 from sonde.models.torch.endings import Endings, end_tokens
 from sonde.models.torch.open import open_model
 from sonde.models.torch.reference_seq2seq import generate_seq2seq, score_seq2seq
-from sonde.models.torch.rows import read
 from sonde.models.torch.seq2seq import Seq2SeqModel
 from sonde.testing import assert_same, check_model
 from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS
-from tests.parity.world import with_budget
+from tests.parity.world import OPTIONS, with_budget
 from tests.parity.writing import UNTILS, assert_same_text, draw, in_order, write
 from tests.tiny import CITIES, bart, fill, score, t5, trace
 
@@ -30,7 +29,6 @@ KINDS = pytest.mark.parametrize("kind", ["t5", "bart"])
 PREFIXES = st.sampled_from(
     ["The capital of France is ", "Oslo is in", "", "Who wrote it? ", "Paris (", "</s> is a token "]
 )
-OPTIONS = st.lists(st.sampled_from(CITIES), min_size=1, max_size=6, unique=True).map(tuple)
 BUDGETS = st.sampled_from([8, 64, 4096])
 
 
@@ -97,7 +95,7 @@ def test_first_tokens_are_drawn_as_the_model_has_them(tiny: Load, kind: str) -> 
     model = opened(tiny, kind)
     (answer,) = (a for _, a in model.sample([draw("Oslo is in", count=4000, most=1)]))
     opening = (model.start, *model.encoder.opens)
-    logits, _ = read(model.model, [model.encoder.source("Oslo is in").ids], opening)
+    logits, _ = model.reader.open([model.encoder.source("Oslo is in").ids], opening)
     endings = Endings(model.loaded.backend, end_tokens(model.loaded))
     expected: Counter[str] = Counter()  # several tokens may say the same
     for token, share in enumerate(torch.softmax(logits[0], -1).tolist()):

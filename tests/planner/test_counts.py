@@ -13,7 +13,7 @@ import sonde
 from sonde.core.abilities import Model
 from sonde.core.costs import Cost
 from sonde.core.facts import Dataset, Template
-from sonde.core.prompts import Generate, Prompt, Sample, Want
+from sonde.core.prompts import Generate, Prompt, Sample, Score, Want
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.runner import answer
@@ -192,6 +192,39 @@ def test_what_is_written_takes_at_most_what_is_planned(
     list(answer(model, asked))
     assert 0 < sum(sizes) <= cost.computed
     assert cost.grown > 0
+
+
+@pytest.mark.parametrize("tokens", [None, 60, 9])
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "mistral", "mamba"])
+def test_options_beside_what_is_written_are_counted_exactly(
+    made: Make, world: Dataset, kind: str, tokens: int | None
+) -> None:
+    """Some beside a text, some too many for it, some after a prompt that nothing is written on."""
+    wants: list[Want] = [Score(options=("Paris", "New York")), Score(options=("Oslo",))]
+    wants += [Score(options=tiny.CITIES), Generate(most=1)]
+    asked = [prompt for want in wants for prompt in prompts(world, want)]
+    asked += [tiny.score("Nothing is written after ", ("this", "New York"))]
+    shards = [asked[::-1], asked]
+    planner: Any = made(kind, tokens)
+    planned = [sum(bill.costs, Cost()) for bill in planner.bills(shards)]
+    model = made(kind, tokens)
+    for shard, cost in zip(shards, planned, strict=True):
+        sizes = watched(model)
+        list(answer(model, shard))
+        assert cost.fed == sum(sizes)
+        assert cost.prompts == len(shard)
+        assert cost.grown == 0
+
+
+def test_a_prompt_that_is_written_on_is_not_paid_again_for_its_options(
+    made: Make, world: Dataset
+) -> None:
+    writes, scores = (prompts(world, w) for w in (Generate(most=1), Score(options=("Paris",))))
+    model = made("llama")
+    both, alone = billed(model, [*scores, *writes]), billed(model, writes)
+    assert both.computed < alone.computed + len(scores) * 4
+    assert both.naive == alone.naive + billed(model, scores).naive
+    assert both.options == len(scores)
 
 
 def billed(model: Any, asked: Sequence[Prompt]) -> Cost:

@@ -59,11 +59,12 @@ def about(found: Diagnosis, identity: Identity) -> str:
 
 
 def pictured(cases: tuple[Case, ...]) -> Iterator[tuple[Case, Text]]:
-    """One text of each relation: the first case that has one."""
+    """One text of each relation, after what is read before it: of the first case that has one."""
     seen: set[str] = set()
     for case in cases:
         if case.texts and case.prompt.key.relation not in seen:
             seen.add(case.prompt.key.relation)
+            yield from ((case, text) for text in case.given[len(case.texts) :])
             yield case, case.texts[0]
 
 
@@ -71,7 +72,8 @@ def caption(case: Case, text: Text) -> str:
     """Which text is shown."""
     opening = f"opens with {''.join(text.pieces[: text.opening])}" if text.opening else "no BOS"
     key = case.prompt.key
-    return f"{key.relation} {key.subject}: {counted(len(text.ids), 'token')}, {opening}"
+    part = "" if case.texts == case.given else ", written" if text.answer else ", read"
+    return f"{key.relation} {key.subject}{part}: {counted(len(text.ids), 'token')}, {opening}"
 
 
 def picture(text: Text, width: int) -> Table:
@@ -187,6 +189,6 @@ def _prompt(case: Case) -> dict[str, Any]:
                 "stop": text.stop,
                 "opening": text.opening,
             }
-            for text in case.texts
+            for text in case.given
         ],
     }

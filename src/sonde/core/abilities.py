@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from sonde.core.answers import Answered, Filled, Generated, Sampled, Scored, Traced
+from sonde.core.attributions import Attribution
 from sonde.core.costs import Bill
 from sonde.core.errors import AbilityError
 from sonde.core.examinations import Examination
@@ -97,11 +98,41 @@ class Examines(Protocol):
 
 
 @runtime_checkable
+class Joins(Protocol):
+    """A model that reads a text once where options are scored after it and more is written."""
+
+    def together(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored | Generated]]:
+        """Yield (position in `prompts`, answer) in any order; each wants `Score` or `Generate`."""
+
+
+@runtime_checkable
+class Attributes(Protocol):
+    """A model that can say what in a prompt its answer comes from."""
+
+    def attribute(
+        self, prefix: str, answer: str, *, steps: int, most: int, tolerance: float
+    ) -> Attribution:
+        """Share out the log-probability of the answer among the tokens of the text before it.
+
+        It takes `steps` gradients, then more, up to about `most`, until the error is at most
+        `tolerance` of what is shared out.
+        """
+
+
+@runtime_checkable
 class Plans(Protocol):
     """A model that can say what prompts would cost, without answering them."""
 
     def bills(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[Bill]:
         """What each shard costs, in turn, if they are put to the model one after the other."""
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A model that keeps what it read, for what else may be asked of the same text."""
+
+    def forget(self) -> None:
+        """Drop it, so that answers depend on what is asked with them alone."""
 
 
 ABILITIES: Mapping[Ability, type] = {
@@ -116,6 +147,19 @@ ABILITIES: Mapping[Ability, type] = {
 def abilities(model: Model) -> frozenset[Ability]:
     """What a model can do."""
     return frozenset(name for name, protocol in ABILITIES.items() if isinstance(model, protocol))
+
+
+def ways(prompts: Sequence[Prompt], *, joins: bool) -> dict[str, list[int]]:
+    """Positions of the prompts that go to a model in one call, by the name of its method.
+
+    `joins`: whether the model is one that `Joins`.
+    """
+    groups: dict[str, list[int]] = {}
+    for i, prompt in enumerate(prompts):
+        groups.setdefault(WANTED[type(prompt.want)], []).append(i)
+    if joins and "score" in groups and "generate" in groups:
+        groups["together"] = sorted(groups.pop("score") + groups.pop("generate"))
+    return groups
 
 
 class Probe(Protocol):

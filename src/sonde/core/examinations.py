@@ -79,6 +79,8 @@ class Text:
 class Examination:
     """What a model shows about one prompt; `refused` says why it could not be shown.
 
+    `texts` hold an answer each. `sources` are only read, by a model that writes its answer into a
+    text of its own; then `texts` are what it writes.
     `askable` is False for a prompt the model cannot take, so that it is not put to the model.
     `naive` is the answer computed one text at a time, without any sharing. `shifted` are answers
     that a fault of one place would give, by name of the fault. `totals` are the sums of the
@@ -88,6 +90,7 @@ class Examination:
 
     limits: Limits
     texts: tuple[Text, ...] = ()
+    sources: tuple[Text, ...] = ()
     naive: Answer | None = None
     shifted: Mapping[str, Answer] = field(default_factory=dict)
     totals: tuple[float, ...] = ()

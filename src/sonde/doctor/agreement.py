@@ -22,6 +22,7 @@ CHOOSING = (Scored, Filled, Generated)
 """Answers in which something is chosen; the others are numbers alone."""
 TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
 """Nats by which a log-probability may differ from the naive one, by dtype."""
+AGAIN = "asked again"
 
 
 def tolerance_for(dtype: str) -> float:
@@ -41,6 +42,31 @@ def agreement(cases: Sequence[Case], kind: type, tolerance: float) -> list[Findi
         return []
     choices = [flips(pairs, name, tolerance)] if kind in CHOOSING else []
     return [distances(pairs, name, tolerance), *choices]
+
+
+def repeated(cases: Sequence[Case], tolerance: float) -> Finding:
+    """Whether prompts get the same answers when they are asked again, in the opposite order."""
+    pairs = [(c.name, c.answer, c.again) for c in cases if c.answer and c.again]
+    if not pairs:
+        return Finding(check=AGAIN, verdict="not checked", found="nothing was answered")
+    gaps = {name: 0.0 for name, _, _ in pairs}
+    for name, one, two in pairs:
+        alike = shape(one) == shape(two)
+        gaps[name] = max(gaps[name], furthest(one, two) if alike else float("inf"))
+    largest = max(gaps.values())
+    figures = {"largest": largest, "tolerance": tolerance}
+    found = f"max |Δ log p| {largest:.2g} in {counted(len(pairs), 'prompt')}, asked backwards"
+    if largest <= tolerance:
+        return Finding(check=AGAIN, verdict="ok", found=found, values=figures)
+    far = [name for name, gap in gaps.items() if not gap <= tolerance]
+    return Finding(
+        check=AGAIN,
+        verdict="fault",
+        found=f"{found}: {some(far)}",
+        advice="The same prompt gets other answers: dropout is on, or answers depend on what else "
+        "is asked. No number of this model can be repeated",
+        values=figures,
+    )
 
 
 Pair = tuple[Case, Answer, Answer]

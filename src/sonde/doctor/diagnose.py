@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sonde.core.abilities import WANTED, Examines, Model
+from sonde.core.abilities import WANTED, Examines, Keeps, Model
 from sonde.core.answers import Answer
 from sonde.core.errors import PromptError
 from sonde.core.prompts import Prompt
 from sonde.doctor import numbers, texts
-from sonde.doctor.agreement import KINDS, agreement, tolerance_for
+from sonde.doctor.agreement import KINDS, agreement, repeated, tolerance_for
 from sonde.doctor.findings import Case, Diagnosis, Finding
 
 TOKENS = (texts.opening, texts.boundary, texts.length, texts.known, texts.unknown)
@@ -35,6 +35,7 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
     if shows is None:
         why = "the model shows no tokens: it answers from a table, or cannot show them"
         general = [texts.refusals(cases), numbers.finite(cases), numbers.sums(cases)]
+        general.append(repeated(cases, tolerance))
         absent = [Finding(check=name, verdict="not checked", found=why) for name in NEED_TOKENS]
         return Diagnosis(findings=(*general, *absent), cases=cases, tolerance=tolerance)
     findings = [
@@ -46,6 +47,7 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
         numbers.aligned(cases, tolerance),
         numbers.likely(cases),
         numbers.better_opened(cases),
+        repeated(cases, tolerance),
         *(finding for kind in KINDS for finding in agreement(cases, kind, tolerance)),
     ]
     return Diagnosis(findings=tuple(findings), cases=cases, tolerance=tolerance)
@@ -57,13 +59,16 @@ def examined(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
     # one that the model cannot take would stop the others, which go together
     askable = [i for i in range(len(prompts)) if shows is None or shown[i].askable]
     answers, refusals = answered(model, [prompts[i] for i in askable])
+    again, _ = answered(model, [prompts[i] for i in askable[::-1]])
     found = dict(zip(askable, answers, strict=True))
+    repeats = dict(zip(askable[::-1], again, strict=True))
     told = dict(zip(askable, refusals, strict=True))
     return [
         Case(
             prompt=prompt,
             shown=shown.get(i),
             answer=found.get(i),
+            again=repeats.get(i),
             refused=told.get(i, "") or (shown[i].refused if i in shown else ""),
         )
         for i, prompt in enumerate(prompts)
@@ -72,6 +77,8 @@ def examined(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
 
 def answered(model: Model, prompts: Sequence[Prompt]) -> tuple[list[Answer | None], list[str]]:
     """The answers, all prompts of a kind asked together; one by one if one of them is refused."""
+    if isinstance(model, Keeps):
+        model.forget()
     answers: list[Answer | None] = [None] * len(prompts)
     refusals = [""] * len(prompts)
     for kind in dict.fromkeys(type(prompt.want) for prompt in prompts):

@@ -17,12 +17,13 @@ Verdict = Literal["ok", "warning", "fault", "not checked"]
 class Case:
     """A prompt with its answer, and what the model shows about it; None where there is none.
 
-    `refused` says why the model did not answer.
+    `again` is its answer when asked a second time. `refused` says why the model did not answer.
     """
 
     prompt: Prompt
     shown: Examination | None = None
     answer: Answer | None = None
+    again: Answer | None = None
     refused: str = ""
 
     @property
@@ -32,8 +33,13 @@ class Case:
 
     @property
     def texts(self) -> tuple[Text, ...]:
-        """The texts the model is given."""
+        """The texts that hold an answer."""
         return self.shown.texts if self.shown else ()
+
+    @property
+    def given(self) -> tuple[Text, ...]:
+        """All texts the model is given: those, and what it reads before it writes them."""
+        return (*self.texts, *self.shown.sources) if self.shown else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

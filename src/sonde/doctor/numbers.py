@@ -145,7 +145,7 @@ def _near(one: Sequence[float], other: Sequence[float]) -> bool:
 
 def tokens(case: Case) -> list[tuple[int, ...]]:
     """What the model is given before the answer."""
-    return sorted({text.ids[: text.start] + text.ids[text.stop :] for text in case.texts})
+    return sorted({text.ids[: text.start] + text.ids[text.stop :] for text in case.given})
 
 
 def aligned(cases: Sequence[Case], tolerance: float) -> Finding:

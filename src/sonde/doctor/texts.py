@@ -23,7 +23,7 @@ PADDING = 0.9  # a model may have this much more rows than its tokenizer has tok
 
 def opening(cases: Sequence[Case]) -> Finding:
     """Texts open, and for masked models close, as the tokenizer itself does it, and once."""
-    texts = [(case, text) for case in cases for text in case.texts]
+    texts = [(case, text) for case in cases for text in case.given]
     doubled = [case.name for case, text in texts if is_doubled(text)]
     if doubled:
         most = max(text.opening for _, text in texts)
@@ -41,11 +41,13 @@ def opening(cases: Sequence[Case]) -> Finding:
         return Finding(
             check=OPENING,
             verdict="warning" if asked else "fault",
-            found=f"{counted(len(missing), 'text')} of {len(texts)} lack the beginning that the "
-            f"tokenizer itself puts there: {some(missing)}",
+            found=f"{counted(len(missing), 'text')} of {len(texts)} lack the beginning that "
+            f"{'tokenizer and config put' if paired(cases) else 'the tokenizer itself puts'} "
+            f"there: {some(missing)}",
             advice="You asked for that with --bos never"
             if asked
-            else "Models made with a BOS answer nonsense without it; use --bos auto or always",
+            else "Models made with a BOS answer nonsense without it; use --bos auto or always, "
+            "and open what a decoder writes with its decoder_start_token_id",
         )
     open_ended = [case.name for case, text in texts if text.closing < len(text.closes)]
     if open_ended:
@@ -56,15 +58,22 @@ def opening(cases: Sequence[Case]) -> Finding:
             f"tokenizer itself puts there: {some(open_ended)}",
             advice="The encoder cuts texts, or the tokenizer is not the model's own",
         )
-    return Finding(check=OPENING, verdict="ok", found=described([text for _, text in texts]))
+    found = described([text for _, text in texts], paired(cases))
+    return Finding(check=OPENING, verdict="ok", found=found)
+
+
+def paired(cases: Sequence[Case]) -> bool:
+    """Whether the model writes into texts of their own, which open as its config says."""
+    return any(case.shown and case.shown.sources for case in cases)
 
 
 def is_doubled(text: Text) -> bool:
     """Whether what opens a text stands there twice, or again inside it."""
-    return text.opening > max(len(text.opens), 1) or any(id in text.opens for id in text.inner)
+    inside = any(id in text.opens for id in text.inner) and text.opening >= len(text.opens)
+    return inside or text.opening > max(len(text.opens), 1)
 
 
-def described(texts: Sequence[Text]) -> str:
+def described(texts: Sequence[Text], paired: bool) -> str:
     """How texts open, in words."""
     kinds = Counter(text.pieces[: text.opening] for text in texts)
     if not kinds:
@@ -73,16 +82,15 @@ def described(texts: Sequence[Text]) -> str:
         f"{counted(count, 'text')} with {''.join(pieces) or 'nothing before it'}"
         for pieces, count in kinds.most_common()
     ]
-    return "; ".join(parts) + ", as the tokenizer does it" * all(
-        text.opening == len(text.opens) for text in texts
-    )
+    who = "tokenizer and config have it" if paired else "the tokenizer does it"
+    return "; ".join(parts) + f", as {who}" * all(text.opening == len(text.opens) for text in texts)
 
 
 def boundary(cases: Sequence[Case]) -> Finding:
     """Tokens are those of the text in one piece, and the answer's are where the answer stands."""
-    texts = [(case, text) for case in cases for text in case.texts if text.content]
+    texts = [(case, text) for case in cases for text in case.given if text.content]
     whole = [(case, text) for case, text in texts if not cut_short(text)]
-    strange = [(f"{case.name} + {t.answer!r}", t) for case, t in whole if t.inner != t.content]
+    strange = [(named(case, t), t) for case, t in whole if t.inner != t.content]
     apart = [name for name, text in strange if text.inner == text.apart]
     if apart:
         return Finding(
@@ -101,7 +109,7 @@ def boundary(cases: Sequence[Case]) -> Finding:
             f"tokenizer makes of them: {some(other)}",
             advice="The model is not given the text that was asked; look at the tokens above",
         )
-    misplaced = [f"{c.name} + {t.answer!r}" for c, t in whole if not in_place(t)]
+    misplaced = [named(case, t) for case, t in whole if t.answer and not in_place(t)]
     if misplaced:
         return Finding(
             check=BOUNDARY,
@@ -110,11 +118,17 @@ def boundary(cases: Sequence[Case]) -> Finding:
             f"{counted(len(misplaced), 'text')} of {len(texts)}: {some(misplaced)}",
             advice="Other tokens than the answer's are scored; find the answer by its characters",
         )
-    straddling = sum(straddles(text) for _, text in texts)
-    found = f"found by its characters in {counted(len(texts), 'text')}"
+    answers = [text for _, text in texts if text.answer]
+    straddling = sum(map(straddles, answers))
+    found = f"found by its characters in {counted(len(answers), 'text')}"
     if straddling:
         found += f"; in {straddling} a token reaches from prefix into answer and belongs to it"
     return Finding(check=BOUNDARY, verdict="ok", found=found)
+
+
+def named(case: Case, text: Text) -> str:
+    """How a text is called in a message."""
+    return f"{case.name} + {text.answer!r}" if text.answer else f"{case.name}, as it is read"
 
 
 def cut_short(text: Text) -> bool:
@@ -146,7 +160,7 @@ def straddles(text: Text) -> bool:
 
 def length(cases: Sequence[Case]) -> Finding:
     """Every text goes into the model whole."""
-    texts = [(case, text) for case in cases for text in case.texts]
+    texts = [(case, text) for case in cases for text in case.given]
     short = [(case, text) for case, text in texts if cut_short(text)]
     if short:
         case, text = short[0]
@@ -204,7 +218,7 @@ def known(cases: Sequence[Case]) -> Finding:
 
 def unknown(cases: Sequence[Case]) -> Finding:
     """No option and no subject is unknown to the tokenizer."""
-    texts = [(case, text) for case in cases for text in case.texts]
+    texts = [(case, text) for case in cases for text in case.given]
     options = [t.answer for _, t in texts if t.unknown in t.ids[t.start : t.stop]]
     around = [
         case.name

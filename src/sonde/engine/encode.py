@@ -15,6 +15,7 @@ from functools import lru_cache
 from tokenizers import Encoding, Tokenizer
 
 from sonde.core.errors import PromptError
+from sonde.core.markers import markers
 from sonde.engine.seams import Beginnings, ends_at_seam, has_seams
 from sonde.engine.stems import shared
 
@@ -72,6 +73,7 @@ class CausalEncoder:
     def encode(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
         """One span per option; a suffix of punctuation only is dropped."""
         tail = spoken(suffix)
+        refuse_markers(self.tokenizer, prefix, tail)
         texts = [prefix + option + tail for option in options]
         encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
         spans = [_span(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
@@ -86,6 +88,7 @@ class CausalEncoder:
             return Branches(head=(), spans=())
         if not self.seams or not ends_at_seam(prefix, options):
             return gathered(self.encode(prefix, options, suffix))
+        refuse_markers(self.tokenizer, prefix, suffix)
         spans = self._options(options, spoken(suffix))
         opening = (self.start.id,) if self.start.always and self.start.id is not None else ()
         found = Branches(head=(*opening, *self.beginnings.encode(prefix[:-1])), spans=spans)
@@ -110,6 +113,7 @@ class CausalEncoder:
 
     def open(self, prefix: str) -> tuple[int, ...]:
         """Token ids of a text to write on from; spaces that close it are left to the model."""
+        refuse_markers(self.tokenizer, prefix)
         ids = self.tokenizer.encode(prefix.rstrip(" "), add_special_tokens=False).ids
         if not self.start.always and ids:
             return tuple(ids)
@@ -122,6 +126,7 @@ class CausalEncoder:
 
     def whole(self, texts: Sequence[str]) -> list[Tokenised]:
         """Each text in one piece, all at once because that is quicker."""
+        refuse_markers(self.tokenizer, *texts)
         encodings = self.tokenizer.encode_batch(list(texts), add_special_tokens=False)
         return [(tuple(encoding.ids), encoding.offsets) for encoding in encodings]
 
@@ -154,6 +159,8 @@ class MaskedEncoder:
 
     def holes(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
         """For each (prefix, suffix), the ids with one mask between them."""
+        for pair in texts:
+            refuse_markers(self.tokenizer, *pair)
         plain = [i for i, pair in enumerate(texts) if not self._mentions_special(pair)]
         encodings = self.tokenizer.encode_batch_fast([self.mask.join(texts[i]) for i in plain])
         spans = {
@@ -168,6 +175,7 @@ class MaskedEncoder:
 
     def options(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
         """For each option, the ids of the whole text and where the option stands in them."""
+        refuse_markers(self.literal, prefix, suffix)
         texts = [prefix + option + suffix for option in options]
         encodings = self.literal.encode_batch(texts)
         return [_span(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
@@ -223,6 +231,20 @@ def literal(tokenizer: Tokenizer) -> Tokenizer:
     copy.no_truncation()
     copy.no_padding()
     return copy
+
+
+def refuse_markers(tokenizer: Tokenizer, *texts: str) -> None:
+    """Refuse vectors of a soft prompt that this tokenizer has no tokens for.
+
+    They would be read as brackets, letters and numbers, and answered all the same.
+    """
+    for text in texts:
+        for found in markers(text):
+            if tokenizer.token_to_id(found) is None:
+                raise PromptError(
+                    f"{found} is a vector of a soft prompt, which this model does not have; ask "
+                    "the model soft:FOLDER, with the folder that 'sonde optimise' made it in"
+                )
 
 
 def gathered(spans: Sequence[Span]) -> Branches:

@@ -7,12 +7,13 @@ what is really fed. A token that several prompts share is paid for by the first 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from sonde.core.costs import Cost
-from sonde.engine.encode import Span
+from sonde.engine.encode import Span, lengthened
 from sonde.engine.forest import Reading
 from sonde.engine.pack import batches
 
@@ -191,15 +192,26 @@ def count_openings(
     room: Sequence[int],
     budget: int,
     kept: Kept,
+    guests: Mapping[int, Sequence[Paid]] = MappingProxyType({}),
 ) -> None:
-    """Prompts that are written on from, behind one stem; `room` is kept for what they may add."""
-    sizes = [len(ids) + more for (_, ids), more in zip(openings, room, strict=True)]
+    """Prompts that are written on from, behind one stem; `room` is kept for what they may add.
+
+    `guests` are the options that are scored beside some, by who pays for the opening.
+    """
+    beside = [
+        tree_size([span for _, spans in guests.get(payer, ()) for span in spans])
+        for payer, _ in openings
+    ]
+    sizes = [len(ids) + a + b for (_, ids), a, b in zip(openings, room, beside, strict=True)]
     for batch in batches(sizes, budget, padded=False):
         if stem:
             paid = kept.pay(stem)
             ledger.charge(openings[batch[0]][0], computed=paid, stems=paid)
         # what follows is read and not fed, so any token stands for it
-        tips = [(payer, _opening(ids)) for payer, ids in (openings[i] for i in batch)]
+        tips: list[Paid] = [(payer, _opening(ids)) for payer, ids in (openings[i] for i in batch)]
+        for payer, ids in (openings[i] for i in batch):
+            for guest, spans in guests.get(payer, ()):
+                tips.append((guest, [lengthened(span, ids) for span in spans]))
         _count_tree(ledger, tips, len(stem))
 
 

@@ -73,14 +73,11 @@ class Tables:
 
     def _make_allowed(self, vocabulary: tuple[str, ...] | None, before: str) -> Allowed:
         if vocabulary is None:
-            # a model may have more rows than its tokenizer has tokens, to fill up a round number
-            rows = range(self.loaded.vocabulary)
-            known = (id for id in rows if self.loaded.backend.id_to_token(id) is not None)
-            called = {id: token_name(self.loaded, id) for id in known}
+            called = {id: token_name(self.loaded, id) for id in self.loaded.answerable}
         else:
             words = self.encoder.single_tokens(vocabulary, before)
             called = {id: word for word, id in reversed(words.items())}
-        ids = sorted(id for id in called if id < self.loaded.vocabulary)
+        ids = sorted(set(self.loaded.answerable).intersection(called))
         if not ids:
             where = (
                 f"after {before!r}; is a space missing?" if before.strip(" .") else "of this model"
@@ -91,7 +88,7 @@ class Tables:
             names=[called[id] for id in ids],
             ids=torch.tensor(ids, device=device),
             may=frozenset(ids),
-            all=len(ids) == self.loaded.vocabulary,
+            all=len(ids) == self.loaded.rows,
         )
 
 

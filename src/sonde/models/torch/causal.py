@@ -9,9 +9,11 @@ its own ancestors. Models that cannot be fed a tree score each text as a row of 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import torch
@@ -20,7 +22,8 @@ from sonde.core.abilities import Identity
 from sonde.core.answers import Generated, Sampled, Scored, Traced
 from sonde.core.costs import Bill
 from sonde.core.errors import AbilityError
-from sonde.core.prompts import Prompt, Score
+from sonde.core.prompts import Generate, Prompt, Score
+from sonde.engine.beside import Room, beside
 from sonde.engine.encode import Branches, CausalEncoder, Span, Start, lengthened, shortened
 from sonde.engine.forest import Planted, forest, options_tree
 from sonde.engine.pack import Budget
@@ -28,7 +31,7 @@ from sonde.engine.stems import stems
 from sonde.models.torch.device import float_logits
 from sonde.models.torch.grow import Grower
 from sonde.models.torch.identity import identify
-from sonde.models.torch.limits import check_spans, naming, telling
+from sonde.models.torch.limits import check_predicted, check_spans, naming, telling
 from sonde.models.torch.masks import reach_of
 from sonde.models.torch.traces import Tracer
 from sonde.models.torch.trees import StemCache, by_sequence, forest_logps, prefill
@@ -80,6 +83,10 @@ class CausalModel:
         """Yield (position, answer) with the likeliest continuation of every prompt."""
         return telling(self._grower().generate(prompts))
 
+    def together(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored | Generated]]:
+        """Yield (position, answer) for prompts of both kinds, their tokens computed once."""
+        return telling(self._together(prompts))
+
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Yield (position, answer) with continuations drawn from the model."""
         return telling(self._grower().sample(prompts))
@@ -96,10 +103,40 @@ class CausalModel:
         return Grower(self.loaded, self.encoder, self.budget, self.stems, tree=self.tree)
 
     def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        branches = [self.branches(prompt) for prompt in prompts]
+        return self._scored(prompts, [self.branches(prompt) for prompt in prompts])
+
+    def _scored(
+        self, prompts: Sequence[Prompt], branches: list[Branches]
+    ) -> Iterator[tuple[int, Scored]]:
         logps = self._tree(branches) if self.tree else self._flat(branches)
         for position, rows in logps:
             yield position, scored(prompts[position], branches[position].spans, rows)
+
+    def _together(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored | Generated]]:
+        """Options go with a text that is written after the same tokens, or else by themselves."""
+        grower = self._grower()
+        texts = {i: self.branches(p) for i, p in enumerate(prompts) if isinstance(p.want, Score)}
+        writes = [i for i in range(len(prompts)) if i not in texts]
+        openings = {i: grower.open(prompts[i], Generate) for i in writes}
+        guests = self.guests(texts, {i: (o.ids, o.want.most) for i, o in openings.items()})
+        hosted = {i for group in guests.values() for i in group}
+        alone = [i for i in texts if i not in hosted]
+        for k, answer in self._scored([prompts[i] for i in alone], [texts[i] for i in alone]):
+            yield alone[k], answer
+        spans = {i: [s for j in guests.get(i, ()) for s in texts[j].spans] for i in writes}
+        hosts = [replace(openings[i], options=tuple(spans[i])) for i in writes]
+        for k, written, rows in grower.generate_beside(hosts):
+            yield writes[k], written
+            rest = iter(rows)
+            for i in guests.get(writes[k], ()):
+                own = list(islice(rest, len(texts[i].spans)))
+                yield i, scored(prompts[i], texts[i].spans, own)
+
+    def guests(
+        self, texts: Mapping[int, Branches], openings: Mapping[int, Room]
+    ) -> dict[int, tuple[int, ...]]:
+        """Which prompts' options are scored with which text that is written, all by position."""
+        return beside(texts, openings) if self.tree else {}
 
     def branches(self, prompt: Prompt) -> Branches:
         """The texts of a prompt's options, refused if the model cannot take one of them."""
@@ -108,6 +145,7 @@ class CausalModel:
         with naming(prompt):
             texts = self.encoder.branch(prompt.prefix, prompt.want.options, prompt.suffix)
             check_spans(texts.spans, self.loaded, texts.head)
+            check_predicted(texts.spans, self.loaded)
         return texts
 
     def _tree(self, prompts: list[Branches]) -> Iterator[tuple[int, list[list[float]]]]:

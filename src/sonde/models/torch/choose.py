@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from sonde.engine.encode import Span
 from sonde.engine.sample import cumulative, split, tally, uniforms
 
 BLOCK = 32  # rows of the vocabulary that are held in double precision at once
@@ -25,7 +26,8 @@ Shares = Mapping[int, int]
 class Leaf:
     """A text that may go on: the prompt's ids and their tail, and the path of tokens since then.
 
-    `logps` are those of the path, where they are kept.
+    `logps` are those of the path, where they are kept. `options` are texts that are scored after
+    the prompt's ids beside what is written, and `option_logps` what came of it, a row for each.
     """
 
     ids: tuple[int, ...]
@@ -33,6 +35,8 @@ class Leaf:
     shares: Shares
     path: tuple[int, ...] = ()
     logps: tuple[float, ...] = ()
+    options: tuple[Span, ...] = ()
+    option_logps: tuple[tuple[float, ...], ...] = ()
 
 
 def likeliest(logits: Any, leaves: Sequence[Leaf]) -> list[list[Leaf]]:

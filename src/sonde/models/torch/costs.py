@@ -6,19 +6,21 @@ Encodes as the model does, so a prompt that it would refuse is refused here. The
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any
 
-from sonde.core.abilities import WANTED
+from sonde.core.abilities import WANTED, ways
 from sonde.core.costs import Bill, Cost, Memory
 from sonde.core.errors import AbilityError
-from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
+from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
 from sonde.engine.encode import Branches
 from sonde.engine.marks import Marked
 from sonde.engine.plan import (
     Kept,
     Ledger,
+    Paid,
     Pass,
     Row,
     count_openings,
@@ -49,21 +51,40 @@ def causal_bills(model: CausalModel, shards: Iterable[Sequence[Prompt]]) -> Iter
     kept = Kept(model.stems.budget, token)
     for prompts in shards:
         ledger = Ledger([Cost(prompts=1)] * len(prompts))
-        for kind, positions in by_want(prompts).items():
-            if kind in (Generate, Sample):
+        for way, positions in ways(prompts, joins=True).items():
+            if way == "sample":
                 openings = [(i, _opening(model, prompts[i])) for i in positions]
                 _count_writing(model, ledger, openings, prompts, kept)
-            elif kind is Trace:
+            elif way == "trace":
                 read = model.tracer().texts([prompts[i] for i in positions])
                 _count_reading(model, ledger, list(zip(positions, read, strict=True)), kept)
             else:
-                texts = [(i, model.branches(prompts[i])) for i in positions]
-                _count_options(model, ledger, texts, kept)
+                _count_both(model, ledger, positions, prompts, kept)
         yield _bill(model.loaded, ledger, stems=kept.most, token=token, narrow=model.tree)
 
 
-def _count_options(model: CausalModel, ledger: Ledger, texts: Texts, kept: Kept) -> None:
-    """Options that are scored: as trees behind stems, or each text as a row."""
+def _count_both(
+    model: CausalModel,
+    ledger: Ledger,
+    positions: Sequence[int],
+    prompts: Sequence[Prompt],
+    kept: Kept,
+) -> None:
+    """Options that are scored and texts that are written, after the same tokens or not."""
+    writes = [i for i in positions if isinstance(prompts[i].want, Generate)]
+    openings = {i: _opening(model, prompts[i]) for i in writes}
+    texts = {i: model.branches(prompts[i]) for i in positions if i not in openings}
+    room = {i: (ids, longest(prompts[i])) for i, ids in openings.items()}
+    guests = model.guests(texts, room)
+    hosted = {i for group in guests.values() for i in group}
+    _hold_options(ledger, list(texts.items()))
+    _count_options(model, ledger, [(i, b) for i, b in texts.items() if i not in hosted], kept)
+    riding = {host: [(i, texts[i].spans) for i in group] for host, group in guests.items()}
+    _count_writing(model, ledger, list(openings.items()), prompts, kept, riding)
+
+
+def _hold_options(ledger: Ledger, texts: Texts) -> None:
+    """What prompts with options hold, before anything is computed."""
     seen: set[tuple[int, ...]] = set()
     for i, branches in texts:
         count, before = len(branches.spans), len(seen)
@@ -71,6 +92,10 @@ def _count_options(model: CausalModel, ledger: Ledger, texts: Texts, kept: Kept)
         seen.update(branches.head + span.ids for span in branches.spans)
         more = {"options": count, "texts": count, "distinct": len(seen) - before}
         ledger.charge(i, naive=length, **more)
+
+
+def _count_options(model: CausalModel, ledger: Ledger, texts: Texts, kept: Kept) -> None:
+    """Options by themselves: as trees behind stems, or each text as a row."""
     if not model.tree:
         rows = [(i, (span.ids, span.start)) for i, b in texts for span in cut(b, 0)]
         count_rows(ledger, rows, model.budget.tokens)
@@ -115,8 +140,9 @@ def _count_writing(
     openings: Openings,
     prompts: Sequence[Prompt],
     kept: Kept,
+    guests: Mapping[int, Sequence[Paid]] = MappingProxyType({}),
 ) -> None:
-    """Texts that are written: the prompts exactly, what follows them at most."""
+    """Texts that are written: the prompts and options beside them exactly, what follows at most."""
     first: dict[tuple[int, ...], int] = {}
     for i, ids in openings:
         draws, most = drawn(prompts[i]), longest(prompts[i])
@@ -138,7 +164,7 @@ def _count_writing(
             for p in (prompts[i] for i, _ in members)
         ]
         rest = [(i, ids[len(stem.ids) :]) for i, ids in members]
-        count_openings(ledger, stem.ids, rest, room, model.budget.tokens, kept)
+        count_openings(ledger, stem.ids, rest, room, model.budget.tokens, kept, guests)
 
 
 def drawn(prompt: Prompt) -> int:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import torch
 
+from sonde.core.abilities import Examines
 from sonde.core.answers import Answer, Scored
 from sonde.core.errors import PromptError
 from sonde.core.examinations import Examination, Limits, Text
@@ -29,11 +30,16 @@ from sonde.models.torch.tokens import Tokens
 SHIFTED = 2  # options per prompt for which shifted answers are computed too
 
 
-def examiner(model: Any) -> CausalExaminer | MaskedExaminer | None:
+def examiner(model: Any) -> Examines | None:
     """What shows a model's tokens; None for a kind that nothing here can take apart."""
     if isinstance(model, CausalModel):
         return CausalExaminer(model)
-    return MaskedExaminer(model) if isinstance(model, MaskedModel) else None
+    if isinstance(model, MaskedModel):
+        return MaskedExaminer(model)
+    from sonde.models.torch.examine_seq2seq import PairExaminer  # it knows this module
+    from sonde.models.torch.seq2seq import Seq2SeqModel
+
+    return PairExaminer(model) if isinstance(model, Seq2SeqModel) else None
 
 
 class CausalExaminer:
@@ -176,8 +182,7 @@ class MaskedExaminer:
     def _names(self) -> Mapping[int, str]:
         """What may be answered without a vocabulary, as the engine has it."""
         loaded = self.model.loaded
-        known = (i for i in range(loaded.vocabulary) if loaded.backend.id_to_token(i) is not None)
-        return {id: token_name(loaded, id) for id in known}
+        return {id: token_name(loaded, id) for id in loaded.answerable}
 
 
 DISPLACED = {-1: "read one place before the mask", 1: "read one place behind the mask"}
@@ -216,7 +221,7 @@ def fits(shown: Examination) -> bool:
     return all(
         (limits.context is None or len(text.ids) <= limits.context)
         and max(text.ids) < limits.vocabulary
-        for text in shown.texts
+        for text in (*shown.texts, *shown.sources)
     )
 
 

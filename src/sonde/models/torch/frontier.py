@@ -5,21 +5,22 @@ Knows tensors and leaves; nothing of how tokens are chosen or where a text ends.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import DynamicCache
 
-from sonde.engine.encode import Span
+from sonde.engine.encode import Span, lengthened
 from sonde.engine.forest import ancestors
 from sonde.engine.trie import merge
 from sonde.models.torch.choose import Leaf
 from sonde.models.torch.device import onto
 from sonde.models.torch.masks import additive_mask
-from sonde.models.torch.trees import KeysAndValues
+from sonde.models.torch.trees import KeysAndValues, token_logps
 
 WASTE = 0.25  # share of positions that no leaf sees any more, above which they are dropped
 
@@ -42,12 +43,18 @@ class Frontier:
 
 @torch.inference_mode()
 def plant(model: Any, leaves: Sequence[Leaf], stem: KeysAndValues) -> tuple[Any, Frontier]:
-    """Feed the prompts of some leaves as one tree behind the stem; logits at their last tokens."""
+    """Feed the prompts of some leaves as one tree behind the stem; logits at their last tokens.
+
+    Options of the leaves are fed with them. The leaves of the frontier hold what came of it; it
+    sees nothing of the options.
+    """
     length = stem[0][0].shape[-2] if stem else 0
     rest = [leaf.ids[length:] for leaf in leaves]
-    # a last token that is read and not fed stands for whatever will follow
-    trie = merge([Span(ids=(*r, 0), start=len(r), stop=len(r) + 1, end=len(r) + 1) for r in rest])
-    tips = [reads[0][0] for reads in trie.reads]
+    options = [lengthened(o, r) for leaf, r in zip(leaves, rest, strict=True) for o in leaf.options]
+    trie = merge([*map(_tip, rest), *options])
+    tips = [reads[0][0] for reads in trie.reads[: len(leaves)]]
+    reads = trie.reads[len(leaves) :]
+    kept = list(dict.fromkeys([*tips, *(node for steps in reads for node, _ in steps)]))
     cache = DynamicCache()
     for layer, (keys, values) in enumerate(stem):
         cache.update(keys, values, layer)
@@ -56,12 +63,39 @@ def plant(model: Any, leaves: Sequence[Leaf], stem: KeysAndValues) -> tuple[Any,
         input_ids=onto(model.device, [trie.ids]),
         position_ids=onto(model.device, [depths]) + length,
         attention_mask=additive_mask(model, seen, depths, length, depths),
-        logits_to_keep=onto(model.device, tips),
+        logits_to_keep=onto(model.device, kept),
         past_key_values=cache,
         use_cache=True,
     )
-    return output.logits[0], Frontier(
-        leaves=tuple(leaves), seen=seen[tips], depths=np.array(depths), cache=cache, stem=length
+    logits = output.logits[0]
+    told = _with_options(leaves, _option_logps(logits, kept, reads))
+    return logits[: len(leaves)], Frontier(
+        leaves=told, seen=seen[tips], depths=np.array(depths), cache=cache, stem=length
+    )
+
+
+def _tip(ids: tuple[int, ...]) -> Span:
+    """A text that is read at its end: a token that is not fed stands for whatever will follow."""
+    end = len(ids) + 1
+    return Span(ids=(*ids, 0), start=end - 1, stop=end, end=end)
+
+
+def _option_logps(
+    logits: Any, kept: Sequence[int], reads: Sequence[Sequence[tuple[int, int]]]
+) -> Iterator[tuple[float, ...]]:
+    """The log-probabilities of every option's tokens; `kept` are the nodes of the logits."""
+    row = {node: i for i, node in enumerate(kept)}
+    steps = [(row[node], token) for steps in reads for node, token in steps]
+    if steps:
+        rows, tokens = np.array(steps).T
+        values = iter(token_logps(logits, rows, tokens).tolist())
+        yield from (tuple(next(values) for _ in steps) for steps in reads)
+
+
+def _with_options(leaves: Sequence[Leaf], rows: Iterator[tuple[float, ...]]) -> tuple[Leaf, ...]:
+    """The leaves with as many rows each as they have options."""
+    return tuple(
+        replace(leaf, option_logps=tuple(islice(rows, len(leaf.options)))) for leaf in leaves
     )
 
 

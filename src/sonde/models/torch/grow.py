@@ -3,7 +3,8 @@
 The prompts of a batch are one tree behind their shared stem. Its leaves get children step by step:
 one each where the likeliest text is wanted, one per distinct drawn token where texts are sampled.
 All new tokens of a step go through the model in one pass, each seeing the stem, its ancestors and
-itself. Models that cannot be fed a tree read every text anew for each token ("flat").
+itself. Options that are to be scored after the same prompts are fed with them, in the first pass.
+Models that cannot be fed a tree read every text anew for each token ("flat").
 `reference.py` is the naive twin.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,10 +20,11 @@ from typing import Any
 from sonde.core.answers import Generated, Sampled
 from sonde.core.errors import AbilityError, PromptError
 from sonde.core.prompts import Generate, Prompt, Sample
-from sonde.engine.encode import CausalEncoder
+from sonde.engine.encode import CausalEncoder, Span
 from sonde.engine.pack import Budget
 from sonde.engine.sample import draw_name
 from sonde.engine.stems import stems
+from sonde.engine.trie import merge
 from sonde.models.torch.choose import Leaf, draws, likeliest
 from sonde.models.torch.endings import End, Endings, Writing, end_tokens
 from sonde.models.torch.frontier import (
@@ -44,10 +46,11 @@ Choose = Callable[[Any, Sequence[Leaf]], list[list[Leaf]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """A prompt as token ids, and what is to be written after it."""
+    """A prompt as token ids, what is to be written after it, and options to score there."""
 
     ids: tuple[int, ...]
     want: Writing
+    options: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,18 +91,19 @@ class Writer(ABC):
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
         """The likeliest continuation of each prompt, token by token."""
-        openings = [self._open(prompt, Generate) for prompt in prompts]
+        openings = [self.open(prompt, Generate) for prompt in prompts]
         for owner, written in self._grow(openings, likeliest):
             yield owner, self._generated(written[0])
 
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Continuations of each prompt, drawn from the model."""
-        openings = [self._open(prompt, Sample) for prompt in prompts]
+        openings = [self.open(prompt, Sample) for prompt in prompts]
         choose = partial(draws, [prompt_name(prompt) for prompt in prompts])
         for owner, written in self._grow(openings, choose):
             yield owner, pooled((w.end.text, w.count) for w in written)
 
-    def _open(self, prompt: Prompt, kind: type[Generate] | type[Sample]) -> Opening:
+    def open(self, prompt: Prompt, kind: type[Generate] | type[Sample]) -> Opening:
+        """A prompt to write on from, refused if it wants another kind or cannot be."""
         if not isinstance(prompt.want, kind):
             verb = kind.__name__.lower()
             raise AbilityError(f"{verb}() takes prompts that want {kind.__name__}(…)")
@@ -118,16 +122,23 @@ class Writer(ABC):
         owners: dict[tuple[int, ...], dict[int, int]] = {}
         for position, opening in enumerate(openings):
             owners.setdefault(opening.ids, {})[position] = _count(opening.want)
-        roots = [
-            Leaf(ids=ids, tail=self.tail(ids), shares=shares) for ids, shares in owners.items()
+        roots = [self._root(openings, ids, shares) for ids, shares in owners.items()]
+        room = [
+            max(_room(openings[owner].want) for owner in leaf.shares) + len(merge(leaf.options).ids)
+            for leaf in roots
         ]
-        room = [max(_room(openings[owner].want) for owner in leaf.shares) for leaf in roots]
         step = partial(self._step, openings, choose)
         for leaves, written in self.texts(roots, room, step):
             texts: dict[int, list[Written]] = {i: [] for leaf in leaves for i in leaf.shares}
             for text in written:
                 texts[text.owner].append(text)
             yield from texts.items()
+
+    def _root(
+        self, openings: Sequence[Opening], ids: tuple[int, ...], shares: Mapping[int, int]
+    ) -> Leaf:
+        options = tuple(option for owner in shares for option in openings[owner].options)
+        return Leaf(ids=ids, tail=self.tail(ids), shares=shares, options=options)
 
     def _step(
         self, openings: Sequence[Opening], choose: Choose, logits: Any, leaves: Sequence[Leaf]
@@ -195,6 +206,16 @@ class Grower(Writer):
     def tail(self, ids: tuple[int, ...]) -> tuple[int, ...]:
         """The last tokens of the prompt."""
         return self.endings.tail(ids)
+
+    def generate_beside(
+        self, openings: Sequence[Opening]
+    ) -> Iterator[tuple[int, Generated, tuple[tuple[float, ...], ...]]]:
+        """What `generate` gives, and the log-probabilities of the options of an opening's ids.
+
+        Only a model that takes trees has the latter.
+        """
+        for owner, written in self._grow(openings, likeliest):
+            yield owner, self._generated(written[0]), written[0].leaf.option_logps
 
     def texts(
         self, roots: list[Leaf], room: list[int], step: Step

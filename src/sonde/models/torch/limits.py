@@ -52,6 +52,17 @@ def check_spans(spans: Sequence[Span], loaded: Loaded, head: Sequence[int] = ())
     check_text(len(head) + len(longest), max(strange, max(head, default=0)), loaded)
 
 
+def check_predicted(spans: Sequence[Span], loaded: Loaded) -> None:
+    """Refuse a text in which the model would have to predict a vector of a soft prompt."""
+    if loaded.vectors:
+        predicted = (id for span in spans for id in span.ids[span.start : span.end])
+        if any(id in loaded.vectors for id in predicted):
+            raise PromptError(
+                "a vector of a soft prompt stands after the answer, where a causal model would "
+                "have to predict it; use a template with every vector before [Y]"
+            )
+
+
 def check_text(length: int, strange: int, loaded: Loaded) -> None:
     """Refuse a text of too many tokens, or whose highest token id the model does not have."""
     if length > loaded.context:

@@ -26,8 +26,8 @@ def score_seq2seq(
         rows = []
         for target in encoder.targets(prompt.want.options):
             opening = [start, *source.opens]
-            table = _table(model, source.ids, [*opening, *target[:-1]])[len(opening) - 1 :]
-            rows.append(tuple(float(table[i, id]) for i, id in enumerate(target)))
+            logps = table(model, source.ids, [*opening, *target[:-1]])[len(opening) - 1 :]
+            rows.append(tuple(float(logps[i, id]) for i, id in enumerate(target)))
         yield position, Scored(options=prompt.want.options, logps=tuple(rows))
 
 
@@ -44,9 +44,9 @@ def generate_seq2seq(
         logps: list[float] = []
         text, finished = "", False
         while len(written) < prompt.want.most and not finished:
-            table = _table(model, ids, [*opening, *written])[-1]
-            written.append(int(table.argmax()))
-            logps.append(float(table[written[-1]]))
+            last = table(model, ids, [*opening, *written])[-1]
+            written.append(int(last.argmax()))
+            logps.append(float(last[written[-1]]))
             text, finished = _read(encoder, opening, written, prompt.want.until, ends)
         if not finished:
             yield position, Generated(text=text, logps=tuple(logps), finished=False)
@@ -73,7 +73,8 @@ def _read(
     return (text.split(until)[0], True) if until and until in text else (text, False)
 
 
-def _table(model: Any, ids: Sequence[int], written: Sequence[int]) -> Any:
+def table(model: Any, ids: Sequence[int], written: Sequence[int]) -> Any:
+    """Log-probabilities of every token after each that was written, [written, vocabulary]."""
     output = model(
         input_ids=torch.tensor([list(ids)], device=model.device),
         decoder_input_ids=torch.tensor([list(written)], device=model.device),

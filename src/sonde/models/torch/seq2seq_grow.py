@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from sonde.core.prompts import Prompt
 from sonde.engine.pack import Budget
@@ -12,25 +11,29 @@ from sonde.engine.pairs import PairEncoder
 from sonde.models.torch.choose import Leaf
 from sonde.models.torch.endings import Endings, end_tokens
 from sonde.models.torch.grow import Step, Writer, Written
-from sonde.models.torch.limits import check_text
-from sonde.models.torch.rows import feed, read
+from sonde.models.torch.limits import check_room, check_text
+from sonde.models.torch.rows import Reader, feed
 from sonde.models.torch.weights import Loaded
 
 
 class PairGrower(Writer):
     """Writes texts and draws samples with an encoder-decoder model."""
 
-    def __init__(self, loaded: Loaded, encoder: PairEncoder, budget: Budget, start: int) -> None:
+    def __init__(
+        self, loaded: Loaded, encoder: PairEncoder, reader: Reader, budget: Budget, start: int
+    ) -> None:
         super().__init__(Endings(loaded.backend, end_tokens(loaded)))
         self.loaded = loaded
         self.encoder = encoder
+        self.reader = reader
         self.budget = budget
         self.opening = (start, *encoder.opens)
 
     def ids(self, prompt: Prompt, most: int) -> tuple[int, ...]:
         """What is read."""
         ids = self.encoder.source(prompt.prefix).ids
-        check_text(max(len(ids), most + len(self.opening)), max(ids), self.loaded)
+        check_text(len(ids), max(ids), self.loaded)
+        check_room(self.opening, most, self.loaded)
         return ids
 
     def tail(self, ids: tuple[int, ...]) -> tuple[int, ...]:
@@ -41,21 +44,30 @@ class PairGrower(Writer):
         self, roots: list[Leaf], room: list[int], step: Step
     ) -> Iterator[tuple[list[Leaf], list[Written]]]:
         """Some prompts at a time; a prompt needs as many rows as it may have texts."""
-        lengths = [len(leaf.ids) * sum(leaf.shares.values()) for leaf in roots]
+        lengths = [crowd(len(leaf.ids), leaf.shares.values()) for leaf in roots]
         forward = partial(self._grown, roots, step)
         for batch, written in self.budget.run(lengths, forward, padded=False):
             yield [roots[i] for i in batch], written
 
     def _grown(self, roots: Sequence[Leaf], step: Step, batch: list[int]) -> list[Written]:
         leaves = [roots[i] for i in batch]
-        logits, rows = read(self.loaded.model, [leaf.ids for leaf in leaves], self.opening)
+        logits, rows = self.reader.open([leaf.ids for leaf in leaves], self.opening)
         found: list[Written] = []
         while leaves:
             written, children = step(logits, leaves)
             found += written
             leaves = [leaf for _, leaf in children]
             if leaves:
-                rows = rows.pick([row for row, _ in children])
-                every: Any = feed(self.loaded.model, rows, [[leaf.path[-1]] for leaf in leaves])[0]
-                logits = every[:, -1]
+                rows = rows.going_on([row for row, _ in children])
+                last = [[leaf.path[-1]] for leaf in leaves]
+                logits = feed(self.loaded.model, rows, last)[:, -1]
         return found
+
+
+def crowd(length: int, shares: Iterable[int]) -> int:
+    """Tokens read times the rows that may come to look at them.
+
+    >>> crowd(10, [3, 2])
+    50
+    """
+    return length * sum(shares)

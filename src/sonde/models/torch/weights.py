@@ -36,7 +36,8 @@ class Loaded:
     """A model in memory with what is needed to name it and to feed it.
 
     `context`: how many tokens it takes. `vocabulary`: how many it has; its tokenizer may have fewer
-    or more.
+    or more. `vectors`: the ids among these that are vectors of a soft prompt, which it reads and
+    never answers.
     """
 
     name: str
@@ -48,6 +49,19 @@ class Loaded:
     options: LoadOptions
     context: int
     vocabulary: int
+    vectors: range = range(0)
+
+    @property
+    def answerable(self) -> list[int]:
+        """The ids of the tokens that may be answered, rising."""
+        # a model may have more rows than its tokenizer has tokens, to fill up a round number
+        rows = (id for id in range(self.rows) if id not in self.vectors)
+        return [id for id in rows if self.backend.id_to_token(id) is not None]
+
+    @property
+    def rows(self) -> int:
+        """How many logits the model gives at each place."""
+        return int(self.model.config.get_text_config().vocab_size)
 
     @property
     def backend(self) -> Tokenizer:
