@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from sonde.comparing import compared, opened
+from sonde.comparing import asked_of, compared, learnt, opened
 from sonde.core.abilities import Model, Probe
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Selection
@@ -24,10 +24,14 @@ def dataset(
     relations: tuple[str, ...] = (),
     limit: int | None = None,
     seed: int = 0,
+    wording: str = "",
 ) -> Dataset:
-    """Open a dataset by bundled name or folder; `limit` is the most facts asked per relation."""
+    """Open a dataset by bundled name or folder; `limit` is the most facts asked per relation.
+
+    `wording`, such as lpaqa:FOLDER, names templates that take the place of the dataset's own.
+    """
     selection = Selection(split=split, relations=tuple(relations), limit=limit, seed=seed)
-    return catalog.load(reference).select(selection)
+    return catalog.load(reference, wording).select(selection)
 
 
 def model(
@@ -66,17 +70,34 @@ def analyse(
     models: str | Path | None = None,
     draw: Literal["relation", "pair"] = "relation",
     floor: int = 100,
+    frames: int = 4,
     seed: int = 0,
 ) -> Report:
     """Compare two or more finished runs, or the folders of them, as `sonde analyse` does.
 
     The first is what the others' accuracy is compared with. `models` names a table of your own.
+    `frames` is how many frames the prompt ablation of runs of `monitor` keeps.
     """
     from sonde.analysis.numbers import Reading
     from sonde.analysis.report import analyse as compare
 
     if seed < 0:
         raise UsageError(f"seed must not be negative, found {seed}")
-    return compare(
-        compared(opened(runs), groups, models), Reading(draw=draw, floor=floor, seed=seed)
-    )
+    if frames < 1:
+        raise UsageError(f"frames must be at least 1, found {frames}")
+    reading = Reading(draw=draw, floor=floor, frames=frames, seed=seed)
+    return compare(compared(opened(runs), groups, models), reading)
+
+
+def learning(*runs: Run | str | Path, easy: tuple[str, ...] = (), seed: int = 0) -> Report:
+    """What runs of `lama` may have learnt from training facts, as `sonde analyse --learning` says.
+
+    The first run is what the others' accuracy is compared with; NAME=FOLDER names a run. `easy`
+    names the runs whose right answers make a fact easy: naive Bayes and random models by default.
+    """
+    from sonde.analysis.learning_report import learning_report
+
+    if seed < 0:
+        raise UsageError(f"seed must not be negative, found {seed}")
+    found = opened(runs)
+    return learning_report(learnt(found, easy), asked_of(found), seed)

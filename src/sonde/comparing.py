@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,17 @@ from sonde.models.families import Described, describe, model_table, plain
 from sonde.runner import Run, open_run, probes
 
 if TYPE_CHECKING:
+    from sonde.analysis.learning import Learning
     from sonde.analysis.runs import Compared, Lineage
+    from sonde.metrics.distance import Monitors
     from sonde.metrics.judged import Judges
 
 WHO = ("model", "probe")
-SPEAK = (*WHO, "style", "context", "answer")
+SPEAK = (*WHO, "style", "context", "answer", "frame")
 """What is understood without its key: zero-shot, not context=zero-shot."""
+
+EASY = re.compile(r"control:naive-bayes$|\brandom(-embeddings)?:")
+"""Models that know the training facts alone: what they answer is easy."""
 
 OF_MODELS = ("family", "stage", "architecture", "corpus")
 
@@ -25,20 +31,39 @@ Table = Mapping[str, Described]
 
 
 def opened(given: Sequence[Run | str | Path]) -> dict[str, Run]:
-    """The runs by name, in the order given; a run that stands there twice is refused."""
+    """The runs by name, in the order given; a run that stands there twice is refused.
+
+    NAME=FOLDER gives a run a name of its own.
+    """
     if len(given) < 2:
         raise UsageError(
             "an analysis compares at least two runs; name their folders: sonde analyse RUN RUN …"
         )
-    folders = [one.path if isinstance(one, Run) else Path(one) for one in given]
+    chosen = [_named(one) for one in given]
+    folders = [one.path if isinstance(one, Run) else one for _, one in chosen]
     places = [folder.resolve() for folder in folders]
     for i, place in enumerate(places):
         if place in places[:i]:
             raise UsageError(f"{folders[i]} was given twice")
-    runs = [one if isinstance(one, Run) else open_run(one) for one in given]
+    runs = [one if isinstance(one, Run) else open_run(one) for _, one in chosen]
     for run in runs:
         _judging(run)
-    return dict(zip(names(runs), runs, strict=True))
+    called = [own or made for (own, _), made in zip(chosen, names(runs), strict=True)]
+    if len(set(called)) < len(called):
+        raise UsageError(f"two runs have the same name: {', '.join(called)}")
+    return dict(zip(called, runs, strict=True))
+
+
+def _named(one: Run | str | Path) -> tuple[str, Run | Path]:
+    """The name that a run is given, if any, and the run or its folder."""
+    if isinstance(one, Run):
+        return "", one
+    name, equals, folder = str(one).partition("=")
+    if not equals or Path(one).exists():
+        return "", Path(one)
+    if not name.strip() or not folder:
+        raise UsageError(f"write NAME=FOLDER to name a run, not {str(one)!r}")
+    return name.strip(), Path(folder)
 
 
 def compared(
@@ -52,6 +77,7 @@ def compared(
 
     table = model_table(None if models is None else Path(models))
     grouped = group_names(list(runs.values()), groups, table)
+    monitors = [_monitoring(run) for run in runs.values()]
     return [
         Compared(
             name=name,
@@ -61,9 +87,46 @@ def compared(
             seconds=run.provenance()["run"]["seconds"],
             lineage=_lineage(run, table),
             setting=_setting(run),
+            # of no use unless all runs have it
+            monitored=probe.monitored(run.dataset(), run.answered())
+            if probe is not None and all(monitors)
+            else None,
         )
-        for (name, run), group in zip(runs.items(), grouped, strict=True)
+        for (name, run), group, probe in zip(runs.items(), grouped, monitors, strict=True)
     ]
+
+
+def learnt(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning:
+    """Runs of lama on the same facts, under whatever templates, with the training facts.
+
+    `easy` names the runs whose right answers make a fact easy; without it, those of naive Bayes and
+    of random models.
+    """
+    from sonde.analysis.learning import Lesson, Method, learning, lessons, together
+    from sonde.wording.uhn import object_in_subject
+
+    known: dict[str, Lesson] = {}
+    methods = []
+    for name, run in runs.items():
+        if run.manifest.probe["name"] != "lama":
+            raise UsageError(
+                f"{run.path} is a run of {run.manifest.probe['name']!r}; what was learnt is read "
+                "from runs of lama"
+            )
+        dataset = run.dataset()
+        facts = (fact for r in dataset.asked_relations() for fact in dataset.asked(r.id))
+        guessable = {fact.id for fact in facts if object_in_subject(fact)}
+        known = together(known, lessons(dataset, guessable), name)
+        judged = _judging(run).judged(dataset, run.answered())
+        counting = run.manifest.model["name"].startswith("control:")
+        methods.append(Method(name=name, judged=judged, counting=counting))
+    default = [name for name, run in runs.items() if EASY.search(run.manifest.model["name"])]
+    return learning(methods, known, easy or default)
+
+
+def asked_of(runs: Mapping[str, Run]) -> str:
+    """The name of the dataset of the first run."""
+    return str(next(iter(runs.values())).manifest.dataset["name"])
 
 
 def names(runs: Sequence[Run]) -> list[str]:
@@ -153,6 +216,14 @@ def _word(value: Any) -> str:
 def _dataset(run: Run) -> str:
     entry = run.manifest.dataset
     return f"{entry['name']} (content {entry['fingerprint'][:12]})"
+
+
+def _monitoring(run: Run) -> Monitors | None:
+    """The run's probe, if it measures MONITOR."""
+    from sonde.metrics.distance import Monitors
+
+    probe = run.probe()
+    return probe if isinstance(probe, Monitors) else None
 
 
 def _judging(run: Run) -> Judges:

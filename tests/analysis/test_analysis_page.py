@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from sonde.analysis.numbers import Reading
 from sonde.analysis.report import analyse
+from tests.analysis import monitors
 from tests.analysis.world import asked, run
 from tests.docs.pages import DOCS, first_cells, section
 
@@ -16,9 +18,14 @@ KIN = [
     asked("wide", [[1, 0]], group="g", family="f", size=2, stage="base"),
     asked("small", [[1, 1]], group="h", family="f", size=1, stage="base"),
 ]
+MONITORED = [
+    replace(monitors.run(name, monitors.monitored(seed, (4,))), group="g")
+    for seed, name in enumerate(("wide", "small"))
+]
 READING = Reading(draws=100)
 REPORT = analyse([WIDE, SMALL], READING)
-ESTIMATES = {**REPORT.estimates, **analyse(KIN, READING).estimates}
+FRAMED = analyse(MONITORED, READING)
+ESTIMATES = {**REPORT.estimates, **analyse(KIN, READING).estimates, **FRAMED.estimates}
 
 PLACES = {
     "ROW": "(wide|small)",
@@ -26,6 +33,8 @@ PLACES = {
     "RUN": "(wide|small)",
     "GROUP": "(g|h)",
     "RELATION": "R0",
+    "SUBSET": r"(first|draw_\d)",
+    "STAT": "(pearson|p|spearman)",
 }
 
 
@@ -48,14 +57,15 @@ def test_every_estimate_is_documented_and_every_documented_one_is_there() -> Non
 
 def test_every_number_of_a_run_is_documented() -> None:
     text = section(PAGE, "Names of the numbers")
-    for name in REPORT.estimates:
+    elsewhere = ("known_alone", "accuracy", "frames.", "monitor.relation")
+    for name in [*REPORT.estimates, *FRAMED.estimates]:
         found = re.fullmatch(r"(own\.)?(.+)\.run\.(wide|small)", name)
-        if found and not name.startswith(("known_alone", "accuracy")):
+        if found and not name.startswith(elsewhere):
             own = found[2].replace("fluctuation.relation.stdev", "fluctuation.relation.range")
             assert f"`{own}`" in text or f"`{own.split('.')[0]}.`" in text, name
 
 
 def test_every_count_is_documented() -> None:
     text = section(PAGE, "Names of the numbers")
-    for name in REPORT.counts:
+    for name in [*REPORT.counts, *FRAMED.counts]:
         assert f"`{re.sub('(wide|small)$', 'RUN', name)}`" in text, name

@@ -74,3 +74,46 @@ def test_what_the_command_refuses_is_refused(runs: list[sonde.Run]) -> None:
         sonde.analyse(runs[0], runs[0].path)
     with pytest.raises(UsageError, match="seed"):
         sonde.analyse(*runs, seed=-1)
+
+
+@pytest.fixture
+def steady(tmp_path: Path) -> list[sonde.Run]:
+    """A control and a table of three answers, which nothing in their prompts moves."""
+    data = sonde.dataset("atlas", relations=("P30",), limit=4)
+    known = {fact.id: fact.objects[0].name for fact in data.asked("P30")}
+    models = (sonde.model("control:majority", data=data), Scripted(answers=known))
+    return [
+        sonde.run(sonde.probe("monitor"), model, data, out=tmp_path / f"m{i}")
+        for i, model in enumerate(models)
+    ]
+
+
+def test_runs_of_monitor_are_compared_in_monitor_too(steady: list[sonde.Run]) -> None:
+    report = sonde.analyse(*steady, frames=2)
+    assert report == sonde.analyse(*[run.path for run in steady], frames=2)
+    assert report.estimates["monitor.run.scripted"].value == 0
+    assert report.estimates["monitor.run.scripted"].n == 4
+    assert report.estimates["anchor_rate.run.scripted"].value == 1
+    assert report.estimates["frames.first.minus_all.run.scripted"].value == 0
+    assert report.counts["facts_in_common"] == 4
+    [table] = [t for t in report.tables if t.id == "reliability"]
+    assert all(isinstance(row[-1], float) for row in table.rows), "seconds of the run"
+
+
+def test_fewer_frames_than_one_are_refused(steady: list[sonde.Run]) -> None:
+    with pytest.raises(UsageError, match="frames must be at least 1"):
+        sonde.analyse(*steady, frames=0)
+
+
+def test_runs_of_other_probes_beside_leave_monitor_out(
+    steady: list[sonde.Run], tmp_path: Path
+) -> None:
+    data = sonde.dataset("atlas", relations=("P30",), limit=4)
+    other = sonde.run(
+        sonde.probe("belief-icl", style="qa", context="zero-shot"),
+        sonde.model("control:majority", data=data),
+        data,
+        out=tmp_path / "other",
+    )
+    report = sonde.analyse(steady[0], other)
+    assert not any(name.startswith("monitor") for name in report.estimates)

@@ -23,25 +23,31 @@ ARROWS = {
     "metrics": {"core", "stats"},
     "probes": {"core", "wording", "metrics", "stats"},
     "analysis": {"core", "metrics", "stats"},
+    "attribution": {"core", "wording"},
     "doctor": {"core"},
+    "optimise": {"core", "engine", "models", "store"},
     "store": {"core"},
     "report": {"core"},
     "fitting": {"core"},
     "runner": {"core", "store", "data", "fitting"},
     "measure": {"core"},
     "planner": {"core", "store", "runner", "measure", "fitting"},
-    "comparing": {"analysis", "core", "metrics", "models", "runner"},
+    "comparing": {"analysis", "core", "metrics", "models", "runner", "wording"},
+    "controls": {"analysis", "core", "metrics", "runner"},
     "api": {"analysis", "comparing", "core", "data", "models", "runner"},
     "testing": {"core", "data", "models", "runner"},
     "cli": {
         "analysis",
         "api",
+        "attribution",
         "comparing",
+        "controls",
         "core",
         "data",
         "doctor",
         "metrics",
         "models",
+        "optimise",
         "planner",
         "report",
         "runner",
@@ -51,18 +57,32 @@ ARROWS = {
 SIBLINGS = ("probes", "data/readers", "models")
 HELPERS = {"models": {"options", "extras", "tables", "load"}}
 
-HEAVY = {"torch", "transformers", "polars", "plotly", "pandas", "gguf", "scipy"}
+HEAVY = {
+    "torch",
+    "transformers",
+    "polars",
+    "plotly",
+    "pandas",
+    "gguf",
+    "scipy",
+    "httpx",
+    "sacrebleu",
+}
 """Imported in one place each, never when sonde is."""
 
 AT_HOME: dict[str, str | tuple[str, ...]] = {
-    "torch": "models/torch/",
+    "torch": ("models/torch/", "optimise/"),
     "transformers": "models/torch/",
+    "safetensors": ("models/soft.py", "optimise/"),
+    "captum": "models/torch/attribution.py",
     "gguf": "models/torch/dequantise.py",
     "huggingface_hub": "models/torch/weights.py",
     "plotly": "report/figures.py",
     "polars": "runner.py",
     "pyarrow": ("store/", "data/columns.py"),
     "spacy": "data/syntax.py",
+    "httpx": "data/builders/endpoint.py",
+    "sacrebleu": "data/builders/bleu.py",
     "scipy": "stats/",
     "simplemma": "wording/matching.py",
     "tokenizers": (
@@ -73,7 +93,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
         "models/torch/",
     ),
     "typer": "cli/",
-    "rich": ("cli/", "report/terminal.py"),
+    "rich": ("cli/", "report/terminal"),
 }
 
 

@@ -80,6 +80,7 @@ VERBS = (
     ("plan", "belief-icl"),
     ("report",),
     ("analyse",),
+    ("attribute",),
     ("data",),
     ("data", "ls"),
     ("data", "show"),

@@ -203,5 +203,7 @@ def test_every_count_of_what_is_left_out_is_documented(lama: str, tmp_path: Path
     prompt = {"uuid": "u", "rel_uri": "P1", "sub_ent": "Ann", "template": "[X] [Y]"}
     objects = {"obj_uris": ["Q10"], "obj_ents": ["Dutch"], "obj_aliases": [], "is_manual": 1}
     sources.lines(tmp_path / "m" / "rows.jsonl", [{**prompt, **objects}])
+    (tmp_path / "P17-subclass.json").write_text('{"relations": ["Where is [X]?"]}')
     found = {**load(f"{lama}+pararel:{p}+aliases:{a}").notes, **load(str(tmp_path / "m")).notes}
+    found |= load(f"fktc:{tmp_path}").notes
     assert set(found) == set(first_cells(DOCS / "data-sources.md", "What is left out"))

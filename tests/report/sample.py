@@ -7,6 +7,7 @@ from random import Random
 
 from sonde.core.reports import (
     Bars,
+    Boxes,
     Cell,
     Column,
     Curve,
@@ -311,6 +312,8 @@ def hostile_figures() -> tuple[Figure, ...]:
                   marks=((bad, 0.1), (bad, 1.0), (bad, 1.9)), kind="number"),
         Strip(id="strip", title=bad, axis=bad, labels=(bad,), values=(row,), names=(HOSTILE,),
               groups=(HOSTILE,)),
+        Boxes(id="boxes", title=bad, axis=bad, labels=HOSTILE, values=(row,) * width,
+              names=(HOSTILE,) * width),
         HeatMap(id="heat", title=bad, rows=HOSTILE, columns=HOSTILE, values=(row,) * width),
         Bars(id="bars", title=bad, axis=bad, labels=HOSTILE, series=(series,)),
     )  # fmt: skip

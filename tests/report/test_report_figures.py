@@ -11,6 +11,7 @@ import pytest
 
 from sonde.core.reports import (
     Bars,
+    Boxes,
     Curve,
     Curves,
     Estimate,
@@ -67,6 +68,14 @@ def tiny_strip() -> Strip:
     return Strip(id="s", title="S", axis="accuracy", labels=("P1", "P2"),
                  values=((0.2, 0.2, 0.6), (NAN,)), names=(("a", "b", "<c>"), ("d",)),
                  groups=(("manual", "paraphrase", "paraphrase"), ("manual",)))  # fmt: skip
+
+
+def tiny_boxes(**changes: Any) -> Boxes:
+    """Five prompts of which one was not asked, and a row of none."""
+    plot = Boxes(id="x", title="X", axis="accuracy", labels=("P1", "P2"),
+                 values=((0.1, 0.5, 0.2, NAN, 0.4, 0.3), ()),
+                 names=(("a", "b", "<c>", "d", "e", "f"), ()))  # fmt: skip
+    return replace(plot, **changes)
 
 
 @pytest.mark.parametrize("figure", [*belief().figures, *hostile().figures], ids=lambda f: f.id)
@@ -237,6 +246,38 @@ def test_a_bar_that_was_not_measured_is_a_word() -> None:
     assert len(spec(coverage())["data"][2]["x"]) == 3
 
 
+def test_a_box_has_the_places_that_its_table_names() -> None:
+    box, median, _ = spec(tiny_boxes())["data"]
+    places = [box[part][0] for part in ("lowerfence", "q1", "median", "q3", "upperfence")]
+    assert places == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5]) and median["x"] == [places[2]]
+    first, second = rows(tiny_boxes())
+    assert first == ("P1", 5, *places) and second == ("P2", 0, *[None] * 5)
+
+
+def test_every_value_of_a_box_is_a_dot_of_its_own_that_tells_its_name() -> None:
+    *_, dots = spec(tiny_boxes())["data"]
+    assert dots["x"] == [0.1, 0.5, 0.2, 0.4, 0.3]
+    assert len(set(dots["y"])) == 5 and all(abs(y) < 0.5 for y in dots["y"])
+    assert dots["customdata"][2] == "<b>&lt;c&gt;</b><br>P1<br>20.0%"
+    unnamed = spec(tiny_boxes(names=()))["data"][-1]
+    assert unnamed["customdata"][0] == "P1<br>10.0%"
+
+
+def test_a_box_of_nothing_is_a_word() -> None:
+    assert remarks(tiny_boxes()) == ["not measured"]
+
+
+def test_a_box_of_one_value_is_a_line() -> None:
+    box, *_ = spec(tiny_boxes(labels=("P1",), values=((0.4,),), names=()))["data"]
+    assert box["q1"] == box["q3"] == [0.4]
+
+
+def test_boxes_below_zero_are_seen() -> None:
+    made = spec(tiny_boxes(values=((-0.3, 0.2), ()), names=()))
+    low, high = made["layout"]["xaxis"]["range"]
+    assert low < -0.3 and high > 0.2
+
+
 BAD: dict[str, Any] = {
     "one y per x": lambda: Curve(name="c", x=(1,), y=()),
     "one size per point": lambda: Curve(name="c", x=(1,), y=(1,), sizes=(1, 2)),
@@ -245,6 +286,8 @@ BAD: dict[str, Any] = {
     "row of values per label": lambda: Strip(id="s", title="", axis="", labels=("a",), values=()),
     "one name per value": lambda: replace(tiny_strip(), names=(("a",), ("b",))),
     "one group per value": lambda: replace(tiny_strip(), groups=(("a",), ("b",))),
+    "values of each box": lambda: tiny_boxes(values=((0.5,),), names=()),
+    "one name per value of a box": lambda: tiny_boxes(names=(("a",), ())),
     "one value per row and column": lambda: HeatMap(
         id="h", title="", rows=("a",), columns=("b",), values=((1, 2),)
     ),
@@ -269,6 +312,7 @@ def test_figures_of_nothing_are_drawn() -> None:
         Curves(id="c", title="", x_axis="", y_axis="", curves=(), diagonal=True),
         Histogram(id="h", title="", axis="", edges=(0.0,), counts=()),
         Strip(id="s", title="", axis="", labels=(), values=()),
+        Boxes(id="x", title="", axis="", labels=(), values=()),
         HeatMap(id="m", title="", rows=(), columns=(), values=()),
         Bars(id="b", title="", axis="", labels=("a",), series=(nothing,)),
     )

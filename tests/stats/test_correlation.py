@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.stats.correlation import kendall_tau_b
+from sonde.stats.correlation import (
+    kendall_tau_b,
+    pearson,
+    pearson_by_row,
+    ranks_by_row,
+    spearman,
+)
 
 PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=8)
 
@@ -44,3 +50,35 @@ def test_a_constant_goes_with_nothing(values: list[float]) -> None:
 def test_lists_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="3 numbers cannot be paired with 2"):
         kendall_tau_b(np.ones(3), np.ones(2))
+
+
+def test_pearson_gives_r_and_its_p() -> None:
+    a, b = np.array([1.0, 2.0, 3.0, 5.0]), np.array([2.0, 1.0, 4.0, 3.0])
+    found = pearson(a, b)
+    assert found is not None
+    r, p = found
+    assert r == pytest.approx(np.corrcoef(a, b)[0, 1])
+    # of Student's t with two degrees of freedom
+    t = r * sqrt(2 / (1 - r**2))
+    assert p == pytest.approx(1 - t / sqrt(2 + t**2))
+
+
+def test_pearson_needs_three_pairs_that_differ() -> None:
+    assert pearson(np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None
+    assert pearson(np.array([1.0, 1.0, 1.0]), np.array([1.0, 2.0, 3.0])) is None
+    assert spearman(np.array([1.0]), np.array([1.0])) is None
+
+
+@given(PAIRS)
+@settings(deadline=None)
+def test_row_by_row_is_one_by_one(pairs: list[tuple[int, int]]) -> None:
+    a, b = (np.array(x, dtype=np.float64) for x in zip(*pairs, strict=True))
+    rows = pearson_by_row(np.stack([a, b]), np.stack([b, b]))
+    alone = pearson(a, b)
+    if alone is not None:
+        assert rows[0] == pytest.approx(alone[0])
+    ranked = pearson_by_row(ranks_by_row(a[None]), ranks_by_row(b[None]))[0]
+    expected = spearman(a, b)
+    assert (expected is None) == bool(np.isnan(ranked))
+    if expected is not None:
+        assert ranked == pytest.approx(expected)

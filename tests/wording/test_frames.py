@@ -89,7 +89,17 @@ def test_named_wrong_objects_are_taken_in_order_and_right_ones_dropped() -> None
     wrong = tuple(Entity(id=name, names=(name,)) for name in ("Oslo", "Lima", "Paris"))
     given = replace(fact("P36", "Peru", "Lima"), wrong=wrong)
     assert negatives(given, frozenset({"Lima"}), ("Rome",), 0, 5) == (("Oslo", "Paris"), 1)
-    assert negatives(given, frozenset({"Lima"}), ("Rome",), 0, 1) == (("Oslo",), 1)
+    assert negatives(given, frozenset({"Lima"}), ("Rome",), 0, 2) == (("Oslo", "Paris"), 1)
+
+
+def test_of_more_named_objects_than_wanted_some_are_drawn() -> None:
+    names = [f"town {i:02}" for i in range(30)]
+    wrong = tuple(Entity(id=name, names=(name,)) for name in names)
+    given = replace(fact("P36", "Peru", "Lima"), wrong=wrong)
+    found, _ = negatives(given, frozenset({"Lima"}), ("Rome",), 0, 5)
+    assert len(found) == 5
+    assert set(found) <= set(names)
+    assert set(found) != set(names[:5])
 
 
 def test_wrong_objects_are_drawn_from_the_relation_where_none_is_named() -> None:

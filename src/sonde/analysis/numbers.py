@@ -39,12 +39,15 @@ Estimates = dict[str, Estimate]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """How numbers are computed: the draws of the fluctuation, and how many one-token answers a
-    template needs for an Overconf of its own."""
+    """How numbers are computed: the draws of the fluctuation, how many one-token answers a template
+    needs for an Overconf of its own, how many frames MONITOR keeps in an ablation and how often
+    these are drawn."""
 
     draw: Draw = "relation"
     draws: int = 50_000
     floor: int = 100
+    frames: int = 4
+    subsets: int = 5
     seed: int = 0
 
 

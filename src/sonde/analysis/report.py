@@ -24,6 +24,7 @@ from sonde.analysis.between_tables import (
 from sonde.analysis.figures import calibration_curves, coverage_bars, rank_map, sharing_map
 from sonde.analysis.numbers import Numbers, Reading, all_numbers, main_numbers
 from sonde.analysis.ranks import Agreement, rank_agreement
+from sonde.analysis.reliability_report import with_reliability
 from sonde.analysis.runs import Aligned, Compared, align
 from sonde.analysis.sharing import Sharing, sharing
 from sonde.analysis.tables import (
@@ -56,7 +57,7 @@ def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
         calibration_curves(names, found),
         coverage_bars(names, found),
     )
-    return Report(
+    report = Report(
         title=f"{len(runs)} runs on {runs[0].dataset.split(' (')[0]}",
         summary=_summary(aligned, shared),
         estimates=_estimates(aligned, found, own, shared, agreed)
@@ -72,6 +73,7 @@ def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
         ),
         notes=_notes(aligned),
     )
+    return with_reliability(report, runs, reading)
 
 
 def _estimates(

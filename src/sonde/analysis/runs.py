@@ -12,6 +12,7 @@ from functools import reduce
 import numpy as np
 
 from sonde.core.errors import UsageError
+from sonde.metrics.distance import Monitored
 from sonde.metrics.grid import Bools, Grid, Ints
 from sonde.metrics.judged import Judged
 
@@ -36,6 +37,7 @@ class Compared:
     """A run: a model in a setting. `dataset` names what it was asked, content and all.
 
     Runs with equal `setting` were asked in the same way, so that only their models differ.
+    `monitored` is there for a run whose probe measures MONITOR.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Compared:
     seconds: float | None = None
     lineage: Lineage = Lineage()
     setting: str = ""
+    monitored: Monitored | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

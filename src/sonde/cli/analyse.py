@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sonde.cli.console import waiting
 from sonde.cli.report import PictureFormat
 from sonde.cli.show import show_report
-from sonde.comparing import compared, opened
+from sonde.comparing import asked_of, compared, learnt, opened
 from sonde.core.errors import StoreError, UsageError
 from sonde.core.reports import Report
 from sonde.runner import Run
+
+if TYPE_CHECKING:
+    from sonde.analysis.numbers import Reading
 
 
 def analyse(
     folders: Annotated[
         list[Path],
-        typer.Argument(help="The folders of finished runs; the first is what others stand beside."),
+        typer.Argument(
+            help="The folders of finished runs, or NAME=FOLDER; the first is what others stand "
+            "beside."
+        ),
     ],
     groups: Annotated[
         str,
@@ -38,6 +44,22 @@ def analyse(
     floor: Annotated[
         int, typer.Option(help="One-token answers a template needs for an Overconf.", min=1)
     ] = 100,
+    frames: Annotated[
+        int, typer.Option(help="Runs of monitor: frames that the prompt ablation keeps.", min=1)
+    ] = 4,
+    learning: Annotated[
+        bool,
+        typer.Option(
+            "--learning", help="Runs of lama: how much may be learnt from the training facts."
+        ),
+    ] = False,
+    easy: Annotated[
+        str,
+        typer.Option(
+            help="With --learning: runs whose right answers make a fact easy, separated by commas "
+            "(default: those of control:naive-bayes and of random models)."
+        ),
+    ] = "",
     seed: Annotated[int, typer.Option(help="Of the draws and the intervals.")] = 0,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Write report.html into this folder.")
@@ -55,8 +77,15 @@ def analyse(
 
     Example: sonde analyse runs/zero-shot runs/four-shot -o runs/both
     """
+    from sonde.analysis.numbers import Reading
+
     runs = opened(folders)
-    report = _report(runs, groups, models, draw, floor, seed)
+    reading = Reading(draw=draw, floor=floor, frames=frames, seed=seed)
+    if learning:
+        report = _learning(runs, easy, seed)
+    else:
+        _refuse_easy(easy)
+        report = _report(runs, groups, models, reading)
     if out is not None:
         _make(out)
     show_report(
@@ -70,23 +99,31 @@ def analyse(
     )
 
 
-def _report(
-    runs: dict[str, Run],
-    groups: str,
-    models: Path | None,
-    draw: Literal["relation", "pair"],
-    floor: int,
-    seed: int,
-) -> Report:
-    from sonde.analysis.numbers import Reading
+def _report(runs: dict[str, Run], groups: str, models: Path | None, reading: Reading) -> Report:
     from sonde.analysis.report import analyse as compare
+
+    if reading.seed < 0:
+        raise UsageError(f"seed must not be negative, found {reading.seed}")
+    with waiting("reading the answers"):
+        made = compared(runs, groups, models)
+    with waiting("comparing the runs"):
+        return compare(made, reading)
+
+
+def _learning(runs: dict[str, Run], easy: str, seed: int) -> Report:
+    from sonde.analysis.learning_report import learning_report
 
     if seed < 0:
         raise UsageError(f"seed must not be negative, found {seed}")
     with waiting("reading the answers"):
-        made = compared(runs, groups, models)
+        found = learnt(runs, [name.strip() for name in easy.split(",") if name.strip()])
     with waiting("comparing the runs"):
-        return compare(made, Reading(draw=draw, floor=floor, seed=seed))
+        return learning_report(found, asked_of(runs), seed)
+
+
+def _refuse_easy(easy: str) -> None:
+    if easy:
+        raise UsageError("--easy says what is easy for --learning; give both")
 
 
 def _make(folder: Path) -> None:

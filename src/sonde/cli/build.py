@@ -1,4 +1,4 @@
-"""`sonde data build`: make datasets out of triples and tables, and say what was left out."""
+"""`sonde data build`: make datasets out of triples, tables and others; say what was left out."""
 
 from __future__ import annotations
 
@@ -9,26 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from sonde.cli.build_fktc import build_fktc
+from sonde.cli.building import Force, Out, Seed, loaded, say
 from sonde.cli.console import output, progress, waiting
 from sonde.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from sonde.core.facts import Dataset
     from sonde.data.builders import nobel, trex_mc
     from sonde.data.builders.triples import Source
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Build datasets from triples and tables.\n\n"
+    help="Build datasets from triples, tables and other datasets.\n\n"
     "Example: sonde data build trex-mc ./t_rex -o ./trex-mc",
 )
 
 NAMED = 100
-
-Out = Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")]
-Seed = Annotated[int, typer.Option(help="Decides every draw.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a dataset that is there.")]
 
 
 @app.command("trex-mc")
@@ -79,8 +76,8 @@ def build_trex_mc(
         raise UsageError("name a file or folder of triples, or --facts with a dataset")
     files = [triple_files(place) for place in triples or ()]
     with waiting("reading datasets"):
-        datasets = _loaded(facts)
-        worded = _loaded(templates) if templates else datasets
+        datasets = loaded(facts)
+        worded = loaded(templates) if templates else datasets
     sources: list[Source] = [*files, *(DatasetTriples(dataset=dataset) for dataset in datasets)]
     with progress("reading triples, MiB") as tick:
         built = build(sources, recipe, name=name, templates=worded, skip=skip, progress=tick)
@@ -179,12 +176,4 @@ def show_nobel(built: nobel.Built, out: Path) -> None:
     say(f"{out}: {built.train + built.test} laureates, {built.train} training, {built.test} test")
 
 
-def _loaded(names: Sequence[str] | None) -> list[Dataset]:
-    from sonde.data import catalog
-
-    return [catalog.load(name) for name in names or ()]
-
-
-def say(text: str) -> None:
-    """Print text as it is."""
-    output().print(text, markup=False, highlight=False)
+app.command("fktc")(build_fktc)

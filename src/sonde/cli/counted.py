@@ -43,11 +43,16 @@ def show(datasets: Sequence[Dataset], *, diversity: bool) -> None:
         table.add_row(title, *(number(value(t)) for t in sums))
     output().print(table)
     for dataset in datasets:
-        notes = [f"{key} {count:,}" for key, count in dataset.notes.items() if count]
-        if notes:
-            say(f"{dataset.name}: {', '.join(notes)}")
+        show_notes(dataset)
     if diversity:
         output().print(diversities(datasets, names))
+
+
+def show_notes(dataset: Dataset) -> None:
+    """Print what was counted while the dataset was read, if anything was."""
+    notes = [f"{key} {count:,}" for key, count in dataset.notes.items() if count]
+    if notes:
+        say(f"{dataset.name}: {', '.join(notes)}")
 
 
 def by_relation(rows: Sequence[RelationStatistics]) -> Table:

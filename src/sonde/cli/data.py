@@ -97,6 +97,7 @@ def check(
         say(f"sealed with {seal(path)}")
     dataset = catalog.load(str(path))
     found = list(problems(dataset))
+    counted.show_notes(dataset)
     for problem in found:
         say(problem)
     if found:

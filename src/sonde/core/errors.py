@@ -58,6 +58,10 @@ class MissingExtra(ModelError):
     """An optional dependency is not installed."""
 
 
+class EndpointError(ModelError):
+    """A model behind an address does not answer, or not in a form that can be read."""
+
+
 class StoreError(SondeError):
     """A run folder cannot be written, read or continued."""
 

@@ -15,8 +15,13 @@ from sonde.core.fingerprints import draw_key
 SUBJECT_SLOT = "[X]"
 ANSWER_SLOT = "[Y]"
 
+APART = "apart"
+"""A tag of facts that were collected apart from those that are asked about, to train on.
+
+Their objects are no options, and no other source can be joined to them."""
+
 Kind = Literal["1-1", "N-1", "N-M"]
-Source = Literal["manual", "paraphrase", "mined"]
+Source = Literal["manual", "paraphrase", "mined", "optimised"]
 Style = Literal["statement", "question"]
 
 
@@ -188,9 +193,14 @@ class Dataset:
         )
 
     def object_names(self, relation: str, *, aliases: bool = False) -> tuple[str, ...]:
-        """Distinct object names of a relation over all splits, in order of first appearance."""
+        """Distinct object names of a relation over all splits, in order of first appearance.
+
+        Facts collected apart count only where their own split is asked about.
+        """
         names: dict[str, None] = {}
         for fact in self.facts(relation):
+            if APART in fact.tags and fact.split != self.selection.split:
+                continue
             for entity in fact.objects:
                 names.update(dict.fromkeys(entity.names if aliases else entity.names[:1]))
         return tuple(names)

@@ -161,6 +161,26 @@ class Strip(Picture):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Boxes(Picture):
+    """A box over the middle half of each row's values, which stand in it as dots.
+
+    Whiskers reach the lowest and the highest value; `names` tell what the values are of.
+    """
+
+    axis: str
+    labels: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    names: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.values) != len(self.labels):
+            raise ValueError(f"figure {self.id}: needs the values of each box")
+        widths = [len(row) for row in self.values]
+        if self.names and [len(row) for row in self.names] != widths:
+            raise ValueError(f"figure {self.id}: needs one name per value of a box")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeatMap(Picture):
     """A value for each row and column; None is shown as not measured."""
 
@@ -183,14 +203,51 @@ class Bars(Labelled):
     """Estimates as bars, side by side for each label."""
 
 
-Figure = DotPlot | Curves | Histogram | Strip | HeatMap | Bars
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatRow:
+    """A text in tokens, each with its weight; the first `folded` of them are shown as one."""
+
+    label: str
+    tokens: tuple[str, ...]
+    weights: tuple[float, ...]
+    note: str = ""
+    folded: int = 0
+    folded_name: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.tokens) != len(self.weights):
+            raise ValueError(f"row {self.label}: needs one weight per token")
+        if not 0 <= self.folded <= len(self.tokens):
+            raise ValueError(f"row {self.label}: cannot fold {self.folded} tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatStrip(Picture):
+    """Texts whose tokens are coloured by their weights, on one scale from −`limit` to `limit`.
+
+    `unit` is that of the weights; `towards` and `away` say what those above and below zero do.
+    """
+
+    rows: tuple[HeatRow, ...]
+    limit: float
+    unit: str = ""
+    towards: str = "above zero"
+    away: str = "below zero"
+
+    def __post_init__(self) -> None:
+        if not self.limit > 0:
+            raise ValueError(f"figure {self.id}: limit {self.limit} must be above zero")
+
+
+Figure = DotPlot | Curves | Histogram | Strip | Boxes | HeatMap | Bars | HeatStrip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
     """A number that belongs at the top, with the control it must be read against.
 
-    `estimate`, `control` and `difference` name entries of the report's `estimates`.
+    `estimate`, `control` and `difference` name entries of the report's `estimates`. `best` is what
+    a model that knows everything has.
     """
 
     label: str
@@ -199,6 +256,7 @@ class Headline:
     control_label: str = ""
     difference: str = ""
     kind: Literal["percent", "number", "count"] = "percent"
+    best: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,11 +52,11 @@ def _fact_problems(dataset: Dataset, relation: Relation, ids: set[str]) -> Itera
         yield f"relation {relation.id} has no fact"
     for name in sorted(objects):
         for template in relation.templates:
-            if _stands_in(name, template.text):
+            if stands_in(name, template.text):
                 yield f"template {template.id!r} gives an answer away: {name!r} stands in it"
 
 
-def _stands_in(name: str, text: str) -> bool:
+def stands_in(name: str, text: str) -> bool:
     """Whether a name stands in a text as words; capitals matter for acronyms (WHO is not who)."""
     if len(name) < 3:
         return False

@@ -9,8 +9,13 @@ from sonde.core.errors import MissingExtra
 
 def needs(model: str, *packages: str) -> None:
     """Refuse clearly where a package that a model needs is not installed."""
+    needs_extra("hf", f"model {model!r}", *packages)
+
+
+def needs_extra(extra: str, what: str, *packages: str) -> None:
+    """Refuse clearly where a package of an extra, which something needs, is not installed."""
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise MissingExtra(
-            f"model {model!r} needs {' and '.join(missing)}; run: pip install 'sonde[hf]'"
+            f"{what} needs {' and '.join(missing)}; run: pip install 'sonde[{extra}]'"
         )

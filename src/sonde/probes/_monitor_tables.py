@@ -109,34 +109,31 @@ def _relations(estimates: Estimates, outcomes: Outcomes) -> Table:
 def _accuracies(estimates: Estimates, outcomes: Outcomes) -> Table:
     known = outcomes.monitored
     facts = {"all": len(known.facts), "valid": int(known.valid[known.rule].sum())}
-    words = {"all": "all", "valid": "valid"}
-    parts = [("accuracy", "R + M")]
+    words = {"all": "all facts", "valid": "valid anchors"}
+    parts = [("accuracy", "")]
     if f"full.all.avg.{OVER}" in estimates:
-        parts.append(("full", "full"))
+        parts.append(("full", ", full grid"))
     shown = ("avg", "max", "min", "base", "stdev", "majority")
     return Table(
         id="accuracy-over-prompts",
         title="Accuracy over prompts, mean over relations",
         columns=(
-            Column(title="facts"),
-            Column(title="prompts"),
+            Column(title="over"),
             *(Column(title=name, kind="percent") for name in shown),
             Column(title="n", kind="count"),
         ),
         rows=tuple(
             (
-                words[group],
-                what,
+                f"{words[group]}{what}",
                 *(estimates[f"{part}.{group}.{name}.{OVER}"] for name in shown),
                 facts[group],
             )
             for part, what in parts
             for group in GROUPS
         ),
-        note="Over all facts, and over those with a valid anchor. max and min are of the best and "
-        "the worst prompt of each relation, stdev is over its prompts; then the mean over "
-        "relations. R + M: every frame, and the base frame after every wrong name; full: every "
-        "frame, also after every wrong name.",
+        note="Prompts are all frames, and the base frame after every wrong name; the full grid has "
+        "every frame also after every wrong name. max and min are of the best and the worst prompt "
+        "of each relation, stdev is over its prompts; then the mean over relations.",
     )
 
 

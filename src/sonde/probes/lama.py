@@ -91,9 +91,7 @@ class Lama:
             if row.key.context != "uhn":
                 place, fact = facts.find(row.key.fact)
                 rows.add(place, judge(row.answer, self._correct(fact), self.normalise))
-        return rows.judged(
-            dataset, self._template, "filled" if self.answer == "fill" else "scored"
-        )
+        return rows.judged(dataset, self._template, "filled" if self.answer == "fill" else "scored")
 
     def _want(self, dataset: Dataset, relation: Relation) -> Want:
         if self.answer == "score":

@@ -10,13 +10,25 @@ import json
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
-from sonde.core.reports import Bars, Curves, DotPlot, HeatMap, Histogram, Strip, Table
+from sonde.core.reports import (
+    Bars,
+    Boxes,
+    Curves,
+    DotPlot,
+    HeatMap,
+    HeatStrip,
+    Histogram,
+    Strip,
+    Table,
+)
+from sonde.report.figures_boxes import boxes, boxes_table
 from sonde.report.figures_curves import curves, curves_table
 from sonde.report.figures_estimates import bars, dot_plot, estimates_table
 from sonde.report.figures_heat import heat_map, heat_table
 from sonde.report.figures_histogram import histogram, histogram_table
 from sonde.report.figures_look import Drawing
 from sonde.report.figures_strip import strip, strip_table
+from sonde.report.strips import strips_table
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -39,6 +51,7 @@ draw.register(Bars, bars)
 draw.register(Curves, curves)
 draw.register(Histogram, histogram)
 draw.register(Strip, strip)
+draw.register(Boxes, boxes)
 draw.register(HeatMap, heat_map)
 
 to_table.register(DotPlot, estimates_table)
@@ -46,7 +59,9 @@ to_table.register(Bars, estimates_table)
 to_table.register(Curves, curves_table)
 to_table.register(Histogram, histogram_table)
 to_table.register(Strip, strip_table)
+to_table.register(Boxes, boxes_table)
 to_table.register(HeatMap, heat_table)
+to_table.register(HeatStrip, strips_table)
 
 
 def to_plotly(figure: object) -> Figure:

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from string import Template
 from typing import Any
 
-from sonde.core.reports import Estimate, Figure, Headline, Report
+from sonde.core.reports import Estimate, Figure, Headline, HeatStrip, Report
 from sonde.report import cells
 from sonde.report.figures import plotly_js, to_plotly, to_spec, to_table
+from sonde.report.html_strips import strips
 from sonde.report.html_tables import missing, table_section, written_out
 from sonde.report.json import Json, plain
 from sonde.report.markup import (
@@ -34,7 +35,7 @@ SCRIPTS = ("cells.js", "browse.js", "sort.js", "figures.js", "page.js")
 def page(report: Report, provenance: Mapping[str, object]) -> str:
     """The whole report as one HTML file, to be opened from disk or served as it is."""
     theme, own = asset("theme.js"), "\n".join(asset(name) for name in SCRIPTS)
-    plotly = plotly_js() if report.figures else ""
+    plotly = "" if all(isinstance(f, HeatStrip) for f in report.figures) else plotly_js()
     parts = sections(report, provenance)
     made = Template(asset("page.html")).substitute(
         policy=" ".join(hash_of(source) for source in (theme, plotly, own) if source),
@@ -153,13 +154,22 @@ def mark(css: str, estimate: Estimate) -> Markup:
 
 def figure(plot: Figure, position: int) -> Markup:
     """A figure with its caption, and its numbers as a table behind a fold."""
-    spec, table = to_spec(to_plotly(plot)), to_table(plot)
-    attributes = {"class": "plot", "style": room(spec), "role": "img", "aria-label": plot.title}
-    parts = [caption(plot, position), tag("div", attributes=attributes), json_block(spec)]
+    table, attributes = to_table(plot), {"id": f"figure-{plot.id}"}
+    if isinstance(plot, HeatStrip):
+        parts = [caption(plot, position), strips(plot)]
+    else:
+        parts, attributes["data-figure"] = [caption(plot, position), *plotted(plot)], ""
     if table is not None:
         summary = tag("summary", text("The numbers of this figure"))
         parts.append(tag("details", summary, written_out(table)))
-    return tag("figure", *parts, attributes={"id": f"figure-{plot.id}", "data-figure": ""})
+    return tag("figure", *parts, attributes=attributes)
+
+
+def plotted(plot: Figure) -> list[Markup]:
+    """The place of a figure that plotly draws, and what it draws there."""
+    spec = to_spec(to_plotly(plot))
+    attributes = {"class": "plot", "style": room(spec), "role": "img", "aria-label": plot.title}
+    return [tag("div", attributes=attributes), json_block(spec)]
 
 
 def room(spec: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A report as plain data for other programs, less tables and figures. Knows nothing of files."""
+"""A report as plain data for other programs, less tables and most figures. Knows no files."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ import math
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from sonde.core.reports import Report
+from sonde.core.reports import HeatStrip, Report
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 
 def as_json(report: Report, provenance: Mapping[str, object]) -> dict[str, Json]:
-    """The numbers, findings and provenance of a report; keys sorted, floats unrounded."""
+    """The numbers, findings and provenance of a report; keys sorted, floats unrounded.
+
+    Of the figures only heat strips are there, since their numbers stand nowhere else.
+    """
+    strips = [figure for figure in report.figures if isinstance(figure, HeatStrip)]
     return {
         "counts": plain(report.counts),
         "estimates": plain(report.estimates),
         "findings": plain(report.findings),
         "notes": plain(report.notes),
         "provenance": plain(provenance),
+        **({"strips": plain(strips)} if strips else {}),
         "title": report.title,
     }
 

@@ -1,7 +1,7 @@
 """Show a report in the terminal, readable at 80 columns. Knows nothing of colours' meaning.
 
 Colour only repeats what the words say. Browsable tables and most figures are left to the HTML page;
-a histogram is drawn in one line, and a small heat map is written as a table.
+a histogram is drawn in one line, a small heat map is written as a table, and heat strips are whole.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ from sonde.core.reports import (
     Estimate,
     Figure,
     HeatMap,
+    HeatStrip,
     Histogram,
     Report,
     Table,
 )
 from sonde.report import cells
 from sonde.report.figures_heat import heat_table
+from sonde.report.terminal_strips import strips
 
 MOST_ROWS = 60
 MOST_BLOCKS = 40
@@ -216,11 +218,15 @@ def cell_shown(cell: Cell, column: Column, between: str, own: bool, width: int) 
 
 
 def figure_section(figure: Figure, console: Console) -> Iterator[RenderableType]:
-    """A figure that a terminal can show: a histogram, or a heat map of few columns."""
+    """A figure that a terminal can show: a histogram, heat strips, a heat map of few columns."""
     if isinstance(figure, Histogram) and any(figure.counts):
         yield from section(figure.title, line(sparkline(figure)))
         places = (figure.axis, *(f"{n} {cells.number(v, figure.kind)}" for n, v in figure.marks))
         yield indent(line("; ".join(places), "dim"))
+    elif isinstance(figure, HeatStrip):
+        yield from section(figure.title, strips(figure, console))
+        if figure.note:
+            yield indent(line(figure.note, "dim"))
     elif isinstance(figure, HeatMap):
         table = numbered(figure)
         longest = max((len(name) for name in figure.rows), default=0)
@@ -260,7 +266,8 @@ def sparkline(figure: Histogram) -> str:
 
 def left_out(report: Report) -> Iterator[RenderableType]:
     """A line that names what only the HTML report shows."""
-    names = [f"figure “{figure.title}”" for figure in report.figures]
+    hidden = (figure for figure in report.figures if not isinstance(figure, HeatStrip))
+    names = [f"figure “{figure.title}”" for figure in hidden]
     names += [
         f"table “{t.title}” ({cells.fixed(len(t.rows), 0)} rows)"
         for t in report.tables

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+FEWEST = 3
+"""Pairs that a line needs: through two points there is always one."""
+
 
 def kendall_tau_b(a: Floats, b: Floats) -> float | None:
     """Kendall's τ-b, which allows for ties, in -1..1; None where a list is all equal or too short.
@@ -21,6 +24,50 @@ def kendall_tau_b(a: Floats, b: Floats) -> float | None:
     if not _comparable(a, b):
         return None
     return _known(float(kendalltau(a, b, variant="b").statistic))
+
+
+def spearman(a: Floats, b: Floats) -> float | None:
+    """Spearman's rank correlation in -1..1; None where a list is all equal or too short.
+
+    >>> spearman(np.array([1.0, 2.0, 9.0]), np.array([3.0, 2.0, 1.0]))
+    -1.0
+    """
+    from scipy.stats import spearmanr
+
+    if not _comparable(a, b):
+        return None
+    return _known(float(spearmanr(a, b).statistic))
+
+
+def pearson(a: Floats, b: Floats) -> tuple[float, float] | None:
+    """Pearson's r in -1..1 with its two-sided p; None below three pairs or where a list is equal.
+
+    >>> r, p = pearson(np.array([1.0, 2.0, 3.0]), np.array([6.0, 4.0, 2.0]))
+    >>> round(r, 6), round(p, 6)
+    (-1.0, 0.0)
+    """
+    from scipy.stats import pearsonr
+
+    if len(a) < FEWEST or not _comparable(a, b):
+        return None
+    r, p = (float(x) for x in pearsonr(a, b))
+    return None if isnan(r) else (max(-1.0, min(1.0, r)), p)
+
+
+def pearson_by_row(a: Floats, b: Floats) -> Floats:
+    """Pearson's r of two tables row by row, [rows, n] to [rows]; nan where a row is all equal."""
+    one, other = (x - x.mean(axis=1, keepdims=True) for x in (a, b))
+    spread = np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
+    known = (np.ptp(a, axis=1) > 0) & (np.ptp(b, axis=1) > 0) & (spread > 0)
+    made = np.divide((one * other).sum(axis=1), spread, out=np.full(len(a), np.nan), where=known)
+    return np.asarray(np.clip(made, -1.0, 1.0))
+
+
+def ranks_by_row(a: Floats) -> Floats:
+    """Each row's numbers by their ranks, 1 is the smallest; equal ones share their mean rank."""
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(a, axis=1), dtype=np.float64)
 
 
 def _comparable(a: Floats, b: Floats) -> bool:

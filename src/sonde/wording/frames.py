@@ -124,15 +124,17 @@ def negatives(
 ) -> tuple[tuple[str, ...], int]:
     """Up to `most` names of objects that are wrong for the fact, and how many were right after all.
 
-    Those that the dataset names for the fact come first, in its order; without any they are drawn
-    from `pool`, the relation's objects. None is in `correct`, the names right for the subject.
+    They are those that the dataset names for the fact, in its order where there are no more; else
+    they are drawn by the seed, from these or, without any, from `pool`, the relation's objects.
+    None is in `correct`, the names right for the subject.
     """
     named = tuple(dict.fromkeys(entity.name for entity in fact.wrong))
-    if named:
-        return tuple(n for n in named if n not in correct)[:most], sum(n in correct for n in named)
-    wrong = (name for name in pool if name not in correct)
+    wrong = tuple(name for name in (named or pool) if name not in correct)
+    right = sum(name in correct for name in named)
+    if named and len(wrong) <= most:
+        return wrong, right
     key = f"negatives:{fact.relation}:{fact.id}"
-    return tuple(nsmallest(most, wrong, key=lambda n: (draw_key(seed, f"{key}:{n}"), n))), 0
+    return tuple(nsmallest(most, wrong, key=lambda n: (draw_key(seed, f"{key}:{n}"), n))), right
 
 
 def _drawn(facts: Iterable[Fact], count: int, seed: int) -> tuple[Fact, ...]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from sonde.core.errors import DataError
-from sonde.core.facts import Dataset, Entity
+from sonde.core.facts import APART, Dataset, Entity
 from sonde.data.lines import Row, halves, row_of
 
 ENDINGS = (".jsonl", ".jsonl.gz")
@@ -116,10 +116,10 @@ class DatasetTriples:
         return self.dataset.name
 
     def read(self, faults: Faults, tick: Tick) -> Iterator[Triple]:
-        """The triples of all relations and splits."""
+        """The triples of all relations and splits, without facts that were collected apart."""
         for relation in self.dataset.relations:
             for fact in self.dataset.facts(relation.id):
-                for thing in fact.objects:
+                for thing in () if APART in fact.tags else fact.objects:
                     pair = (fact.subject, thing)
                     subject, object = clean(fact.subject.name), clean(thing.name)
                     yield Triple(relation.id, subject, object, fact.details, pair)

@@ -1,0 +1,165 @@
+"""Prompts whose parts are known: examples, a name in front, the subject, the rest.
+
+The prompts of a fact are those of MONITOR. Knows facts and texts, nothing of models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from sonde.core.errors import UsageError, nearest
+from sonde.core.facts import SUBJECT_SLOT, Dataset, Fact, Selection, Template
+from sonde.wording.contexts import question
+from sonde.wording.frames import (
+    Form,
+    asked,
+    cleaned,
+    draw_shots,
+    frames,
+    negatives,
+    shown,
+    told,
+)
+from sonde.wording.options import correct_for, correct_names
+
+__all__ = ["Parted", "Shape", "cleaned", "find_fact", "free", "of_fact"]
+
+Kind = Literal["prompt", "anchor", "framing", "interference"]
+PartName = Literal["examples", "context", "subject", "rest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A stretch of a prompt's characters; what no part holds is the rest of the question."""
+
+    name: PartName
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parted:
+    """A prompt up to where its answer begins, with its parts; `answer`, if one is given."""
+
+    kind: Kind
+    label: str
+    text: str
+    parts: tuple[Part, ...] = ()
+    answer: str | None = None
+    shots: int = 0
+
+    def part_of(self, start: int, stop: int) -> PartName:
+        """The part that a token belongs to: the one it shares most characters with.
+
+        A space before a word belongs to the word, so of equal shares the later part has it.
+        """
+        shares: dict[PartName, int] = {}
+        for part in self.parts:
+            within = min(stop, part.stop) - max(start, part.start)
+            if within > 0:
+                shares[part.name] = shares.get(part.name, 0) + within
+        outside = len(self.text[start:stop].lstrip(" ")) - sum(shares.values())
+        if not shares:
+            return "rest"
+        best = max(shares, key=lambda name: shares[name])
+        return best if shares[best] >= outside else "rest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How the prompts of a fact look: their form, examples before them, wordings, wrong names.
+
+    0 frames are all that the relation has.
+    """
+
+    form: Form = "plain"
+    shots: int = 0
+    frames: int = 0
+    negatives: int = 5
+
+
+def free(text: str, answer: str | None) -> Parted:
+    """A prompt as a user wrote it; a space stands between it and its answer."""
+    if not text.strip():
+        raise UsageError("the prompt is empty; give the text that the answer follows")
+    spaced = text if text[-1].isspace() else f"{text} "
+    return Parted(kind="prompt", label=text.strip(), text=spaced, answer=answer)
+
+
+def find_fact(dataset: Dataset, id: str, relation: str) -> Fact:
+    """The fact of an id; several relations may have one, and then the relation is needed."""
+    wanted = [dataset.relation(relation)] if relation else list(dataset.relations)
+    found = [fact for each in wanted for fact in dataset.facts(each.id) if fact.id == id]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(sorted({fact.relation for fact in found}))
+        raise UsageError(f"fact {id!r} is in several relations ({names}); name one by --relation")
+    known = (fact.id for each in wanted for fact in dataset.facts(each.id))
+    hint = nearest(id, known)
+    hint = hint if hint.endswith("?") else "see 'sonde data show' for the ids"
+    where = f"relation {relation!r} of " if relation else ""
+    raise UsageError(f"{where}dataset {dataset.name!r} has no fact {id!r}; {hint}")
+
+
+def of_fact(dataset: Dataset, fact: Fact, shape: Shape, answer: str | None) -> list[Parted]:
+    """The fact's anchor, its frames with nothing told, and its base frame after wrong names.
+
+    Without an answer it is the fact's object, whose probability MONITOR takes.
+    """
+    own = frames(dataset.relation(fact.relation), shape.frames)
+    if not own:
+        raise UsageError(
+            f"relation {fact.relation!r} of dataset {dataset.name!r} has no question templates; "
+            "take one that has, or give a prompt instead of a fact"
+        )
+    before, count = examples(dataset, fact, own[0], shape)
+    gold = fact.objects[0].name
+    correct = correct_for(fact, correct_names(dataset, fact.relation))
+    pool, seed = dataset.object_names(fact.relation), dataset.selection.seed
+    wrong, _ = negatives(fact, correct, pool, seed, shape.negatives)
+
+    def put(kind: Kind, label: str, frame: Template, name: str = "") -> Parted:
+        text, parts = parted(before, frame, fact.subject.name, name, shape.form)
+        return Parted(kind=kind, label=label, text=text, parts=parts,
+                      answer=gold if answer is None else answer, shots=count)  # fmt: skip
+
+    def all_of() -> Iterator[Parted]:
+        yield put("anchor", f"told {gold} (right)", own[0], gold)
+        for k, frame in enumerate(own):
+            yield put("framing", f"frame {frame.id}" + (" (base)" if k == 0 else ""), frame)
+        for name in wrong:
+            yield put("interference", f"told {name} (wrong)", own[0], name)
+
+    return list(all_of())
+
+
+def examples(dataset: Dataset, fact: Fact, base: Template, shape: Shape) -> tuple[str, int]:
+    """The examples in front of every prompt of the fact, and how many they are."""
+    whole = dataset.select(Selection(split=fact.split, seed=dataset.selection.seed))
+    chosen = draw_shots(whole, fact.relation, shape.shots)
+    if fact.id in chosen.held:  # MONITOR would not ask about it; here another takes its place
+        chosen = draw_shots(whole, fact.relation, shape.shots + 1)
+    drawn = chosen.before(fact.subject, shape.shots)
+    texts = [
+        shown(question(base, f.subject.name, "qa"), f.objects[0].name, shape.form) for f in drawn
+    ]
+    return "".join(texts), len(drawn)
+
+
+def parted(
+    before: str, frame: Template, subject: str, name: str, form: Form
+) -> tuple[str, tuple[Part, ...]]:
+    """A prompt's text, and where its parts stand in it."""
+    body = question(frame, subject, "qa")
+    whole = told(name, body) if name else body
+    text = before + asked(whole, form)
+    at = len(before) + asked(whole, form).index(whole)
+    found = [Part(name="examples", start=0, stop=len(before))] if before else []
+    if name:
+        found.append(Part(name="context", start=at, stop=at + len(whole) - len(body)))
+    first = at + len(whole) - len(body) + frame.text.index(SUBJECT_SLOT)
+    found.append(Part(name="subject", start=first, stop=first + len(subject)))
+    return text, tuple(found)

@@ -1,0 +1,1 @@
+"""Prompts in parts, and the share each part has."""

@@ -1,0 +1,141 @@
+"""`sonde run PROBE --controls`: run into the run's folder, shown beside its score."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import tiny
+
+from .world import Sonde
+
+ATLAS = ("-d", "atlas", "--relations", "P30,P36", "--limit", "4", "--no-html")
+
+
+@pytest.fixture
+def run(sonde: Sonde, tmp_path: Path) -> Path:
+    """LAMA of a table that knows one fact, with the counting controls."""
+    table = tmp_path / "one.json"
+    table.write_text(json.dumps({"answers": {"P30:Q217": "Europe"}}))
+    words = ("run", "lama", "-m", f"scripted:{table}", *ATLAS, "-o", tmp_path / "run")
+    assert sonde(*words, "--controls", "majority,class-prior,naive-bayes").code == 0
+    return tmp_path / "run"
+
+
+def test_controls_stand_beside_the_score_in_every_report(sonde: Sonde, run: Path) -> None:
+    done = sonde("report", run, "--html", run.parent / "page.html")
+    assert done.code == 0, done.err
+    assert "Beside the controls" in done.out
+    assert "The model is" in done.out and "the control naive-bayes" in done.out
+    page = (run.parent / "page.html").read_text()
+    assert "above class-prior" in page
+
+
+def test_every_difference_is_that_of_two_scores(sonde: Sonde, run: Path) -> None:
+    found = json.loads(sonde("report", run, "--json").out)["estimates"]
+    own = json.loads(sonde("report", run / "controls" / "naive-bayes", "--json").out)["estimates"]
+    for over in ("mean_over_relations", "relation.P30", "relation.P36"):
+        model, control, above, p = (
+            found[f"controls.{name}.{over}"]
+            for name in (
+                "accuracy",
+                "naive-bayes.accuracy",
+                "naive-bayes.above",
+                "naive-bayes.p_value",
+            )
+        )
+        assert control["value"] == own[f"p_at_1.{over}"]["value"]
+        assert model["value"] == found[f"p_at_1.{over}"]["value"]
+        assert above["value"] == pytest.approx(model["value"] - control["value"])
+        assert 0 < p["value"] <= 1
+    majority = {f"controls.majority.above.{over}", f"above_control.p_at_1.{over}"}
+    assert len({found[name]["value"] for name in majority}) == 1
+
+
+def test_reading_controls_writes_nothing(sonde: Sonde, run: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    assert sonde("report", run).code == 0
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+
+
+def test_finished_controls_are_not_asked_again(sonde: Sonde, run: Path) -> None:
+    words = ("run", "lama", "-m", f"scripted:{run.parent / 'one.json'}", *ATLAS, "-o", run)
+    done = sonde(*words, "--controls", "majority")
+    assert f"{run / 'controls' / 'majority'} was complete" in done.err
+
+
+def test_an_unfinished_control_is_left_out_aloud(sonde: Sonde, run: Path) -> None:
+    (run / "controls" / "majority" / "complete.json").unlink()
+    done = sonde("report", run)
+    assert done.code == 0, done.err
+    assert "Control majority is not shown" in done.out
+    assert "the control naive-bayes" in done.out
+
+
+def test_a_control_of_other_prompts_is_not_shown(sonde: Sonde, run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    few = ("-d", "atlas", "--relations", "P30", "--limit", "2", "--no-html")
+    assert sonde("run", "lama", "-m", "control:majority", *few, "-o", other).code == 0
+    (run / "controls" / "majority").rename(tmp_path / "aside")
+    other.rename(run / "controls" / "majority")
+    assert "it was asked other prompts" in " ".join(sonde("report", run).out.split())
+
+
+def test_a_control_that_cannot_answer_is_left_out_aloud(sonde: Sonde, tmp_path: Path) -> None:
+    words = ("run", "lama", "-m", "control:majority", *ATLAS, "-o", tmp_path / "run")
+    done = sonde(*words, "--controls", "all")
+    assert done.code == 0, done.err
+    assert "control random is left out" in done.err
+    assert not (tmp_path / "run" / "controls" / "random").exists()
+    assert "the control class-prior" in done.out and "the control random" not in done.out
+
+
+def test_a_dataset_without_training_facts_has_no_fitted_control(
+    sonde: Sonde, data: Path, tmp_path: Path
+) -> None:
+    words = ("run", "lama", "-m", "control:majority", "-d", data, "-o", tmp_path / "run")
+    done = sonde(*words, "--no-html", "--controls", "naive-bayes")
+    assert done.code == 0, done.err
+    assert "control naive-bayes is left out" in done.err and "training facts" in done.err
+
+
+def test_an_unknown_control_is_refused_before_anything_is_run(sonde: Sonde, tmp_path: Path) -> None:
+    words = ("run", "lama", "-m", "control:majority", *ATLAS, "-o", tmp_path / "run")
+    sonde(*words, "--controls", "majorty").refused(2, "no control called 'majorty'", "'majority'")
+    assert not (tmp_path / "run").exists()
+
+
+def test_random_models_are_controls_of_a_real_one(sonde: Sonde, tmp_path: Path) -> None:
+    model = tiny.bert(tmp_path / "model")
+    words = ("run", "lama", "-m", f"hf:{model}", *ATLAS, "-o", tmp_path / "run")
+    done = sonde(*words, "--set", "vocabulary=full", "--controls", "random,random-embeddings")
+    assert done.code == 0, done.err
+    for name in ("random", "random-embeddings"):
+        manifest = json.loads((tmp_path / "run/controls" / name / "manifest.json").read_text())
+        assert manifest["model"]["name"] == f"{name}:hf:{model}"
+
+
+def test_a_probe_that_judges_no_prompts_shows_headlines_side_by_side(
+    sonde: Sonde, tmp_path: Path
+) -> None:
+    words = ("run", "lke-shots", "-m", "control:majority", *ATLAS, "-o", tmp_path / "run")
+    done = sonde(*words, "--set", "shots=1,2", "--set", "seeds=2", "--controls", "naive-bayes")
+    assert done.code == 0, done.err
+    assert "Beside the controls" in done.out and "naive-bayes" in done.out
+    assert "differences are not tested" in done.out
+
+
+def test_a_run_of_belief_has_controls_too(sonde: Sonde, tmp_path: Path) -> None:
+    few = ("-d", "atlas", "--relations", "P30", "--limit", "3", "--no-html")
+    words = ("run", "belief", "-m", "scripted:", *few, "-o", tmp_path / "run")
+    done = sonde(*words, "--controls", "majority,naive-bayes")
+    assert done.code == 0, done.err
+    assert "the control naive-bayes" in done.out
+
+
+def test_runs_of_lama_can_be_analysed(sonde: Sonde, run: Path) -> None:
+    done = sonde("analyse", run, run / "controls" / "naive-bayes")
+    assert done.code == 0, done.err
+    assert "2 runs on atlas" in done.out and "naive-bayes" in done.out

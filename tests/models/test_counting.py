@@ -1,0 +1,140 @@
+"""Controls that are fitted on training facts: the class prior and naive Bayes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from math import exp, log
+from pathlib import Path
+
+import pytest
+
+import sonde
+from sonde.core.abilities import abilities
+from sonde.core.errors import DataError
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
+from sonde.core.prompts import Key, Prompt, Score
+from sonde.models.load import load
+from sonde.testing import answer_all, check_model
+
+TRAINED = (
+    ("Jan van Eyck", "Dutch"),
+    ("Piet van Dam", "Dutch"),
+    ("Piet Bos", "Dutch"),
+    ("Jan Kos", "Czech"),
+    ("Anna Kos", "Czech"),
+    ("Anna Li", "Czech"),
+)
+ASKED = (("Jan van Gent", "Dutch"), ("Anna Kos", "Czech"))
+
+
+def fact(number: int, subject: str, object: str, split: str) -> Fact:
+    return Fact(
+        id=f"f{number}",
+        relation="P1",
+        subject=Entity(id=f"s{number}", names=(subject,)),
+        objects=(Entity(id=object, names=(object,)),),
+        split=split,
+    )
+
+
+def world(trained: Sequence[tuple[str, str]] = TRAINED, split: str = "train") -> Dataset:
+    rows = [(*pair, "test") for pair in ASKED] + [(*pair, split) for pair in trained]
+    facts = [fact(i, *row) for i, row in enumerate(rows)]
+    template = Template(id="t", text="[X] speaks [Y].")
+    return Dataset(
+        card=Card(name="world"),
+        relations=(Relation(id="P1", label="language", kind="N-1", templates=(template,)),),
+        read=lambda _id: facts,
+        fingerprint="abc",
+    )
+
+
+def prompt(subject: str, *options: str) -> Prompt:
+    key = Key(fact="f", relation="P1", template="t", subject=subject)
+    return Prompt(key=key, prefix="", want=Score(options=options))
+
+
+def shares(name: str, subject: str, *options: str) -> dict[str, float]:
+    answer = next(iter(load(f"control:{name}", dataset=world()).score([prompt(subject, *options)])))
+    return {o: row[0] for o, row in zip(options, answer[1].logps, strict=True)}
+
+
+def test_the_class_prior_answers_with_the_commonest_training_object() -> None:
+    found = shares("class-prior", "Jan van Eyck", "Dutch", "Czech", "Greek")
+    assert found["Dutch"] > found["Czech"] > found["Greek"]  # the leaked fact is not counted
+
+
+def test_naive_bayes_equals_its_formula_by_hand() -> None:
+    # the leak is dropped: 3 Dutch facts with 8 words, 2 Czech ones with 4
+    words = {"Jan": (1, 1), "van": (2, 0), "Gent": (0, 0)}
+    dutch, czech = log(3 / 5), log(2 / 5)
+    vocabulary = len({"Jan", "van", "Eyck", "Piet", "Dam", "Bos", "Kos", "Anna", "Li"})
+    for in_dutch, in_czech in words.values():
+        dutch += log((in_dutch + 1) / (8 + vocabulary))
+        czech += log((in_czech + 1) / (4 + vocabulary))
+    found = shares("naive-bayes", "Jan van Gent", "Dutch", "Czech")
+    assert found["Dutch"] - found["Czech"] == pytest.approx(dutch - czech, abs=1e-3)
+    assert sum(map(exp, found.values())) == pytest.approx(1)
+
+
+def test_naive_bayes_puts_what_it_never_saw_last() -> None:
+    found = shares("naive-bayes", "Jan " * 40, "Dutch", "Czech", "Greek")
+    assert found["Greek"] < min(found["Dutch"], found["Czech"])
+
+
+def test_leaked_facts_are_dropped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    model = load("control:naive-bayes", dataset=world())
+    assert model.identity.details["leaked_dropped"] == "1"
+    assert model.identity.details["fitted_on"] == "5 facts of split train"
+    assert "1 more were dropped because they are also asked about" in caplog.text
+
+
+def test_facts_of_other_splits_are_not_learned() -> None:
+    with pytest.raises(DataError, match="dataset 'world' has none for what is asked"):
+        load("control:class-prior", dataset=world(split="dev"))
+    with pytest.raises(DataError, match="control:naive-bayes learns from training facts"):
+        load("control:naive-bayes", dataset=world(()))
+
+
+@pytest.mark.parametrize("name", ["class-prior", "naive-bayes"])
+def test_a_fitted_control_does_everything_the_majority_does(name: str) -> None:
+    model = load(f"control:{name}", dataset=world())
+    assert abilities(model) == {"score", "fill", "generate", "sample", "trace"}
+    for probe in ("lama", "belief", "belief-icl"):
+        settings = {"context": "zero-shot"} if probe == "belief-icl" else {}
+        asked = sonde.probe(probe, **settings).suited(abilities(model))
+        check_model(model, list(asked.ask(world())))
+
+
+def test_a_control_is_named_by_what_it_counted() -> None:
+    one, other = (load("control:naive-bayes", dataset=world(t)) for t in (TRAINED, TRAINED[1:]))
+    assert one.identity.weights != other.identity.weights
+    turned = load("control:naive-bayes", dataset=world(TRAINED[::-1]))
+    assert one.identity.weights == turned.identity.weights
+
+
+@pytest.mark.shared
+def test_the_controls_give_the_known_numbers_on_all_of_lama(shared: Path) -> None:
+    dataset = sonde.dataset(str(shared / "data/lama"))
+    probe = sonde.probe("lama").suited(frozenset({"fill"}))
+    prompts = list(probe.ask(dataset))
+    found = {}
+    for name in ("class-prior", "naive-bayes"):
+        report = probe.read(dataset, answer_all(load(f"control:{name}", dataset=dataset), prompts))
+        assert report.counts["scored"] == 34_017
+        found[name] = {k: 100 * (e.value or 0) for k, e in report.estimates.items()}
+    prior, bayes = (found[name] for name in ("class-prior", "naive-bayes"))
+    over = ("mean_over_relations", "kind.1-1", "kind.N-1", "kind.N-M")
+    over += ("relation.P463", "relation.P176")
+    known = (17.3, 0.2, 23.2, 11.0, 2.2, 8.9)
+    assert [prior[f"p_at_1.{o}"] for o in over] == pytest.approx(known, abs=0.06)
+    assert bayes["p_at_1.mean_over_relations"] == pytest.approx(24.6, abs=0.3)
+
+
+def test_only_relations_that_are_asked_about_need_training_facts() -> None:
+    dataset = world().select(Selection(relations=("P1",)))
+    assert (
+        load("control:class-prior", dataset=dataset).identity.details["fitted_on"].startswith("5")
+    )
