@@ -24,8 +24,13 @@ from sonde.wording.frames import cleaned
 SOLID = 0.8
 """An anchor above this probability is a solid one."""
 
+ROUNDING = 1e-12
+
 GROUPS = ("all", "valid")
 """Whose accuracies are taken: of all facts, or of those with a valid anchor."""
+
+PULLED = ("max", "min", "stdev")
+"""What drawing facts anew moves to one side: extremes and spreads grow. Intervals are centred."""
 
 OVER_PROMPTS = ("avg", "max", "min", "stdev", "base", "majority", "above")
 
@@ -148,13 +153,16 @@ class _Spread:
 
     def estimate(self, what: str) -> Estimate:
         """One of them; where no draw differs, with the interval of a share of so many trials."""
-        value = self.values[what]
-        low, high = percentile_interval(self.draws[what])
+        value, draws = self.values[what], self.draws[what]
+        if what in PULLED:
+            draws = draws - draws.mean() + value
+        low, high = percentile_interval(draws)
         if low == high and what == "above":
             control = self.values["majority"]
             low, high = unvaried_difference(value + control, control, self.subjects)
         elif low == high and what != "stdev":
             low, high = wilson(value * self.subjects, self.subjects)
+        low, high = max(low, -1.0 if what == "above" else 0.0), min(high, 1.0)
         return Estimate(value=value, low=min(low, value), high=max(high, value), n=self.facts)
 
 
@@ -209,6 +217,14 @@ def _told(spread: _Spread | None, what: str) -> Estimate:
     return Estimate.not_measured() if spread is None else spread.estimate(what)
 
 
+def _deviations(rates: Floats) -> Floats:
+    """Standard deviation over the prompts of each row; rounding of equal rates is none."""
+    if rates.shape[1] < 2:
+        return np.zeros(len(rates))
+    found = np.nanstd(rates, axis=1, ddof=1)
+    return np.where(found < ROUNDING, 0.0, found)
+
+
 def _summed(table: Floats, by_majority: Bools, subjects: Ints) -> Floats:
     """Sums of each subject: right answers of every prompt, prompts there are, control, facts."""
     columns = np.concatenate(
@@ -237,7 +253,7 @@ def _over(sums: Floats) -> dict[str, Floats]:
         "avg": average,
         "max": np.nanmax(rates, axis=1),
         "min": np.nanmin(rates, axis=1),
-        "stdev": np.nanstd(rates, axis=1, ddof=1) if prompts > 1 else np.zeros(len(rates)),
+        "stdev": _deviations(rates),
         "base": rates[:, 0],
         "majority": control,
         "above": average - control,

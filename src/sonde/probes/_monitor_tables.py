@@ -19,36 +19,13 @@ Estimates = Mapping[str, Estimate]
 OVER = "mean_over_relations"
 SHOWN = 50_000
 
-BY_RELATION = (
+RELIABILITY = (
     ("monitor", Column(title="MONITOR", kind="number", help="smaller is more reliable")),
     ("pfd", Column(title="PFD", kind="number", help="mean distance of other frames' answers")),
     ("ird", Column(title="IRD", kind="number", help="mean distance after wrong names")),
-    ("accuracy.all.avg", Column(title="accuracy", kind="percent", help="mean over prompts")),
-    (
-        "accuracy.all.majority",
-        Column(title="majority", kind="percent", help="always the commonest object", detail=True),
-    ),
-    (
-        "accuracy.all.base",
-        Column(title="base", kind="percent", help="accuracy of the base frame", detail=True),
-    ),
-    (
-        "accuracy.all.max",
-        Column(title="max", kind="percent", help="of the best prompt", detail=True),
-    ),
-    (
-        "accuracy.all.min",
-        Column(title="min", kind="percent", help="of the worst prompt", detail=True),
-    ),
-    (
-        "accuracy.all.stdev",
-        Column(title="stdev", kind="percent", help="of the accuracy over prompts", detail=True),
-    ),
     (
         "anchor_probability",
-        Column(
-            title="anchor", kind="number", help="mean probability of valid anchors", detail=True
-        ),
+        Column(title="anchor", kind="number", help="mean probability of valid anchors"),
     ),
     (
         "solid_anchors",
@@ -60,12 +37,22 @@ BY_RELATION = (
         ),
     ),
 )
+ACCURACIES = (
+    ("avg", Column(title="avg", kind="percent", help="mean over prompts")),
+    ("majority", Column(title="majority", kind="percent", help="always the commonest object")),
+    ("max", Column(title="max", kind="percent", help="of the best prompt")),
+    ("min", Column(title="min", kind="percent", help="of the worst prompt")),
+    ("base", Column(title="base", kind="percent", help="of the base frame", detail=True)),
+    ("stdev", Column(title="stdev", kind="percent", help="over prompts", detail=True)),
+)
+"""What the tables of relations show, by the name of the estimate."""
 
 
 def tables(estimates: Estimates, outcomes: Outcomes, shape: Shape) -> tuple[Table, ...]:
     """All of them, the widest view first."""
     return (
         _relations(estimates, outcomes),
+        _by_prompt(estimates, outcomes),
         _accuracies(estimates, outcomes),
         _anchors(estimates),
         _cost(outcomes, shape),
@@ -84,7 +71,7 @@ def _relations(estimates: Estimates, outcomes: Outcomes) -> Table:
         rows.append(
             (
                 f"{relation.id} {relation.label}",
-                *(estimates[f"{name}.relation.{relation.id}"] for name, _ in BY_RELATION),
+                *(estimates[f"{name}.relation.{relation.id}"] for name, _ in RELIABILITY),
                 int((own & counted).sum()),
                 int(own.sum()),
                 len(known.frames[number]),
@@ -93,16 +80,36 @@ def _relations(estimates: Estimates, outcomes: Outcomes) -> Table:
         )
     return Table(
         id="by-relation",
-        title="By relation",
+        title="Reliability by relation",
         columns=(
             Column(title="relation"),
-            *(column for _, column in BY_RELATION),
+            *(column for _, column in RELIABILITY),
             Column(title="anchors", kind="count", help="facts that MONITOR is computed from"),
             Column(title="facts", kind="count"),
             Column(title="R", kind="count", help="frames", detail=True),
             Column(title="M", kind="number", help="wrong names of a fact, mean", detail=True),
         ),
         rows=tuple(rows),
+    )
+
+
+def _by_prompt(estimates: Estimates, outcomes: Outcomes) -> Table:
+    known = outcomes.monitored
+    return Table(
+        id="accuracy-by-relation",
+        title="Accuracy over prompts by relation",
+        columns=(
+            Column(title="relation"),
+            *(column for _, column in ACCURACIES),
+        ),
+        rows=tuple(
+            (
+                f"{r.id} {r.label}",
+                *(estimates[f"accuracy.all.{name}.relation.{r.id}"] for name, _ in ACCURACIES),
+            )
+            for r in known.relations
+        ),
+        note="Over all facts; prompts are all frames, and the base frame after every wrong name.",
     )
 
 
