@@ -73,9 +73,11 @@ def _anchors(outcomes: Outcomes, shape: Shape) -> Iterator[str]:
         hint = ""
         if shape.form == "plain" or not shape.shots:
             hint = " Small models give more with frame=qa and a few shots."
+        some = f"Only {int(valid.sum()):,} of {len(valid):,} facts have a valid anchor"
         yield (
-            f"Only {int(valid.sum()):,} of {len(valid):,} facts have a valid anchor, so MONITOR "
-            f"speaks of these alone.{hint}"
+            f"{some}, so MONITOR speaks of these alone.{hint}"
+            if valid.any()
+            else f"None of {len(valid):,} facts has a valid anchor.{hint}"
         )
     counted = known.counted()
     none, few = [], []
