@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sonde.api import analyse as analyse
     from sonde.api import dataset as dataset
+    from sonde.api import learning as learning
     from sonde.api import model as model
     from sonde.api import probe as probe
     from sonde.planner import Plan as Plan
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "analyse": "sonde.api",
     "dataset": "sonde.api",
+    "learning": "sonde.api",
     "model": "sonde.api",
     "probe": "sonde.api",
     "Plan": "sonde.planner",
@@ -42,6 +44,7 @@ __all__ = [
     "__version__",
     "analyse",
     "dataset",
+    "learning",
     "model",
     "open_run",
     "plan",

@@ -73,7 +73,7 @@ HEAVY = {
 AT_HOME: dict[str, str | tuple[str, ...]] = {
     "torch": ("models/torch/", "optimise/"),
     "transformers": "models/torch/",
-    "safetensors": ("models/soft.py", "optimise/"),
+    "safetensors": ("models/soft.py", "models/torch/finetuned.py", "optimise/"),
     "captum": "models/torch/attribution.py",
     "gguf": "models/torch/dequantise.py",
     "huggingface_hub": "models/torch/weights.py",

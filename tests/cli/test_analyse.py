@@ -111,10 +111,13 @@ def test_what_cannot_be_compared_is_refused(sonde: Sonde, folder: Path, data: Pa
     sonde("analyse", majority, folder / "nowhere").refused(5, "nowhere")
     sonde("analyse", majority, nothing, "--groups", "contxt").refused(2, "'contxt'", "known")
     sonde("analyse", majority, nothing, "--groups", "a,b,c").refused(2, "3 groups for 2 runs")
-    lama = folder / "lama"
-    assert sonde("run", "lama", "-m", "control:majority", *ATLAS, "-o", lama).code == 0
-    refused = sonde("analyse", majority, lama).refused(2, "probe 'lama'", "belief, belief-icl")
-    assert str(lama) in refused
+    study = folder / "study"
+    words = ("run", "lke-shots", "-m", "control:majority", *ATLAS, "--n", "1", "-o", study)
+    assert sonde(*words).code == 0
+    refused = sonde("analyse", majority, study).refused(
+        2, "probe 'lke-shots'", "belief, belief-icl"
+    )
+    assert str(study) in refused
     other = folder / "other"
     words = ("run", "belief", "-m", "control:majority", "-d", data, "--no-html", "-o", other)
     assert sonde(*words).code == 0

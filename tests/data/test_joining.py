@@ -182,7 +182,7 @@ def test_the_real_sources_join_into_half_a_million_prompts(shared: Path) -> None
     data = shared / "data"
     lama = f"lama:{data / 'lama'}"
     alone = load(lama)
-    assert sum(1 for r in alone.relations for _ in alone.facts(r.id)) == 34_017
+    assert sum(1 for r in alone.relations for _ in alone.asked(r.id)) == 34_017
     joined = load(f"{lama}+pararel:{data / 'pararel'}+aliases:{data / 'aliases'}")
     counted = totals([relation_statistics(joined, r) for r in joined.relations])
     assert (counted.relations, counted.templates) == (39, 329)
@@ -200,6 +200,7 @@ def test_the_real_lpaqa_templates_are_read(shared: Path) -> None:
 
 def test_every_count_of_what_is_left_out_is_documented(lama: str, tmp_path: Path) -> None:
     p, a = sources.pararel(tmp_path / "p"), sources.aliases(tmp_path / "a")
+    sources.lines(tmp_path / "lama/train/P1/train.jsonl", [{"sub": "Cid", "obj": "Latin"}])
     prompt = {"uuid": "u", "rel_uri": "P1", "sub_ent": "Ann", "template": "[X] [Y]"}
     objects = {"obj_uris": ["Q10"], "obj_ents": ["Dutch"], "obj_aliases": [], "is_manual": 1}
     sources.lines(tmp_path / "m" / "rows.jsonl", [{**prompt, **objects}])

@@ -11,6 +11,7 @@ import pytest
 
 import sonde
 from sonde.core.abilities import abilities
+from sonde.core.answers import Scored
 from sonde.core.errors import DataError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
 from sonde.core.prompts import Key, Prompt, Score
@@ -56,8 +57,9 @@ def prompt(subject: str, *options: str) -> Prompt:
 
 
 def shares(name: str, subject: str, *options: str) -> dict[str, float]:
-    answer = next(iter(load(f"control:{name}", dataset=world()).score([prompt(subject, *options)])))
-    return {o: row[0] for o, row in zip(options, answer[1].logps, strict=True)}
+    (row,) = answer_all(load(f"control:{name}", dataset=world()), [prompt(subject, *options)])
+    assert isinstance(row.answer, Scored)
+    return {o: logps[0] for o, logps in zip(options, row.answer.logps, strict=True)}
 
 
 def test_the_class_prior_answers_with_the_commonest_training_object() -> None:
@@ -126,8 +128,8 @@ def test_the_controls_give_the_known_numbers_on_all_of_lama(shared: Path) -> Non
         assert report.counts["scored"] == 34_017
         found[name] = {k: 100 * (e.value or 0) for k, e in report.estimates.items()}
     prior, bayes = (found[name] for name in ("class-prior", "naive-bayes"))
-    over = ("mean_over_relations", "kind.1-1", "kind.N-1", "kind.N-M")
-    over += ("relation.P463", "relation.P176")
+    kinds = ("mean_over_relations", "kind.1-1", "kind.N-1", "kind.N-M")
+    over = (*kinds, "relation.P463", "relation.P176")
     known = (17.3, 0.2, 23.2, 11.0, 2.2, 8.9)
     assert [prior[f"p_at_1.{o}"] for o in over] == pytest.approx(known, abs=0.06)
     assert bayes["p_at_1.mean_over_relations"] == pytest.approx(24.6, abs=0.3)

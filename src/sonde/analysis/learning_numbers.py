@@ -17,7 +17,7 @@ from sonde.core.words import told_apart
 from sonde.metrics.cells import around, stream
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.grid import Bools, Floats
-from sonde.stats.intervals import DRAWS
+from sonde.stats.intervals import DRAWS, wilson
 
 KINDS = ("1-1", "N-1", "N-M")
 RELATIONS = "mean_over_relations"
@@ -191,7 +191,11 @@ def _ratio(
     kept = draws[draws[:, 1] > 0]
     n = sum(int(np.abs(whole(sheet)).sum()) for sheet in sheets)
     value = float(totals[0] / totals[1])
-    return around(value, kept[:, 0] / kept[:, 1], n) if len(kept) else Estimate.not_measured()
+    drawn = kept[:, 0] / kept[:, 1] if len(kept) else np.array([value])
+    if np.ptp(drawn) == 0 and 0 <= value <= 1:  # all or nothing: others may differ
+        low, high = wilson(value * n, n)
+        return Estimate(value=value, low=low, high=high, n=n)
+    return around(value, drawn, n)
 
 
 def _by_subject(sheet: Sheet, *columns: Floats) -> Floats:

@@ -106,10 +106,10 @@ def _headlines(found: Learning) -> tuple[Headline, ...]:
 
 
 def _summary(found: Learning) -> str:
-    facts = sum(len(sheet.facts) for sheet in found.sheets)
+    facts, relations = sum(len(sheet.facts) for sheet in found.sheets), len(found.sheets)
     return (
-        f"{len(found.methods)} runs are compared on {facts:,} facts of {len(found.sheets)} "
-        f"relations. {split_note(found)}"
+        f"{len(found.methods)} runs are compared on {facts:,} facts of {relations} "
+        f"relation{'s' * (relations > 1)}. {split_note(found)}"
     )
 
 

@@ -279,7 +279,11 @@ def split_note(found: Learning) -> str:
     return (
         f"Easy: answered right by {' or '.join(found.easy)}; {easy:,} of {facts:,} facts. Hard: "
         f"the other {facts - easy:,}."
-        + (f" {left} relations are left out: not all of these were asked them." if left else "")
+        + (
+            f" Relations left out, because not all of these were asked about them: {left}."
+            if left
+            else ""
+        )
     )
 
 

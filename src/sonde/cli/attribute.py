@@ -53,10 +53,10 @@ def attribute(
     ] = 0,
     frames: Annotated[
         int, typer.Option(help="Wordings of a fact's question; 0 for all there are.", min=0)
-    ] = 0,
+    ] = 3,
     negatives: Annotated[
         int, typer.Option(help="Wrong objects to put in front of a fact's question.", min=0)
-    ] = 5,
+    ] = 2,
     steps: Annotated[int, typer.Option(help="Gradients per prompt to begin with.", min=1)] = 50,
     most: Annotated[
         int, typer.Option(help="Gradients per prompt at most, or about.", min=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -74,5 +74,29 @@ def progress(what: str) -> Iterator[Tick]:
 
         def tick(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
+
+        yield tick
+
+
+@contextmanager
+def training(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar that also says how training goes; nothing without a terminal."""
+    console = errors()
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[how]}"),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    with bar:
+        task = bar.add_task(what, total=None, how="")
+
+        def tick(done: int, total: int, how: str) -> None:
+            bar.update(task, completed=done, total=total, how=how)
 
         yield tick

@@ -12,11 +12,13 @@ from rich.table import Table
 from sonde.cli import build, counted
 from sonde.cli.annotate import annotate
 from sonde.cli.console import output
+from sonde.cli.vocabulary import vocabulary as write_vocabulary
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation
 from sonde.data import catalog
 from sonde.data.check import problems
 from sonde.data.format import is_dataset, open_dataset, seal, write_dataset
+from sonde.data.vocabulary import read_words, restricted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -127,6 +129,10 @@ def stats(
 def convert(
     name: Name,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
+    vocabulary: Annotated[
+        Path | None,
+        typer.Option(help="Keep only facts whose object is in this list of words, one a line."),
+    ] = None,
 ) -> None:
     """Write any dataset, joined or not, as a folder in sonde's own form.
 
@@ -135,12 +141,16 @@ def convert(
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} is there and not empty; give a new folder")
     dataset = catalog.load(name)
+    if vocabulary is not None:
+        dataset = restricted(dataset, read_words(vocabulary))
+        counted.show_notes(dataset)
     write_dataset(dataset, out)
     facts = sum(1 for r in dataset.relations for _ in dataset.facts(r.id))
     say(f"{out}: {len(dataset.relations)} relations, {facts:,} facts")
 
 
 app.command("annotate")(annotate)
+app.command("vocabulary")(write_vocabulary)
 app.add_typer(build.app, name="build")
 
 

@@ -21,6 +21,7 @@ from sonde.cli.run import (
     Split,
     Tokens,
     Trust,
+    Wording,
     pairs,
 )
 from sonde.core.abilities import Probe, abilities
@@ -36,6 +37,7 @@ from sonde.runner import find_probe
 def doctor(
     model: Model,
     data: Data = "atlas",
+    wording: Wording = "",
     probe: Annotated[str, typer.Option(help="The probe whose prompts are looked at.")] = "lama",
     limit: Annotated[int, typer.Option(help="Facts looked at per relation.", min=1)] = 2,
     relations: Relations = "",
@@ -67,7 +69,8 @@ def doctor(
     chosen: Probe = made(kind, parse(kind, pairs(set or [])))
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
-        dataset = load(data).select(Selection(split=split, relations=wanted, seed=seed))
+        selection = Selection(split=split, relations=wanted, seed=seed)
+        dataset = load(data, wording).select(selection)
     with waiting(f"loading {model} (the first time takes longest)"):
         loaded = api.model(
             model,

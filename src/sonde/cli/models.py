@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.markup import escape
 from rich.table import Table
 
 from sonde.cli.console import output
@@ -15,5 +16,5 @@ def models() -> None:
     """
     table = Table("name", "what it is", box=None, pad_edge=False)
     for _, scheme in sorted(schemes().items()):
-        table.add_row(scheme.usage, scheme.summary)
+        table.add_row(escape(scheme.usage), escape(scheme.summary))
     output().print(table)

@@ -77,7 +77,7 @@ def flags() -> list[inspect.Parameter]:
     hints = inspect.get_annotations(plan_probe, eval_str=True)
     own = inspect.signature(plan_probe).parameters
     names = ("as_json", "exact", "measure")
-    shared = [p for p in common() if p.name != "plan"]
+    shared = [p for p in common() if p.name not in ("plan", "controls")]
     return shared + [own[name].replace(annotation=hints[name]) for name in names]
 
 

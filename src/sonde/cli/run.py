@@ -11,8 +11,10 @@ import typer
 
 from sonde.cli.console import progress, waiting
 from sonde.cli.show import show_run
+from sonde.controls import chosen as chosen_controls
+from sonde.controls import run_controls
 from sonde.core.abilities import Model as LoadedModel
-from sonde.core.abilities import Probe
+from sonde.core.abilities import Probe, abilities
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Selection
 from sonde.core.settings import Setting, made, parse, settings_of
@@ -36,6 +38,13 @@ Data = Annotated[
         "--data",
         "-d",
         help="Dataset: a bundled name, a folder, or sources joined by a plus ('sonde data ls').",
+    ),
+]
+Wording = Annotated[
+    str,
+    typer.Option(
+        help="Templates in the place of the dataset's own, SOURCE:FOLDER; its facts stay as they "
+        "are."
     ),
 ]
 Out = Annotated[
@@ -62,6 +71,13 @@ Set = Annotated[
     list[str] | None, typer.Option("--set", help="Set a probe setting: KEY=VALUE; repeatable.")
 ]
 Html = Annotated[bool, typer.Option("--html/--no-html", help="Write report.html into the folder.")]
+Controls = Annotated[
+    str,
+    typer.Option(
+        help="Controls to run beside the model, separated by commas: majority, class-prior, "
+        "naive-bayes, random, random-embeddings, or all."
+    ),
+]
 Plan = Annotated[
     bool, typer.Option("--plan", help="Print what the run would cost, as 'sonde plan' does.")
 ]
@@ -73,6 +89,7 @@ def run_probe(
     *,
     model: Model,
     data: Data = "atlas",
+    wording: Wording = "",
     out: Out = None,
     limit: Limit = None,
     split: Split = "test",
@@ -85,15 +102,18 @@ def run_probe(
     revision: Revision = None,
     trust_remote_code: Trust = False,
     set: Set = None,
+    controls: Controls = "",
     html: Html = True,
     plan: Plan = False,
 ) -> None:
     """Run one probe; what every probe's command has in common."""
+    names = chosen_controls(controls)
     chosen, loaded, dataset = prepare(
         probe,
         settings,
         model=model,
         data=data,
+        wording=wording,
         limit=limit,
         split=split,
         relations=relations,
@@ -113,6 +133,18 @@ def run_probe(
         return
     with progress(f"{chosen.name} on {dataset.name}") as tick:
         done = run(chosen, loaded, dataset, out, progress=tick, shard_weight=SHARD_WEIGHT)
+    settled = chosen.suited(abilities(loaded))
+    del loaded  # a control may be as large
+    load = loader(
+        dataset,
+        device=device,
+        dtype=dtype,
+        batch_tokens=batch_tokens,
+        bos=bos,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+    )
+    run_controls(names, model, settled, dataset, done.path, load=load, watch=progress)
     show_run(done, html=done.path / "report.html" if html else None)
 
 
@@ -122,6 +154,7 @@ def prepare(
     *,
     model: str,
     data: str,
+    wording: str,
     limit: int | None,
     split: str,
     relations: str,
@@ -135,7 +168,6 @@ def prepare(
     set: list[str] | None,
 ) -> tuple[Probe, LoadedModel, Dataset]:
     """The probe, the model and the dataset that a command names."""
-    from sonde import api
     from sonde.data.catalog import load
 
     if bos not in ("auto", "always", "never"):
@@ -147,19 +179,46 @@ def prepare(
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
         selection = Selection(split=split, relations=wanted, limit=limit, seed=seed)
-        dataset = load(data).select(selection)
-    with waiting(f"loading {model} (the first time takes longest)"):
-        loaded = api.model(
-            model,
-            data=dataset,
-            device=device,
-            dtype=dtype,
-            revision=revision,
-            bos=cast(Any, bos),
-            batch_tokens=batch_tokens,
-            trust_remote_code=trust_remote_code,
-        )
+        dataset = load(data, wording).select(selection)
+    loaded = loader(
+        dataset,
+        device=device,
+        dtype=dtype,
+        batch_tokens=batch_tokens,
+        bos=bos,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+    )(model)
     return chosen, loaded, dataset
+
+
+def loader(
+    dataset: Dataset,
+    *,
+    device: str,
+    dtype: str,
+    batch_tokens: int | None,
+    bos: str,
+    revision: str | None,
+    trust_remote_code: bool,
+) -> Callable[[str], LoadedModel]:
+    """Loads models by name, as a command says how."""
+    from sonde import api
+
+    def load(model: str) -> LoadedModel:
+        with waiting(f"loading {model} (the first time takes longest)"):
+            return api.model(
+                model,
+                data=dataset,
+                device=device,
+                dtype=dtype,
+                revision=revision,
+                bos=cast(Any, bos),
+                batch_tokens=batch_tokens,
+                trust_remote_code=trust_remote_code,
+            )
+
+    return load
 
 
 def pairs(texts: list[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from sonde.cli.console import output, waiting
+from sonde.controls import beside
 from sonde.core.errors import StoreError
 from sonde.core.reports import Report
 from sonde.runner import Run
@@ -29,7 +30,7 @@ def show_run(
 ) -> None:
     """Read a run and show its report; `html` and `figures` name what to write, if anything."""
     with waiting("reading the answers"):
-        report = run.report(**(reading or {}))
+        report = beside(run, run.report(**(reading or {})), reading)
     show_report(
         report,
         run.provenance(),

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from sonde import __version__
-from sonde.cli import analyse, data, demo, doctor, models, plan, probes, report, run
+from sonde.cli import (
+    analyse,
+    attribute,
+    data,
+    demo,
+    doctor,
+    models,
+    optimise,
+    plan,
+    probes,
+    report,
+    run,
+)
 
 app = typer.Typer(
     name="sonde",
@@ -21,8 +33,10 @@ app = typer.Typer(
 )
 app.add_typer(run.app, name="run")
 app.add_typer(plan.app, name="plan")
+app.add_typer(optimise.app, name="optimise")
 app.command("report")(report.report)
 app.command("analyse")(analyse.analyse)
+app.command("attribute")(attribute.attribute)
 app.add_typer(data.app, name="data")
 app.command("models")(models.models)
 app.command("probes")(probes.probes)

@@ -73,14 +73,37 @@ def bundled() -> dict[str, Path]:
     return {p.name: p for p in sorted(BUNDLED.iterdir()) if is_dataset(p)}
 
 
-def load(reference: str) -> Dataset:
+def load(reference: str, wording: str = "") -> Dataset:
     """Open a dataset: a bundled name, a folder, or READER:FOLDER; +SOURCE:FOLDER adds to it.
 
     `lama:A+pararel:B+aliases:C` is LAMA's facts under ParaRel's patterns with more names.
+    `wording`, SOURCE:FOLDER, names templates that take the place of the dataset's own and leaves
+    its facts as they are.
     """
     names = "|".join(map(re.escape, additions()))
     first, *rest = re.split(rf"\+(?=(?:{names}):)", reference)
-    return _joined(_load_one(first), rest) if rest else _load_one(first)
+    dataset = _joined(_load_one(first), rest) if rest else _load_one(first)
+    return _reworded(dataset, wording) if wording else dataset
+
+
+def _reworded(dataset: Dataset, wording: str) -> Dataset:
+    """The same facts under another source's templates."""
+    scheme, colon, place = wording.partition(":")
+    able = {name: c for name, c in additions().items() if hasattr(c, "templates")}
+    if not colon or scheme not in able:
+        raise UsageError(
+            f"no source of templates called {scheme!r}; {nearest(scheme, able)}. Write "
+            "SOURCE:FOLDER, as in lpaqa:./LPAQA/mine"
+        )
+    source = cast(TemplateReader, able[scheme]).templates(_there(place))
+    found = worded(dataset, [source])
+    if not found.relations:
+        raise DataError(f"{wording} has no template for any relation of {dataset.name!r}")
+    parts = ["reworded", dataset.fingerprint, source.fingerprint]
+    card = named_after(dataset, [source.card.name], [source.card]).card
+    described = f"{dataset.name} under the templates of {source.card.name}"
+    card = replace(card, name=f"{dataset.name} under {source.card.name}", description=described)
+    return replace(found, card=card, fingerprint=fingerprint(parts))
 
 
 def _joined(facts: Dataset, rest: list[str]) -> Dataset:

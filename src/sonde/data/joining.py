@@ -9,23 +9,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from sonde.core.facts import Card, Dataset, Entity, Fact, Template
+from sonde.core.facts import APART, Card, Dataset, Entity, Fact, Template
 from sonde.core.fingerprints import fingerprint
 from sonde.data.wordings import Wordings
 
 
 def merged(dataset: Dataset) -> Dataset:
-    """One fact per subject, relation and split, with the objects of all of them."""
-    rows = facts = 0
+    """One fact per subject, relation and split, with the objects of all of them.
+
+    Facts collected apart are left out: nothing joins them to the others.
+    """
+
+    def together(relation: str) -> list[Fact]:
+        return [fact for fact in dataset.facts(relation) if APART not in fact.tags]
+
+    rows = facts = apart = 0
     for relation in dataset.relations:
-        found = list(dataset.facts(relation.id))
+        found = together(relation.id)
         rows += len(found)
         facts += sum(1 for _ in merged_facts(found))
+        apart += sum(1 for _ in dataset.facts(relation.id)) - len(found)
+    left_out = {"training_rows_left_out": apart} if apart else {}
     return replace(
         dataset,
-        read=lambda id: merged_facts(dataset.facts(id)),
+        read=lambda id: merged_facts(together(id)),
         fingerprint=fingerprint([dataset.fingerprint, "merged"]),
-        notes={**dataset.notes, "rows_merged": rows - facts},
+        notes={**dataset.notes, "rows_merged": rows - facts, **left_out},
     )
 
 

@@ -2,7 +2,8 @@
 
 A unique triple is a subject, a relation and one correct object, whatever they are called. Derived
 triples are all the ways to say them: subject names x object names x templates. A pair is a subject
-and a relation; its prompts are subject names x templates.
+and a relation; its prompts are subject names x templates. Facts collected apart, to train on, count
+in their split alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sonde.core.facts import Dataset, Relation
+from sonde.core.facts import APART, Dataset, Relation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +66,12 @@ def relation_statistics(dataset: Dataset, relation: Relation) -> RelationStatist
     names: dict[str, int] = {}
     subjects: dict[str, int] = {}
     triples: dict[tuple[str, str], int] = {}
-    hard = objects = subject_names = 0
+    facts = hard = objects = subject_names = 0
     for fact in dataset.facts(relation.id):
         splits[fact.split] += 1
+        if APART in fact.tags:
+            continue
+        facts += 1
         hard += "hard" in fact.tags
         objects += len(fact.objects)
         subject_names += len(fact.subject.names)
@@ -75,14 +79,13 @@ def relation_statistics(dataset: Dataset, relation: Relation) -> RelationStatist
         for entity in fact.objects:
             names[entity.id] = len(entity.names)
             triples[fact.subject.id, entity.id] = len(fact.subject.names) * len(entity.names)
-    facts = max(sum(splits.values()), 1)
     return RelationStatistics(
         relation=relation,
         splits=dict(sorted(splits.items())),
         hard=hard,
         objects=len(names),
-        objects_per_fact=objects / facts,
-        subject_names=subject_names / facts,
+        objects_per_fact=objects / max(facts, 1),
+        subject_names=subject_names / max(facts, 1),
         object_names=sum(names.values()) / max(len(names), 1),
         pairs=len(subjects),
         unique_triples=len(triples),

@@ -1,12 +1,13 @@
 """`control:NAME`: models that count facts instead of reading text.
 
-What such a control scores, a language model can score without knowing anything.
+What such a control scores, a language model can score without knowing anything. The majority counts
+the facts that are asked about, the other controls those of the split `train`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log
 from typing import ClassVar
 
@@ -16,21 +17,27 @@ from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import Dataset, Fact, commonest_objects
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import Prompt
+from sonde.models.bayes import NaiveBayes, counted
+from sonde.models.fitted import training_facts
 from sonde.models.options import LoadOptions
 from sonde.models.tables import fill_from, generate_from, sample_from, score_from, trace_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Majority:
-    """Answers every prompt of a relation with that relation's most frequent test object."""
+    """Answers every prompt of a relation with the most frequent of the objects it counted."""
 
     shares: Mapping[str, Mapping[str, float]]
+    name: str = "control:majority"
+    details: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def identity(self) -> Identity:
         """Named by what it counted."""
         weights = fingerprint([canonical({r: dict(s) for r, s in self.shares.items()})])
-        return Identity(name="control:majority", architecture="counting", weights=weights)
+        return Identity(
+            name=self.name, architecture="counting", weights=weights, details=self.details
+        )
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer)."""
@@ -65,6 +72,27 @@ def majority(dataset: Dataset) -> Majority:
     )
 
 
+def class_prior(dataset: Dataset) -> Majority:
+    """Count the objects of the training facts: argmax P(object | relation)."""
+    fitted = training_facts("control:class-prior", dataset)
+    return Majority(
+        shares={relation: object_shares(facts) for relation, facts in fitted.facts.items()},
+        name="control:class-prior",
+        details=fitted.details,
+    )
+
+
+def naive_bayes(dataset: Dataset) -> NaiveBayes:
+    """Count the words of the subjects of each object in the training facts."""
+    fitted = training_facts("control:naive-bayes", dataset)
+    asked = (fact for r in dataset.asked_relations() for fact in dataset.of_split(r.id))
+    return NaiveBayes(
+        words={relation: counted(facts) for relation, facts in fitted.facts.items()},
+        subjects={fact.id: fact.subject.name for fact in asked},
+        details=fitted.details,
+    )
+
+
 def object_shares(facts: Iterable[Fact]) -> dict[str, float]:
     """Log share of each object name; equal counts are told apart so that one comes first."""
     order = commonest_objects(facts)
@@ -75,7 +103,11 @@ def object_shares(facts: Iterable[Fact]) -> dict[str, float]:
     }
 
 
-CONTROLS: Mapping[str, Callable[[Dataset], Model]] = {"majority": majority}
+CONTROLS: Mapping[str, Callable[[Dataset], Model]] = {
+    "majority": majority,
+    "class-prior": class_prior,
+    "naive-bayes": naive_bayes,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +115,10 @@ class Controls:
     """Controls by name."""
 
     name: ClassVar[str] = "control"
-    usage: ClassVar[str] = "control:majority"
+    usage: ClassVar[str] = "control:NAME"
     summary: ClassVar[str] = (
-        "answers each relation with its most frequent object; fills, scores and writes"
+        "majority, class-prior or naive-bayes: counts facts and reads no text; fills, scores and "
+        "writes"
     )
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:

@@ -49,9 +49,15 @@ def describe(name: str, table: Mapping[str, Described] | None = None) -> Describ
 def plain(name: str) -> str:
     """A model's name without scheme, folder, file ending and capital letters.
 
+    A model with random weights keeps the word for it: it is not the model that it was made from.
+
     >>> plain("hf:google-bert/BERT-base-cased"), plain("gguf:./m/SmolLM2.gguf"), plain("smollm2")
     ('bert-base-cased', 'smollm2', 'smollm2')
+    >>> plain("random:1:hf:google-bert/BERT-base-cased")
+    'random:1:bert-base-cased'
     """
+    if found := re.match(r"random(-embeddings)?:(\d+:)?", name):
+        return found[0] + plain(name[found.end() :])
     last = re.split(r"[/:]", name.rstrip("/"))[-1]
     return last.lower().removesuffix(".gguf")
 

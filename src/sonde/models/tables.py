@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from heapq import nsmallest
 from math import exp, log
 from random import Random
 
@@ -15,35 +17,53 @@ UNSEEN = -30.0
 UNLIKELY = 1e-300
 
 
-def score_from(prompt: Prompt, logps: Mapping[str, float]) -> Scored:
-    """One log-probability per option, a very small one for what the table does not hold."""
+def score_from(prompt: Prompt, logps: Mapping[str, float], other: float = UNSEEN) -> Scored:
+    """One log-probability per option, `other` for what the table does not hold."""
     if not isinstance(prompt.want, Score):
         raise AbilityError("score() takes prompts that want options scored")
     options = prompt.want.options
-    return Scored(options=options, logps=tuple((logps.get(o, UNSEEN),) for o in options))
+    return Scored(options=options, logps=tuple((logps.get(o, other),) for o in options))
 
 
-def fill_from(prompt: Prompt, logps: Mapping[str, float]) -> Filled:
-    """The table's likeliest allowed names; watched ones that it does not hold come after them."""
+def fill_from(prompt: Prompt, logps: Mapping[str, float], other: float = UNSEEN) -> Filled:
+    """The table's likeliest allowed names; watched ones that it does not hold have `other`."""
     want = prompt.want
     if not isinstance(want, Fill):
         raise AbilityError("fill() takes prompts that want a hole filled")
-    allowed = None if want.vocabulary is None else frozenset(want.vocabulary)
-    names = (name for name in (*logps, *want.watched) if allowed is None or name in allowed)
-    table = {name: logps.get(name, UNSEEN) for name in names}
-    order = sorted(table, key=lambda name: (-table[name], name))
+    table = {name: logps.get(name, other) for name in (*logps, *want.watched)}
+    if want.vocabulary is not None:
+        allowed = _members(_Same(want.vocabulary))
+        table = {name: logp for name, logp in table.items() if name in allowed}
+    top = nsmallest(want.top, table, key=lambda name: (-table[name], name))
     values = sorted(table.values(), reverse=True)
     at_least = {value: i + 1 for i, value in enumerate(values)}
+    watched = tuple(map(table.get, want.watched))
     return Filled(
-        top=tuple(order[: want.top]),
-        top_logps=tuple(table[name] for name in order[: want.top]),
+        top=tuple(top),
+        top_logps=tuple(table[name] for name in top),
         watched=want.watched,
-        watched_logps=tuple(table.get(name) for name in want.watched),
-        watched_ranks=tuple(
-            at_least[table[name]] if name in table else None for name in want.watched
-        ),
-        mass=log(sum(exp(value) for value in values)) if values else 0.0,
+        watched_logps=watched,
+        watched_ranks=tuple(None if logp is None else at_least[logp] for logp in watched),
+        mass=log(sum(map(exp, values))) if values else 0.0,
     )
+
+
+class _Same:
+    """A vocabulary told by which object it is: to compare thousands of words takes too long."""
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+
+    def __hash__(self) -> int:
+        return id(self.words)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.words is self.words
+
+
+@lru_cache(maxsize=4)
+def _members(vocabulary: _Same) -> frozenset[str]:
+    return frozenset(vocabulary.words)
 
 
 def generate_from(prompt: Prompt, logps: Mapping[str, float]) -> Generated:

@@ -1,0 +1,55 @@
+"""`sonde data vocabulary`: the words that are one token for several models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sonde.cli.console import output, waiting
+from sonde.core.abilities import abilities
+from sonde.core.errors import StoreError, UsageError
+from sonde.data import catalog
+from sonde.data.vocabulary import common, single, trial, words_of
+from sonde.runner import answer
+
+
+def vocabulary(
+    models: Annotated[
+        list[str], typer.Option("--model", "-m", help="A model; give it once for each of several.")
+    ],
+    data: Annotated[str, typer.Option("--data", "-d", help="The dataset whose words are tried.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The file to write, a word a line.")],
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Write the dataset's words that are one token in every model, for fair comparison.
+
+    Example: sonde data vocabulary -m hf:./bert -m hf:./roberta -d lama:./LAMA -o words.txt
+    """
+    if out.exists():
+        raise UsageError(f"{out} is there; name a new file")
+    words = words_of(catalog.load(data))
+    known: dict[str, frozenset[str]] = {}
+    for model in dict.fromkeys(models):
+        known[model] = _single(model, words, device)
+        output().print(
+            f"{model}: {len(known[model]):,} of {len(words):,} words are one token",
+            markup=False,
+            highlight=False,
+        )
+    kept = common(words, known)
+    try:
+        out.write_text("".join(f"{word}\n" for word in kept), encoding="utf-8")
+    except OSError as error:
+        raise StoreError(f"{out} cannot be written: {error.strerror or error}") from error
+    output().print(f"{out}: {len(kept):,} words", markup=False, highlight=False)
+
+
+def _single(model: str, words: tuple[str, ...], device: str) -> frozenset[str]:
+    from sonde import api
+
+    with waiting(f"loading {model}"):
+        loaded = api.model(model, device=device)
+    [(_, found)] = answer(loaded, [trial(words, abilities(loaded))])
+    return single(found)

@@ -1,0 +1,110 @@
+"""Words that are one token for several models, and a dataset restricted to them.
+
+Models that have other tokens can answer other facts; on the words that all of them can answer they
+are compared fairly. Knows prompts and answers, nothing of how a model makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from sonde.core.abilities import Ability, need
+from sonde.core.answers import Answer, Filled, Scored
+from sonde.core.errors import DataError
+from sonde.core.facts import Dataset, Fact
+from sonde.core.fingerprints import fingerprint
+from sonde.core.prompts import Fill, Key, Prompt, Score
+from sonde.data.lines import read_lines
+
+BEFORE, AFTER = "The answer is ", " ."
+"""A word is tried where most answers stand: after a space, inside a sentence."""
+
+
+def words_of(dataset: Dataset) -> tuple[str, ...]:
+    """The dataset's vocabulary; without one, the names of all objects."""
+    if dataset.vocabulary is not None:
+        return dataset.vocabulary
+    facts = (fact for relation in dataset.relations for fact in dataset.facts(relation.id))
+    names = (name for fact in facts for name in _names(fact))
+    return tuple(dict.fromkeys(names))
+
+
+def trial(words: Sequence[str], can: frozenset[Ability]) -> Prompt:
+    """One prompt whose answer tells which words are a single token."""
+    fills = need("vocabulary", can, "fill", "score") == "fill"
+    return Prompt(
+        key=Key(fact="", relation="", template="", subject=""),
+        prefix=BEFORE,
+        suffix=AFTER,
+        want=Fill(watched=tuple(words), vocabulary=tuple(words))
+        if fills
+        else Score(options=tuple(words)),
+    )
+
+
+def single(answer: Answer) -> frozenset[str]:
+    """The words of a trial that are one token."""
+    if isinstance(answer, Filled):
+        pairs = zip(answer.watched, answer.watched_ranks, strict=True)
+        return frozenset(word for word, rank in pairs if rank is not None)
+    assert isinstance(answer, Scored)
+    tokens = zip(answer.options, answer.logps, strict=True)
+    return frozenset(word for word, own in tokens if len(own) == 1)
+
+
+def common(words: Iterable[str], known: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """The words that every model knows, in their order; refused where there are none.
+
+    >>> common(["Rome", "Paris"], {"a": {"Paris", "Rome"}, "b": {"Paris"}})
+    ('Paris',)
+    """
+    kept = tuple(word for word in words if all(word in own for own in known.values()))
+    if not kept:
+        counts = ", ".join(f"{name} {len(own):,}" for name, own in known.items())
+        raise DataError(f"no word is one token in all models (one token in each: {counts})")
+    return kept
+
+
+def restricted(dataset: Dataset, words: Sequence[str]) -> Dataset:
+    """The facts that have an object among the words, of all splits alike; nothing else is allowed
+    as an answer. Relations that lose all facts are left out and counted."""
+    allowed = frozenset(words)
+
+    def kept(relation: str) -> Iterator[Fact]:
+        return (fact for fact in dataset.facts(relation) if not allowed.isdisjoint(_names(fact)))
+
+    counts = {
+        relation.id: (sum(1 for _ in dataset.facts(relation.id)), sum(1 for _ in kept(relation.id)))
+        for relation in dataset.relations
+    }
+    relations = tuple(relation for relation in dataset.relations if counts[relation.id][1])
+    if not relations:
+        raise DataError(f"no fact of {dataset.name!r} has an object among the {len(words):,} words")
+    return replace(
+        dataset,
+        relations=relations,
+        read=kept,
+        vocabulary=tuple(words),
+        fingerprint=fingerprint(["restricted", dataset.fingerprint, *words]),
+        notes={
+            **dataset.notes,
+            "facts_outside_vocabulary": sum(had - left for had, left in counts.values()),
+            "relations_outside_vocabulary": len(dataset.relations) - len(relations),
+        },
+    )
+
+
+def read_words(path: Path) -> tuple[str, ...]:
+    """A list of words, one a line, each once."""
+    if not path.is_file():
+        raise DataError(f"{path} is not a file; give a list of words, one a line")
+    words = tuple(dict.fromkeys(word for _, line in read_lines(path) if (word := line.strip())))
+    if not words:
+        raise DataError(f"{path} has no words; write one a line")
+    return words
+
+
+def _names(fact: Fact) -> Iterator[str]:
+    return (name for entity in fact.objects for name in entity.names)

@@ -1,0 +1,65 @@
+"""Open the model that a folder of `sonde optimise` was made for, and no other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from sonde.core.abilities import Model
+from sonde.core.errors import ModelError, UsageError
+from sonde.core.facts import Dataset
+from sonde.models.load import load, schemes
+from sonde.models.options import LoadOptions
+
+
+def base_model(
+    scheme: str, rest: str, method: str, options: LoadOptions, dataset: Dataset | None
+) -> tuple[Path, Model]:
+    """The folder that `rest` names, FOLDER or FOLDER@MODEL, and its model as it was."""
+    folder, elsewhere = parted(scheme, rest)
+    made_for = manifest(scheme, folder, method)["model"]
+    reference = elsewhere or str(made_for["reference"])
+    try:
+        base = load(reference, options, dataset)
+    except (ModelError, UsageError) as error:
+        raise ModelError(
+            f"{scheme}:{folder} was made for {made_for['reference']}, which does not load: {error}."
+            f" If it is elsewhere now, write {scheme}:{folder}@hf:FOLDER"
+        ) from error
+    for what in ("weights", "tokenizer"):
+        if getattr(base.identity, what) != made_for[what]:
+            raise ModelError(
+                f"{folder} was made for {made_for['reference']} with {what} {made_for[what]}, and "
+                f"{reference} has {what} {getattr(base.identity, what) or '(none)'}; make it anew "
+                "with 'sonde optimise'"
+            )
+    return folder, base
+
+
+def parted(scheme: str, rest: str) -> tuple[Path, str]:
+    """The folder and, behind an @, the model, if one is named."""
+    folder, at, model = rest.rpartition("@")
+    if at and not Path(rest).expanduser().is_dir() and model.partition(":")[0] in schemes():
+        return Path(folder).expanduser(), model
+    if not rest:
+        raise UsageError(
+            f"{scheme}: needs a folder that 'sonde optimise' made, as in {scheme}:prompts"
+        )
+    return Path(rest).expanduser(), ""
+
+
+def manifest(scheme: str, folder: Path, method: str) -> dict[str, Any]:
+    """The manifest of a folder, which must be of that method."""
+    try:
+        found: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        own = str(found["method"])
+        _ = [found["model"][key] for key in ("reference", "weights", "tokenizer")]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ModelError(f"{folder} has no manifest.json of 'sonde optimise {method}'") from None
+    if own != method:
+        raise ModelError(
+            f"{folder} was made by 'sonde optimise {own}', and {scheme}: takes what "
+            f"'sonde optimise {method}' makes"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Make templates out of training facts: each method is a file with a COMPONENT."""

@@ -1,0 +1,71 @@
+"""`sonde analyse --learning`: stored runs of lama under several templates, with their controls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import sonde as api
+from tests.data import sources
+
+from .world import Sonde
+
+TRAIN = [("Cleo", "Greek"), ("Dora", "Greek"), ("Anton", "Dutch")]
+
+
+@pytest.fixture
+def folder(sonde: Sonde, tmp_path: Path) -> Path:
+    """Runs of three controls, one of them also under a template of LPAQA's that only P1 has."""
+    data = sources.lama(tmp_path / "lama")
+    rows = [{"sub": subject, "obj": object} for subject, object in TRAIN]
+    sources.lines(data / "train" / "P1" / "train.jsonl", rows)
+    sources.lines(data / "train" / "P2" / "train.jsonl", [{"sub": "Eve", "obj": "Bern"}])
+    wording = f"lpaqa:{sources.lpaqa(tmp_path / 'lpaqa') / 'mine'}"
+    words = ("run", "lama", "-d", f"lama:{data}", "--no-html", "-m")
+    for name in ("majority", "class-prior", "naive-bayes"):
+        assert sonde(*words, f"control:{name}", "-o", tmp_path / name).code == 0
+    worded = ("control:class-prior", "--wording", wording, "-o", tmp_path / "worded")
+    assert sonde(*words, *worded).code == 0
+    return tmp_path
+
+
+def test_runs_under_other_templates_are_compared_by_fact(sonde: Sonde, folder: Path) -> None:
+    runs = (f"manual={folder / 'majority'}", f"opti={folder / 'worded'}", folder / "naive-bayes")
+    done = sonde("analyse", "--learning", *runs, "--json")
+    assert done.code == 0, done.err
+    printed = json.loads(done.out)
+    estimates = printed["estimates"]
+    # Dutch is the commonest object of the facts asked, Greek that of the training facts
+    assert estimates["accuracy.relation.P1.run.manual"]["value"] == pytest.approx(2 / 3)
+    assert estimates["accuracy.relation.P1.run.opti"]["value"] == pytest.approx(1 / 3)
+    assert estimates["gain.mean_over_relations.run.opti"]["value"] == pytest.approx(-1 / 3)
+    assert estimates["majority.answered.relation.P1.run.opti"]["value"] == 1
+    assert "accuracy.relation.P2.run.opti" not in estimates, "LPAQA has no template for it"
+    assert printed["counts"]["easy_facts"] > 0, "naive Bayes decides what is easy"
+    assert set(printed["provenance"]) == {"manual", "opti", "naive-bayes"}
+
+
+def test_the_report_is_shown_written_and_made_from_python(sonde: Sonde, folder: Path) -> None:
+    runs = [f"manual={folder / 'majority'}", f"prior={folder / 'class-prior'}"]
+    done = sonde("analyse", "--learning", *runs, "--easy", "prior", "-o", folder / "page")
+    assert done.code == 0, done.err
+    for words in ("What 2 runs on lama may have learnt", "Accuracy by relation type", "prior"):
+        assert words in done.out
+    assert "Where the gains come from" in (folder / "page" / "report.html").read_text()
+    report = api.learning(*runs, easy=("prior",))
+    assert report.counts["easy_facts"] == 1
+    assert report.estimates["accuracy.mean_over_facts.run.prior"].value == 0.25
+
+
+def test_what_cannot_be_read_is_refused(sonde: Sonde, folder: Path) -> None:
+    one, two = folder / "majority", folder / "class-prior"
+    sonde("analyse", "--learning", one, two, "--easy", "bayes").refused(2, "'bayes'", "majority")
+    sonde("analyse", one, two, "--easy", "majority").refused(2, "--learning")
+    sonde("analyse", "--learning", f"a={one}", f"a={two}").refused(2, "same name")
+    sonde("analyse", "--learning", f"={one}", two).refused(2, "NAME=FOLDER")
+    other = folder / "belief"
+    words = ("-m", "control:majority", "-d", "atlas", "--relations", "P30", "--limit", "3")
+    assert sonde("run", "belief", *words, "--no-html", "-o", other).code == 0
+    sonde("analyse", "--learning", one, other).refused(2, "run of 'belief'", "lama")
