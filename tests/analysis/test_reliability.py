@@ -272,6 +272,12 @@ def test_runs_that_base_accuracy_tells_apart_are_no_pair() -> None:
     assert (pair.monitor.value or 0) < 0 and (pair.monitor.high or 0) < 0
 
 
+def test_two_runs_that_are_told_apart_leave_no_pair() -> None:
+    weak, strong = (monitored(1, (30,), knows=k) for k in (0.0, 1.0))
+    found = common([run("weak", weak), run("strong", strong)])
+    assert equals(found, measures(found)) == []
+
+
 def test_the_difference_on_the_same_facts_takes_those_valid_in_both() -> None:
     one, other = monitored(1, (6,), valid=1.0), monitored(2, (6,), valid=1.0)
     cut = replace(other, valid={"exact": np.array([True] * 3 + [False] * 3)})

@@ -119,8 +119,8 @@ def test_what_cannot_be_compared_is_refused(sonde: Sonde, folder: Path, data: Pa
     )
     assert str(study) in refused
     other = folder / "other"
-    words = ("run", "belief", "-m", "control:majority", "-d", data, "--no-html", "-o", other)
-    assert sonde(*words).code == 0
+    asked = ("run", "belief", "-m", "control:majority", "-d", data, "--no-html", "-o", other)
+    assert sonde(*asked).code == 0
     sonde("analyse", majority, other).refused(2, "atlas", "world", "same dataset")
 
 

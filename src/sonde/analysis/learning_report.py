@@ -90,18 +90,28 @@ def _left_out(found: Learning, name: str) -> int:
 
 
 def _headlines(found: Learning) -> tuple[Headline, ...]:
+    """Every run beside the first, or with its gain alone where it was asked other relations.
+
+    The first run's own accuracy is over other relations then, and would not add up with the gain.
+    """
     lines = []
     for name in found.names:
-        base = found.base(name)
+        base, asked = found.base(name), len(found.having(name))
+        alike = asked == len(found.having(base))
+        accuracy = f"accuracy.{RELATIONS}.run"
+        over = "mean over relations" if alike else f"mean over its {asked} relations"
         lines.append(
             Headline(
-                label=f"Accuracy of {name}, mean over relations",
-                estimate=f"accuracy.{RELATIONS}.run.{name}",
-                control="" if name == base else f"accuracy.{RELATIONS}.run.{base}",
+                label=f"Accuracy of {name}, {over}",
+                estimate=f"{accuracy}.{name}",
+                control="" if name == base or not alike else f"{accuracy}.{base}",
                 control_label=base,
-                difference="" if name == base else f"gain.{RELATIONS}.run.{name}",
+                difference="" if name == base or not alike else f"gain.{RELATIONS}.run.{name}",
             )
         )
+        if not alike:
+            label = f"Gain of {name} over {base}, on these"
+            lines.append(Headline(label=label, estimate=f"gain.{RELATIONS}.run.{name}"))
     return tuple(lines)
 
 

@@ -87,6 +87,8 @@ def equals(found: Common, made: dict[str, Measure], seed: int = 0) -> list[Equal
         for pair in combinations(range(len(found.runs)), 2)
         if not told_apart(base.difference(*pair))
     ]
+    if not pairs:
+        return []
     ordered = [(b, a) if (monitor.difference(a, b).value or 0.0) > 0 else (a, b) for a, b in pairs]
     shared = on_shared_anchors(found, ordered, seed)
     rows = [
@@ -114,12 +116,11 @@ def on_shared_anchors(found: Common, pairs: list[tuple[int, int]], seed: int) ->
             columns += [found.parts[i].whole * both, found.parts[i].anchors * both]
     shape = (1 + DRAWS, 2 * len(pairs), len(found.relations))
     rows = np.full(shape, np.nan)
-    if pairs:
-        for r, sums in enumerate(resampled(found, np.column_stack(columns), seed)):
-            rows[:, :, r] = ratio(sums[:, ::2], sums[:, 1::2])
+    for r, sums in enumerate(resampled(found, np.column_stack(columns), seed)):
+        rows[:, :, r] = ratio(sums[:, ::2], sums[:, 1::2])
     relations = range(len(found.relations))
     counts = [[_both(found, pair)[found.owners == r].sum() for r in relations] for pair in pairs]
-    n = np.repeat(np.array(counts, dtype=np.int64).reshape(len(pairs), -1), 2, axis=0)
+    n = np.repeat(np.array(counts, dtype=np.int64), 2, axis=0)
     return Measure(rows=settled(rows), n=n, independent=n)
 
 
