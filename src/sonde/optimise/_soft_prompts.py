@@ -203,15 +203,7 @@ def side_by_side(
         rows_of([draft.train.texts for draft in drafts], ids),
         rows_of([draft.dev.texts for draft in drafts], ids),
         [draft.task.relation.id for draft in drafts],
-        Plan(
-            epochs=method.epochs,
-            batch=method.batch,
-            rate=method.rate,
-            warmup=method.warmup,
-            checks=method.checks,
-            patience=method.patience,
-            seed=job.seed,
-        ),
+        Plan.of(method, job.seed),
         Budget(tokens, out_of_memory),
         clock.tick,
     )

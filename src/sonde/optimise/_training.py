@@ -8,7 +8,7 @@ token ids and a function that gives their losses; nothing of facts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import ceil
 from random import Random
 from typing import Any
@@ -35,6 +35,12 @@ class Plan:
     checks: int
     patience: int
     seed: int
+
+    @classmethod
+    def of(cls, method: Any, seed: int) -> Plan:
+        """As the settings of a method that trains say."""
+        own = {f.name: getattr(method, f.name) for f in fields(cls) if f.name != "seed"}
+        return cls(**own, seed=seed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

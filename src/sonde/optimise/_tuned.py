@@ -119,15 +119,7 @@ def tuning(
         rows_of([draft.train.texts for draft in drafts], none),
         rows_of([draft.dev.texts for draft in drafts], none),
         [draft.task.relation.id for draft in drafts],
-        Plan(
-            epochs=method.epochs,
-            batch=method.batch,
-            rate=method.rate,
-            warmup=method.warmup,
-            checks=method.checks,
-            patience=method.patience,
-            seed=job.seed,
-        ),
+        Plan.of(method, job.seed),
         method.decay,
         tick,
     )
