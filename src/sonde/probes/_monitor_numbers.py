@@ -256,5 +256,5 @@ def _over(sums: Floats) -> dict[str, Floats]:
         "stdev": _deviations(rates),
         "base": rates[:, 0],
         "majority": control,
-        "above": average - control,
+        "above": np.where(np.abs(average - control) < ROUNDING, 0.0, average - control),
     }

@@ -116,16 +116,16 @@ def _by_prompt(estimates: Estimates, outcomes: Outcomes) -> Table:
 def _accuracies(estimates: Estimates, outcomes: Outcomes) -> Table:
     known = outcomes.monitored
     facts = {"all": len(known.facts), "valid": int(known.valid[known.rule].sum())}
-    words = {"all": "all facts", "valid": "valid anchors"}
+    words = {"all": "all", "valid": "valid"}
     parts = [("accuracy", "")]
     if f"full.all.avg.{OVER}" in estimates:
-        parts.append(("full", ", full grid"))
+        parts.append(("full", ", full"))
     shown = ("avg", "max", "min", "base", "stdev", "majority")
     return Table(
         id="accuracy-over-prompts",
         title="Accuracy over prompts, mean over relations",
         columns=(
-            Column(title="over"),
+            Column(title="facts", help="all, or those with a valid anchor"),
             *(Column(title=name, kind="percent") for name in shown),
             Column(title="n", kind="count"),
         ),
@@ -138,9 +138,10 @@ def _accuracies(estimates: Estimates, outcomes: Outcomes) -> Table:
             for part, what in parts
             for group in GROUPS
         ),
-        note="Prompts are all frames, and the base frame after every wrong name; the full grid has "
-        "every frame also after every wrong name. max and min are of the best and the worst prompt "
-        "of each relation, stdev is over its prompts; then the mean over relations.",
+        note="Over all facts, and over those with a valid anchor. Prompts are all frames, and the "
+        "base frame after every wrong name; in full every frame also after every wrong name. max "
+        "and min are of the best and the worst prompt of each relation, stdev is over its prompts; "
+        "then the mean over relations.",
     )
 
 
