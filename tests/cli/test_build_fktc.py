@@ -167,6 +167,11 @@ def test_nonsense_without_end_is_reported_as_a_lack(
     assert re.search(r"P36 +label of P36 +0 +1 +0 +1 +0 +6 ", done.out), done.out
 
 
+def listen() -> None:
+    """Hear an interrupt, though whoever runs the tests in the background does not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(
     ("how", "code"),
     [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130), (signal.SIGTERM, 143)],
@@ -180,7 +185,7 @@ def test_a_killed_build_goes_on_where_it_was(
     silent = Reply(body="", hang=True)
     with serving(failing(well, silent, 5)) as server:
         words = [str(w) for w in command(data, out, server.url, "--timeout", 500)]
-        process = subprocess.Popen([COMMAND, *words], stdout=subprocess.DEVNULL)
+        process = subprocess.Popen([COMMAND, *words], stdout=subprocess.DEVNULL, preexec_fn=listen)
         while len(server.requests) < 5:
             server.came.wait()
             server.came.clear()
