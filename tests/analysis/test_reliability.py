@@ -18,7 +18,7 @@ from sonde.analysis.reliability_report import reliability
 from sonde.analysis.runs import Compared
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
-from sonde.metrics.distance import Monitored, combined, score
+from sonde.metrics.distance import Monitored, combined
 from tests.analysis.monitors import (
     FRAMES,
     fact,
@@ -40,7 +40,9 @@ def slow_monitor(known: Monitored, relation: int) -> float | None:
     """The formula of one relation, fact by fact."""
     at = [c for c in np.flatnonzero(known.counted()) if known.relation[c] == relation]
     ones = np.array(at, dtype=np.int64)
-    return score(known.pfd()[ones], known.ird()[ones], known.anchors()[ones], known.alphas)
+    whole = combined(known.pfd()[ones], known.ird()[ones], known.alphas)
+    total = float(known.anchors()[ones].sum())
+    return float(whole.sum()) / total if total > 0 else None
 
 
 def same(one: Estimate, other: Estimate) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.metrics.distance import EQUAL, Alphas, Ratios, combined, mean_distance, score
+from sonde.metrics.distance import EQUAL, Alphas, Ratios, combined, mean_distance, over_prompts
 
 unit = st.floats(0, 1)
 probabilities = st.lists(unit, min_size=1, max_size=6)
@@ -19,6 +19,14 @@ def columns(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows = [draw(st.lists(unit, min_size=size, max_size=size)) for _ in range(3)]
     pfd, ird, anchors = (np.array(row) for row in rows)
     return pfd, ird, anchors + 1e-3
+
+
+def score(
+    pfd: np.ndarray, ird: np.ndarray, anchors: np.ndarray, alphas: Alphas = EQUAL
+) -> float | None:
+    """MONITOR as reports have it, of facts about as many subjects."""
+    values = {"r": combined(pfd, ird, alphas)}
+    return Ratios(values, {"r": anchors}, {"r": np.arange(len(pfd))}, 0).relation("r").value
 
 
 @given(columns())
@@ -120,3 +128,15 @@ def test_facts_of_one_subject_are_drawn_together() -> None:
     together = Ratios({"a": values}, {"a": np.ones(4)}, pairs, 0).draws["a"]
     assert set(together.tolist()) == {0.0, 0.5, 1.0}
     assert len(set(apart.tolist())) > 3
+
+
+def test_accuracies_over_prompts_leave_out_what_was_not_asked() -> None:
+    found = over_prompts(np.array([[0.5, 1.0, np.nan], [0.25, 0.25, 0.25]]))
+    assert {name: column.tolist() for name, column in found.items() if name != "stdev"} == {
+        "avg": [0.75, 0.25],
+        "max": [1.0, 0.25],
+        "min": [0.5, 0.25],
+        "base": [0.5, 0.25],
+    }
+    assert found["stdev"].tolist() == pytest.approx([0.5 / 2**0.5, 0.0])
+    assert np.isnan(over_prompts(np.array([[0.5]]))["stdev"]).all()

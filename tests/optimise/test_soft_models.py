@@ -173,7 +173,7 @@ def test_another_model_is_refused(folder: Folders, tmp_path: Path) -> None:
     out = made(base, tmp_path / "out")
     shutil.rmtree(base)
     tiny.bert(base, seed=1)
-    with pytest.raises(ModelError, match="train them anew"):
+    with pytest.raises(ModelError, match="make it anew"):
         load(f"soft:{out}", CPU)
 
 

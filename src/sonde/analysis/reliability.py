@@ -18,21 +18,16 @@ from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
 from sonde.core.reports import Estimate
 from sonde.metrics.cells import around, stream
-from sonde.metrics.distance import Monitored, combined
+from sonde.metrics.distance import PULLED, SOLID, Monitored, combined, over_prompts
 from sonde.metrics.grid import Floats, Ints
 from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import DRAWS, percentile_interval, unvaried_difference, wilson
 
-SOLID = 0.8
-"""An anchor above this probability is a solid one."""
-
 SPREAD = "prompt_accuracy.stdev"
 SHARES = ("solid_anchors", "anchor_rate",
           *(f"prompt_accuracy.{one}" for one in ("avg", "max", "min", "base")))  # fmt: skip
-ROUNDING = 1e-12
 
-PULLED = ("prompt_accuracy.max", "prompt_accuracy.min", SPREAD)
-"""What drawing facts anew moves to one side: extremes and spreads grow."""
+CENTRED = tuple(f"prompt_accuracy.{one}" for one in PULLED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -269,7 +264,7 @@ def measure(found: Common, name: str, rows: Floats) -> Measure:
         n=np.array(n, dtype=np.int64),
         independent=np.array(alone, dtype=np.int64),
         share=name in SHARES,
-        pulled=name in PULLED,
+        pulled=name in CENTRED,
     )
 
 
@@ -329,24 +324,8 @@ def prompt_rates(sums: Floats) -> Floats:
 
 def _over(rates: Floats) -> dict[str, Floats]:
     """What is made of the accuracies of the prompts that a relation has."""
-    there = rates[:, ~np.isnan(rates[0])]
     with np.errstate(invalid="ignore"):
-        return {
-            "avg": np.nanmean(there, axis=1),
-            "max": np.nanmax(there, axis=1),
-            "min": np.nanmin(there, axis=1),
-            "stdev": _deviations(there),
-            "base": there[:, 0],
-        }
-
-
-def _deviations(rates: Floats) -> Floats:
-    """The standard deviation (n − 1) of each row; nan for one prompt."""
-    if rates.shape[1] < 2:
-        return np.full(len(rates), np.nan)
-    found = np.nanstd(rates, axis=1, ddof=1)
-    # rounding leaves a little where all are equal
-    return np.asarray(np.where(found < ROUNDING, 0.0, found))
+        return over_prompts(rates[:, ~np.isnan(rates[0])])
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:

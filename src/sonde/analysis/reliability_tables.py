@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sonde.analysis.between_tables import relation_name
-from sonde.analysis.reliability import SOLID, Common, Measure
+from sonde.analysis.reliability import Common, Measure
 from sonde.analysis.reliability_accuracy import Equals, Linked
 from sonde.analysis.reliability_facts import Seen, most_disputed, seen
 from sonde.analysis.reliability_frames import FIRST, Ablation, Subset
 from sonde.core.reports import Cell, Column, Estimate, Table
+from sonde.metrics.distance import SOLID
 from sonde.stats.correlation import FEWEST
 
 MOST_FACTS = 5

@@ -27,6 +27,15 @@ RULES: tuple[Rule, ...] = ("exact", "prefix", "any")
 Alphas = tuple[float, float, float]
 EQUAL: Alphas = (1 / 3, 1 / 3, 1 / 3)
 
+SOLID = 0.8
+"""An anchor above this probability is a solid one."""
+
+PULLED = ("max", "min", "stdev")
+"""What drawing facts anew moves to one side: extremes and spreads grow. Intervals are centred."""
+
+ROUNDING = 1e-12
+"""Equal rates leave a little of this size."""
+
 
 def mean_distance(anchor: Floats, others: Floats) -> float:
     """Mean over prompts and tokens of how far a probability lies from the anchor's; in 0..1.
@@ -45,14 +54,21 @@ def combined(pfd: Floats, ird: Floats, alphas: Alphas = EQUAL) -> Floats:
     return np.asarray(np.sqrt(one * pfd**2 + two * ird**2 + three * pfd * ird))
 
 
-def score(pfd: Floats, ird: Floats, anchors: Floats, alphas: Alphas = EQUAL) -> float | None:
-    """MONITOR of some facts; smaller is more reliable. None where no anchor has any probability.
+def over_prompts(rates: Floats) -> dict[str, Floats]:
+    """What the accuracies of a relation's prompts come to, the base frame's first; by name.
 
-    >>> score(np.array([0.2]), np.array([0.2]), np.array([0.8])).__round__(3)
-    0.25
+    rates [rows, prompts], nan where a prompt was not asked; one prompt has no standard deviation.
     """
-    total = float(anchors.sum())
-    return float(combined(pfd, ird, alphas).sum()) / total if total > 0 else None
+    spread = np.full(len(rates), np.nan)
+    if rates.shape[1] > 1:
+        spread = np.nanstd(rates, axis=1, ddof=1)
+    return {
+        "avg": np.nanmean(rates, axis=1),
+        "max": np.nanmax(rates, axis=1),
+        "min": np.nanmin(rates, axis=1),
+        "stdev": np.where(spread < ROUNDING, 0.0, spread),
+        "base": rates[:, 0],
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,7 +132,7 @@ class Monitors(Protocol):
 
 
 class Ratios:
-    """Sums of distances over sums of anchors, by relation, with a bootstrap over subjects.
+    """MONITOR: sums of distances over sums of anchors, by relation, with a bootstrap over subjects.
 
     values [facts] and weights [facts] lie in 0..1. Subjects are resampled within their relation,
     each with its own stream. Where no draw differs (one subject, or nothing that moves) the

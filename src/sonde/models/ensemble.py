@@ -31,7 +31,7 @@ class Ensemble:
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Load the model that the folder names and give it the folder's templates."""
         needs(f"ensemble:{rest}", "torch", "transformers")
-        folder, base = base_model(self.name, rest, "lpaqa", options, dataset)
+        folder, base = base_model(self.name, rest, ("lpaqa",), options, dataset)
         from sonde.models.torch.ensemble import ensemble
 
         return ensemble(f"ensemble:{folder}", base, members(folder))

@@ -26,7 +26,7 @@ class Finetuned:
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Load the model that was trained, and find the weights of each relation."""
         needs(f"finetuned:{rest}", "torch", "transformers", "safetensors")
-        folder, base = base_model(self.name, rest, "finetune", options, dataset)
+        folder, base = base_model(self.name, rest, ("finetune",), options, dataset)
         files = {path.stem: path for path in sorted((folder / "weights").glob("*.safetensors"))}
         if not files:
             raise ModelError(

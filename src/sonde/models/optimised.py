@@ -14,11 +14,18 @@ from sonde.models.options import LoadOptions
 
 
 def base_model(
-    scheme: str, rest: str, method: str, options: LoadOptions, dataset: Dataset | None
+    scheme: str,
+    rest: str,
+    methods: tuple[str, ...],
+    options: LoadOptions,
+    dataset: Dataset | None,
 ) -> tuple[Path, Model]:
-    """The folder that `rest` names, FOLDER or FOLDER@MODEL, and its model as it was."""
+    """The folder that `rest` names, FOLDER or FOLDER@MODEL, and its model as it was.
+
+    `methods` are those whose folders the scheme takes.
+    """
     folder, elsewhere = parted(scheme, rest)
-    made_for = manifest(scheme, folder, method)["model"]
+    made_for = manifest(scheme, folder, methods)["model"]
     reference = elsewhere or str(made_for["reference"])
     try:
         base = load(reference, options, dataset)
@@ -49,17 +56,17 @@ def parted(scheme: str, rest: str) -> tuple[Path, str]:
     return Path(rest).expanduser(), ""
 
 
-def manifest(scheme: str, folder: Path, method: str) -> dict[str, Any]:
-    """The manifest of a folder, which must be of that method."""
+def manifest(scheme: str, folder: Path, methods: tuple[str, ...]) -> dict[str, Any]:
+    """The manifest of a folder, which must be of one of the methods."""
+    able = " or ".join(f"'sonde optimise {method}'" for method in methods)
     try:
         found: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         own = str(found["method"])
         _ = [found["model"][key] for key in ("reference", "weights", "tokenizer")]
     except (OSError, ValueError, KeyError, TypeError):
-        raise ModelError(f"{folder} has no manifest.json of 'sonde optimise {method}'") from None
-    if own != method:
+        raise ModelError(f"{folder} has no manifest.json of {able}") from None
+    if own not in methods:
         raise ModelError(
-            f"{folder} was made by 'sonde optimise {own}', and {scheme}: takes what "
-            f"'sonde optimise {method}' makes"
+            f"{folder} was made by 'sonde optimise {own}', and {scheme}: takes what {able} makes"
         )
     return found

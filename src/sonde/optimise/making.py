@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Protocol, cast
 
 from sonde.core.abilities import Model
 from sonde.core.components import find
-from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.optimise.facts import Task, tasks
 from sonde.optimise.folder import Folder, head
@@ -86,13 +85,6 @@ class Order:
 def methods() -> dict[str, type]:
     """Every method by name."""
     return cast(dict[str, type], find("sonde.optimise", "sonde.optimisers"))
-
-
-def find_method(name: str) -> type:
-    """The method of that name."""
-    if name not in methods():
-        raise UsageError(f"no method called {name!r}; {nearest(name, methods())}")
-    return methods()[name]
 
 
 def optimise(

@@ -17,7 +17,6 @@ from sonde.stats.spread import deviation
 
 CONTROL = "control.majority.accuracy"
 ABOVE = "above_control.accuracy"
-AVERAGES = ("mean_over_relations", "mean_over_facts")
 
 Value = Callable[[Columns], Floats]
 

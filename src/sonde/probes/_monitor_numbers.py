@@ -13,7 +13,15 @@ import numpy as np
 
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
-from sonde.metrics.distance import RULES, Ratios, combined
+from sonde.metrics.distance import (
+    PULLED,
+    ROUNDING,
+    RULES,
+    SOLID,
+    Ratios,
+    combined,
+    over_prompts,
+)
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.grid import Bools, Floats, Ints
 from sonde.probes._monitor_tally import Outcomes
@@ -21,16 +29,8 @@ from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import percentile_interval, unvaried_difference, wilson
 from sonde.wording.frames import cleaned
 
-SOLID = 0.8
-"""An anchor above this probability is a solid one."""
-
-ROUNDING = 1e-12
-
 GROUPS = ("all", "valid")
 """Whose accuracies are taken: of all facts, or of those with a valid anchor."""
-
-PULLED = ("max", "min", "stdev")
-"""What drawing facts anew moves to one side: extremes and spreads grow. Intervals are centred."""
 
 OVER_PROMPTS = ("avg", "max", "min", "stdev", "base", "majority", "above")
 
@@ -154,6 +154,8 @@ class _Spread:
     def estimate(self, what: str) -> Estimate:
         """One of them; where no draw differs, with the interval of a share of so many trials."""
         value, draws = self.values[what], self.draws[what]
+        if np.isnan(value):
+            return Estimate.not_measured()
         if what in PULLED:
             draws = draws - draws.mean() + value
         low, high = percentile_interval(draws)
@@ -205,24 +207,25 @@ def _mean(spreads: list[_Spread]) -> _Spread | None:
     if not spreads:
         return None
     count = len(spreads)
+    whole = {o: [s for s in spreads if not np.isnan(s.values[o])] for o in OVER_PROMPTS}
+    nothing = np.full(1, np.nan)
     return _Spread(
-        values={o: float(np.mean([s.values[o] for s in spreads])) for o in OVER_PROMPTS},
-        draws={o: np.mean([s.draws[o] for s in spreads], axis=0) for o in OVER_PROMPTS},
+        values={o: _average([s.values[o] for s in own]) for o, own in whole.items()},
+        draws={
+            o: np.mean([s.draws[o] for s in own], axis=0) if own else nothing
+            for o, own in whole.items()
+        },
         subjects=count**2 / sum(1 / s.subjects for s in spreads),
         facts=sum(s.facts for s in spreads),
     )
 
 
+def _average(values: list[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")
+
+
 def _told(spread: _Spread | None, what: str) -> Estimate:
     return Estimate.not_measured() if spread is None else spread.estimate(what)
-
-
-def _deviations(rates: Floats) -> Floats:
-    """Standard deviation over the prompts of each row; rounding of equal rates is none."""
-    if rates.shape[1] < 2:
-        return np.zeros(len(rates))
-    found = np.nanstd(rates, axis=1, ddof=1)
-    return np.where(found < ROUNDING, 0.0, found)
 
 
 def _summed(table: Floats, by_majority: Bools, subjects: Ints) -> Floats:
@@ -248,13 +251,6 @@ def _over(sums: Floats) -> dict[str, Floats]:
     asked = sums[:, prompts : 2 * prompts]
     rates = np.divide(sums[:, :prompts], asked, out=np.full_like(asked, np.nan), where=asked > 0)
     control = sums[:, -2] / sums[:, -1]
-    average = np.nanmean(rates, axis=1)
-    return {
-        "avg": average,
-        "max": np.nanmax(rates, axis=1),
-        "min": np.nanmin(rates, axis=1),
-        "stdev": _deviations(rates),
-        "base": rates[:, 0],
-        "majority": control,
-        "above": np.where(np.abs(average - control) < ROUNDING, 0.0, average - control),
-    }
+    found = over_prompts(rates)
+    above = found["avg"] - control
+    return {**found, "majority": control, "above": np.where(abs(above) < ROUNDING, 0.0, above)}

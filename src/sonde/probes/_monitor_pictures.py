@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from sonde.core.reports import Curve, Curves, DotPlot, Estimate, Figure, Histogram, Series, Strip
-from sonde.probes._monitor_numbers import SOLID, table_of
+from sonde.metrics.distance import SOLID
+from sonde.probes._monitor_numbers import table_of
 from sonde.probes._monitor_tally import Outcomes
 
 Estimates = Mapping[str, Estimate]

@@ -8,10 +8,10 @@ import numpy as np
 
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Cell, Column, Estimate, Table
-from sonde.metrics.distance import RULES
+from sonde.metrics.distance import RULES, SOLID
 from sonde.metrics.grid import Floats
 from sonde.probes._monitor_asking import Shape
-from sonde.probes._monitor_numbers import GROUPS, SOLID
+from sonde.probes._monitor_numbers import GROUPS
 from sonde.probes._monitor_tally import Outcomes
 
 Estimates = Mapping[str, Estimate]
