@@ -38,3 +38,9 @@ def test_a_model_that_does_not_open_leaves_nothing_behind(
     told = ("data", "vocabulary", "-d", data, "-o", tmp_path / "w", "-m", "nope:x")
     sonde(*told).refused(2, "nope")
     assert not (tmp_path / "w").exists()
+
+
+def test_a_model_without_tokens_is_refused(sonde: Sonde, tmp_path: Path) -> None:
+    words = ("data", "vocabulary", "-m", "control:majority", "-d", "atlas")
+    sonde(*words, "-o", tmp_path / "words.txt").refused(4, "has no tokens")
+    assert not (tmp_path / "words.txt").exists()

@@ -9,7 +9,8 @@ import typer
 
 from sonde.cli.console import output, waiting
 from sonde.core.abilities import abilities
-from sonde.core.errors import StoreError, UsageError
+from sonde.core.errors import AbilityError, StoreError, UsageError
+from sonde.core.facts import Dataset
 from sonde.data import catalog
 from sonde.data.vocabulary import common, single, trial, words_of
 from sonde.runner import answer
@@ -29,10 +30,11 @@ def vocabulary(
     """
     if out.exists():
         raise UsageError(f"{out} is there; name a new file")
-    words = words_of(catalog.load(data))
+    dataset = catalog.load(data)
+    words = words_of(dataset)
     known: dict[str, frozenset[str]] = {}
     for model in dict.fromkeys(models):
-        known[model] = _single(model, words, device)
+        known[model] = _single(model, words, device, dataset)
         output().print(
             f"{model}: {len(known[model]):,} of {len(words):,} words are one token",
             markup=False,
@@ -46,10 +48,12 @@ def vocabulary(
     output().print(f"{out}: {len(kept):,} words", markup=False, highlight=False)
 
 
-def _single(model: str, words: tuple[str, ...], device: str) -> frozenset[str]:
+def _single(model: str, words: tuple[str, ...], device: str, dataset: Dataset) -> frozenset[str]:
     from sonde import api
 
     with waiting(f"loading {model}"):
-        loaded = api.model(model, device=device)
+        loaded = api.model(model, data=dataset, device=device)
+    if not loaded.identity.tokenizer:
+        raise AbilityError(f"{model} has no tokens, so no word of it is one token; leave it out")
     [(_, found)] = answer(loaded, [trial(words, abilities(loaded))])
     return single(found)

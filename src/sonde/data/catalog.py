@@ -92,8 +92,8 @@ def _reworded(dataset: Dataset, wording: str) -> Dataset:
     able = {name: c for name, c in additions().items() if hasattr(c, "templates")}
     if not colon or scheme not in able:
         raise UsageError(
-            f"no source of templates called {scheme!r}; {nearest(scheme, able)}. Write "
-            "SOURCE:FOLDER, as in lpaqa:./LPAQA/mine"
+            f"no source of templates called {scheme!r} (write SOURCE:FOLDER, as in "
+            f"lpaqa:./LPAQA/mine); {nearest(scheme, able)}"
         )
     source = cast(TemplateReader, able[scheme]).templates(_there(place))
     found = worded(dataset, [source])
