@@ -16,8 +16,9 @@ demo: $(VENV)/.runtime
 
 install: $(VENV)/.everything
 
+# One thread each: the workers already take every core.
 test: $(VENV)/.everything browser
-	$(BIN)/pytest -n auto $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto $(ARGS)
 
 slow: $(VENV)/.everything browser
 	$(BIN)/pytest -m slow $(ARGS)
@@ -26,7 +27,7 @@ check: $(VENV)/.everything browser
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
-	$(BIN)/pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 format: $(VENV)/.everything
 	$(BIN)/ruff format src tests benchmarks
