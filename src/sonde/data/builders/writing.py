@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sonde.core.errors import UsageError
@@ -27,12 +29,19 @@ def check_place(folder: Path, *, force: bool) -> None:
 
 def write_whole(dataset: Dataset, folder: Path, *, force: bool = False) -> None:
     """Write a dataset beside its place and move it there once it is complete."""
+    with placed(folder, force=force) as made:
+        write_dataset(dataset, made)
+
+
+@contextmanager
+def placed(folder: Path, *, force: bool = False) -> Iterator[Path]:
+    """A place beside the folder to write to; what is written moves there once it is complete."""
     check_place(folder, force=force)
     folder.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         made = aside / "made"
-        write_dataset(dataset, made)
+        yield made
         if folder.exists():
             folder.rename(aside / "replaced")
         made.rename(folder)
