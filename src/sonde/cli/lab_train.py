@@ -1,0 +1,65 @@
+"""`sonde lab train`: train a small model on the text of a world, and say how it went."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from sonde.cli.building import say
+from sonde.cli.console import training, waiting
+from sonde.cli.run import command
+from sonde.core.settings import made
+from sonde.lab.training import TrainSettings
+
+if TYPE_CHECKING:
+    from sonde.lab.training import Trained
+
+Folder = Annotated[Path, typer.Argument(metavar="WORLD", help="Folder of the world.")]
+Out = Annotated[
+    Path,
+    typer.Option("--out", "-o", help="Folder for the model; a killed training goes on there."),
+]
+
+
+def make(kind: type, settings: dict[str, Any], *, folder: Folder, out: Out) -> None:
+    """Train a model and keep it; what the command does."""
+    from sonde.lab.folder import open_world
+    from sonde.lab.training import train
+
+    chosen = cast(TrainSettings, made(kind, settings))
+    with waiting(f"opening {folder}"):
+        world = open_world(folder)
+    with training(f"training a {chosen.size} {chosen.kind} model") as tick:
+        found = train(world, chosen, out, world_path=folder, tick=tick)
+    show(found)
+
+
+def show(found: Trained) -> None:
+    """Print what was trained, and how to ask it."""
+    say(
+        f"{found.size} {found.kind} model: {found.parameters:,} parameters, {found.steps:,} steps, "
+        f"a text of {found.tokens:,} tokens read {found.settings.epochs} times, "
+        f"loss {found.loss:.3f} nats a token"
+    )
+    kept = [str(each.step) for each in found.checkpoints()]
+    if kept:
+        say(f"checkpoints after {', '.join(kept)} steps")
+    say(f"model: hf:{found.path}")
+
+
+def _flags() -> list[inspect.Parameter]:
+    hints = inspect.get_annotations(make, eval_str=True)
+    found = inspect.signature(make).parameters.values()
+    return [p.replace(annotation=hints[p.name]) for p in found if p.kind is p.KEYWORD_ONLY]
+
+
+train = command("lab", TrainSettings, cast(Any, make), _flags())
+train.__doc__ = (
+    f"{inspect.getdoc(TrainSettings)}\n\n"
+    "The folder is an ordinary transformers model: ask it as hf:FOLDER. The same command goes on "
+    "with a training that was broken off.\n\n"
+    "Example: sonde lab train worlds/0 --kind causal --size tiny -o models/0-causal"
+)
