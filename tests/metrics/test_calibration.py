@@ -9,7 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.metrics.calibration import Calibration, calibration, overconf_by
+from sonde.metrics.calibration import (
+    Calibration,
+    calibration,
+    expected_calibration_error,
+    overconf_by,
+)
 from sonde.metrics.grid import Bools, Floats, Ints
 from tests.grids import measured
 
@@ -48,6 +53,13 @@ def test_overconfidence_is_mean_confidence_less_accuracy(of: Answers, bins: int)
     assert found.overconf.value == pytest.approx(expected, abs=1e-12)
     weighted = sum(b.n * (b.confidence - b.accuracy) for b in found.bins) / len(of.right)
     assert weighted == pytest.approx(expected, abs=1e-12)
+
+
+@given(ANSWERS, st.integers(1, 12))
+@settings(deadline=None, max_examples=30)
+def test_the_error_alone_is_that_of_the_calibration(of: Answers, bins: int) -> None:
+    alone = expected_calibration_error(of.confidence, of.right, bins)
+    assert alone == pytest.approx(calibrated(of, bins).ece.value, abs=1e-12)
 
 
 @given(ANSWERS, st.integers(1, 12))

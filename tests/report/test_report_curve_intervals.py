@@ -72,3 +72,21 @@ def test_points_that_are_not_joined_have_no_line() -> None:
 def test_half_an_interval_is_refused() -> None:
     with pytest.raises(ValueError, match="one interval per point"):
         Curve(name="m", x=(1, 2), y=(0.1, 0.2), low=(0.0, 0.1), high=(0.2,))
+
+
+def test_labels_stand_on_the_axis_in_place_of_numbers() -> None:
+    curve = Curve(name="m", x=(0.1, 0.9), y=(0.2, 0.4))
+    made = Curves(
+        id="c", title="C", x_axis="times", y_axis="found", curves=(curve,), x_labels=("1", "<50>")
+    )
+    drawn = to_spec(to_plotly(made))
+    assert drawn["layout"]["xaxis"]["ticktext"] == ["1", "&lt;50&gt;"]
+    assert drawn["data"][0]["customdata"][1] == "<b>m</b><br>times: &lt;50&gt;<br>found: 40.0%"
+    table = to_table(made)
+    assert table is not None and [row[1] for row in table.rows] == ["1", "<50>"]
+
+
+def test_a_point_beside_no_label_is_refused() -> None:
+    with pytest.raises(ValueError, match="beside no label"):
+        Curves(id="c", title="", x_axis="", y_axis="", x_labels=("1", "2"),
+               curves=(Curve(name="m", x=(2.0,), y=(0.1,)),))  # fmt: skip

@@ -115,6 +115,7 @@ class Curves(Picture):
     """Curves over one pair of axes; `diagonal` draws where x and y are equal.
 
     `kind` is that of y, and of x too without an `x_kind`; `marks` are named places on the x axis.
+    With `x_labels` every x stands at or near the place of a label, counted from 0.
     """
 
     x_axis: str
@@ -123,6 +124,12 @@ class Curves(Picture):
     diagonal: bool = False
     x_kind: Literal["percent", "number"] | None = None
     marks: tuple[tuple[str, float], ...] = ()
+    x_labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        last = len(self.x_labels) - 0.5
+        if self.x_labels and any(not -0.5 < x < last for c in self.curves for x in c.x):
+            raise ValueError(f"figure {self.id}: a point stands beside no label of the x axis")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,6 +66,19 @@ def calibration(
     )
 
 
+def expected_calibration_error(confidence: Floats, right: Bools, bins: int = 10) -> float:
+    """The mean absolute gap over bins of equal size, as `calibration` has it; nothing is nan.
+
+    >>> expected_calibration_error(np.array([0.2, 0.2]), np.array([False, True]), bins=1)
+    0.3
+    """
+    order = np.argsort(confidence)
+    given = confidence[order]
+    gaps = given - _evened(given, right[order].astype(np.float64))
+    parts = np.array_split(gaps, min(bins, len(gaps)))
+    return float(sum(abs(part.sum()) for part in parts)) / len(gaps)
+
+
 def overconf_by(
     groups: Ints, confidence: Floats, right: Bools, pair: Ints, floor: int = 1
 ) -> list[tuple[int, Estimate, int]]:

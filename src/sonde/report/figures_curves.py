@@ -34,7 +34,7 @@ def curves(plot: Curves) -> Drawing:
     layout = frame(SIDE, names, width=WIDTH)
     (left, right), (bottom, top) = reaches(plot)
     y_axis = value_axis(plot.y_axis, (bottom, top), plot.kind) | {"automargin": True}
-    layout |= {"xaxis": value_axis(plot.x_axis, (left, right), x_kind(plot)), "yaxis": y_axis,
+    layout |= {"xaxis": x_axis(plot, (left, right)), "yaxis": y_axis,
                "annotations": key(plot, largest) + mark_labels(plot, (left, right)),
                "shapes": mark_lines(plot)}  # fmt: skip
     layout["meta"]["width"] = WIDTH
@@ -47,7 +47,8 @@ def curves(plot: Curves) -> Drawing:
 def curves_table(plot: Curves) -> Table:
     """One row per point of each curve."""
     sized, spread = (any(getattr(c, part) for c in plot.curves) for part in ("sizes", "low"))
-    columns = [Column(title="curve"), Column(title=plot.x_axis, kind=x_kind(plot)),
+    columns = [Column(title="curve"),
+               Column(title=plot.x_axis, kind="text" if plot.x_labels else x_kind(plot)),
                Column(title=plot.y_axis, kind=plot.kind)]  # fmt: skip
     columns += [Column(title=end, kind=plot.kind) for end in ("from", "to")] if spread else []
     columns += [Column(title="n", kind="count")] if sized else []
@@ -56,7 +57,8 @@ def curves_table(plot: Curves) -> Table:
         for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=True)):
             ends = (known(curve.low[i]), known(curve.high[i])) if curve.low else (None, None)
             count = (curve.sizes[i] if curve.sizes else None,) if sized else ()
-            rows.append((curve.name, known(x), known(y), *(ends if spread else ()), *count))
+            at = plot.x_labels[round(x)] if plot.x_labels else known(x)
+            rows.append((curve.name, at, known(y), *(ends if spread else ()), *count))
     made = tuple(columns)
     return Table(id=f"{plot.id}-numbers", title=plot.title, columns=made, rows=tuple(rows))
 
@@ -109,17 +111,22 @@ def diameter(n: int, largest: int) -> float:
 def pointed(plot: Curves, curve: Curve, i: int) -> str:
     """What the pointer reads at a point: curve, both coordinates, size."""
     parts = [f"<b>{wrapped(curve.name)}</b>"]
-    x, y = curve.x[i], told(curve.y[i], plot.kind)
-    counted = plot.x_kind == "number" and float(x).is_integer()
-    parts.append(
-        f"{wrapped(plot.x_axis)}: {safe(fixed(x, 0) if counted else told(x, x_kind(plot)))}"
-    )
+    y = told(curve.y[i], plot.kind)
+    parts.append(f"{wrapped(plot.x_axis)}: {safe(place(plot, curve.x[i]))}")
     parts.append(f"{wrapped(plot.y_axis)}: {safe(y)}")
     if curve.low:
         ends = (told(end, plot.kind) for end in (curve.low[i], curve.high[i]))
         parts.append(safe("[{}, {}]".format(*ends)))
     parts += [f"n = {fixed(curve.sizes[i], 0)}"] if curve.sizes else []
     return "<br>".join(parts)
+
+
+def place(plot: Curves, x: float) -> str:
+    """A place on the x axis in words."""
+    if plot.x_labels:
+        return plot.x_labels[round(x)]
+    counted = plot.x_kind == "number" and float(x).is_integer()
+    return fixed(x, 0) if counted else told(x, x_kind(plot))
 
 
 def diagonal(plot: Curves) -> Drawing:
@@ -157,6 +164,17 @@ def key(plot: Curves, largest: int) -> list[Drawing]:
     if not any(points(curve) for curve in plot.curves):
         return [aside("not measured", **middle)]
     return notes if largest else []
+
+
+def x_axis(plot: Curves, reach: tuple[float, float]) -> Drawing:
+    """The axis below: of values, or with labels at equal distances."""
+    axis = value_axis(plot.x_axis, reach, x_kind(plot))
+    if not plot.x_labels:
+        return axis
+    places = list(range(len(plot.x_labels)))
+    texts = [safe(label) for label in plot.x_labels]
+    ends = [-0.4, len(places) - 0.6]
+    return axis | {"tickvals": places, "ticktext": texts, "range": ends, "zeroline": False}
 
 
 def x_kind(plot: Curves) -> Scale:
