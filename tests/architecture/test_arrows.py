@@ -35,6 +35,18 @@ ARROWS = {
     "comparing": {"analysis", "core", "metrics", "models", "runner", "wording"},
     "controls": {"analysis", "core", "metrics", "runner"},
     "api": {"analysis", "comparing", "core", "data", "models", "runner"},
+    "lab": {
+        "api",
+        "core",
+        "data",
+        "metrics",
+        "models",
+        "optimise",
+        "runner",
+        "stats",
+        "store",
+        "wording",
+    },
     "testing": {"core", "data", "models", "runner"},
     "cli": {
         "analysis",
@@ -45,6 +57,7 @@ ARROWS = {
         "core",
         "data",
         "doctor",
+        "lab",
         "metrics",
         "models",
         "optimise",
@@ -71,9 +84,9 @@ HEAVY = {
 """Imported in one place each, never when sonde is."""
 
 AT_HOME: dict[str, str | tuple[str, ...]] = {
-    "torch": ("models/torch/", "optimise/"),
-    "transformers": "models/torch/",
-    "safetensors": ("models/soft.py", "models/torch/finetuned.py", "optimise/"),
+    "torch": ("models/torch/", "optimise/", "lab/_training"),
+    "transformers": ("models/torch/", "lab/_training"),
+    "safetensors": ("models/soft.py", "models/torch/finetuned.py", "optimise/", "lab/_training"),
     "captum": "models/torch/attribution.py",
     "gguf": "models/torch/dequantise.py",
     "huggingface_hub": "models/torch/weights.py",
@@ -90,6 +103,8 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
         "engine/pairs.py",
         "engine/seams.py",
         "engine/tokenise.py",
+        "lab/_training",
+        "lab/tokens.py",
         "models/torch/",
     ),
     "typer": "cli/",

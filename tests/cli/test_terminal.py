@@ -100,6 +100,10 @@ VERBS = (
     ("data", "build", "trex-mc"),
     ("data", "build", "nobel"),
     ("data", "build", "fktc"),
+    ("lab",),
+    ("lab", "world"),
+    ("lab", "train"),
+    ("lab", "validate"),
     ("models",),
     ("probes",),
     ("demo",),
@@ -116,7 +120,7 @@ def test_the_help_of_every_verb_has_an_example(sonde: Sonde, verb: tuple[str, ..
 
 def test_the_list_of_verbs_is_whole(sonde: Sonde) -> None:
     """A new verb belongs in VERBS."""
-    for above in ((), ("run",), ("optimise",), ("data",), ("data", "build")):
+    for above in ((), ("run",), ("optimise",), ("data",), ("data", "build"), ("lab",)):
         listed = sonde(*above, "--help").out.split("Commands:")[1]
         names = re.findall(r"^  (\w[\w-]*)", listed.split("\n\n")[0], re.MULTILINE)
         assert {(*above, name) for name in names} <= set(VERBS)

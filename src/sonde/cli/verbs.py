@@ -14,6 +14,7 @@ from sonde.cli import (
     data,
     demo,
     doctor,
+    lab,
     models,
     optimise,
     plan,
@@ -38,6 +39,7 @@ app.command("report")(report.report)
 app.command("analyse")(analyse.analyse)
 app.command("attribute")(attribute.attribute)
 app.add_typer(data.app, name="data")
+app.add_typer(lab.app, name="lab")
 app.command("models")(models.models)
 app.command("probes")(probes.probes)
 app.command("demo")(demo.demo)
