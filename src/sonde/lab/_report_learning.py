@@ -56,14 +56,15 @@ def verdict(group: Group, control: str, subset: str) -> str:
 def learning_findings(group: Group) -> Iterator[str]:
     """Whether gains on untaught facts are matched by a control on random weights."""
     subset = "guessable" if group.measured("gain.guessable") else "untaught"
-    told = []
-    for name in (n for n in group.own if n in group.learners):
-        control = next(iter(group.controls_of(name)), "")
-        if group.of(f"matched.{subset}", control).value is not None:
-            told.append(f"{name} {_gained(group, name, control, subset)}")
-    if told:
-        which = "untaught facts that can be guessed" if subset == "guessable" else "untaught facts"
-        yield f"on {which} {'; '.join(told)}"
+    which = "untaught facts that can be guessed" if subset == "guessable" else "untaught facts"
+    for place, where in ((subset, f"on {which}"), ("unshown", "in relations never shown")):
+        told = []
+        for name in (n for n in group.own if n in group.learners):
+            control = next(iter(group.controls_of(name)), "")
+            if group.of(f"matched.{place}", control).value is not None:
+                told.append(f"{name} {_gained(group, name, control, place)}")
+        if told:
+            yield f"{where} {'; '.join(told)}"
 
 
 def _gained(group: Group, name: str, control: str, subset: str) -> str:

@@ -51,9 +51,10 @@ def misses(asked: Asked, label: str) -> str:
 def claims(asked: Asked, label: str) -> str:
     """How many facts the estimator finds that the text does not state."""
     found = asked.verdicts.decision & ~asked.taught
+    guessed = found & asked.shown & (asked.guess != "")
     return (
         f"{label} finds {_count(found):,} of the {_count(~asked.taught):,} facts that were never "
-        f"taught; {_count(found & (asked.guess != '')):,} of these can be guessed."
+        f"taught; {_count(guessed):,} of these can be guessed."
     )
 
 

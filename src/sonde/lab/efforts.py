@@ -18,7 +18,7 @@ MANY = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """Settings by the name of the probe or the method of `sonde optimise`.
+    """Settings by the name of the probe or the method of `sonde optimise`, also in other variants.
 
     limit: the most facts asked about per relation; learning: the most facts that a method learns
     from, per relation and split. None is all.
@@ -44,6 +44,7 @@ QUICK = Spending(
     },
     methods={
         "optiprompt": {"start": "manual", "epochs": 30, "rate": 3e-3, "checks": 1},
+        "optiprompt-free": {"epochs": 30, "rate": 3e-2, "checks": 1},
         "autoprompt": {"iterations": 30, "batch": 24, "candidates": 8},
         "lpaqa": {"choose": "weighted", "k": 3},
         "finetune": {"epochs": 8, "batch": 8, "rate": 1e-4},
@@ -61,6 +62,7 @@ FULL = Spending(
     },
     methods={
         "optiprompt": {"start": "manual", "epochs": 60, "rate": 3e-3, "checks": 1},
+        "optiprompt-free": {"epochs": 60, "rate": 3e-2, "checks": 1},
         "autoprompt": {"iterations": 300, "batch": 56, "candidates": 20},
         "lpaqa": {"choose": "weighted"},
         "finetune": {"epochs": 20, "batch": 8, "rate": 1e-4},

@@ -278,6 +278,12 @@ ALL: tuple[Estimator, ...] = (
         optimised("optiprompt", "soft"),
         "vectors trained on other facts",
     ),
+    _learnt(
+        "optiprompt-free",
+        "OptiPrompt, random start",
+        optimised("optiprompt", "soft", variant="optiprompt-free"),
+        "vectors from a random start, trained fast on other facts",
+    ),
     _learnt("autoprompt", "AutoPrompt", optimised("autoprompt"), "tokens searched on other facts"),
     _learnt(
         "lpaqa",
@@ -312,6 +318,13 @@ ALL: tuple[Estimator, ...] = (
         "OptiPrompt, random embeddings",
         optimised("optiprompt", "soft", RANDOM_EMBEDDINGS),
         "the same on random embeddings",
+        control=True,
+    ),
+    _learnt(
+        "optiprompt-free-random",
+        "OptiPrompt, random start, random model",
+        optimised("optiprompt", "soft", RANDOM, variant="optiprompt-free"),
+        "the same on random weights",
         control=True,
     ),
     _learnt(

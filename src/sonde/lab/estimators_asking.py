@@ -86,10 +86,11 @@ def counting(control: str) -> Ask:
     return ask
 
 
-def optimised(method: str, scheme: str = "", of: str = "{model}") -> Ask:
+def optimised(method: str, scheme: str = "", of: str = "{model}", variant: str = "") -> Ask:
     """LAMA with templates made out of training facts, for the model or for a random one.
 
     `scheme` opens what was made together with its model; without one the templates are text.
+    `variant` names other settings than the method's own.
     """
 
     def ask(setup: Setup, folder: Path) -> Run:
@@ -97,7 +98,8 @@ def optimised(method: str, scheme: str = "", of: str = "{model}") -> Ask:
         base = setup.model if of == "{model}" else load(reference, setup.options, setup.dataset)
         place = folder / "made"
         order = Order(limit=setup.spending.learning, seed=setup.dataset.selection.seed)
-        found = cast(Method, made(methods()[method], dict(setup.spending.methods[method])))
+        settings = setup.spending.methods[variant or method]
+        found = cast(Method, made(methods()[method], dict(settings)))
         results = optimise(
             found, base, setup.dataset, place, reference=reference, order=order, tick=setup.tick
         )

@@ -1,0 +1,290 @@
+"""Estimators: what they make of a probe's judgements, and what chance would give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import exp
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sonde.core.abilities import Model
+from sonde.core.answers import Filled
+from sonde.core.errors import DataError, UsageError
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
+from sonde.lab.efforts import EFFORTS
+from sonde.lab.estimators import Estimator, chosen, estimators
+from sonde.lab.estimators_asking import Setup, unused_only
+from sonde.lab.estimators_reading import Columns, Prompts, by_chance, read_any, read_average
+from sonde.models.options import LoadOptions
+from sonde.optimise.making import methods
+from sonde.runner import Run, find_probe
+
+from .guessing import Fills, Writes
+
+OBJECTS = {"R1": tuple("Alda Bero Cuno Dami Elmo".split()), "R2": tuple("FGHIJKLMNOPQ")}
+ASKED = 7
+JUDGED = ("lama", "belief-average", "belief-oracle", "belief-icl", "ic-lke", "eic-lke")
+
+
+def dataset() -> Dataset:
+    """Two relations of some facts; the facts of R2 have two objects."""
+    relations = tuple(
+        Relation(
+            id=id,
+            label=id,
+            kind="N-1" if id == "R1" else "N-M",
+            templates=(
+                Template(id=f"{id}-1", text="The x of [X] is [Y].", group=f"{id}-1"),
+                Template(id=f"{id}-2", text="[X] has [Y] as x.", group=f"{id}-2"),
+                Template(id=f"{id}-3", text="Which x has [X]? [Y].", style="question", group="q"),
+                Template(id=f"{id}-4", text="[X] took [Y].", group=f"{id}-4"),
+            ),
+        )
+        for id in OBJECTS
+    )
+    own = {id: tuple(_facts(id)) for id in OBJECTS}
+    words = tuple(name for names in OBJECTS.values() for name in names)
+    return Dataset(
+        card=Card(name="small"),
+        relations=relations,
+        read=own.__getitem__,
+        fingerprint="small",
+        vocabulary=words,
+    )
+
+
+def _facts(relation: str) -> Iterator[Fact]:
+    names = OBJECTS[relation]
+    for i in range(ASKED + 6):
+        objects = [names[i % len(names)], names[(i + 1) % len(names)]][: 1 + (relation == "R2")]
+        yield Fact(
+            id=f"{relation}-{i}",
+            relation=relation,
+            subject=Entity(id=f"{relation}s{i}", names=(f"Sub{i} Fam", f"Ali{i}")),
+            objects=tuple(Entity(id=name, names=(name,)) for name in objects),
+            split="test" if i < ASKED else "train",
+        )
+
+
+def asked(estimator: Estimator, model: Model, folder: Path, data: Dataset | None = None) -> Run:
+    data = data or dataset()
+    setup = Setup(
+        reference="",
+        model=model,
+        place="",
+        dataset=data,
+        used={},
+        spending=EFFORTS["full"],
+        options=LoadOptions(),
+    )
+    return estimator.asking.ask(setup, folder)
+
+
+def turned(data: Dataset, by: int) -> Dataset:
+    """The dataset in which every fact that is asked about has the objects of another one."""
+
+    def read(relation: str) -> list[Fact]:
+        facts = list(data.read(relation))
+        test = [fact for fact in facts if fact.split == "test"]
+        others = {f.id: test[(i + by) % len(test)].objects for i, f in enumerate(test)}
+        return [replace(f, objects=others.get(f.id, f.objects)) for f in facts]
+
+    return replace(data, read=read)
+
+
+def judged_otherwise(run: Run, by: int) -> dict[str, list[bool]]:
+    """Whether each prompt of a fact is right, if its objects were those of another fact."""
+    data = turned(run.dataset(), by)
+    judged = run.probe().judged(data, run.answered())  # type: ignore[attr-defined]
+    found: dict[str, list[bool]] = {}
+    for pair, right in zip(judged.grid.pair, judged.grid.right, strict=True):
+        found.setdefault(judged.pairs[pair], []).append(bool(right))
+    return found
+
+
+def columns_of(columns: Columns) -> dict[str, tuple[float, bool, float, float]]:
+    rows = zip(columns.score, columns.decision, columns.counts, columns.chance, strict=True)
+    return dict(zip(columns.facts, rows, strict=True))
+
+
+@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("kind", ["causal", "masked"])
+def test_chance_is_how_often_the_probe_finds_other_facts_objects(
+    name: str, kind: str, tmp_path: Path
+) -> None:
+    estimator = estimators()[name]
+    if kind not in estimator.kinds:
+        pytest.skip("of another kind")
+    # with one object each, as in-context options leave a subject's other objects out
+    data = dataset()
+    data = replace(data, relations=data.relations[:1]) if name.endswith("lke") else data
+    writes = Writes(dataset=data)
+    run = asked(estimator, writes if kind == "causal" else Fills(writes=writes), tmp_path, data)
+    found = columns_of(estimator.read(run))
+    counted = any if name == "belief-oracle" else np.mean
+    others = [judged_otherwise(run, by) for by in range(1, ASKED)]
+    assert len(found) == ASKED * len(data.relations)
+    for fact, (_, _, _, chance) in found.items():
+        assert chance == pytest.approx(np.mean([counted(other[fact]) for other in others]))
+    assert any(0 < row[3] < 1 for row in found.values())
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_chance_is_that_of_a_double_loop(data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 7))
+    words = ("a", "b", "c", "d")
+    whole = st.integers(0, size - 1)
+    rows = data.draw(st.lists(st.tuples(whole, st.integers(0, 3)), min_size=1, max_size=15)) + [
+        (fact, 0) for fact in range(size)
+    ]
+    names = data.draw(
+        st.lists(
+            st.lists(st.sampled_from(words), min_size=1, max_size=2, unique=True).map(tuple),
+            min_size=size,
+            max_size=size,
+        )
+    )
+    relation = data.draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))
+    prompts = Prompts(
+        facts=tuple(map(str, range(size))),
+        relation=np.array(relation, dtype=np.int64),
+        names=tuple(names),
+        fact=np.array([fact for fact, _ in rows], dtype=np.int64),
+        template=np.zeros(len(rows), dtype=np.int64),
+        name=np.zeros(len(rows), dtype=np.int64),
+        right=np.array([words[a] in names[fact] for fact, a in rows], dtype=np.bool_),
+        answer=np.array([a for _, a in rows], dtype=np.int64),
+        answers=words,
+        likely=np.full(len(rows), np.nan),
+    )
+    for how in ("mean", "any"):
+        found = by_chance(prompts, how)
+        for fact in range(size):
+            said = [words[a] for owner, a in rows if owner == fact]
+            others = [o for o in range(size) if o != fact and relation[o] == relation[fact]]
+            each = [[word in names[o] for word in said] for o in others]
+            wanted = [float(np.mean(e)) if how == "mean" else float(any(e)) for e in each]
+            assert found[fact] == pytest.approx(np.mean(wanted) if wanted else 0.0)
+
+
+def test_the_best_template_is_that_which_answers_most_facts_of_its_relation(tmp_path: Path) -> None:
+    run = asked(estimators()["belief-max"], Writes(dataset=dataset()), tmp_path)
+    judged = run.probe().judged(run.dataset(), run.answered())  # type: ignore[attr-defined]
+    grid = judged.grid
+    found = columns_of(estimators()["belief-max"].read(run))
+    for number, relation in enumerate(judged.relations):
+        usual = (grid.name == 0) & (grid.relations[grid.pair] == number)
+        rates = {
+            int(t): grid.right[usual & (grid.template == t)].mean()
+            for t in np.unique(grid.template[usual])
+        }
+        best = max(rates, key=lambda t: rates[t])
+        own = [row[2] for fact, row in found.items() if fact.startswith(relation.id)]
+        assert np.mean(own) == pytest.approx(rates[best])
+        assert rates[best] > min(rates.values())
+
+
+def test_average_and_oracle_count_the_same_prompts_otherwise(tmp_path: Path) -> None:
+    run = asked(estimators()["belief-average"], Writes(dataset=dataset()), tmp_path)
+    average, oracle = (estimators()[n].read(run) for n in ("belief-average", "belief-oracle"))
+    assert average.facts == oracle.facts
+    assert (oracle.counts == (average.counts > 0)).all()
+    assert (average.decision == (average.counts > 0.5)).all()
+    assert (oracle.chance >= average.chance).all() and (oracle.chance > average.chance).any()
+
+
+def test_a_filled_score_is_a_share_of_the_answers_allowed(tmp_path: Path) -> None:
+    model = Fills(writes=Writes(dataset=dataset()))
+    run = asked(estimators()["lama"], model, tmp_path)
+    found = columns_of(estimators()["lama"].read(run))
+    for row in run.answered():
+        answer = row.answer
+        assert isinstance(answer, Filled)
+        fact = next(f for f in dataset().facts(row.key.relation) if f.id == row.key.fact)
+        logps = dict(zip(answer.watched, answer.watched_logps, strict=True))
+        mass = sum(exp(logps[e.name] or 0.0) for e in fact.objects)
+        assert found[fact.id][0] == pytest.approx(mass / exp(answer.mass))
+
+
+def test_chances_of_monitor_are_those_of_names_that_are_wrong(tmp_path: Path) -> None:
+    data = replace(dataset(), relations=dataset().relations[:1])
+    anchor, distance = estimators()["monitor-anchor"], estimators()["monitor-distance"]
+    run = asked(anchor, Writes(dataset=data), tmp_path, data)
+    monitored = run.probe().monitored(run.dataset(), run.answered())  # type: ignore[attr-defined]
+    found, moved = anchor.read(run), distance.read(run)
+    assert found.facts == moved.facts == tuple(f.id for f in monitored.facts)
+    for c in range(len(found.facts)):
+        copied = [
+            said == name
+            for name, said in zip(
+                monitored.wrong[c], monitored.said[c][-len(monitored.wrong[c]) :], strict=True
+            )
+        ]
+        assert found.chance[c] == pytest.approx(np.mean(copied))
+    assert (moved.chance <= found.chance).all()
+    assert (found.decision == monitored.valid["exact"]).all()
+    assert not moved.decision[~found.decision].any() and (moved.score[~found.decision] == 0).all()
+
+
+def test_an_unused_template_is_a_statement_that_ends_with_its_object_where_there_is_one() -> None:
+    used = {"R1": ("R1-1",), "R2": ("R2-1", "R2-2", "R2-4")}
+    found = unused_only(dataset(), used)
+    assert [r.templates[0].id for r in found.relations] == ["R1-4", "R2-3"]
+    assert found.fingerprint != dataset().fingerprint
+
+
+def test_a_relation_whose_templates_are_all_used_has_no_unused_one() -> None:
+    every = {r.id: tuple(t.id for t in r.templates) for r in dataset().relations}
+    assert [r.id for r in unused_only(dataset(), {"R1": every["R1"]}).relations] == ["R2"]
+    with pytest.raises(DataError, match="every template"):
+        unused_only(dataset(), every)
+
+
+def test_every_setting_of_every_effort_is_one_that_its_probe_or_method_has() -> None:
+    for spending in EFFORTS.values():
+        for name, values in spending.probes.items():
+            find_probe(name)(**values)
+        for name, values in spending.methods.items():
+            methods()[name](**values)
+
+
+def test_an_unknown_estimator_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean 'belief-oracle'"):
+        chosen(["belief-oracel"])
+
+
+def test_every_estimator_says_what_it_does_in_a_line() -> None:
+    for each in estimators().values():
+        assert each.says and "\n" not in each.says and len(each.says) < 160, each.name
+        assert not each.control or each.learns
+
+
+def test_an_average_is_over_prompts_and_an_oracle_takes_the_likeliest() -> None:
+    prompts = Prompts(
+        facts=("f", "g"),
+        relation=np.array([0, 0]),
+        names=(("a",), ("b",)),
+        fact=np.array([0, 0, 1]),
+        template=np.array([0, 1, 0]),
+        name=np.zeros(3, dtype=np.int64),
+        right=np.array([True, False, False]),
+        answer=np.array([0, 1, 0]),
+        answers=("a", "b"),
+        likely=np.array([0.7, 0.2, 0.1]),
+    )
+    average, oracle = read_average(prompts), read_any(prompts)
+    assert average.counts.tolist() == [0.5, 0.0] and not average.decision.any()
+    assert oracle.score.tolist() == [0.7, 0.1] and oracle.decision.tolist() == [True, False]
+    assert average.chance.tolist() == [0.5, 1.0] and oracle.chance.tolist() == [1.0, 1.0]
+
+
+def test_limits_hold_for_what_is_asked(tmp_path: Path) -> None:
+    data = dataset().select(Selection(limit=3))
+    lama = estimators()["lama"]
+    assert len(lama.read(asked(lama, Writes(dataset=data), tmp_path, data)).facts) == 6
