@@ -58,24 +58,34 @@ def learning_findings(group: Group) -> Iterator[str]:
     subset = "guessable" if group.measured("gain.guessable") else "untaught"
     which = "untaught facts that can be guessed" if subset == "guessable" else "untaught facts"
     for place, where in ((subset, f"on {which}"), ("unshown", "in relations never shown")):
-        told = []
-        for name in (n for n in group.own if n in group.learners):
-            control = next(iter(group.controls_of(name)), "")
-            if group.of(f"matched.{place}", control).value is not None:
-                told.append(f"{name} {_gained(group, name, control, place)}")
-        if told:
-            yield f"{where} {'; '.join(told)}"
+        pairs = [
+            (name, control)
+            for name in group.own
+            if name in group.learners
+            and (control := next(iter(group.controls_of(name)), ""))
+            and group.of(f"matched.{place}", control).value is not None
+        ]
+        if pairs:
+            yield f"{where} {_gained(group, pairs, place)}"
 
 
-def _gained(group: Group, name: str, control: str, subset: str) -> str:
-    """What a method gains over LAMA, and how that stands to its control."""
-    gain, difference = group.of(f"gain.{subset}", name), group.of(f"matched.{subset}", control)
-    if gain.value is None or includes(gain):
-        return f"gains nothing that is told from 0 over {BASE} ({in_points(gain)})"
-    return (
-        f"gains {in_points(gain)} over {BASE}, {_meaning(group, control, subset)} "
-        f"(method less control: {in_points(difference)})"
-    )
+def _gained(group: Group, pairs: Sequence[tuple[str, str]], subset: str) -> str:
+    """What some methods gain over LAMA, each beside its control, and which gain nothing."""
+    told, none = [], []
+    for name, control in pairs:
+        gain, difference = group.of(f"gain.{subset}", name), group.of(f"matched.{subset}", control)
+        if gain.value is None or includes(gain):
+            none.append(name)
+        else:
+            told.append(
+                f"{name} gains {in_points(gain)} over {BASE}, {_meaning(group, control, subset)} "
+                f"(method less control: {in_points(difference)})"
+            )
+    if none:
+        names = " and ".join(filter(None, (", ".join(none[:-1]), none[-1])))
+        verb = "gains" if len(none) == 1 else "gain"
+        told.append(f"{names} {verb} nothing over {BASE} that is told from 0")
+    return "; ".join(told)
 
 
 def _meaning(group: Group, control: str, subset: str) -> str:
