@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from sonde.cli.console import waiting
-from sonde.cli.report import PictureFormat
+from sonde.cli.report import Figures, Json, PictureFormat
 from sonde.cli.show import show_report
 from sonde.comparing import asked_of, compared, learnt, opened
 from sonde.core.errors import StoreError, UsageError
@@ -64,14 +64,9 @@ def analyse(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="Write report.html into this folder.")
     ] = None,
-    figures: Annotated[
-        Path | None,
-        typer.Option(help="Write every figure as a picture into this folder (needs a browser)."),
-    ] = None,
-    format: Annotated[PictureFormat, typer.Option(help="The format of the pictures.")] = "svg",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print every estimate with its stable name.")
-    ] = False,
+    figures: Figures = None,
+    format: PictureFormat = "svg",
+    as_json: Json = False,
 ) -> None:
     """Compare finished runs: what they share, where they differ.
 

@@ -10,7 +10,7 @@ import typer
 
 from sonde.cli.building import say
 from sonde.cli.console import training, waiting
-from sonde.cli.run import command
+from sonde.cli.run import command, flags_of
 from sonde.core.settings import made
 from sonde.lab.training import TrainSettings
 
@@ -41,7 +41,7 @@ def show(found: Trained) -> None:
     """Print what was trained, and how to ask it."""
     say(
         f"{found.size} {found.kind} model: {found.parameters:,} parameters, {found.steps:,} steps, "
-        f"a text of {found.tokens:,} tokens read {found.settings.epochs} times, "
+        f"a text of {found.tokens:,} tokens in {found.settings.epochs} readings, "
         f"loss {found.loss:.3f} nats a token"
     )
     kept = [str(each.step) for each in found.checkpoints()]
@@ -50,13 +50,7 @@ def show(found: Trained) -> None:
     say(f"model: hf:{found.path}")
 
 
-def _flags() -> list[inspect.Parameter]:
-    hints = inspect.get_annotations(make, eval_str=True)
-    found = inspect.signature(make).parameters.values()
-    return [p.replace(annotation=hints[p.name]) for p in found if p.kind is p.KEYWORD_ONLY]
-
-
-train = command("lab", TrainSettings, cast(Any, make), _flags())
+train = command("lab", TrainSettings, cast(Any, make), flags_of(make))
 train.__doc__ = (
     f"{inspect.getdoc(TrainSettings)}\n\n"
     "The folder is an ordinary transformers model: ask it as hf:FOLDER. The same command goes on "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sonde.cli.console import training, waiting
-from sonde.cli.report import PictureFormat
+from sonde.cli.report import Figures, Json, PictureFormat
 from sonde.cli.show import show_report, write_html
 from sonde.core.errors import DataError, UsageError
 from sonde.core.reports import Column, Report, Table
@@ -60,14 +60,9 @@ def validate(
     html: Annotated[
         Path | None, typer.Option(help="Where the HTML report goes; OUT/report.html if not named.")
     ] = None,
-    figures: Annotated[
-        Path | None,
-        typer.Option(help="Write every figure as a picture into this folder (needs a browser)."),
-    ] = None,
-    format: Annotated[PictureFormat, typer.Option(help="The format of the pictures.")] = "svg",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print every estimate with its stable name.")
-    ] = False,
+    figures: Figures = None,
+    format: PictureFormat = "svg",
+    as_json: Json = False,
 ) -> None:
     """Ask every estimator about models whose knowledge is known, and say how far it is right.
 

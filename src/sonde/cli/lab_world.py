@@ -10,7 +10,7 @@ from rich.table import Table
 
 from sonde.cli.building import Force, Out, say
 from sonde.cli.console import output, progress, waiting
-from sonde.cli.run import command
+from sonde.cli.run import command, flags_of
 from sonde.core.settings import made
 from sonde.lab.settings import WorldSettings
 
@@ -59,13 +59,7 @@ def _percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if part else "–"
 
 
-def _flags() -> list[inspect.Parameter]:
-    hints = inspect.get_annotations(make, eval_str=True)
-    found = inspect.signature(make).parameters.values()
-    return [p.replace(annotation=hints[p.name]) for p in found if p.kind is p.KEYWORD_ONLY]
-
-
-world = command("lab", WorldSettings, cast(Any, make), _flags())
+world = command("lab", WorldSettings, cast(Any, make), flags_of(make))
 world.__doc__ = (
     f"{inspect.getdoc(WorldSettings)}\n\n"
     "The folder is a dataset for every probe, with truth.jsonl and text.txt beside it.\n\n"

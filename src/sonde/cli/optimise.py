@@ -13,7 +13,18 @@ import typer
 from rich.table import Table
 
 from sonde.cli.console import errors, output, training, waiting
-from sonde.cli.run import Data, Model, Relations, Revision, Seed, Tokens, Trust, Wording, command
+from sonde.cli.run import (
+    Data,
+    Model,
+    Relations,
+    Revision,
+    Seed,
+    Tokens,
+    Trust,
+    Wording,
+    command,
+    flags_of,
+)
 from sonde.core.errors import UsageError
 from sonde.core.settings import made
 from sonde.optimise.making import Made, Method, Order, methods, optimise
@@ -158,15 +169,8 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f}"
 
 
-def common() -> list[inspect.Parameter]:
-    """The flags that every method's command has."""
-    hints = inspect.get_annotations(run_method, eval_str=True)
-    found = inspect.signature(run_method).parameters.values()
-    return [p.replace(annotation=hints[p.name]) for p in found if p.kind is p.KEYWORD_ONLY]
-
-
 for _name, _method in sorted(methods().items()):
-    _call = command("optimise", _method, cast(Any, run_method), common())
+    _call = command("optimise", _method, cast(Any, run_method), flags_of(run_method))
     _call.__doc__ = (
         f"{inspect.getdoc(_method)}\n\n"
         f"Example: sonde optimise {_name} -m hf:FOLDER -d lama:FOLDER -o prompts/{_name}"

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from sonde.cli.console import output, waiting
-from sonde.cli.run import command, common, prepare
+from sonde.cli.run import command, flags_of, prepare, run_probe
 from sonde.core.abilities import Model, Probe
 from sonde.core.facts import Dataset
 from sonde.planner import SECONDS, plan
@@ -74,11 +74,9 @@ def show_plan(
 
 def flags() -> list[inspect.Parameter]:
     """The flags of `sonde run`, and what only a plan has."""
-    hints = inspect.get_annotations(plan_probe, eval_str=True)
-    own = inspect.signature(plan_probe).parameters
-    names = ("as_json", "exact", "measure")
-    shared = [p for p in common() if p.name not in ("plan", "controls")]
-    return shared + [own[name].replace(annotation=hints[name]) for name in names]
+    own = {flag.name: flag for flag in flags_of(plan_probe)}
+    shared = [p for p in flags_of(run_probe) if p.name not in ("plan", "controls")]
+    return shared + [own[name] for name in ("as_json", "exact", "measure")]
 
 
 for _name, _probe in sorted(probes().items()):

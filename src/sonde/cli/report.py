@@ -12,22 +12,22 @@ from sonde.cli.show import show_run
 from sonde.core.settings import parse
 from sonde.runner import open_run
 
-PictureFormat = Literal["svg", "png"]
+Json = Annotated[bool, typer.Option("--json", help="Print every estimate with its stable name.")]
+Figures = Annotated[
+    Path | None,
+    typer.Option(help="Write every figure as a picture into this folder (needs a browser)."),
+]
+PictureFormat = Annotated[Literal["svg", "png"], typer.Option(help="The format of the pictures.")]
 
 
 def report(
     folder: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print every estimate with its stable name.")
-    ] = False,
+    as_json: Json = False,
     html: Annotated[
         Path | None, typer.Option(help="Write the self-contained HTML report here.")
     ] = None,
-    figures: Annotated[
-        Path | None,
-        typer.Option(help="Write every figure as a picture into this folder (needs a browser)."),
-    ] = None,
-    format: Annotated[PictureFormat, typer.Option(help="The format of the pictures.")] = "svg",
+    figures: Figures = None,
+    format: PictureFormat = "svg",
     set: Annotated[
         list[str] | None,
         typer.Option("--set", help="Read with another setting: KEY=VALUE; repeatable."),

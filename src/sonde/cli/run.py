@@ -232,10 +232,10 @@ def pairs(texts: list[str]) -> dict[str, str]:
     return found
 
 
-def common() -> list[inspect.Parameter]:
-    """The flags that every probe's command has."""
-    hints = inspect.get_annotations(run_probe, eval_str=True)
-    found = inspect.signature(run_probe).parameters.values()
+def flags_of(act: Callable[..., None]) -> list[inspect.Parameter]:
+    """The flags that a command has from the function behind it: its keywords."""
+    hints = inspect.get_annotations(act, eval_str=True)
+    found = inspect.signature(act).parameters.values()
     return [p.replace(annotation=hints[p.name]) for p in found if p.kind is p.KEYWORD_ONLY]
 
 
@@ -275,4 +275,4 @@ def _flag(setting: Setting) -> inspect.Parameter:
 
 
 for _name, _probe in sorted(probes().items()):
-    app.command(_name)(command("run", _probe, run_probe, common()))
+    app.command(_name)(command("run", _probe, run_probe, flags_of(run_probe)))

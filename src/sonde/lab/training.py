@@ -202,7 +202,7 @@ def shape(size: str) -> tuple[int, int]:
     numbers = re.fullmatch(r"(\d+)x(\d+)", size)
     if not numbers:
         hint = nearest(size, SIZES)
-        raise UsageError(f"unknown size {size!r}; {hint} Or give WIDTHxLAYERS, such as 192x4")
+        raise UsageError(f"unknown size {size!r}; {hint}; or give WIDTHxLAYERS, such as 192x4")
     width, layers = map(int, numbers.groups())
     if width < 16 or width % 16 or not layers:
         raise UsageError(f"size {size!r}: the width must be a multiple of 16, the layers above 0")
