@@ -255,3 +255,9 @@ def test_a_known_number_adds_nothing_to_an_interval() -> None:
 def test_verdicts_on_strange_facts_are_refused() -> None:
     with pytest.raises(ValueError, match="'a9', no fact of plain-1-masked"):
         judge([trial([known("a1")], [verdicts("e", ["a9"], [1.0])])])
+
+
+def test_a_share_of_all_is_exactly_one_however_the_facts_are_spread() -> None:
+    relations = np.repeat(np.arange(7), 15)  # seven times a seventh is less than 1 in floats
+    everything = np.ones(len(relations), dtype=np.bool_)
+    assert mean(np.ones(len(relations)), relations, everything).estimate().value == 1.0
