@@ -72,14 +72,25 @@ def test_chance_preferences_do_not_push_the_interval_off_the_value() -> None:
 
 @given(st.lists(TABLES, min_size=1, max_size=3))
 @settings(deadline=None, max_examples=25)
-def test_relations_count_the_same(tables: list[Floats]) -> None:
+def test_single_counts_every_template_the_same_and_multi_every_relation(
+    tables: list[Floats],
+) -> None:
     single, multi = bias_over_relations(tables)
-    each = np.array([bias(table)[:2] for table in tables]).mean(axis=0)
-    assert [single.value, multi.value] == pytest.approx(each.tolist())
+    templates = [bias_level(row) for table in tables for row in table]
+    assert single.value == pytest.approx(np.mean(templates))
+    assert multi.value == pytest.approx(np.mean([bias(table)[1] for table in tables]))
     assert single.n == multi.n == sum(len(table) for table in tables)
     for estimate in (single, multi) if single.n > len(tables) else ():
         low, value, high = measured(estimate)
         assert -1e-12 <= low <= value <= high <= 1 + 1e-12
+
+
+def test_the_interval_of_single_weighs_relations_by_their_templates_too() -> None:
+    nine = np.random.default_rng(0).dirichlet(np.ones(5), 9)
+    alone, _ = bias_over_relations([nine])
+    both, _ = bias_over_relations([nine, np.array([[1.0, 0.0]])])
+    # the one template of the second relation leans as far as it can, and does not vary
+    assert measured(both) == pytest.approx(tuple(0.9 * end + 0.1 for end in measured(alone)))
 
 
 def test_one_template_per_relation_leaves_no_interval() -> None:

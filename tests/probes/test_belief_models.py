@@ -92,3 +92,23 @@ def test_the_first_prompt_of_a_real_model_gives_the_score_of_lama(
     mine, theirs = many.estimates["single_prompt.acc_at_1"], one.estimates["p_at_1.mean_over_facts"]
     assert mine == theirs
     assert mine.value is not None and mine.value > 0
+
+
+@pytest.mark.shared
+def test_the_bias_of_a_single_prompt_is_the_mean_over_the_templates_of_all_relations(
+    shared: Path, tmp_path: Path
+) -> None:
+    data = shared / "data"
+    joined = f"lama:{data / 'lama'}+pararel:{data / 'pararel'}"
+    ids = ("P30", "P36", "P47")  # their numbers of templates differ
+    few = sonde.dataset(joined, relations=ids, limit=1)
+    model = sonde.model(f"hf:{shared / 'models' / 'encoder-11m'}")
+    run = sonde.run(sonde.probe("belief", draws=50), model, few, out=tmp_path / "run")
+    report = run.report()
+    [templates] = [table.rows for table in report.tables if table.id == "every-template"]
+    levels = [float(str(row[5])) for row in templates]
+    single = report.estimates["bias.single"]
+    assert single.n == len(levels)
+    assert single.value == pytest.approx(sum(levels) / len(levels))
+    means = [report.estimates[f"bias.single.relation.{id}"].value or 0.0 for id in ids]
+    assert single.value != pytest.approx(sum(means) / len(means), abs=1e-3)

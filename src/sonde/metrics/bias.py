@@ -37,33 +37,36 @@ def bias(shares: Floats) -> tuple[float, float, Ints]:
 
 
 def bias_over_relations(shares: Sequence[Floats], seed: int = 0) -> tuple[Estimate, Estimate]:
-    """Single- and multi-prompt bias, averaged over relations; [templates, candidates] of each.
+    """Single- and multi-prompt bias of several relations; [templates, candidates] of each.
 
-    n counts templates. The interval is over templates within their relation: how the numbers would
-    move with other wordings. That of multi, which resampling can only raise, is moved so that its
-    mean is the value. Where every relation has one template there is nothing to tell it from, and
-    no interval. Relations with fewer than two candidates are left out.
+    single averages over the templates of all relations together; multi, which is one number per
+    relation, over relations. n counts templates. The interval is over templates within their
+    relation: how the numbers would move with other wordings. That of multi, which resampling can
+    only raise, is moved so that its mean is the value. Where every relation has one template there
+    is nothing to tell it from, and no interval. Relations with fewer than two candidates are left
+    out.
     """
     kept = [_normalised(s) for s in shares if s.shape[0] and s.shape[1] > 1]
     if not kept:
         return Estimate.not_measured(), Estimate.not_measured()
-    single, multi = np.zeros(DRAWS), np.zeros(DRAWS)
+    n = sum(len(given) for given in kept)
+    # the first row of each is all templates as they are, the others are the draws
+    single, multi = np.zeros(DRAWS + 1), np.zeros(DRAWS + 1)
     for i, given in enumerate(kept):
         times = _times(len(given), stream(seed, f"bias:{i}"))
-        single += times @ _levels(given) / len(kept)
+        single += times @ _levels(given) * len(given) / n
         multi += _levels(times @ given) / len(kept)
-    values = np.array([bias(given)[:2] for given in kept]).mean(axis=0)
-    n = sum(len(given) for given in kept)
     if n == len(kept):
-        alone = (Estimate(value=float(value), low=None, high=None, n=n) for value in values)
+        alone = (Estimate(value=float(of[0]), low=None, high=None, n=n) for of in (single, multi))
         return next(alone), next(alone)
-    moved = np.clip(multi - multi.mean() + values[1], 0.0, 1.0)
-    return around(float(values[0]), single, n=n), around(float(values[1]), moved, n=n)
+    moved = np.clip(multi[1:] - multi[1:].mean() + multi[0], 0.0, 1.0)
+    return around(float(single[0]), single[1:], n=n), around(float(multi[0]), moved, n=n)
 
 
 def _times(n: int, rng: np.random.Generator) -> Floats:
-    """How often each of n is drawn when n are drawn with replacement, as shares; [draws, n]."""
-    return np.asarray(rng.multinomial(n, np.full(n, 1 / n), size=DRAWS) / n, dtype=np.float64)
+    """Shares of n templates: each once, then as n are drawn with replacement; [1 + draws, n]."""
+    drawn = rng.multinomial(n, np.full(n, 1 / n), size=DRAWS)
+    return np.vstack([np.ones(n), drawn]) / n
 
 
 def _normalised(shares: Floats) -> Floats:

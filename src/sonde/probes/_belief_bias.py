@@ -36,7 +36,7 @@ class Bias:
 
 
 def measure_bias(known: World, outcomes: Outcomes, seed: int) -> Bias:
-    """Bias levels per relation, and their mean over the relations that have any."""
+    """Bias levels per relation, and over all of them."""
     estimates: dict[str, Estimate] = {}
     leans: dict[int, Lean] = {}
     every: list[Floats] = []
