@@ -11,6 +11,7 @@ from sonde.core.errors import ModelError
 from sonde.metrics.choices import (
     accuracy,
     accuracy_at,
+    accuracy_at_over,
     choose,
     choose_from,
     mass,
@@ -76,6 +77,13 @@ def test_a_higher_level_never_keeps_more(values: list[float], one: float, other:
 
 def test_where_nothing_is_left_there_is_no_accuracy() -> None:
     assert accuracy_at(np.array([0.4]), np.array([True]), 0.5).accuracy is None
+
+
+def test_a_relation_that_retains_nothing_has_a_share_but_no_accuracy() -> None:
+    sure, right = np.array([0.9, 0.9, 0.6, 0.1]), np.array([True, False, True, True])
+    found = accuracy_at_over(sure, right, np.array([0, 0, 1, 2]), 0.5)
+    assert found.accuracy == pytest.approx((0.5 + 1) / 2)
+    assert found.retained == pytest.approx((1 + 1 + 0) / 3)
 
 
 def test_options_that_are_all_impossible_are_a_tie() -> None:

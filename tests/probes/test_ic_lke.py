@@ -14,6 +14,7 @@ from sonde.core.errors import AbilityError, UsageError
 from sonde.core.facts import Dataset, Entity
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Score
+from sonde.core.reports import Curves
 from sonde.models.counting import majority
 from sonde.probes.ic_lke import IcLke
 from sonde.testing import answer_all, check_probe
@@ -66,10 +67,37 @@ def test_mass_and_confidence_are_shares_of_the_options() -> None:
 def test_accuracy_at_k_keeps_only_sure_choices() -> None:
     data = world(relations=("P36",))
     report = read(IcLke(levels=(0.5, 0.95)), data, {"P36-Austria": "Vienna"})
-    assert report.estimates["retained_at.0.5"].value == 0.5
-    assert report.estimates["accuracy_at.0.5"].value == 1
-    assert report.estimates["retained_at.0.95"].value == 0
-    assert report.estimates["accuracy_at.0.95"].value is None
+    for over in ("mean_over_relations", "mean_over_choices", "relation.P36"):
+        assert report.estimates[f"retained_at.0.5.{over}"].value == 0.5
+        assert report.estimates[f"accuracy_at.0.5.{over}"].value == 1
+        assert report.estimates[f"retained_at.0.95.{over}"].value == 0
+        assert report.estimates[f"accuracy_at.0.95.{over}"].value is None
+
+
+def test_accuracy_at_k_is_averaged_over_relations_and_pooled_under_another_name() -> None:
+    # P36: sure twice, right once; P1303: sure once of two, and right
+    found = read(IcLke(levels=(0.5,)), world()).estimates
+    assert found["accuracy_at.0.5.relation.P36"].value == 0.5
+    assert found["accuracy_at.0.5.relation.P1303"].value == 1
+    assert found["accuracy_at.0.5.mean_over_relations"].value == 0.75
+    assert found["accuracy_at.0.5.mean_over_choices"].value == pytest.approx(2 / 3)
+    assert found["retained_at.0.5.mean_over_relations"].value == 0.75
+
+
+def test_a_relation_of_whose_choices_none_is_sure_is_left_out_of_accuracy_at_k_and_counted() -> (
+    None
+):
+    report = read(IcLke(levels=(0.5,)), world(), {"P36-Austria": "Vienna", "P36-Egypt": "Lima"})
+    assert report.estimates["accuracy_at.0.5.relation.P1303"].value is None
+    assert report.estimates["retained_at.0.5.relation.P1303"].value == 0
+    assert report.estimates["accuracy_at.0.5.mean_over_relations"].value == 0.5
+    assert report.estimates["retained_at.0.5.mean_over_relations"].value == 0.5
+    [table] = [t for t in report.tables if t.id == "accuracy-at-k"]
+    assert dict(zip((c.title for c in table.columns), table.rows[0], strict=True))["relations"] == 1
+    [figure] = [f for f in report.figures if f.id == "accuracy-at-k"]
+    assert isinstance(figure, Curves)
+    by_level = dict(zip(figure.curves[0].x, figure.curves[0].y, strict=True))
+    assert by_level[0.5] == 0.5 and by_level[0.0] == 0.25
 
 
 def test_ties_are_wrong_and_counted() -> None:

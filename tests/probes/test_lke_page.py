@@ -23,12 +23,17 @@ def documented(relation: str, level: str, seed: str) -> set[str]:
         for metric in first_cells(PAGE, "Metrics")
         for over in first_cells(PAGE, "Averages")
     ]
+    sure = [
+        name.replace("OVER", over)
+        for name in first_cells(PAGE, "Where the model is sure")
+        for over in ("mean_over_relations", "mean_over_choices", "relation.ID")
+    ]
     alone = [*first_cells(PAGE, "For all choices together"), *first_cells(PAGE, "Over seeds")]
     return {
         name.replace("ID", relation)
         .replace("_at.K", f"_at.{level}")
         .replace("seed.S.", f"seed.{seed}.")
-        for name in (*averaged, *alone)
+        for name in (*averaged, *sure, *alone)
     }
 
 

@@ -17,6 +17,7 @@ from sonde.core.errors import ModelError
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,3 +133,21 @@ def accuracy_at(sure: Floats, right: Bools, level: float) -> At:
     kept = sure >= level
     found = float(right[kept].mean()) if kept.any() else None
     return At(level=level, retained=float(kept.mean()), accuracy=found)
+
+
+def accuracy_at_over(sure: Floats, right: Bools, groups: Ints, level: float) -> At:
+    """The same of every group, such as a relation, and then averaged over groups.
+
+    A group of which nothing is left has a share, 0, and no accuracy to average.
+
+    >>> accuracy_at_over(np.array([0.9, 0.4]), np.array([True, False]), np.array([0, 1]), 0.5)
+    At(level=0.5, retained=0.5, accuracy=1.0)
+    """
+    parts = [groups == group for group in np.unique(groups)]
+    found = [accuracy_at(sure[part], right[part], level) for part in parts]
+    known = [one.accuracy for one in found if one.accuracy is not None]
+    return At(
+        level=level,
+        retained=sum(one.retained for one in found) / len(found),
+        accuracy=sum(known) / len(known) if known else None,
+    )

@@ -35,12 +35,11 @@ def measure(outcomes: Outcomes, levels: tuple[float, ...], seed: int) -> Numbers
     estimates = {}
     for name, value, minus in _metrics():
         estimates.update(_averaged(name, outcomes, _per_fact(outcomes, value, minus), seed))
-    for level in levels:
-        kept = columns.sure >= level
-        at = Resampled(_rows(outcomes, _right, kept), seed).mean_over_facts()
-        estimates[f"accuracy_at.{level:g}"] = at
+    for level, accuracy, retained in level_names(levels):
+        at = _rows(outcomes, _right, columns.sure >= level)
+        estimates.update(_averaged(accuracy, outcomes, at, seed, each="choices"))
         left = _rows(outcomes, partial(_sure, level))
-        estimates[f"retained_at.{level:g}"] = Resampled(left, seed).mean_over_facts()
+        estimates.update(_averaged(retained, outcomes, left, seed, each="choices"))
     found = calibration(columns.sure, columns.right, columns.fact, seed=seed)
     unknown = Estimate.not_measured()
     estimates["overconf"] = unknown if found is None else found.overconf
@@ -50,7 +49,7 @@ def measure(outcomes: Outcomes, levels: tuple[float, ...], seed: int) -> Numbers
 
 
 def level_names(levels: tuple[float, ...]) -> Iterator[tuple[float, str, str]]:
-    """Each level with the names of its accuracy and of the share it retains."""
+    """Each level with the names of its accuracy and of the share it retains, less the average."""
     for level in levels:
         yield level, f"accuracy_at.{level:g}", f"retained_at.{level:g}"
 
@@ -76,12 +75,13 @@ def _sure(level: float, columns: Columns) -> Floats:
 
 
 def _averaged(
-    name: str, outcomes: Outcomes, samples: Mapping[str, Sample], seed: int
+    name: str, outcomes: Outcomes, samples: Mapping[str, Sample], seed: int, each: str = "facts"
 ) -> dict[str, Estimate]:
+    """By relation, over relations, and over all that there is `each` one value of."""
     resampled = Resampled(samples, seed)
     return {
         f"{name}.mean_over_relations": resampled.mean_over_relations(),
-        f"{name}.mean_over_facts": resampled.mean_over_facts(),
+        f"{name}.mean_over_{each}": resampled.mean_over_facts(),
         **{f"{name}.relation.{r.id}": resampled.relation(r.id) for r in outcomes.relations},
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from sonde.core.reports import Curve, Curves, DotPlot, Estimate, Figure, Histogram, Series, Strip
 from sonde.metrics.calibration import Bin
-from sonde.metrics.choices import accuracy_at
+from sonde.metrics.choices import accuracy_at_over
 from sonde.probes._lke_numbers import CONTROL
 from sonde.probes._lke_tally import Outcomes
 
@@ -50,7 +50,8 @@ def _by_relation(estimates: Estimates, outcomes: Outcomes) -> DotPlot:
 
 def _accuracy_at(outcomes: Outcomes) -> Curves:
     columns = outcomes.columns
-    points = [accuracy_at(columns.sure, columns.right, level) for level in GRID]
+    owners = outcomes.relation[columns.fact]
+    points = [accuracy_at_over(columns.sure, columns.right, owners, level) for level in GRID]
     right = [(p.level, p.accuracy) for p in points if p.accuracy is not None]
     return Curves(
         id="accuracy-at-k",
@@ -63,7 +64,8 @@ def _accuracy_at(outcomes: Outcomes) -> Curves:
                 name="share of choices left", x=GRID, y=tuple(point.retained for point in points)
             ),
         ),
-        note="Where few choices are left the accuracy is uncertain; the table gives intervals.",
+        note="Means over relations; the accuracy over those of which a choice is left. Where few "
+        "are left it is uncertain; the table gives intervals.",
     )
 
 

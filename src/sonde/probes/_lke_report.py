@@ -93,7 +93,7 @@ def build_report(dataset: Dataset, census: Census, outcomes: Outcomes, reading: 
         headlines=tuple(_headlines(reading, len(outcomes.seeds) > 1)),
         tables=(
             _relation_table(estimates, census, outcomes, reading),
-            _level_table(estimates, reading),
+            _level_table(estimates, outcomes, reading),
             *reading.tables,
             _prompt_table(census, outcomes, reading),
             _fact_table(outcomes, seed),
@@ -151,8 +151,14 @@ def _headlines(reading: Reading, several: bool) -> Iterator[Headline]:
         estimate="mass.mean_over_relations",
     )
     for level, accuracy, retained in level_names(_shown_first(reading.levels)):
-        yield Headline(label=f"Accuracy@{level:g}: where at least so sure", estimate=accuracy)
-        yield Headline(label=f"Share of choices at least {level:g} sure", estimate=retained)
+        yield Headline(
+            label=f"Accuracy@{level:g}: where at least so sure, mean over relations",
+            estimate=f"{accuracy}.mean_over_relations",
+        )
+        yield Headline(
+            label=f"Share of choices at least {level:g} sure, mean over relations",
+            estimate=f"{retained}.mean_over_relations",
+        )
     if several:
         yield Headline(
             label="Standard deviation of the accuracy over seeds",
@@ -168,7 +174,7 @@ def _shown_first(levels: tuple[float, ...]) -> tuple[float, ...]:
 def _relation_table(
     estimates: Estimates, census: Census, outcomes: Outcomes, reading: Reading
 ) -> Table:
-    shown = METRICS if len(outcomes.seeds) > 1 else METRICS[:-1]
+    shown = [*(METRICS if len(outcomes.seeds) > 1 else METRICS[:-1]), *_level_columns(reading)]
     rows: list[tuple[Cell, ...]] = []
     for number, relation in enumerate(outcomes.relations):
         own = outcomes.of(number)
@@ -194,20 +200,41 @@ def _relation_table(
     )
 
 
-def _level_table(estimates: Estimates, reading: Reading) -> Table:
+def _level_columns(reading: Reading) -> Iterator[tuple[str, Column]]:
+    for level, accuracy, retained in level_names(_shown_first(reading.levels)):
+        help = f"accuracy of the choices that are at least {level:g} sure"
+        yield accuracy, Column(title=f"@{level:g}", kind="percent", help=help, detail=True)
+        help = f"share of choices that are at least {level:g} sure"
+        yield retained, Column(title=f"left @{level:g}", kind="percent", help=help, detail=True)
+
+
+def _level_table(estimates: Estimates, outcomes: Outcomes, reading: Reading) -> Table:
+    def left(retained: str) -> int:
+        found = (estimates[f"{retained}.relation.{r.id}"].value for r in outcomes.relations)
+        return sum(bool(share) for share in found)
+
     return Table(
         id="accuracy-at-k",
         title="Accuracy@K: where the model is sure",
         columns=(
             Column(title="at least K sure"),
-            Column(title="accuracy", kind="percent", help="among the choices that are left"),
-            Column(title="share left", kind="percent", help="choices that are at least K sure"),
+            Column(title="accuracy", kind="percent", help="mean over relations with choices left"),
+            Column(title="share left", kind="percent", help="choices left, mean over relations"),
+            Column(title="relations", kind="count", help="of which a choice is left"),
+            Column(title="pooled", kind="percent", help="accuracy of all choices left together"),
         ),
         rows=tuple(
-            (f"{level:g}", estimates[accuracy], estimates[retained])
+            (
+                f"{level:g}",
+                estimates[f"{accuracy}.mean_over_relations"],
+                estimates[f"{retained}.mean_over_relations"],
+                left(retained),
+                estimates[f"{accuracy}.mean_over_choices"],
+            )
             for level, accuracy, retained in level_names(reading.levels)
         ),
-        note="Sure is the probability of the chosen option among the options.",
+        note="Sure is the probability of the chosen option among the options. A relation of which "
+        "no choice is left has no accuracy and is not in the mean.",
     )
 
 
