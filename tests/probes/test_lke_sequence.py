@@ -14,6 +14,7 @@ import transformers
 
 import sonde
 from sonde.core.abilities import Model
+from sonde.core.answers import Traced
 from sonde.core.errors import DataError, PromptTooLong
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Trace
@@ -90,6 +91,20 @@ def test_every_number_is_that_of_a_literal_reading(
     assert report.estimates["probability.changed"].value == pytest.approx(stayed, abs=1e-6)
 
 
+def test_a_token_that_is_only_the_space_before_an_object_is_not_counted(
+    model: Model, folder: Path
+) -> None:
+    data, probe = sonde.dataset("nobel", limit=3), LkeSequence(length=6, seeds=1)
+    [prompt] = probe.ask(data)
+    load: Any = transformers.AutoTokenizer
+    tokens = load.from_pretrained(folder).tokenize(prompt.prefix)
+    assert any(space == "Ġ" and year.isdecimal() for space, year in pairwise(tokens))
+    [answered] = answer_all(model, [prompt])
+    assert isinstance(answered.answer, Traced)
+    digits = sum(any(map(str.isdecimal, token)) for token in tokens)
+    assert sum(map(len, answered.answer.logps)) == digits
+
+
 @pytest.mark.parametrize("kind", ["unknown", "incorrect"])
 def test_what_stands_before_the_first_false_fact_cannot_move(
     kind: Any, atlas: Dataset, model: Model
@@ -122,7 +137,7 @@ def test_a_sequence_holds_each_object_where_its_span_says(atlas: Dataset) -> Non
     [one] = sequences(atlas, probe._shape())
     for prompt, lines in zip(probe.ask(atlas), (one.clean, one.changed), strict=True):
         assert isinstance(prompt.want, Trace)
-        read = [prompt.prefix[a:b].strip() for a, b in prompt.want.spans]
+        read = [prompt.prefix[a:b] for a, b in prompt.want.spans]
         assert read == [line.object for line in lines]
         assert prompt.prefix == "\n".join(f"{x.subject} : {x.object}" for x in lines)
         assert prompt.key.facts == tuple(line.fact for line in lines)
@@ -160,6 +175,15 @@ def test_an_unknown_subject_is_in_no_fact_of_the_dataset(atlas: Dataset) -> None
     real = {n for r in atlas.relations for f in atlas.facts(r.id) for n in f.subject.names}
     for one in sequences(atlas, LkeSequence(replace="unknown")._shape()):
         assert not {one.changed[place].subject for place in one.at} & real
+
+
+def test_an_unknown_fact_has_another_year_too() -> None:
+    data = sonde.dataset("nobel", limit=30)
+    years = {int(f.objects[0].name) for f in data.facts("birth-year")}
+    for one in sequences(data, LkeSequence(length=60, replace="unknown", seeds=2)._shape()):
+        for place, (clean, changed) in enumerate(zip(one.clean, one.changed, strict=True)):
+            assert (changed.object != clean.object) == (place in one.at)
+            assert min(years) <= int(changed.object) <= max(years)
 
 
 def test_a_short_dataset_has_short_sequences_and_the_same_share_replaced() -> None:

@@ -60,6 +60,18 @@ def test_an_unknown_fact_keeps_its_object_and_its_neighbours() -> None:
     assert not {changed[1].subject, changed[3].subject} & set(CAPITALS)
 
 
+@given(
+    objects=st.lists(st.integers(100, 9999).map(str), min_size=1, max_size=8),
+    seed=st.integers(0, 50),
+)
+def test_an_unknown_fact_has_another_year(objects: list[str], seed: int) -> None:
+    lines = [Line(fact=f"{i}", subject=f"s{i}", object=o) for i, o in enumerate(objects)]
+    years = sorted(map(int, objects))
+    for before, after in zip(lines, with_unknown(lines, range(len(lines)), seed, ()), strict=True):
+        assert after.object != before.object
+        assert years[0] <= int(after.object) <= max(years[-1], years[0] + 1)
+
+
 def test_incorrect_facts_have_each_other_s_objects() -> None:
     changed = with_wrong(LINES, (0, 1, 3), own, tuple(CAPITALS.values()), 0)
     assert changed[2] == LINES[2]

@@ -237,7 +237,8 @@ def _short(found: Sequence[Place], shape: Shape) -> Iterator[str]:
 def _notes(shape: Shape) -> tuple[str, ...]:
     sequences = "one sequence" if shape.seeds == 1 else f"{shape.seeds} sequences"
     return (
-        "Probabilities are of the whole object where it stands, not among options.",
+        "Probabilities are of the whole object where it stands, not among options. A token that "
+        "holds nothing but the space before it is not counted.",
         f"Each relation has {sequences} of its facts, asked about and for training alike.",
         "Intervals are 95 %: a bootstrap over facts within relations. They do not cover other "
         "ways of ordering the facts.",

@@ -21,7 +21,7 @@ from sonde.core.settings import setting
 from sonde.probes._lke_items import BETWEEN_HELP, INSIDE_HELP, separators
 from sonde.probes._study_sequence import CHANGED, CLEAN, Shape, Told, context, outcomes, sequences
 from sonde.probes._study_sequence_report import build_report
-from sonde.wording.sequences import Line, spaced, spans, told
+from sonde.wording.sequences import Line, spans, told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class LkeSequence:
             subject="",
             context=context(one, how),
         )
-        return Prompt(key=key, prefix=text, want=Trace(spans=spaced(text, where)))
+        return Prompt(key=key, prefix=text, want=Trace(spans=where))
 
     def _shape(self) -> Shape:
         return Shape(

@@ -1,4 +1,4 @@
-"""Names that nobody bears, made of syllables: subjects no model can have read about.
+"""Names that nobody bears, made of syllables, and years: facts no model can have read about.
 
 Knows names and a seed, nothing of facts or models. The same seed makes the same names. A name that
 stands among the real ones is never used; that none is real elsewhere is likely, not certain.
@@ -31,6 +31,25 @@ def made_up(likes: Sequence[str], seed: int, real: Collection[str]) -> tuple[str
         chosen.append(next(name for name in row if name.casefold() not in used))
         used.add(chosen[-1].casefold())
     return tuple(chosen)
+
+
+def is_year(name: str) -> bool:
+    """Whether a name is a year: three or four digits.
+
+    >>> is_year("1867"), is_year("Curie"), is_year("42")
+    (True, False, False)
+    """
+    return name.isascii() and name.isdecimal() and 3 <= len(name) <= 4
+
+
+def other_year(year: int, first: int, last: int, key: str) -> int:
+    """A year drawn from first to last that is not the one given.
+
+    >>> other_year(1867, 1867, 1868, "seed")
+    1868
+    """
+    drawn = Random(key).randrange(first, max(last, first + 1))
+    return drawn + (drawn >= year)
 
 
 def _name(like: str, key: str) -> str:

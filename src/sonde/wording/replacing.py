@@ -1,7 +1,8 @@
 """Put facts that are unknown or wrong in the place of some of a sequence.
 
-Knows lines of facts, nothing of models. The object of an unknown fact stays and its subject is made
-up; a wrong one keeps its subject and is given the object of another that is never right for it.
+Knows lines of facts, nothing of models. An unknown fact has a subject that is made up, and another
+year where its object is one; any other object stays. A wrong one keeps its subject and is given the
+object of another that is never right for it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Literal
 
 from sonde.core.errors import DataError
 from sonde.core.fingerprints import draw_key
-from sonde.wording.fictions import made_up
+from sonde.wording.fictions import is_year, made_up, other_year
 from sonde.wording.sequences import Line
 
 Layout = Literal["spread", "block"]
@@ -38,11 +39,19 @@ def places(count: int, length: int, layout: Layout, seed: int) -> tuple[int, ...
 def with_unknown(
     lines: Sequence[Line], at: Sequence[int], seed: int, real: Collection[str]
 ) -> tuple[Line, ...]:
-    """The lines with made-up subjects at some places; `real` names, case-folded, are never used."""
+    """The lines with made-up subjects at some places; `real` names, case-folded, are never used.
+
+    A year there becomes another one, drawn between the first and the last of all lines.
+    """
     names = made_up([lines[place].subject for place in at], seed, real)
-    new = {
-        place: replace(lines[place], subject=name) for place, name in zip(at, names, strict=True)
-    }
+    years = [int(line.object) for line in lines if is_year(line.object)]
+    new = {}
+    for place, name in zip(at, names, strict=True):
+        made = lines[place].object
+        if is_year(made):
+            key = f"{seed}:year:{lines[place].fact}"
+            made = str(other_year(int(made), min(years), max(years), key))
+        new[place] = replace(lines[place], subject=name, object=made)
     return tuple(new.get(place, line) for place, line in enumerate(lines))
 
 
