@@ -93,7 +93,8 @@ def learning(*runs: Run | str | Path, easy: tuple[str, ...] = (), seed: int = 0)
     """What runs of `lama` may have learnt from training facts, as `sonde analyse --learning` says.
 
     The first run is what the others' accuracy is compared with; NAME=FOLDER names a run. `easy`
-    names the runs whose right answers make a fact easy: naive Bayes and random models by default.
+    names the runs whose right answers make a fact easy: by default naive Bayes and random models
+    that were fine-tuned.
     """
     from sonde.analysis.learning_report import learning_report
 

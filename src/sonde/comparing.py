@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
 WHO = ("model", "probe")
 SPEAK = (*WHO, "style", "context", "answer", "frame")
 """What is understood without its key: zero-shot, not context=zero-shot."""
-
-EASY = re.compile(r"control:naive-bayes$|\brandom(-embeddings)?:")
-"""Models that know the training facts alone: what they answer is easy."""
 
 OF_MODELS = ("family", "stage", "architecture", "corpus")
 
@@ -100,10 +96,9 @@ def learnt(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning:
     """Runs of lama on the same facts, under whatever templates, with the training facts.
 
     `easy` names the runs whose right answers make a fact easy; without it, those of naive Bayes and
-    of random models.
+    of random models that were fine-tuned.
     """
     from sonde.analysis.learning import Lesson, Method, learning, lessons, together
-    from sonde.wording.uhn import object_in_subject
 
     known: dict[str, Lesson] = {}
     methods = []
@@ -114,14 +109,31 @@ def learnt(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning:
                 "from runs of lama"
             )
         dataset = run.dataset()
-        facts = (fact for r in dataset.asked_relations() for fact in dataset.asked(r.id))
-        guessable = {fact.id for fact in facts if object_in_subject(fact)}
-        known = together(known, lessons(dataset, guessable), name)
-        judged = _judging(run).judged(dataset, run.answered())
-        counting = run.manifest.model["name"].startswith("control:")
-        methods.append(Method(name=name, judged=judged, counting=counting))
-    default = [name for name, run in runs.items() if EASY.search(run.manifest.model["name"])]
-    return learning(methods, known, easy or default)
+        known = together(known, lessons(dataset), name)
+        methods.append(
+            Method(
+                name=name,
+                judged=_judging(run).judged(dataset, run.answered()),
+                counting=run.manifest.model["name"].startswith("control:"),
+                taught=_taught(run),
+                uhn=run.manifest.probe["settings"]["uhn"],
+            )
+        )
+    return learning(methods, known, easy)
+
+
+def _taught(run: Run) -> str:
+    """Which of those that know the training facts alone a run's model is, if any."""
+    from sonde.analysis.learning import TAUGHT
+
+    bayes, *random = TAUGHT
+    model = run.manifest.model
+    if model["name"] == "control:naive-bayes":
+        return bayes
+    if not model["name"].startswith("finetuned:"):
+        return ""  # an untrained random model has learnt nothing, not even from training facts
+    scheme = model["details"].get("base", "").partition(":")[0]
+    return dict(zip(("random", "random-embeddings"), random, strict=True)).get(scheme, "")
 
 
 def asked_of(runs: Mapping[str, Run]) -> str:

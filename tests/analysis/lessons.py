@@ -35,7 +35,6 @@ def lesson(
     return Lesson(
         relation=Relation(id=f"R{number}", label=f"label {number}", kind=KINDS[number % 3]),
         facts={fact.id: fact for fact in facts},
-        guessable=frozenset(),
         trained=trained,
     )
 

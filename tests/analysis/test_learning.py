@@ -62,6 +62,14 @@ def test_easy_is_what_the_named_runs_answer() -> None:
     assert value("easy.share_of_right.run.opti") == 3 / 4
 
 
+def test_what_runs_answer_that_know_the_training_facts_alone_is_easy() -> None:
+    known = {f"R{i}": lesson(i, own, TRAINED[i]) for i, own in enumerate(OBJECTS)}
+    kinds = {"nb": "naive Bayes", "manual": ""}
+    runs = [method(n, OBJECTS, a, taught=kinds.get(n, "")) for n, a in RUNS.items()]
+    assert learning(runs, known).easy == ("nb",)
+    assert learning(runs, known, ["opti"]).easy == ("opti",)
+
+
 def test_a_gain_is_paired_and_has_its_place() -> None:
     assert value(f"gain.{FACTS}.run.opti") == pytest.approx(2 / 6)
     assert value(f"gain.part.easy.{FACTS}.run.opti") == pytest.approx(2 / 6)

@@ -6,10 +6,10 @@ import re
 
 from hypothesis import given, settings
 
-from sonde.analysis.learning import Learning
+from sonde.analysis.learning import Learning, learning
 from sonde.analysis.learning_report import learning_report
 from sonde.core.reports import Bars, Curves, DotPlot, Report, Strip
-from tests.analysis.lessons import world, worlds
+from tests.analysis.lessons import lesson, method, world, worlds
 from tests.analysis.world import table
 from tests.docs.pages import DOCS, first_cells
 
@@ -54,6 +54,15 @@ def test_easy_and_hard_are_counted_with_what_decides_them() -> None:
     assert "Easy: answered right by nb; 21 of 42 facts" in table(REPORT, "easy-hard").note
     assert cells("easy-by-relation", "facts") == [20, 1]
     assert cells("hard-by-relation", "facts") == [20, 1]
+
+
+def test_the_report_says_which_of_the_papers_three_decide_what_is_easy() -> None:
+    known = {f"R{i}": lesson(i, own, TRAINED[i]) for i, own in enumerate(OBJECTS)}
+    taught = {"nb": "naive Bayes", "opti": "a fine-tuned random model"}
+    runs = [method(n, OBJECTS, a, taught=taught.get(n, "")) for n, a in RUNS.items()]
+    said = learning_report(learning(runs, known), "lama").summary
+    assert "by opti (a fine-tuned random model) or nb (naive Bayes)" in said
+    assert "The paper also counts fine-tuned random embeddings: no such run." in said
 
 
 def test_maj_acc_stand_in_one_cell() -> None:

@@ -59,6 +59,33 @@ def test_the_report_is_shown_written_and_made_from_python(sonde: Sonde, folder: 
     assert report.estimates["accuracy.mean_over_facts.run.prior"].value == 0.25
 
 
+def test_uhn_leaves_out_what_each_run_s_own_filter_does(sonde: Sonde, tmp_path: Path) -> None:
+    data = tmp_path / "lama"
+    relation = {"relation": "P103", "template": "[X] speaks [Y] .", "label": "l", "type": "N-1"}
+    sources.lines(data / "relations.jsonl", [relation])
+    people = ("Ann Dutch", "Bea Vos", "Cid Nix")
+    rows = [{"sub_label": name, "obj_label": "Dutch"} for name in people]
+    others = zip(("Dov", "Eli", "Fay", "Gus"), ("Thai", "Urdu", "Zulu", "Igbo"), strict=True)
+    rows += [{"sub_label": name, "obj_label": language} for name, language in others]
+    sources.lines(data / "facts" / "P103.jsonl", rows)
+    # the table answers a part of a name as it answers the fact
+    told = {"P103:Ann Dutch:Dutch": "Dutch", "P103:Bea Vos:Dutch": "Dutch"}
+    (tmp_path / "told.json").write_text(json.dumps({"answers": told}))
+    runs = {}
+    for filter in ("string", "names"):
+        out = tmp_path / filter
+        words = ("-m", f"scripted:{tmp_path / 'told.json'}", "--uhn", filter, "-d", f"lama:{data}")
+        assert sonde("run", "lama", *words, "--no-html", "-o", out).code == 0
+        runs[filter] = api.open_run(out)
+    report = api.learning(*runs.values())
+    for name, run in zip(("uhn=string", "uhn=names"), runs.values(), strict=True):
+        own = run.report().estimates["uhn.p_at_1.mean_over_relations"]
+        found = report.estimates[f"accuracy.uhn.mean_over_relations.run.{name}"]
+        assert (found.value, found.n) == (own.value, own.n)
+    [methods] = [table for table in report.tables if table.id == "methods"]
+    assert "names that the model guesses from (uhn=names)" in methods.note
+
+
 def test_what_cannot_be_read_is_refused(sonde: Sonde, folder: Path) -> None:
     one, two = folder / "majority", folder / "class-prior"
     sonde("analyse", "--learning", one, two, "--easy", "bayes").refused(2, "'bayes'", "majority")

@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import sonde
 from sonde.cli.main import main
 from sonde.core.answers import Filled
 from sonde.core.errors import AbilityError, ModelError, PromptError
@@ -210,6 +211,29 @@ def test_the_run_after_the_training(folder: Folders, tmp_path: Path, capsys: Any
     words = ["run", "lama", "-m", f"finetuned:{out}", "-o", str(tmp_path / "run"), *common]
     assert main([*words, "--no-html"]) == 0
     assert "P@1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("control", "words"),
+    [
+        ("random", "a fine-tuned random model"),
+        ("random-embeddings", "fine-tuned random embeddings"),
+    ],
+)
+def test_what_a_fine_tuned_random_model_answers_is_easy_and_what_it_answered_before_is_not(
+    control: str, words: str, folder: Folders, tmp_path: Path
+) -> None:
+    data, out = dataset(), tmp_path / "out"
+    plain, bare = f"hf:{folder('bert')}", f"{control}:hf:{folder('bert')}"
+    optimise(FineTune(**QUICK), load(bare, CPU), data, out, reference=bare)
+    runs = []
+    for name, model in (("manual", plain), ("bare", bare), ("tuned", f"finetuned:{out}")):
+        sonde.run(sonde.probe("lama"), load(model, CPU), data, out=tmp_path / name)
+        runs.append(f"{name}={tmp_path / name}")
+    report = sonde.learning(*runs)
+    [table] = [table for table in report.tables if table.id == "easy-hard"]
+    assert table.note.startswith(f"Easy: answered right by tuned ({words}); ")
+    assert "The paper also counts naive Bayes and " in table.note
 
 
 def test_a_relation_that_was_not_trained_is_refused(folder: Folders, tmp_path: Path) -> None:

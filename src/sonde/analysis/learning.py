@@ -1,13 +1,13 @@
 """Runs of the same facts under several prompts, relation by relation: who is right, who answers the
 commonest object of the training facts, and which facts are easy.
 
-A fact is easy if a run that saw nothing but training facts answers it; the others are hard. Knows
-judged facts, nothing of files or models.
+A fact is easy if a run that learnt from nothing but training facts answers it; the others are hard.
+Knows judged facts, nothing of files or models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,14 +21,22 @@ from sonde.metrics.judged import Judged
 OF = "@"
 """Stands between a method and a model in a run's name: optiprompt@bert."""
 
+TAUGHT = ("naive Bayes", "a fine-tuned random model", "fine-tuned random embeddings")
+"""What can know the training facts alone: what one of these answers is easy."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Method:
-    """A run: a way to ask a model. One that is `counting` reads no prompt."""
+    """A run: a way to ask a model. One that is `counting` reads no prompt.
+
+    `taught`: which of TAUGHT the model is, if any. `uhn`: which facts the run calls guessable.
+    """
 
     name: str
     judged: Judged
     counting: bool = False
+    taught: str = ""
+    uhn: str = "string"
 
     @property
     def model(self) -> str:
@@ -38,12 +46,11 @@ class Method:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Lesson:
-    """A relation: its facts by id, those whose answer stands in the subject's name, and how often
-    each object is that of a training fact; the commonest first."""
+    """A relation: its facts by id, and how often each object is that of a training fact; the
+    commonest first."""
 
     relation: Relation
     facts: Mapping[str, Fact]
-    guessable: frozenset[str]
     trained: Mapping[str, int]
 
     @property
@@ -61,8 +68,9 @@ class Lesson:
 class Sheet:
     """One relation on the facts that all runs which were asked about it could judge.
 
-    `right` and `answers` go by run and fact, `templates` by run; facts with equal `clusters` have
-    the same subject. `easy` is None where a run that decides it was not asked.
+    `right`, `answers` and what is `guessable` from the subject's name go by run and fact,
+    `templates` by run; facts with equal `clusters` have the same subject. `easy` is None where a
+    run that decides it was not asked.
     """
 
     lesson: Lesson
@@ -70,6 +78,7 @@ class Sheet:
     clusters: Ints
     right: Mapping[str, Bools]
     answers: Mapping[str, tuple[str, ...]]
+    guessable: Mapping[str, Bools]
     templates: Mapping[str, str]
     easy: Bools | None
 
@@ -85,11 +94,6 @@ class Sheet:
     def of(self, name: str) -> Bools:
         """Which facts have an object."""
         return np.array([name in _names(fact) for fact in self.facts], dtype=np.bool_)
-
-    @property
-    def helpful(self) -> Bools:
-        """Which facts can be guessed from the subject's name."""
-        return np.array([fact.id in self.lesson.guessable for fact in self.facts], dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,7 +124,7 @@ class Learning:
         return tuple(s for s in self.sheets if all(name in s.right for name in names))
 
 
-def lessons(dataset: Dataset, guessable: Collection[str]) -> dict[str, Lesson]:
+def lessons(dataset: Dataset) -> dict[str, Lesson]:
     """What a dataset asks and teaches, by relation; leaked training facts teach nothing."""
     found = {}
     for relation in dataset.asked_relations():
@@ -128,7 +132,6 @@ def lessons(dataset: Dataset, guessable: Collection[str]) -> dict[str, Lesson]:
         found[relation.id] = Lesson(
             relation=relation,
             facts=facts,
-            guessable=frozenset(guessable) & frozenset(facts),
             trained=dict(commonest_objects(training(dataset, relation.id).facts)),
         )
     return found
@@ -159,7 +162,11 @@ def together(
 def learning(
     methods: Sequence[Method], known: Mapping[str, Lesson], easy: Sequence[str] = ()
 ) -> Learning:
-    """The runs on the facts that they share; refuses runs that share none with the first."""
+    """The runs on the facts that they share; refuses runs that share none with the first.
+
+    Without `easy`, the runs that are taught by training facts alone decide what is easy.
+    """
+    easy = easy or [method.name for method in methods if method.taught]
     names = [method.name for method in methods]
     if len(set(names)) < len(names):
         raise UsageError(f"two runs have the same name: {', '.join(names)}")
@@ -206,6 +213,7 @@ def _sheet(
         clusters=np.array([subjects.setdefault(f.subject.id, len(subjects)) for f in facts]),
         right=right,
         answers={method.name: tuple(_answers(method.judged, at[method.name])) for method in asked},
+        guessable={m.name: _guessable(m.judged, at[m.name]) for m in asked},
         templates={method.name: _template(method.judged, id) for method in asked},
         easy=np.any([right[name] for name in easy], axis=0) if decided else None,
     )
@@ -222,6 +230,12 @@ def _rows(judged: Judged) -> dict[str, dict[str, int]]:
 
 def _answers(judged: Judged, rows: Ints) -> Iterator[str]:
     return (judged.answers[answer].strip() for answer in judged.grid.answer[rows].tolist())
+
+
+def _guessable(judged: Judged, rows: Ints) -> Bools:
+    if judged.guessable is None:
+        return np.zeros(len(rows), dtype=np.bool_)
+    return judged.guessable[rows]
 
 
 def _template(judged: Judged, relation: str) -> str:
@@ -242,7 +256,6 @@ def _joined(one: Lesson | None, other: Lesson | None) -> Lesson:
     return Lesson(
         relation=one.relation,
         facts={**one.facts, **other.facts},
-        guessable=one.guessable | other.guessable,
         trained=one.trained,
     )
 

@@ -75,7 +75,7 @@ def _accuracy(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Esti
     yield from _averages("accuracy", made)
     yield from _by_kind("accuracy", made, sheets)
     yield from ((f"accuracy.relation.{s.id}", made.relation(s.id)) for s in sheets)
-    uhn = _resampled(sheets, right, seed, where=lambda sheet: ~sheet.helpful)
+    uhn = _resampled(sheets, right, seed, where=lambda sheet: ~sheet.guessable[name])
     yield f"accuracy.uhn.{RELATIONS}", uhn.mean_over_relations()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from sonde.analysis.controls import shown_p
-from sonde.analysis.learning import OF, Learning, Sheet
+from sonde.analysis.learning import OF, TAUGHT, Learning, Sheet
 from sonde.analysis.learning_numbers import FACTS, KINDS, RELATIONS
 from sonde.analysis.learning_samples import NEARLY_ALWAYS, Drawn, Often, elicited
 from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Table
@@ -35,7 +35,7 @@ def methods_table(found: Learning, estimates: Estimates) -> Table:
             Column(
                 title="UHN",
                 kind="percent",
-                help="facts whose object does not stand in the subject's name; over relations",
+                help="facts that cannot be guessed from the subject's name; over relations",
                 detail=True,
             ),
             Column(
@@ -50,7 +50,7 @@ def methods_table(found: Learning, estimates: Estimates) -> Table:
             ),
         ),
         rows=tuple(rows),
-        note=_against(found) + _uneven(found),
+        note=_against(found) + _uhn(found) + _uneven(found),
     )
 
 
@@ -270,15 +270,19 @@ def split_note(found: Learning) -> str:
     """What is easy here, or why nothing is told apart."""
     if not found.easy:
         return (
-            "Not measured: no run decides what is easy; add one of control:naive-bayes or of a "
-            "random model, or name some with --easy."
+            f"Not measured: no run decides what is easy; add one of {', '.join(TAUGHT)}, or name "
+            "some with --easy."
         )
     facts = sum(len(sheet.facts) for sheet in found.split)
     easy = sum(int(sheet.easy.sum()) for sheet in found.split if sheet.easy is not None)
     left = len(found.sheets) - len(found.split)
+    taught = {method.name: method.taught for method in found.methods if method.name in found.easy}
+    runs = (f"{name} ({kind})" if kind else name for name, kind in taught.items())
+    missing = [kind for kind in TAUGHT if kind not in taught.values()]
     return (
-        f"Easy: answered right by {' or '.join(found.easy)}; {easy:,} of {facts:,} facts. Hard: "
-        f"the other {facts - easy:,}."
+        f"Easy: answered right by {' or '.join(runs)}; {easy:,} of {facts:,} facts. Hard: the "
+        f"other {facts - easy:,}."
+        + (f" The paper also counts {' and '.join(missing)}: no such run." if missing else "")
         + (
             f" Relations left out, because not all of these were asked about them: {left}."
             if left
@@ -348,6 +352,16 @@ def _uneven(found: Learning) -> str:
     return (
         " Runs that were asked fewer relations have means over these alone: their gains can be "
         "compared, being over the same facts of the first run, their accuracies cannot."
+    )
+
+
+def _uhn(found: Learning) -> str:
+    """Which facts the column UHN leaves out."""
+    by_model = [method.name for method in found.methods if method.uhn == "names"]
+    also = f"; of {', '.join(by_model)} also names that the model guesses from (uhn=names)"
+    return (
+        " UHN leaves out what each run's own filter does: objects that stand in the subject's name"
+        f"{also if by_model else ''}."
     )
 
 

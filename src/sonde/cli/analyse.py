@@ -57,7 +57,7 @@ def analyse(
         str,
         typer.Option(
             help="With --learning: runs whose right answers make a fact easy, separated by commas "
-            "(default: those of control:naive-bayes and of random models)."
+            "(default: those of naive Bayes and of fine-tuned random models)."
         ),
     ] = "",
     seed: Annotated[int, typer.Option(help="Of the draws and the intervals.")] = 0,

@@ -11,11 +11,11 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from sonde.core.answers import Answered
 from sonde.core.facts import Dataset, Relation, Template
-from sonde.metrics.grid import Floats, Grid, Ints
+from sonde.metrics.grid import Bools, Floats, Grid, Ints
 
 Way = Literal["filled", "scored", "written"]
 
-COLUMNS = ("sure", "gold", "helped", "compared", "words")
+COLUMNS = ("sure", "gold", "helped", "compared", "words", "guessable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,7 +29,8 @@ class Judged:
     Columns, one entry per row of the grid. sure: the probability of the answer where it is one
     token (of one option among all where options were scored), else nan. gold: the log-probability
     of all correct names together. helped of compared: added object names that were likelier than
-    the usual one. words: how many words the answer has.
+    the usual one. words: how many words the answer has. guessable: whether the answer can be guessed
+    from the subject's name, by the filter of the run.
     """
 
     grid: Grid
@@ -44,6 +45,7 @@ class Judged:
     helped: Ints | None = None
     compared: Ints | None = None
     words: Ints | None = None
+    guessable: Bools | None = None
 
     def __post_init__(self) -> None:
         for name in COLUMNS:

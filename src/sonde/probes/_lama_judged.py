@@ -27,8 +27,9 @@ class Rows:
         self._answers: dict[str, int] = {}
         self._place, self._answer = array("q"), array("q")
         self._right, self._sure, self._gold = array("b"), array("d"), array("d")
+        self._guessable, self._guessed = array("b"), array("q")
 
-    def add(self, place: int, judgement: Judgement) -> None:
+    def add(self, place: int, judgement: Judgement, guessable: bool) -> None:
         """Keep one judged fact; one that could not be answered right is left out."""
         if judgement.rank is None:
             return
@@ -36,8 +37,13 @@ class Rows:
         self._place.append(place)
         self._answer.append(self._answers.setdefault(answer, len(self._answers)))
         self._right.append(judgement.rank == 1)
+        self._guessable.append(guessable)
         self._sure.append(sure)
         self._gold.append(log(judgement.probability) if judgement.probability else NEVER)
+
+    def guessed(self, place: int) -> None:
+        """Note that a part of the subject's name suggests the answer."""
+        self._guessed.append(place)
 
     def judged(
         self, dataset: Dataset, template: Callable[[Relation], Template], way: Way
@@ -68,6 +74,8 @@ class Rows:
             way=way,
             sure=sure,
             gold=_reals(self._gold)[order],
+            guessable=np.array(self._guessable, dtype=np.bool_)[order]
+            | np.isin(place[order], np.array(self._guessed, dtype=np.int64)),
         )
 
 

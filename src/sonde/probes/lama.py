@@ -19,12 +19,12 @@ from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.prompts import Fill, Key, Prompt, Score, Want
 from sonde.core.reports import Report
 from sonde.core.settings import setting
-from sonde.metrics.answers import Normalise, judge
+from sonde.metrics.answers import Judgement, Normalise, judge
 from sonde.metrics.judged import Judged
 from sonde.probes._lama_judged import Rows
 from sonde.probes._lama_report import build_report
 from sonde.probes._lama_tally import Facts, Tally
-from sonde.wording.uhn import GUESSABLE_RANK, PERSON_ANSWERS, name_template
+from sonde.wording.uhn import GUESSABLE_RANK, PERSON_ANSWERS, name_template, object_in_subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Lama:
             judgement = judge(row.answer, self._correct(fact), self.normalise)
             if row.key.context != "uhn":
                 tally.add(place, fact, f"{row.prefix}___{row.suffix}", judgement)
-            elif judgement.rank is not None and judgement.rank <= GUESSABLE_RANK:
+            elif _suggests(judgement):
                 tally.guessed(place)
         outcomes = tally.outcomes()
         return build_report(dataset, outcomes, k=self.k, uhn=self.uhn, filled=self.answer == "fill")
@@ -88,9 +88,12 @@ class Lama:
         """Every judged fact, for comparisons with other runs."""
         facts, rows = Facts(dataset), Rows()
         for row in answered:
+            place, fact = facts.find(row.key.fact)
+            judgement = judge(row.answer, self._correct(fact), self.normalise)
             if row.key.context != "uhn":
-                place, fact = facts.find(row.key.fact)
-                rows.add(place, judge(row.answer, self._correct(fact), self.normalise))
+                rows.add(place, judgement, object_in_subject(fact))
+            elif _suggests(judgement):
+                rows.guessed(place)
         return rows.judged(dataset, self._template, "filled" if self.answer == "fill" else "scored")
 
     def _want(self, dataset: Dataset, relation: Relation) -> Want:
@@ -112,6 +115,11 @@ class Lama:
 
     def _correct(self, fact: Fact) -> frozenset[str]:
         return frozenset(name for entity in fact.objects for name in entity.names)
+
+
+def _suggests(judgement: Judgement) -> bool:
+    """Whether a part of a name alone brings the answer to the top."""
+    return judgement.rank is not None and judgement.rank <= GUESSABLE_RANK
 
 
 def _prompt(fact: Fact, template: Template, subject: str, want: Want, context: str = "") -> Prompt:

@@ -38,7 +38,8 @@ class Changing:
             part for relation in files for part in (relation, remembered_hash(files[relation]))
         )
         weights = fingerprint([base.identity.weights, *hashes])
-        self.identity = replace(base.identity, name=name, weights=weights)
+        details = {**base.identity.details, "base": base.identity.name}
+        self.identity = replace(base.identity, name=name, weights=weights, details=details)
 
     def answers(self, ability: str, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Any]]:
         """What the model answers by an ability, each relation's prompts under its weights."""
