@@ -90,6 +90,17 @@ def test_aliases_without_multi_valued_objects_only_add_names(lama: str, tmp_path
     assert names(facts(joined)["Ann"]) == [("Dutch", "Flemish"), ("Greek",)]
 
 
+def test_a_template_that_says_what_lama_s_own_says_is_lama_s_own(lama: str, tmp_path: Path) -> None:
+    [own] = load(lama).relation("P1").templates
+    assert (own.text, own.origin) == ("[X] speaks [Y] .", "lama")
+    rows = [{"pattern": "[X] talks in [Y]."}, {"pattern": "[X] speaks [Y]."}]
+    sources.lines(tmp_path / "p" / "P1.jsonl", rows)
+    joined = load(f"{lama}+pararel:{tmp_path / 'p'}")
+    assert [t.origin for t in joined.relation("P1").templates] == ["", "lama"]
+    write_dataset(joined, tmp_path / "written")
+    assert load(str(tmp_path / "written")).relations == joined.relations
+
+
 def test_lpaqa_gives_sources_and_weights(lama: str, tmp_path: Path) -> None:
     folder = sources.lpaqa(tmp_path / "l")
     both = load(f"{lama}+lpaqa:{folder}").relations[0].templates

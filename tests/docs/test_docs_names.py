@@ -117,7 +117,7 @@ def test_files_of_a_dataset_have_the_documented_fields(name: str, tmp_path: Path
         wrong=(Entity(id="Q2", names=("two",)),),
         details={"title": "One"},
     )
-    template = Template(id="t", text="[X] [Y]", group="t", weight=0.5)
+    template = Template(id="t", text="[X] [Y]", group="t", weight=0.5, origin="lama")
     relation = Relation(id="P1", label="l", kind="1-1", templates=(template,))
     dataset = Dataset(
         card=Card(name="d"),

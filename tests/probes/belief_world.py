@@ -6,7 +6,7 @@ France has two names and so has its capital; Peru has one of each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 
 from sonde.core.abilities import Identity
@@ -84,3 +84,12 @@ def world(
         read=lambda id: [f for f in facts if f.relation == id],
         fingerprint=fingerprint,
     )
+
+
+def marked(dataset: Dataset) -> Dataset:
+    """The dataset with the first template of every relation called LAMA's own."""
+    relations = (
+        replace(r, templates=(replace(r.templates[0], origin="lama"), *r.templates[1:]))
+        for r in dataset.relations
+    )
+    return replace(dataset, relations=tuple(relations))

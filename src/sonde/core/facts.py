@@ -20,6 +20,9 @@ APART = "apart"
 
 Their objects are no options, and no other source can be joined to them."""
 
+LAMA = "lama"
+"""The origin of templates that LAMA itself asks with."""
+
 Kind = Literal["1-1", "N-1", "N-M"]
 Source = Literal["manual", "paraphrase", "mined", "optimised"]
 Style = Literal["statement", "question"]
@@ -61,6 +64,7 @@ class Template:
 
     `group` is the id of the hand-written template a paraphrase was made from, else its own id.
     `weight` is what its source gives it among the relation's templates, where it gives any.
+    `origin` is LAMA for the sentence that LAMA itself asks the relation with, else empty.
     """
 
     id: str
@@ -69,6 +73,7 @@ class Template:
     style: Style = "statement"
     group: str = ""
     weight: float | None = None
+    origin: str = ""
 
     def __post_init__(self) -> None:
         for slot, role in ((SUBJECT_SLOT, "subject"), (ANSWER_SLOT, "object")):

@@ -3,7 +3,7 @@
     dataset.json      name, version, licence, sources, description, hash (of the other files)
     relations.jsonl   {"id", "label", "kind"}
     templates.jsonl   {"id", "relation", "text", "source", "style", "group",
-                       "weight"}
+                       "weight", "origin"}
     facts/ID.jsonl    {"id", "subject": {"id", "names"}, "objects": [{"id", "names"}, …],
                        "split", "tags", "wrong": [{"id", "names"}, …], "details"}
     vocabulary.txt    optional: one allowed answer a line
@@ -163,7 +163,8 @@ def _template_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
                 "style": t.style,
                 "group": t.group or t.id,
             }
-            yield row | ({"weight": t.weight} if t.weight is not None else {})
+            further = {"weight": t.weight, "origin": t.origin or None}
+            yield row | {key: value for key, value in further.items() if value is not None}
 
 
 def _card(head: Row) -> Card:
@@ -223,6 +224,7 @@ def template(row: Row) -> Template:
             style=cast(Style, row.choice("style", get_args(Style), "statement")),
             group=row.text("group", id),
             weight=row.number("weight"),
+            origin=row.text("origin", ""),
         )
     except TemplateError as error:
         raise TemplateError(f"{row.where}: {error}") from None

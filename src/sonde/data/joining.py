@@ -76,12 +76,13 @@ def _united(entities: Sequence[Entity]) -> Entity:
 def worded(dataset: Dataset, sources: Sequence[Wordings]) -> Dataset:
     """The facts under the sources' templates, which take the place of the dataset's own.
 
-    Relations that only one side has are left out and counted.
+    A template that says what one of these says has its origin. Relations that only one side has are
+    left out and counted.
     """
     templates = _together(sources)
     known = {relation.id for relation in dataset.relations}
     kept = tuple(
-        replace(relation, templates=templates[relation.id])
+        replace(relation, templates=tuple(_of_origin(templates[relation.id], relation.templates)))
         for relation in dataset.relations
         if relation.id in templates
     )
@@ -98,6 +99,14 @@ def worded(dataset: Dataset, sources: Sequence[Wordings]) -> Dataset:
     shared = brought - sum(map(len, templates.values()))
     notes = summed(notes, {"templates_repeated": shared})
     return replace(dataset, relations=kept, notes={**dataset.notes, **notes})
+
+
+def _of_origin(templates: Iterable[Template], own: Iterable[Template]) -> Iterator[Template]:
+    """Some templates, those with the words of a dataset's own with its origin; spaces may differ."""
+    origins = {"".join(template.text.split()): template.origin for template in own}
+    for template in templates:
+        origin = origins.get("".join(template.text.split()), "")
+        yield replace(template, origin=origin) if origin else template
 
 
 def _together(sources: Sequence[Wordings]) -> dict[str, tuple[Template, ...]]:

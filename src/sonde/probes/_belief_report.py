@@ -53,7 +53,7 @@ def build_report(
         summary=_summary(estimates, common),
         estimates=estimates,
         counts={**dataset.notes, **common.counts, **_counts(known, outcomes)},
-        headlines=(*common.headlines, *_headlines()),
+        headlines=(*common.headlines, *_headlines(estimates)),
         tables=_tables(common, estimates, known, outcomes, bias, seed),
         figures=common.figures,
         findings=(*common.findings, *_findings(estimates, known)),
@@ -114,11 +114,11 @@ def _counts(known: World, outcomes: Outcomes) -> dict[str, int]:
     }
 
 
-def _headlines() -> tuple[Headline, ...]:
-    return (
-        Headline(label="Bias level of a single prompt", estimate="bias.single", kind="number"),
-        Headline(label="Accuracy with the first template alone", estimate=SINGLE),
-    )
+def _headlines(estimates: Estimates) -> tuple[Headline, ...]:
+    bias = Headline(label="Bias level of a single prompt", estimate="bias.single", kind="number")
+    if estimates[SINGLE].value is None:
+        return (bias,)
+    return (bias, Headline(label="LAMA: its own template, on UHN facts", estimate=SINGLE))
 
 
 def _tables(
@@ -130,13 +130,14 @@ def _tables(
     seed: int,
 ) -> tuple[Table, ...]:
     summary, *others = common.tables
-    beside: tuple[Cell, ...] = (
-        "single prompt",
+    lama: tuple[Cell, ...] = (
+        "LAMA",
         estimates[SINGLE],
-        "accuracy with the first template and the usual name, as LAMA asks",
+        "accuracy with LAMA's own template and the usual name, on UHN facts",
     )
+    beside = () if estimates[SINGLE].value is None else (lama,)
     return (
-        replace(summary, rows=(summary.rows[0], beside, *summary.rows[1:])),
+        replace(summary, rows=(summary.rows[0], *beside, *summary.rows[1:])),
         *others,
         _driver_table(estimates),
         _other_table(estimates),
@@ -216,8 +217,8 @@ def _findings(estimates: Estimates, known: World) -> tuple[str, ...]:
     single, mean = estimates[SINGLE].value, estimates["acc_at_1"].value
     if single is not None and mean is not None:
         found.append(
-            f"The first template alone, as LAMA asks, gives {single:.1%}; all prompts together "
-            f"{mean:.1%}."
+            f"LAMA's own template alone, as LAMA asks, gives {single:.1%} on UHN facts; all "
+            f"prompts together {mean:.1%}."
         )
     one, many = estimates["bias.single"].value, estimates["bias.multi"].value
     if one is not None and many is not None:

@@ -6,6 +6,8 @@ name alone already suggests the answer to a model.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sonde.core.facts import Fact, Template
 
 PERSON_ANSWERS = {
@@ -22,8 +24,17 @@ GUESSABLE_RANK = 3
 
 def object_in_subject(fact: Fact) -> bool:
     """Whether a usual name of an accepted object stands in the subject's, ignoring case."""
-    subject = fact.subject.name.casefold()
-    return any(entity.name.casefold() in subject for entity in fact.objects)
+    return stand_in((entity.name for entity in fact.objects), fact.subject.name)
+
+
+def stand_in(objects: Iterable[str], subject: str) -> bool:
+    """Whether one of some names stands in another, ignoring case.
+
+    >>> stand_in(["Lima"], "Lima Province"), stand_in(["Lima"], "Peru")
+    (True, False)
+    """
+    within = subject.casefold()
+    return any(name.casefold() in within for name in objects)
 
 
 def name_template(relation: str) -> Template:

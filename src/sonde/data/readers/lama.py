@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar, cast, get_args
 
 from sonde.core.errors import DataError, TemplateError
-from sonde.core.facts import APART, Card, Dataset, Entity, Fact, Kind, Relation, Template
+from sonde.core.facts import APART, LAMA, Card, Dataset, Entity, Fact, Kind, Relation, Template
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, read_lines, read_rows
 
@@ -71,7 +71,7 @@ def _relations(folder: Path) -> Iterator[Relation]:
 def _template(row: Row) -> Template:
     id = f"{row.text('relation')}-lama"
     try:
-        return Template(id=id, text=row.text("template"), group=id)
+        return Template(id=id, text=row.text("template"), group=id, origin=LAMA)
     except TemplateError as error:
         raise TemplateError(f"{row.where}: {error}") from None
 
