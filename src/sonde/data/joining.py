@@ -102,7 +102,7 @@ def worded(dataset: Dataset, sources: Sequence[Wordings]) -> Dataset:
 
 
 def _of_origin(templates: Iterable[Template], own: Iterable[Template]) -> Iterator[Template]:
-    """Some templates, those with the words of a dataset's own with its origin; spaces may differ."""
+    """Templates, with the origin of those that a dataset had of the same words; spaces apart."""
     origins = {"".join(template.text.split()): template.origin for template in own}
     for template in templates:
         origin = origins.get("".join(template.text.split()), "")
