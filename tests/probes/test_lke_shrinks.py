@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sonde.core.abilities import Probe
 from sonde.core.errors import DataError, PromptTooLong
 from sonde.core.facts import Entity, Fact
 from sonde.core.prompts import Score
@@ -16,6 +17,8 @@ from sonde.models.torch.weights import load_folder
 from sonde.planner import plan
 from sonde.probes.eic_lke import EicLke
 from sonde.probes.ic_lke import IcLke
+from sonde.probes.lke_separators import LkeSeparators
+from sonde.probes.lke_shots import LkeShots
 from sonde.runner import run
 from tests import tiny
 from tests.docs import program
@@ -62,7 +65,7 @@ def test_no_training_facts_at_all_are_refused(probe: Kind) -> None:
 @pytest.mark.parametrize("probe", PROBES)
 def test_a_single_option_is_refused(probe: Kind) -> None:
     only = [fact("P36", "Rome", "Italy", split="train"), fact("P36", "Milan", "Italy")]
-    with pytest.raises(DataError, match="two options"):
+    with pytest.raises(DataError, match=r"two options.*P36: 1 object, 1 of them right.*trex-mc"):
         list(probe().ask(world(only)))
 
 
@@ -126,8 +129,34 @@ def test_an_id_of_two_lines_cannot_stand_in_a_sequence() -> None:
 def test_fewer_options_than_asked_for_are_told() -> None:
     report = read(IcLke(options=9), world(relations=("P36",)))
     assert report.counts["facts_fewer_options"] == 2
-    assert "fewer options than the 9 asked for" in " ".join(report.findings)
+    [said] = [finding for finding in report.findings if "options" in finding]
+    assert said == (
+        "2 facts have fewer options than the 9 asked for, because the dataset names few wrong "
+        "objects (P36: 8 objects, 1 of them right for a subject, 8 options left). Take data with "
+        "more, such as T-REx-MC ('sonde data build trex-mc'), or ask for no more than there are: "
+        "--options 8."
+    )
     assert read(IcLke(options=8), world()).counts["facts_fewer_options"] == 2  # of P1303
+
+
+def test_objects_that_are_right_too_are_told_from_those_that_are_missing() -> None:
+    held = [*facts(), replace(fact("P36", "Egypt", "Giza"), id="second")]
+    said = " ".join(read(IcLke(), world(held, relations=("P36",))).findings)
+    assert "(P36: 9 objects, 1 to 2 of them right for a subject, 8 to 9 options left)" in said
+    assert "--options 8." in said
+
+
+def test_few_wrong_objects_that_the_dataset_names_for_a_fact_are_told() -> None:
+    wrong = (*_named("Lima"), *_named("Oslo"))
+    held = [*trained("Peru", "Chile"), replace(fact("P36", "Egypt", "Cairo"), wrong=wrong)]
+    said = " ".join(read(IcLke(), world(held)).findings)
+    assert "(P36: 2 wrong objects for a fact, none of them right after all, 3 options left)" in said
+
+
+@pytest.mark.parametrize("probe", [LkeShots(n=(1,), seeds=1), LkeSeparators(n=1, seeds=1)])
+def test_studies_say_the_same(probe: Probe) -> None:
+    said = " ".join(read(probe, world(relations=("P36",))).findings)
+    assert "(P36: 8 objects, 1 of them right for a subject, 8 options left)" in said
 
 
 @pytest.fixture(scope="module")

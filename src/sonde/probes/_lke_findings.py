@@ -70,11 +70,7 @@ def _smaller(census: Census, wanted: int, options: int) -> Iterator[str]:
             f"{_relations(len(below))} fewer training facts than the {wanted} asked for; {found} "
             f"were used: {listed(below)}."
         )
-    if census.few_options:
-        yield (
-            f"{_facts(census.few_options)} fewer options than the {options} asked for: their "
-            "relations have no more objects that are wrong for them."
-        )
+    yield census.few_options(options)
 
 
 def _left_out(census: Census) -> Iterator[str]:
@@ -83,8 +79,8 @@ def _left_out(census: Census) -> Iterator[str]:
             f"{_relations(len(census.without_training))} no training facts and were not asked: "
             f"{listed(census.without_training)}."
         )
-    if census.no_options:
-        yield f"{_facts(census.no_options)} only one option and were not asked about."
+    if census.without_options:
+        yield f"{_facts(census.without_options)} only one option and were not asked about."
     if census.no_examples:
         yield (
             f"{_facts(census.no_examples)} no example but one about the same subject, and were "

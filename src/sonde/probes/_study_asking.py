@@ -102,13 +102,8 @@ def census_findings(census: Census, found: list[Asked], wanted: int, options: in
     short = {one.relation: one.shown for one in found if one.shown < wanted}
     if short:
         said.append(f"Fewer than {wanted} training facts to show: {listed(short)}.")
-    few = {
-        one.relation: most
-        for one in found
-        if (most := max(len(item.options) for item in one.items)) < options
-    }
-    if few:
-        said.append(f"Fewer than {options} options, for want of wrong objects: {listed(few)}.")
+    if few := census.few_options(options):
+        said.append(few)
     if census.without_training:
         names = ", ".join(census.without_training[:LISTED])
         said.append(f"Left out, having no training facts to show: {names}.")
@@ -134,6 +129,6 @@ def counts(found: list[Asked], census: Census, prompts: int, ties: int) -> dict[
         "prompts": prompts,
         "ties": ties,
         "relations_without_training": len(census.without_training),
-        "facts_fewer_options": census.few_options,
-        "facts_without_options": census.no_options,
+        "facts_fewer_options": census.fewer_options,
+        "facts_without_options": census.without_options,
     }
