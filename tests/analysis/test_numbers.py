@@ -7,11 +7,10 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.analysis.numbers import Reading, all_numbers, overconf_by_template
+from sonde.analysis.numbers import Reading, all_numbers
 from sonde.core.abilities import Ability, Probe
 from sonde.core.answers import Answered
 from sonde.core.facts import Dataset
@@ -43,7 +42,7 @@ def same_numbers(probe: Probe, data: Dataset, answered: Sequence[Answered], floo
 
 
 def test_numbers_of_a_masked_run_are_those_of_its_report() -> None:
-    data, probe = world(*FACTS), Belief(draws=500).suited(FILLS)
+    data, probe = world(*FACTS), Belief(draws=500, floor=1).suited(FILLS)
     both = same_numbers(probe, data, answer_all(Told(answers=ANSWERS), list(probe.ask(data))), 1)
     assert {"acc_at_1", "fluctuation.relation.range", "consist", "overconf", "ece"} <= both
     assert {"names_only.min", "templates_only.max", "names_help.subject", "manual.rank"} <= both
@@ -87,32 +86,6 @@ def test_agreement_by_matching_is_that_of_all_couples(grid: Grid, texts: list[st
         strict=True,
     ):
         assert np.array_equal(one, other)
-
-
-def test_overconf_by_template_leaves_out_what_has_too_few_one_token_answers() -> None:
-    # template 0: sure 0.8 twice, one right: 0.3; template 1: 0.4 and 0.6, both right: -0.5;
-    # template 2: sure once only
-    made = judged(
-        one_relation([[[0], [0], [0]], [[1], [0], [0]]]),
-        sure=np.array([0.8, 0.4, 0.9, 0.8, 0.6, np.nan]),
-    )
-    found = overconf_by_template(made, floor=2, seed=0)
-    short = {name.rpartition(".")[2]: estimate for name, estimate in found.items()}
-    assert {k: e.value for k, e in short.items()} == pytest.approx(
-        {"mean": -0.1, "stdev": np.std([0.3, -0.5], ddof=1), "max": 0.3, "min": -0.5}
-    )
-    assert [short[k].n for k in ("mean", "stdev", "max", "min")] == [2, 2, 2, 2]
-    with_all = overconf_by_template(made, floor=1, seed=0)
-    assert with_all["overconf_by_template.mean"].n == 3
-    none = overconf_by_template(made, floor=3, seed=0)
-    assert set(none.values()) == {Estimate.not_measured()}
-
-
-def test_one_template_has_no_standard_deviation() -> None:
-    made = judged(one_relation([[[0]], [[1]]]), sure=np.array([0.8, 0.8]))
-    found = overconf_by_template(made, floor=1, seed=0)
-    assert found["overconf_by_template.mean"].value == pytest.approx(0.3)
-    assert found["overconf_by_template.stdev"] == Estimate.not_measured()
 
 
 def test_what_a_probe_does_not_measure_is_not_measured() -> None:

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sonde.core.reports import Estimate
 from sonde.metrics.calibration import (
     Calibration,
     calibration,
     expected_calibration_error,
     overconf_by,
+    overconf_by_template,
 )
 from sonde.metrics.grid import Bools, Floats, Ints
-from tests.grids import measured
+from tests.grids import measured, one_relation
 
 
 class Answers(NamedTuple):
@@ -174,3 +176,27 @@ def test_the_interval_of_a_group_knows_its_pairs() -> None:
 def test_a_group_of_one_pair_says_nothing_of_others() -> None:
     ((_, found, _),) = overconf_by(np.zeros(3, np.int64), *made([0.5] * 3, [True] * 3, [0] * 3))
     assert (found.value, found.low, found.high) == (-0.5, -1, 1)
+
+
+def test_overconf_by_template_leaves_out_what_has_too_few_one_token_answers() -> None:
+    # template 0: sure 0.8 twice, one right: 0.3; template 1: 0.4 and 0.6, both right: -0.5;
+    # template 2: sure once only
+    grid = one_relation([[[0], [0], [0]], [[1], [0], [0]]])
+    sure = np.array([0.8, 0.4, 0.9, 0.8, 0.6, np.nan])
+    found = overconf_by_template(grid, sure, floor=2, seed=0)
+    short = {name.rpartition(".")[2]: estimate for name, estimate in found.items()}
+    assert {k: e.value for k, e in short.items()} == pytest.approx(
+        {"mean": -0.1, "stdev": np.std([0.3, -0.5], ddof=1), "max": 0.3, "min": -0.5}
+    )
+    assert [short[k].n for k in ("mean", "stdev", "max", "min")] == [2, 2, 2, 2]
+    with_all = overconf_by_template(grid, sure, floor=1, seed=0)
+    assert with_all["overconf_by_template.mean"].n == 3
+    none = overconf_by_template(grid, sure, floor=3, seed=0)
+    assert set(none.values()) == {Estimate.not_measured()}
+
+
+def test_one_template_has_no_standard_deviation() -> None:
+    grid, sure = one_relation([[[0]], [[1]]]), np.array([0.8, 0.8])
+    found = overconf_by_template(grid, sure, floor=1, seed=0)
+    assert found["overconf_by_template.mean"].value == pytest.approx(0.3)
+    assert found["overconf_by_template.stdev"] == Estimate.not_measured()

@@ -338,6 +338,19 @@ def test_the_names_of_the_estimates_are_as_they_always_were(told: Report) -> Non
     assert sorted(told.estimates) == GOLDEN.read_text().split()
 
 
+def test_overconf_of_the_templates_is_summed_up_where_they_were_asked_often_enough() -> None:
+    found = report(probe=Belief(answer="fill", draws=10, floor=3)).estimates
+    # t1: sure .8, .5, .9, right but for the second; t2: .6, .7, .7, the first two right
+    one, two = (0.8 + 0.5 + 0.9 - 2) / 3, (0.6 + 0.7 + 0.7 - 2) / 3
+    names = ("mean", "stdev", "min", "max")
+    values = [found[f"overconf_by_template.{name}"].value for name in names]
+    spread = abs(one - two) / sqrt(2)
+    assert values == pytest.approx([(one + two) / 2, spread, two, one], abs=1e-6)
+    assert [found[f"overconf_by_template.{name}"].n for name in names] == [2, 2, 3, 3]
+    fewer = report(probe=Belief(answer="fill", draws=10)).estimates
+    assert fewer["overconf_by_template.stdev"] == Estimate.not_measured()
+
+
 def test_a_limit_asks_about_some_pairs_only() -> None:
     few = world(*FACTS).select(Selection(limit=1))
     subjects = {p.key.fact for p in Belief(answer="fill", bias=False).ask(few)}

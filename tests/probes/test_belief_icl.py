@@ -9,6 +9,7 @@ from math import log
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 
 import sonde
@@ -222,6 +223,16 @@ def test_overconf_by_template_needs_enough_answers_of_one_token() -> None:
     gap = pytest.approx(2.718281828**-0.5 - 0.5)
     assert value(enough, "overconf_by_template.mean") == gap
     assert value(enough, "overconf_by_template.max") == gap
+
+
+def test_the_standard_deviation_of_overconf_over_templates_is_an_estimate() -> None:
+    say = {"P36-1": " Vienna", "P36-2": " Cairo", "P36-3": " Oslo"}
+    found = report(BeliefIcl(floor=2), CAPITALS_ONLY, lambda p: say[p.key.template])
+    # equally sure of all: under the first two templates one of two is right, under the last none
+    stdev = found.estimates["overconf_by_template.stdev"]
+    assert stdev.value == pytest.approx(np.std([0.5, 0.5, 0], ddof=1))
+    assert stdev.n == 3 and stdev.low is not None and stdev.high is not None
+    assert "standard deviation" not in table(found, "overconf-by-template").note
 
 
 def test_the_full_stop_that_closes_an_answer_is_not_one_of_its_tokens() -> None:

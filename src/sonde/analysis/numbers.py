@@ -15,8 +15,7 @@ from sonde.metrics.accuracy import (
     manual_rank_by_chance,
     one_word_rate,
 )
-from sonde.metrics.calibration import Bin, calibration, overconf_by
-from sonde.metrics.cells import around, stream
+from sonde.metrics.calibration import Bin, calibration, overconf_by_template
 from sonde.metrics.consistency import (
     Agreeing,
     consist,
@@ -29,10 +28,8 @@ from sonde.metrics.consistency import (
     within_groups,
 )
 from sonde.metrics.coverage import coverage
-from sonde.metrics.grid import Floats
 from sonde.metrics.judged import Judged
 from sonde.metrics.naming import object_names_help, subject_names_help
-from sonde.stats.draws import resampled_sums
 
 Estimates = dict[str, Estimate]
 
@@ -92,38 +89,9 @@ def all_numbers(judged: Judged, reading: Reading) -> Numbers:
             **_drivers(judged, seed),
             **_names_help(judged, seed),
             **_manual(judged, seed),
-            **overconf_by_template(judged, reading.floor, seed),
+            **overconf_by_template(judged.grid, judged.sure, reading.floor, seed),
         },
     )
-
-
-def overconf_by_template(judged: Judged, floor: int, seed: int) -> Estimates:
-    """Overconf of one-token answers over the templates that have at least `floor` of them.
-
-    n is the number of these templates; that of max and min is their number of answers. The
-    intervals of mean and stdev are over templates.
-    """
-    grid = judged.grid
-    rows = [e for _, e, _ in overconf_by(grid.template, judged.sure, grid.right, grid.pair, floor)]
-    values = np.array([e.value for e in rows], dtype=np.float64)
-    missing = Estimate.not_measured()
-    found = {
-        "mean": missing,
-        "stdev": missing,
-        "max": max(rows, key=lambda e: e.value or 0.0, default=missing),
-        "min": min(rows, key=lambda e: e.value or 0.0, default=missing),
-    }
-    if len(rows):
-        sums = resampled_sums(np.column_stack([values, values**2]), stream(seed, "by template"))
-        found["mean"] = around(float(values.mean()), sums[:, 0] / len(rows), n=len(rows))
-    if len(rows) > 1:
-        found["stdev"] = around(float(values.std(ddof=1)), _stdevs(sums, len(rows)), n=len(rows))
-    return {f"overconf_by_template.{name}": estimate for name, estimate in found.items()}
-
-
-def _stdevs(sums: Floats, n: int) -> Floats:
-    spread = np.maximum(sums[:, 1] - sums[:, 0] ** 2 / n, 0.0)
-    return np.asarray(np.sqrt(spread / (n - 1)))
 
 
 def _consist(judged: Judged, seed: int) -> Estimate:

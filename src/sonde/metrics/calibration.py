@@ -8,7 +8,8 @@ import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.metrics.cells import around, stream
-from sonde.metrics.grid import Bools, Floats, Ints
+from sonde.metrics.estimates import spread_of
+from sonde.metrics.grid import Bools, Floats, Grid, Ints
 from sonde.stats.clusters import clustered_mean
 from sonde.stats.draws import resampled_sums
 
@@ -99,6 +100,28 @@ def overconf_by(
         for number, part in zip(numbers, parts, strict=True)
         if len(part) >= floor
     ]
+
+
+def overconf_by_template(grid: Grid, sure: Floats, floor: int, seed: int) -> dict[str, Estimate]:
+    """Overconf over the templates that have at least `floor` answers with a confidence.
+
+    `sure`: the confidence of each row of the grid. n is the number of these templates; that of max
+    and min is their number of answers. The interval of the mean is over templates, that of stdev
+    takes theirs for draws from one normal distribution.
+    """
+    rows = [e for _, e, _ in overconf_by(grid.template, sure, grid.right, grid.pair, floor)]
+    values = np.array([e.value for e in rows], dtype=np.float64)
+    missing = Estimate.not_measured()
+    found = {
+        "mean": missing,
+        "stdev": spread_of(values.tolist()),
+        "max": max(rows, key=lambda e: e.value or 0.0, default=missing),
+        "min": min(rows, key=lambda e: e.value or 0.0, default=missing),
+    }
+    if rows:
+        sums = resampled_sums(values[:, None], stream(seed, "by template"))
+        found["mean"] = around(float(values.mean()), sums[:, 0] / len(rows), n=len(rows))
+    return {f"overconf_by_template.{name}": estimate for name, estimate in found.items()}
 
 
 def _evened(confidence: Floats, right: Floats) -> Floats:

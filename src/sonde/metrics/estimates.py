@@ -18,6 +18,7 @@ from sonde.stats.intervals import (
     unvaried_difference,
     wilson,
 )
+from sonde.stats.spread import deviation
 
 Clusters = tuple[str, ...] | NDArray[np.int64]
 """Which facts belong together: equal names, or equal numbers."""
@@ -84,6 +85,15 @@ def interval(
     if not controls:
         return wilson(own * trials, trials)
     return unvaried_difference(own, _mean(controls, weights), trials)
+
+
+def spread_of(values: Sequence[float]) -> Estimate:
+    """The standard deviation of some numbers; not measured of fewer than two."""
+    if len(values) < 2:
+        return Estimate.not_measured()
+    # equal numbers may differ in their last digit
+    value, low, high = deviation([round(value, 12) for value in values])
+    return Estimate(value=value, low=min(low, value), high=max(high, value), n=len(values))
 
 
 def _mean(columns: Sequence[Floats], weights: Sequence[float]) -> float:

@@ -12,9 +12,10 @@ import numpy as np
 from sonde.core.facts import Dataset
 from sonde.core.reports import Cell, Column, Estimate, Headline, Report, Table
 from sonde.metrics.accuracy import one_word_rate
-from sonde.metrics.calibration import calibration, overconf_by
+from sonde.metrics.calibration import calibration, overconf_by, overconf_by_template
 from sonde.metrics.consistency import consist_of_texts
 from sonde.metrics.estimates import Sample
+from sonde.metrics.grid import Floats
 from sonde.probes._belief_icl_pairs import World
 from sonde.probes._belief_icl_tally import Outcomes
 from sonde.probes._belief_sections import Draw, sections
@@ -58,22 +59,6 @@ class Lengths:
     within: Estimate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ByTemplate:
-    """Overconf of one-token answers under each template that has enough of them."""
-
-    rows: tuple[tuple[int, Estimate, int], ...]
-    mean: Estimate
-    stdev: float | None
-
-    def extreme(self, sign: int) -> Estimate:
-        """The highest value (sign 1) or the lowest (-1)."""
-        found = [estimate for _, estimate, _ in self.rows]
-        if not found:
-            return Estimate.not_measured()
-        return max(found, key=lambda e: sign * (e.value or 0.0))
-
-
 def build_report(dataset: Dataset, world: World, outcomes: Outcomes, reading: Reading) -> Report:
     """Everything BELIEF-ICL reports about some answers."""
     seed, grid = dataset.selection.seed, outcomes.grid
@@ -88,15 +73,14 @@ def build_report(dataset: Dataset, world: World, outcomes: Outcomes, reading: Re
         consist=lambda part: consist_of_texts(part, outcomes.texts, alike, seed),
     )
     lengths = by_length(outcomes, seed)
-    templates = by_template(outcomes, reading.floor, seed)
+    # of one token, whose probability is the answer's
+    sure = np.where(outcomes.tokens == 1, outcomes.likely, np.nan)
     estimates = {
         **shared.estimates,
         "one_word_rate": one_word_rate(outcomes.words, seed, grid.pair),
         **{f"overconf.tokens.{name}": estimate for name, estimate, _ in lengths.rows},
         "within_5_tokens": lengths.within,
-        "overconf_by_template.mean": templates.mean,
-        "overconf_by_template.min": templates.extreme(-1),
-        "overconf_by_template.max": templates.extreme(1),
+        **overconf_by_template(grid, sure, reading.floor, seed),
     }
     one_word = Headline(
         label="One-word rate, answers of exactly one word", estimate="one_word_rate"
@@ -110,7 +94,7 @@ def build_report(dataset: Dataset, world: World, outcomes: Outcomes, reading: Re
         tables=(
             *shared.tables,
             _length_table(lengths),
-            _template_table(world, outcomes, templates, reading.floor),
+            _template_table(world, outcomes, sure, reading.floor),
             _prompt_table(world, outcomes),
         ),
         figures=shared.figures,
@@ -133,21 +117,6 @@ def by_length(outcomes: Outcomes, seed: int) -> Lengths:
     return Lengths(
         rows=(*rows, (POOLED, overall, int(short.sum()))),
         within=share.estimate(share.draws(seed)) if len(short) else Estimate.not_measured(),
-    )
-
-
-def by_template(outcomes: Outcomes, floor: int, seed: int) -> ByTemplate:
-    """Overconf of one-token answers, whose probability is a token's, template by template."""
-    grid, one = outcomes.grid, outcomes.tokens == 1
-    rows = overconf_by(
-        grid.template[one], outcomes.likely[one], grid.right[one], grid.pair[one], floor
-    )
-    values = np.array([e.value for _, e, _ in rows], dtype=np.float64)
-    spread = Sample(values=values, clusters=np.arange(len(values)))
-    return ByTemplate(
-        rows=tuple(rows),
-        mean=spread.estimate(spread.draws(seed)) if rows else Estimate.not_measured(),
-        stdev=float(values.std(ddof=1)) if len(values) > 1 else None,
     )
 
 
@@ -199,7 +168,8 @@ def _length_table(lengths: Lengths) -> Table:
     )
 
 
-def _template_table(world: World, outcomes: Outcomes, templates: ByTemplate, floor: int) -> Table:
+def _template_table(world: World, outcomes: Outcomes, sure: Floats, floor: int) -> Table:
+    grid = outcomes.grid
     rows: list[tuple[Cell, ...]] = [
         (
             world.relations[world.template_relations[number]].id,
@@ -207,12 +177,9 @@ def _template_table(world: World, outcomes: Outcomes, templates: ByTemplate, flo
             n,
             estimate,
         )
-        for number, estimate, n in templates.rows
+        for number, estimate, n in overconf_by(grid.template, sure, grid.right, grid.pair, floor)
     ]
-    asked = len(np.unique(outcomes.grid.template))
-    note = f"{len(rows)} of {asked} templates have at least {floor} answers of one token."
-    if templates.stdev is not None:
-        note += f" The standard deviation over them is {100 * templates.stdev:.1f} points."
+    asked = len(np.unique(grid.template))
     return Table(
         id="overconf-by-template",
         title="Overconf of one-token answers by template",
@@ -223,7 +190,7 @@ def _template_table(world: World, outcomes: Outcomes, templates: ByTemplate, flo
             Column(title="Overconf", kind="percent", help="mean probability minus accuracy"),
         ),
         rows=tuple(rows),
-        note=note,
+        note=f"{len(rows)} of {asked} templates have at least {floor} answers of one token.",
         browsable=True,
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 from sonde.core.facts import Dataset
 from sonde.core.reports import Cell, Column, Estimate, Headline, Report, Table
 from sonde.metrics.accuracy import manual_rank, manual_rank_by_chance
+from sonde.metrics.calibration import overconf_by_template
 from sonde.metrics.consistency import (
     names_only,
     paraphrase_groups,
@@ -33,7 +34,14 @@ SINGLE = "single_prompt.acc_at_1"
 
 
 def build_report(
-    dataset: Dataset, known: World, outcomes: Outcomes, *, draw: Draw, draws: int, filled: bool
+    dataset: Dataset,
+    known: World,
+    outcomes: Outcomes,
+    *,
+    draw: Draw,
+    draws: int,
+    floor: int,
+    filled: bool,
 ) -> Report:
     """Everything BELIEF reports about some outcomes."""
     seed, grid = dataset.selection.seed, outcomes.grid
@@ -47,14 +55,19 @@ def build_report(
         majority=known.majority,
     )
     bias = measure_bias(known, outcomes, seed)
-    estimates = {**common.estimates, **bias.estimates, **_own(known, outcomes, seed)}
+    estimates = {
+        **common.estimates,
+        **bias.estimates,
+        **_own(known, outcomes, seed),
+        **overconf_by_template(grid, grid.confidence, floor, seed),
+    }
     return Report(
         title=f"BELIEF on {dataset.name}",
         summary=_summary(estimates, common),
         estimates=estimates,
         counts={**dataset.notes, **common.counts, **_counts(known, outcomes)},
         headlines=(*common.headlines, *_headlines(estimates)),
-        tables=_tables(common, estimates, known, outcomes, bias, seed),
+        tables=_tables(common, estimates, known, outcomes, bias, floor, seed),
         figures=common.figures,
         findings=(*common.findings, *_findings(estimates, known)),
         notes=_notes(filled, outcomes),
@@ -127,6 +140,7 @@ def _tables(
     known: World,
     outcomes: Outcomes,
     bias: Bias,
+    floor: int,
     seed: int,
 ) -> tuple[Table, ...]:
     summary, *others = common.tables
@@ -140,7 +154,7 @@ def _tables(
         replace(summary, rows=(summary.rows[0], *beside, *summary.rows[1:])),
         *others,
         _driver_table(estimates),
-        _other_table(estimates),
+        _other_table(estimates, floor),
         template_table(known, outcomes, bias, seed),
         pair_table(known, outcomes, seed),
     )
@@ -168,7 +182,8 @@ def _driver_table(estimates: Estimates) -> Table:
     )
 
 
-def _other_table(estimates: Estimates) -> Table:
+def _other_table(estimates: Estimates, floor: int) -> Table:
+    by_template = "overconf_by_template"
     lines = (
         ("bias level, single prompt", "bias.single", "0: even over the candidates, 1: one only"),
         ("bias level, all prompts", "bias.multi", "the same, of the templates' average"),
@@ -198,6 +213,10 @@ def _other_table(estimates: Estimates) -> Table:
             "groups.inter_consist",
             "templates made from different hand-written ones",
         ),
+        ("Overconf of a template, mean", f"{by_template}.mean", "over templates"),
+        ("… standard deviation", f"{by_template}.stdev", "over templates"),
+        ("… lowest", f"{by_template}.min", ""),
+        ("… highest", f"{by_template}.max", ""),
     )
     return Table(
         id="wordings",
@@ -208,7 +227,7 @@ def _other_table(estimates: Estimates) -> Table:
             Column(title="meaning"),
         ),
         rows=tuple((label, estimates[name], meaning) for label, name, meaning in lines),
-        note="A dash means not measured.",
+        note=f"A dash means not measured. Overconf: of templates with at least {floor:,} prompts.",
     )
 
 

@@ -11,9 +11,8 @@ import numpy as np
 from sonde.core.reports import Estimate
 from sonde.metrics.calibration import Bin, calibration
 from sonde.metrics.choices import Bools, Floats
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import Resampled, Sample, spread_of
 from sonde.probes._lke_tally import Columns, Outcomes
-from sonde.stats.spread import deviation
 
 CONTROL = "control.majority.accuracy"
 ABOVE = "above_control.accuracy"
@@ -131,13 +130,6 @@ def _seeds(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     for name, values in names:
         for number, one in zip(outcomes.seeds, values, strict=True):
             found[f"accuracy.seed.{number}.{name}"] = one
-        found[f"accuracy.seeds.stdev.{name}"] = _deviation(values)
+        known = [one.value for one in values if one.value is not None]
+        found[f"accuracy.seeds.stdev.{name}"] = spread_of(known)
     return found
-
-
-def _deviation(values: list[Estimate]) -> Estimate:
-    measured = [one.value for one in values if one.value is not None]
-    if len(measured) < 2:
-        return Estimate.not_measured()
-    value, low, high = deviation(measured)
-    return Estimate(value=value, low=low, high=high, n=len(measured))

@@ -15,9 +15,8 @@ from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Fact, commonest_objects
 from sonde.core.reports import Estimate
 from sonde.metrics.choices import Floats, choose, summed
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import Resampled, Sample, spread_of
 from sonde.probes._lke_items import Item
-from sonde.stats.spread import deviation
 
 Ways = Mapping[str, Sequence[str]]
 """By relation, the ways of asking that are averaged."""
@@ -117,13 +116,8 @@ def put(made: dict[str, Estimate], name: str, samples: Mapping[str, Sample], see
 
 
 def spread(values: Sequence[float]) -> Estimate:
-    """The standard deviation of some numbers; not measured of fewer than two."""
-    known = [value for value in values if not isnan(value)]
-    if len(known) < 2:
-        return Estimate.not_measured()
-    # equal numbers may differ in their last digit
-    value, low, high = deviation([round(value, 12) for value in known])
-    return Estimate(value=value, low=min(low, value), high=max(high, value), n=len(known))
+    """The standard deviation of those numbers that were measured."""
+    return spread_of([value for value in values if not isnan(value)])
 
 
 class Guess:

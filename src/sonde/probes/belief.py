@@ -49,6 +49,9 @@ class Belief:
         reads=True,
     )
     draws: int = setting(DRAWS, "how many draws the fluctuation takes", least=2, reads=True)
+    floor: int = setting(
+        100, "prompts a template needs for an Overconf of its own", least=1, reads=True
+    )
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """Fill where the model can, else score."""
@@ -81,6 +84,7 @@ class Belief:
             outcomes,
             draw=self.draw,
             draws=self.draws,
+            floor=self.floor,
             filled=self.answer == "fill",
         )
 
