@@ -1,9 +1,11 @@
-"""What `sonde data check` says of wrong options, and of relations without templates."""
+"""What `sonde data check` says of a dataset, and which of it is an error."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
-from sonde.data.check import problems
+from sonde.data.check import errors, problems
 from sonde.data.joining import merged_facts
 
 PARIS, LYON, ROME = (Entity(id=name, names=(name,)) for name in ("Paris", "Lyon", "Rome"))
@@ -42,3 +44,18 @@ def test_templates_may_be_missing_everywhere_but_not_here_and_there() -> None:
 def test_facts_made_one_keep_no_option_that_became_correct() -> None:
     (made,) = merged_facts([fact("a", LYON, ROME), fact("b", own=LYON)])
     assert made.wrong == (ROME,)
+
+
+def test_an_error_contradicts_itself_and_a_warning_may_be_meant() -> None:
+    twice = (Template(id="t", text="[X] has [Y]."), Template(id="t", text="[X] owns [Y]."))
+    assert list(errors(world(twice))) == ["template id 't' stands more than once"] * 2
+    lost = (Template(id="t", text="[X] has [Y].", group="gone"),)
+    assert list(errors(world(lost))) == ["template 't' is grouped under 'gone', no template"]
+    told = world((Template(id="t", text="[X] has [Y], as Paris."),), ())
+    assert len(list(problems(told))) == 2
+    assert not list(errors(told))
+
+
+def test_a_fact_id_that_stands_twice_is_an_error_also_over_relations() -> None:
+    one = replace(world(WORDED, WORDED), read=lambda id: [fact("same")])
+    assert list(errors(one)) == ["fact id 'same' stands more than once"]

@@ -16,7 +16,7 @@ from sonde.cli.vocabulary import vocabulary as write_vocabulary
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation
 from sonde.data import catalog
-from sonde.data.check import problems
+from sonde.data.check import Fault, check_folder, faults
 from sonde.data.format import is_dataset, open_dataset, seal, write_dataset
 from sonde.data.vocabulary import read_words, restricted
 
@@ -26,6 +26,9 @@ app = typer.Typer(
     help="List, show, check, count, convert, judge and build datasets.\n\n"
     "Example: sonde data show atlas --relation P36",
 )
+
+MOST = 100
+"""Faults of a kind that are printed; the rest is counted."""
 
 Name = Annotated[
     str,
@@ -88,24 +91,61 @@ def show_relation(dataset: Dataset, relation: Relation, facts: int) -> None:
 def check(
     path: Annotated[Path, typer.Argument(help="A dataset folder.")],
     write: Annotated[
-        bool, typer.Option("--seal", help="Write the content's hash into dataset.json first.")
+        bool,
+        typer.Option("--seal", help="Write the content's hash into dataset.json if it is sound."),
     ] = False,
 ) -> None:
     """Check every line of a dataset and say what is wrong with it.
 
     Example: sonde data check ./my-dataset
     """
-    if write and is_dataset(path):
-        say(f"sealed with {seal(path)}")
-    dataset = catalog.load(str(path))
-    found = list(problems(dataset))
-    counted.show_notes(dataset)
-    for problem in found:
-        say(problem)
-    if found:
-        raise DataError(f"{path}: {len(found)} problem{'s' * (len(found) > 1)}, listed above")
+    told = Told()
+    if is_dataset(path):
+        check_folder(path, told)
+    else:
+        dataset = catalog.load(str(path))
+        if write:
+            raise UsageError(
+                f"--seal is for a folder in sonde's own form, which {path} is not; make one with: "
+                f"sonde data convert {path} -o FOLDER"
+            )
+        for fault in faults(dataset):
+            told(fault)
+        counted.show_notes(dataset)
+    told.close(path, "; not sealed" if write else "")
+    if is_dataset(path):
+        if write:
+            say(f"sealed with {seal(path)}")
+        dataset = open_dataset(path)
     facts = sum(1 for r in dataset.relations for _ in dataset.facts(r.id))
-    say(f"{path} is sound. Relations: {len(dataset.relations)}, facts: {facts:,}")
+    doubts = f", with {told.warnings:,} warning{'s' * (told.warnings > 1)}" if told.warnings else ""
+    say(f"{path} is sound{doubts}. Relations: {len(dataset.relations)}, facts: {facts:,}")
+
+
+class Told:
+    """Prints faults as they come, the first `MOST` of each kind, and counts all of them."""
+
+    def __init__(self) -> None:
+        self.errors = self.warnings = 0
+        self._first = ""
+
+    def __call__(self, fault: Fault) -> None:
+        """Take one fault."""
+        self.errors += fault.error
+        self.warnings += not fault.error
+        self._first = self._first or (str(fault) if fault.error else "")
+        if (self.errors if fault.error else self.warnings) <= MOST:
+            kind = "error" if fault.error else "warning"
+            output().print(f"{kind}: {fault}", markup=False, highlight=False, soft_wrap=True)
+
+    def close(self, path: Path, more: str) -> None:
+        """Count what was not printed; refuse where there was an error."""
+        left = max(self.errors - MOST, 0) + max(self.warnings - MOST, 0)
+        if left:
+            say(f"… and {left:,} more")
+        if self.errors:
+            number = f"{self.errors:,} error{'s' * (self.errors > 1)}"
+            raise DataError(f"{path}: {number}, listed above{more}; the first: {self._first}")
 
 
 @app.command("stats")

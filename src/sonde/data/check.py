@@ -1,59 +1,169 @@
-"""Look a dataset over, line by line, and say everything that is wrong with it."""
+"""Look a dataset over, line by line, and say everything that is wrong with it.
+
+An error makes numbers wrong: a run refuses it, and it is not sealed. A warning is for a person to
+look at. Knows nothing of where faults are shown.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from sonde.core.facts import Dataset, Relation
+from sonde.core.errors import DataError
+from sonde.core.facts import Dataset, Fact, Template
+from sonde.data.format import (
+    card_of,
+    facts_path,
+    numbered_facts,
+    read_relations,
+    read_templates,
+)
+from sonde.data.lines import read_lines, read_object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that is wrong, in a sentence; `where`: file and line, if it stands in a file."""
+
+    text: str
+    where: str = ""
+    error: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.text}" if self.where else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """What a dataset holds, each thing behind the file and line where it stands, if in a file."""
+
+    relations: Mapping[str, str]
+    templates: Mapping[str, Sequence[tuple[str, Template]]]
+    facts: Callable[[str], Iterable[tuple[str, Fact]]]
 
 
 def problems(dataset: Dataset) -> Iterator[str]:
-    """Each fault of a dataset in a sentence; nothing for a sound one."""
+    """Each fault of a dataset in a sentence, errors first; nothing for a sound one."""
+    return map(str, faults(dataset))
+
+
+def errors(dataset: Dataset) -> Iterator[str]:
+    """Each fault that makes numbers wrong, in a sentence; what a run refuses."""
+    return map(str, _errors(_unplaced(dataset)))
+
+
+def faults(dataset: Dataset) -> Iterator[Fault]:
+    """Each fault of a dataset, errors first."""
+    return _faults(_unplaced(dataset))
+
+
+def check_folder(folder: Path, tell: Callable[[Fault], None]) -> None:
+    """Tell each fault of a dataset folder; a line that cannot be read hides no other."""
+
+    def complain(fault: DataError) -> None:
+        tell(Fault(text=str(fault)))
+
+    try:
+        card_of(read_object(folder / "dataset.json"))
+    except DataError as fault:
+        complain(fault)
+    relations = read_relations(folder, complain)
+    if not relations:
+        tell(Fault(text="no relation in it", where=str(folder / "relations.jsonl")))
+    templates = read_templates(folder, relations, complain)
+    stray = {path.stem for path in (folder / "facts").glob("*.jsonl")} - set(relations)
+    for id in (*relations, *sorted(stray)):
+        for _ in numbered_facts(folder, id, complain):
+            pass
+    if (folder / "vocabulary.txt").is_file():
+        for _ in read_lines(folder / "vocabulary.txt", complain):
+            pass
+    for id in sorted(stray):
+        text = "its relation does not stand in relations.jsonl; its facts are not asked"
+        tell(Fault(text=text, where=str(facts_path(folder, id)), error=False))
+    places = {id: where for id, (where, _) in relations.items()}
+
+    def facts(id: str) -> Iterator[tuple[str, Fact]]:
+        read = numbered_facts(folder, id, lambda _: None)  # was complained of above
+        return ((f"{facts_path(folder, id)}, line {number}", fact) for number, fact in read)
+
+    for fault in _faults(Placed(relations=places, templates=templates, facts=facts)):
+        tell(fault)
+
+
+def _unplaced(dataset: Dataset) -> Placed:
+    return Placed(
+        relations={relation.id: "" for relation in dataset.relations},
+        templates={r.id: [("", template) for template in r.templates] for r in dataset.relations},
+        facts=lambda id: (("", fact) for fact in dataset.facts(id)),
+    )
+
+
+def _faults(placed: Placed) -> Iterator[Fault]:
+    yield from _errors(placed)
+    worded = any(placed.templates.values())
+    for id, where in placed.relations.items():
+        if worded and not placed.templates[id]:  # with none at all, it is for in-context probes
+            yield Fault(text=f"relation {id} has no template", where=where, error=False)
+        for place, text in _doubts(placed, id):
+            yield Fault(text=text, where=place or where, error=False)
+
+
+def _errors(placed: Placed) -> Iterator[Fault]:
+    """What contradicts itself."""
     ids: set[str] = set()
-    worded = any(relation.templates for relation in dataset.relations)
-    for relation in dataset.relations:
-        if worded and not relation.templates:  # with none at all, it is for in-context probes
-            yield f"relation {relation.id} has no template"
-        yield from _template_problems(relation)
-        yield from _fact_problems(dataset, relation, ids)
+    for id in placed.relations:
+        for where, text in _template_errors(placed.templates[id]):
+            yield Fault(text=text, where=where)
+        for where, fact in placed.facts(id):
+            for text in _fact_errors(fact, ids):
+                yield Fault(text=text, where=where)
 
 
-def _template_problems(relation: Relation) -> Iterator[str]:
-    ids = [t.id for t in relation.templates]
-    texts = [_bare(t.text) for t in relation.templates]
-    for template, bare in zip(relation.templates, texts, strict=True):
-        if ids.count(template.id) > 1:
-            yield f"template id {template.id!r} stands more than once"
-        if texts.count(bare) > 1:
-            yield f"template {template.id!r} repeats another's text: {template.text!r}"
-        if template.group not in ids:
-            yield f"template {template.id!r} is grouped under {template.group!r}, no template"
+def _template_errors(templates: Sequence[tuple[str, Template]]) -> Iterator[tuple[str, str]]:
+    ids = Counter(template.id for _, template in templates)
+    for where, template in templates:
+        if ids[template.id] > 1:
+            yield where, f"template id {template.id!r} stands more than once"
+        if (template.group or template.id) not in ids:
+            yield (
+                where,
+                f"template {template.id!r} is grouped under {template.group!r}, no template",
+            )
 
 
-def _fact_problems(dataset: Dataset, relation: Relation, ids: set[str]) -> Iterator[str]:
+def _fact_errors(fact: Fact, ids: set[str]) -> Iterator[str]:
+    if fact.id in ids:
+        yield f"fact id {fact.id!r} stands more than once"
+    ids.add(fact.id)
+    if len({entity.id for entity in fact.objects}) < len(fact.objects):
+        yield f"fact {fact.id!r} lists an object twice"
+    right = {name for entity in fact.objects for name in entity.names}
+    if both := sorted(right & {name for entity in fact.wrong for name in entity.names}):
+        yield f"fact {fact.id!r} lists as wrong what is correct: {both[0]!r}"
+
+
+def _doubts(placed: Placed, relation: str) -> Iterator[tuple[str, str]]:
+    """What may be meant, or may be an oversight."""
     splits: dict[str, str] = {}
     objects: set[str] = set()
-    for fact in dataset.facts(relation.id):
-        if fact.id in ids:
-            yield f"fact id {fact.id!r} stands more than once"
-        ids.add(fact.id)
+    for where, fact in placed.facts(relation):
         pair = f"{fact.subject.id}\0{fact.objects[0].id}"
         if splits.setdefault(pair, fact.split) != fact.split:
-            yield f"fact {fact.id!r} stands in two splits: {splits[pair]} and {fact.split}"
-        repeated = [o.id for o in fact.objects]
-        if len(set(repeated)) < len(repeated):
-            yield f"fact {fact.id!r} lists an object twice"
-        right = {name for o in fact.objects for name in o.names}
-        if both := sorted(right & {name for o in fact.wrong for name in o.names}):
-            yield f"fact {fact.id!r} lists as wrong what is correct: {both[0]!r}"
-        objects.update(name for o in fact.objects for name in o.names)
+            yield where, f"fact {fact.id!r} stands in two splits: {splits[pair]} and {fact.split}"
+        objects.update(name for entity in fact.objects for name in entity.names)
     if not objects:
-        yield f"relation {relation.id} has no fact"
-    for name in sorted(objects):
-        for template in relation.templates:
+        yield "", f"relation {relation} has no fact"
+    texts = Counter(_bare(template.text) for _, template in placed.templates[relation])
+    for where, template in placed.templates[relation]:
+        if texts[_bare(template.text)] > 1:
+            yield where, f"template {template.id!r} repeats another's text: {template.text!r}"
+        for name in sorted(objects):
             if stands_in(name, template.text):
-                yield f"template {template.id!r} gives an answer away: {name!r} stands in it"
+                yield where, f"template {template.id!r} gives an answer away: {name!r} stands in it"
 
 
 def stands_in(name: str, text: str) -> bool:

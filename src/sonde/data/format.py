@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -33,7 +33,16 @@ from sonde.core.facts import (
     Style,
     Template,
 )
-from sonde.data.lines import Row, read_lines, read_object, read_rows, row_of, write_rows
+from sonde.data.lines import (
+    Complain,
+    Row,
+    read_each,
+    read_lines,
+    read_object,
+    refuse,
+    row_of,
+    write_rows,
+)
 from sonde.data.quick import quick_fact
 
 FORMAT = 1
@@ -48,7 +57,7 @@ def is_dataset(folder: Path) -> bool:
 def open_dataset(folder: Path) -> Dataset:
     """Open a dataset folder; templates are read now, facts when they are asked for."""
     head = read_object(folder / "dataset.json")
-    card = _card(head)
+    card = card_of(head)
     relations = tuple(_relations(folder))
     for relation in relations:
         if not facts_path(folder, relation.id).is_file():
@@ -69,10 +78,22 @@ def open_dataset(folder: Path) -> Dataset:
 
 def read_facts(folder: Path, relation: str) -> Iterator[Fact]:
     """The facts of one relation, one line at a time."""
+    return (fact for _, fact in numbered_facts(folder, relation))
+
+
+def numbered_facts(
+    folder: Path, relation: str, complain: Complain = refuse
+) -> Iterator[tuple[int, Fact]]:
+    """The facts of one relation with the numbers of their lines."""
     path = facts_path(folder, relation)
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, complain):
         if line.strip():
-            yield quick_fact(line, relation) or _fact(row_of(line, path, number), relation)
+            try:
+                fact = quick_fact(line, relation) or _fact(row_of(line, path, number), relation)
+            except DataError as fault:
+                complain(fault)
+            else:
+                yield number, fact
 
 
 def facts_path(folder: Path, relation: str) -> Path:
@@ -115,7 +136,7 @@ def write_dataset(dataset: Dataset, folder: Path) -> None:
 def seal(folder: Path, card: Card | None = None) -> str:
     """Write the content's hash into dataset.json, and give it back."""
     path = folder / "dataset.json"
-    card = card or _card(read_object(path))
+    card = card or card_of(read_object(path))
     found = content_hash(folder)
     head = {
         "format": FORMAT,
@@ -167,7 +188,8 @@ def _template_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
             yield row | {key: value for key, value in further.items() if value is not None}
 
 
-def _card(head: Row) -> Card:
+def card_of(head: Row) -> Card:
+    """What dataset.json says, but for the hash."""
     version = head.values.get("format")
     if version != FORMAT:
         raise head.fault(
@@ -192,25 +214,47 @@ def _check_hash(head: Row, found: str, folder: Path) -> None:
 
 
 def _relations(folder: Path) -> Iterator[Relation]:
-    relations: dict[str, Relation] = {}
-    for row in read_rows(folder / "relations.jsonl"):
+    relations = read_relations(folder)
+    if not relations:
+        raise DataError(f"{folder / 'relations.jsonl'}: no relation in it")
+    templates = read_templates(folder, relations)
+    for id, (_, relation) in relations.items():
+        yield replace(relation, templates=tuple(made for _, made in templates[id]))
+
+
+def read_relations(folder: Path, complain: Complain = refuse) -> dict[str, tuple[str, Relation]]:
+    """Relations by id, without templates, each with the place of its line."""
+    found: dict[str, tuple[str, Relation]] = {}
+
+    def made(row: Row) -> Relation:
         id = row.text("id")
         if not re.fullmatch(r"[\w.-]+", id):
             raise row.fault("'id' must be made of letters, digits, '.', '_' and '-'", id)
-        if id in relations:
+        if id in found:
             raise row.fault("each relation stands once", id)
         kind = cast(Kind, row.choice("kind", get_args(Kind)))
-        relations[id] = Relation(id=id, label=row.text("label"), kind=kind)
-    if not relations:
-        raise DataError(f"{folder / 'relations.jsonl'}: no relation in it")
-    templates: dict[str, list[Template]] = {id: [] for id in relations}
-    for row in read_rows(folder / "templates.jsonl"):
+        return Relation(id=id, label=row.text("label"), kind=kind)
+
+    for where, relation in read_each(folder / "relations.jsonl", made, complain):
+        found[relation.id] = (where, relation)
+    return found
+
+
+def read_templates(
+    folder: Path, relations: Collection[str], complain: Complain = refuse
+) -> dict[str, list[tuple[str, Template]]]:
+    """The templates of relations by their ids, each with the place of its line."""
+
+    def made(row: Row) -> tuple[str, Template]:
         id = row.text("relation")
-        if id not in templates:
+        if id not in relations:
             raise row.fault("'relation' must stand in relations.jsonl", id)
-        templates[id].append(template(row))
-    for id, relation in relations.items():
-        yield replace(relation, templates=tuple(templates[id]))
+        return id, template(row)
+
+    found: dict[str, list[tuple[str, Template]]] = {id: [] for id in relations}
+    for where, (id, one) in read_each(folder / "templates.jsonl", made, complain):
+        found[id].append((where, one))
+    return found
 
 
 def template(row: Row) -> Template:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sonde.core.errors import DataError
+
+T = TypeVar("T")
+
+Complain = Callable[[DataError], None]
+"""What is done about a line that cannot be read: `refuse` ends there, another may go on."""
+
+
+def refuse(fault: DataError) -> None:
+    """Read no further."""
+    raise fault
 
 
 class Row:
@@ -85,6 +95,24 @@ def read_rows(path: Path) -> Iterator[Row]:
             yield row_of(line, path, number)
 
 
+def read_each(
+    path: Path, make: Callable[[Row], T], complain: Complain = refuse
+) -> Iterator[tuple[str, T]]:
+    """What each line of a JSON-lines file is made into, with its place; blank ones are passed over.
+
+    A line that cannot be is complained of, and is no reason to stop.
+    """
+    for number, line in read_lines(path, complain):
+        if line.strip():
+            try:
+                row = row_of(line, path, number)
+                made = make(row)
+            except DataError as fault:
+                complain(fault)
+            else:
+                yield row.where, made
+
+
 def row_of(line: str, path: Path, number: int) -> Row:
     """The object that stands on a line of a file."""
     where = f"{path}, line {number}"
@@ -97,18 +125,21 @@ def read_object(path: Path) -> Row:
     return Row(_parse(text, str(path)), str(path))
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, complain: Complain = refuse) -> Iterator[tuple[int, str]]:
     """Lines of a UTF-8 file with their numbers, from 1."""
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, 1):
-                yield number, raw.decode().rstrip("\r\n")
+                try:
+                    line = raw.decode().rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    complain(DataError(f"{path}, line {number}: not UTF-8 ({error.reason})"))
+                else:
+                    yield number, line
     except FileNotFoundError:
-        raise DataError(f"{path} is missing") from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}, line {number}: not UTF-8 ({error.reason})") from None
+        complain(DataError(f"{path} is missing"))
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+        complain(DataError(f"{path} cannot be read: {error.strerror}"))
 
 
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
