@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -24,11 +25,12 @@ def dataset(
     relations: tuple[str, ...] = (),
     limit: int | None = None,
     seed: int = 0,
-    wording: str = "",
+    wording: str | Sequence[str] = (),
 ) -> Dataset:
     """Open a dataset by bundled name or folder; `limit` is the most facts asked per relation.
 
-    `wording`, such as lpaqa:FOLDER, names templates that take the place of the dataset's own.
+    `wording`, such as lpaqa:FOLDER, or several of them, names templates that take the place of the
+    dataset's own.
     """
     selection = Selection(split=split, relations=tuple(relations), limit=limit, seed=seed)
     return catalog.load(reference, wording).select(selection)

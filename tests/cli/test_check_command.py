@@ -1,4 +1,4 @@
-"""`sonde data check`: everything that is wrong is listed with its place, and only the sound sealed."""
+"""`sonde data check`: all that is wrong is listed with its place, and only the sound is sealed."""
 
 from __future__ import annotations
 

@@ -154,6 +154,7 @@ def test_a_joined_dataset_survives_being_written(lama: str, tmp_path: Path) -> N
         ("atlas+parrel:{p}", UsageError, "'parrel'"),
         ("lama:{l}+parrel:{p}", UsageError, "did you mean 'pararel'"),
         ("lama:{l}+pararel:{p}/nowhere", DataError, "does not exist"),
+        ("lama:{l}/nowhere+pararel:{p}", DataError, "nowhere is not a folder"),
         ("lama:{l}+pararel:{l}", DataError, "no P*.jsonl"),
         ("lama:{l}+lpaqa:{l}", DataError, "no template of LPAQA"),
         ("lama:{l}+aliases:{p}", DataError, "en.tsv is missing"),

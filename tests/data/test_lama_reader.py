@@ -11,6 +11,7 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Selection
 from sonde.core.leaks import leaked, training
 from sonde.data.catalog import load
+from sonde.data.check import errors
 from sonde.data.statistics import relation_statistics
 
 from . import sources
@@ -63,10 +64,17 @@ def test_a_folder_without_training_rows_keeps_its_name(folder: Path, tmp_path: P
     assert plain.fingerprint != load(f"lama:{folder}").fingerprint
 
 
-def test_joining_leaves_training_rows_out_and_says_so(folder: Path, tmp_path: Path) -> None:
-    joined = load(f"lama:{folder}+pararel:{sources.pararel(tmp_path / 'p')}")
-    assert {fact.split for fact in joined.facts("P1")} == {"test"}
-    assert joined.notes["training_rows_left_out"] == 5
+def test_joining_keeps_training_rows_as_they_are(folder: Path, tmp_path: Path) -> None:
+    alone = load(f"lama:{folder}")
+    p, a = sources.pararel(tmp_path / "p"), sources.aliases(tmp_path / "a")
+    joined = load(f"lama:{folder}+pararel:{p}+aliases:{a}")
+    trained = [fact for fact in joined.facts("P1") if fact.split != "test"]
+    assert trained == [fact for fact in alone.facts("P1") if fact.split != "test"]
+    assert len(trained) == 5
+    assert joined.notes["rows_merged"] == 1
+    assert joined.notes["subjects_without_aliases"] == 1
+    assert joined.object_names("P1") == ("Dutch", "Greek", "Irish")
+    assert leaked(joined, "P1") == leaked(alone, "P1")
 
 
 def test_statistics_count_training_rows_in_their_split_alone(folder: Path) -> None:
@@ -105,15 +113,58 @@ def test_wording_takes_the_place_of_templates_and_merges_no_fact(
     assert dataset.fingerprint != load(f"lama:{folder}").fingerprint
 
 
+def test_wordings_add_up_and_take_the_place_of_templates_together(
+    folder: Path, tmp_path: Path
+) -> None:
+    p, q = sources.pararel(tmp_path / "p"), sources.lpaqa(tmp_path / "q")
+    both = load(f"lama:{folder}", (f"pararel:{p}", f"lpaqa:{q}"))
+    found = {t.text: t.source for t in both.relation("P1").templates}
+    assert found == {
+        "[X] speaks [Y].": "manual",
+        "[Y] is spoken by [X].": "manual",
+        "[X] , [Y] speaker": "mined",
+        "[X] talks [Y] .": "paraphrase",
+    }
+    assert both.name == "lama under pararel+lpaqa"
+    assert both.notes["templates_read"] == 5 + 3
+    assert list(both.facts("P1")) == list(load(f"lama:{folder}").facts("P1"))
+    assert load(f"lama:{folder}", f"pararel:{p}+lpaqa:{q}").fingerprint == both.fingerprint
+    assert load(f"lama:{folder}", f"pararel:{p}").fingerprint != both.fingerprint
+    assert sonde.dataset(f"lama:{folder}", wording=[f"pararel:{p}", f"lpaqa:{q}"]) is not None
+
+
+def test_a_dataset_can_be_a_source_of_templates(folder: Path, tmp_path: Path) -> None:
+    q = sources.lpaqa(tmp_path / "q")
+    both = load(f"lama:{folder}", (f"lama:{folder}", f"lpaqa:{q / 'mine'}"))
+    assert [t.text for t in both.relation("P1").templates] == [
+        "[X] speaks [Y] .",
+        "[X] , [Y] speaker",
+    ]
+    assert len(both.relation("P2").templates) == 1
+    (atlas,) = load("atlas", "atlas").relation("P36").templates[:1]
+    assert atlas == load("atlas").relation("P36").templates[0]
+
+
+def test_templates_of_two_sources_never_share_an_id(folder: Path, tmp_path: Path) -> None:
+    p = sources.pararel(tmp_path / "p")
+    sources.lines(tmp_path / "q" / "P1.jsonl", [{"pattern": "[X] shouts [Y]."}])
+    both = load(f"lama:{folder}", (f"pararel:{p}", f"pararel:{tmp_path / 'q'}"))
+    ids = [t.id for t in both.relation("P1").templates]
+    assert len(set(ids)) == len(ids) == 3
+    assert not list(errors(both))
+
+
 def test_wording_that_is_not_there_is_refused(folder: Path, tmp_path: Path) -> None:
     for wording in ("lpaqqa:x", "lpaqa", "aliases:x"):
         with pytest.raises(UsageError, match="no source of templates called"):
             load(f"lama:{folder}", wording)
-    with pytest.raises(DataError, match="does not exist"):
-        load(f"lama:{folder}", f"lpaqa:{tmp_path / 'nowhere'}")
-    sources.lines(tmp_path / "p" / "P9.jsonl", [{"pattern": "[X] eats [Y]."}])
+    for missing in ("lpaqa:{}/nowhere", "lpaqa:{}/nowhere+pararel:{}", "pararel:{0}/p+lpaqa:{0}/x"):
+        sources.pararel(tmp_path / "p")
+        with pytest.raises(DataError, match=r"(nowhere|x) does not exist"):
+            load(f"lama:{folder}", missing.format(tmp_path, tmp_path))
+    sources.lines(tmp_path / "o" / "P9.jsonl", [{"pattern": "[X] eats [Y]."}])
     with pytest.raises(DataError, match="no template for any relation"):
-        load(f"lama:{folder}", f"pararel:{tmp_path / 'p'}")
+        load(f"lama:{folder}", f"pararel:{tmp_path / 'o'}")
 
 
 @pytest.mark.shared

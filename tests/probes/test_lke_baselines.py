@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -63,7 +64,7 @@ def literal(model: object, prompt: Prompt, fact: Fact) -> float:
 
 def test_every_number_is_that_of_a_literal_reading(atlas: Dataset, tmp_path: Path) -> None:
     model = sonde.model(f"hf:{tiny.llama(tmp_path, max_position_embeddings=512)}", device="cpu")
-    probe = LkeBaselines(n=3, templates=2, options=3, most=5)
+    probe = LkeBaselines(n=3, templates=3, options=3, most=5)
     prompts = list(probe.ask(atlas))
     facts = {f.id: f for r in ("P36", "P30") for f in atlas.asked(r)}
     right: dict[tuple[str, str], list[float]] = {}
@@ -144,6 +145,47 @@ def test_a_statement_is_taken_before_a_question() -> None:
         ("manual", "The capital of [X] is [Y]."),
     )
     assert "t1" in ways(list(LkeBaselines(most=0, templates=1).ask(data)))
+
+
+def test_of_more_templates_than_wanted_some_are_drawn_by_the_seed() -> None:
+    texts = [f"{word}, the capital of [X] is [Y]." for word in "abcdefghij"]
+    data = with_templates(world(relations=("P36",)), *(("manual", text) for text in texts))
+
+    def taken(seed: int, held: Dataset = data) -> list[str]:
+        chosen = replace(held, selection=replace(held.selection, seed=seed))
+        return ways(list(LkeBaselines(most=0, separating=False).ask(chosen)))[1:]
+
+    draws = [taken(seed) for seed in range(20)]
+    assert all(len(set(draw)) == 3 for draw in draws)
+    assert draws[0] == taken(0)
+    assert {template for draw in draws for template in draw} == {f"t{i}" for i in range(10)}
+    relation = data.relation("P36")
+    left = [t for t in relation.templates if t.id in draws[0]]
+    assert (
+        taken(0, replace(data, relations=(replace(relation, templates=tuple(left)),))) == draws[0]
+    )
+
+
+def test_templates_that_read_the_same_up_to_the_answer_are_one() -> None:
+    texts = ("The capital of [X] is [Y] .", "The capital of [X] is [Y].", "[X] has [Y].")
+    data = with_templates(world(relations=("P36",)), *(("manual", text) for text in texts))
+    assert ways(list(LkeBaselines(most=0, separating=False).ask(data)))[1:] == ["t0", "t2"]
+
+
+def test_paraphrases_stand_in_for_hand_written_templates_beside_mined_ones() -> None:
+    data = with_templates(
+        world(relations=("P36",)),
+        ("mined", "[X] , capital [Y]"),
+        ("paraphrase", "The main city of [X] is [Y]."),
+    )
+    report = read(LkeBaselines(most=0, separating=False), data)
+    assert [row[0] for row in report.tables[0].rows][:3] == [
+        "in-context",
+        "paraphrase templates",
+        "mined templates",
+    ]
+    assert any("no hand-written templates" in found for found in report.findings)
+    assert not any("no mined templates" in found for found in report.findings)
 
 
 def test_at_most_so_many_templates_of_a_kind_are_taken(atlas: Dataset) -> None:
@@ -255,3 +297,32 @@ def test_the_dearest_part_can_be_left_out() -> None:
     probe = sonde.probe("lke-baselines", most=0, separating=False)
     report = probe.read(data, answer_all(majority(data), list(probe.ask(data))))
     assert not [name for name in report.estimates if "separator" in name]
+
+
+@pytest.mark.shared
+def test_hand_written_and_mined_templates_of_three_sources_meet_in_one_run(shared: Path) -> None:
+    data = shared / "data"
+    sources = [f"{name}:{data / name}" for name in ("lama", "lpaqa", "pararel")]
+    dataset = sonde.dataset(sources[0], wording=sources, relations=("P36", "P103", "P176"), limit=2)
+    probe = LkeBaselines(most=0)
+    kinds = {
+        relation.id: {t.id: (t.source, t.id.split("-")[1]) for t in relation.templates}
+        for relation in dataset.relations
+    }
+    drawn: dict[str, Counter[str]] = {}
+    origins: set[tuple[str, str]] = set()
+    for relation in dataset.asked_relations():
+        chosen = dataset.select(replace(dataset.selection, relations=(relation.id,)))
+        used = ways([p for p in probe.ask(chosen) if ":" not in p.key.template])[1:]
+        found = [kinds[relation.id][id] for id in used]
+        drawn[relation.id] = Counter(source for source, _ in found)
+        origins.update(found)
+    # LAMA and ParaRel ask for P103 in two sentences with the answer last
+    assert {r: (n["manual"], n["mined"]) for r, n in drawn.items()} == {
+        "P36": (3, 3),
+        "P103": (2, 3),
+        "P176": (3, 3),
+    }
+    assert origins <= {("manual", "lama"), ("manual", "pararel"), ("mined", "lpaqa")}
+    joined = sonde.dataset("+".join(sources), relations=("P36",), limit=2)
+    assert any(p.key.template == "in-context" for p in probe.ask(joined))

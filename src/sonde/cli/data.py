@@ -12,6 +12,7 @@ from rich.table import Table
 from sonde.cli import build, counted
 from sonde.cli.annotate import annotate
 from sonde.cli.console import output
+from sonde.cli.run import Wording
 from sonde.cli.vocabulary import vocabulary as write_vocabulary
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation
@@ -169,6 +170,7 @@ def stats(
 def convert(
     name: Name,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
+    wording: Wording = None,
     vocabulary: Annotated[
         Path | None,
         typer.Option(help="Keep only facts whose object is in this list of words, one a line."),
@@ -180,7 +182,7 @@ def convert(
     """
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} is there and not empty; give a new folder")
-    dataset = catalog.load(name)
+    dataset = catalog.load(name, wording or ())
     if vocabulary is not None:
         dataset = restricted(dataset, read_words(vocabulary))
         counted.show_notes(dataset)

@@ -37,7 +37,7 @@ from sonde.runner import find_probe
 def doctor(
     model: Model,
     data: Data = "atlas",
-    wording: Wording = "",
+    wording: Wording = None,
     probe: Annotated[str, typer.Option(help="The probe whose prompts are looked at.")] = "lama",
     limit: Annotated[int, typer.Option(help="Facts looked at per relation.", min=1)] = 2,
     relations: Relations = "",
@@ -70,7 +70,7 @@ def doctor(
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
         selection = Selection(split=split, relations=wanted, seed=seed)
-        dataset = load(data, wording).select(selection)
+        dataset = load(data, wording or ()).select(selection)
     with waiting(f"loading {model} (the first time takes longest)"):
         loaded = api.model(
             model,

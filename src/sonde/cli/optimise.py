@@ -69,7 +69,7 @@ def run_method(
     *,
     model: Model,
     data: Data,
-    wording: Wording = "",
+    wording: Wording = None,
     out: Out,
     relations: Relations = "",
     limit: Limit = None,
@@ -94,7 +94,7 @@ def run_method(
     chosen: Method = made(kind, settings)
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
-        dataset = load(data, wording)
+        dataset = load(data, wording or ())
     with waiting(f"loading {model} (the first time takes longest)"):
         loaded = api.model(
             model,

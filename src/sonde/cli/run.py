@@ -41,10 +41,9 @@ Data = Annotated[
     ),
 ]
 Wording = Annotated[
-    str,
+    list[str] | None,
     typer.Option(
-        help="Templates in the place of the dataset's own, SOURCE:FOLDER; its facts stay as they "
-        "are."
+        help="Templates in the place of the dataset's own: SOURCE:FOLDER, or a dataset; repeatable."
     ),
 ]
 Out = Annotated[
@@ -89,7 +88,7 @@ def run_probe(
     *,
     model: Model,
     data: Data = "atlas",
-    wording: Wording = "",
+    wording: Wording = None,
     out: Out = None,
     limit: Limit = None,
     split: Split = "test",
@@ -154,7 +153,7 @@ def prepare(
     *,
     model: str,
     data: str,
-    wording: str,
+    wording: list[str] | None,
     limit: int | None,
     split: str,
     relations: str,
@@ -179,7 +178,7 @@ def prepare(
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
         selection = Selection(split=split, relations=wanted, limit=limit, seed=seed)
-        dataset = load(data, wording).select(selection)
+        dataset = load(data, wording or ()).select(selection)
     loaded = loader(
         dataset,
         device=device,

@@ -18,7 +18,7 @@ ANSWER_SLOT = "[Y]"
 APART = "apart"
 """A tag of facts that were collected apart from those that are asked about, to train on.
 
-Their objects are no options, and no other source can be joined to them."""
+Their objects are no options. They have names and no identifiers: joins leave them as they are."""
 
 LAMA = "lama"
 """The origin of templates that LAMA itself asks with."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -12,7 +13,7 @@ from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.facts import Card, Dataset
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import is_dataset, open_dataset
-from sonde.data.joining import merged, named_after, worded
+from sonde.data.joining import merged, named_after, worded, wordings_of
 from sonde.data.wordings import Wordings
 
 BUNDLED = Path(__file__).parent / "bundled"
@@ -73,37 +74,56 @@ def bundled() -> dict[str, Path]:
     return {p.name: p for p in sorted(BUNDLED.iterdir()) if is_dataset(p)}
 
 
-def load(reference: str, wording: str = "") -> Dataset:
+def load(reference: str, wording: str | Sequence[str] = ()) -> Dataset:
     """Open a dataset: a bundled name, a folder, or READER:FOLDER; +SOURCE:FOLDER adds to it.
 
     `lama:A+pararel:B+aliases:C` is LAMA's facts under ParaRel's patterns with more names.
-    `wording`, SOURCE:FOLDER, names templates that take the place of the dataset's own and leaves
-    its facts as they are.
+    `wording`, one SOURCE:FOLDER or dataset or several, names templates that together take the place
+    of the dataset's own and leave its facts as they are.
     """
-    names = "|".join(map(re.escape, additions()))
-    first, *rest = re.split(rf"\+(?=(?:{names}):)", reference)
+    first, *rest = _parts(reference)
     dataset = _joined(_load_one(first), rest) if rest else _load_one(first)
-    return _reworded(dataset, wording) if wording else dataset
+    named = [wording] if isinstance(wording, str) else wording
+    sources = [part for text in named if text for part in _parts(text)]
+    return _reworded(dataset, sources) if sources else dataset
 
 
-def _reworded(dataset: Dataset, wording: str) -> Dataset:
-    """The same facts under another source's templates."""
-    scheme, colon, place = wording.partition(":")
-    able = {name: c for name, c in additions().items() if hasattr(c, "templates")}
-    if not colon or scheme not in able:
-        raise UsageError(
-            f"no source of templates called {scheme!r} (write SOURCE:FOLDER, as in "
-            f"lpaqa:./LPAQA/mine); {nearest(scheme, able)}"
-        )
-    source = cast(TemplateReader, able[scheme]).templates(_there(place))
-    found = worded(dataset, [source])
+def _parts(reference: str) -> list[str]:
+    """What is named, and what a plus adds to it."""
+    names = "|".join(map(re.escape, additions()))
+    return re.split(rf"\+(?=(?:{names}):)", reference)
+
+
+def _reworded(dataset: Dataset, named: Sequence[str]) -> Dataset:
+    """The same facts under other sources' templates."""
+    sources = [_wordings(text) for text in named]
+    found = worded(dataset, sources)
     if not found.relations:
-        raise DataError(f"{wording} has no template for any relation of {dataset.name!r}")
-    parts = ["reworded", dataset.fingerprint, source.fingerprint]
-    card = named_after(dataset, [source.card.name], [source.card]).card
-    described = f"{dataset.name} under the templates of {source.card.name}"
-    card = replace(card, name=f"{dataset.name} under {source.card.name}", description=described)
+        raise DataError(f"{'+'.join(named)} has no template for any relation of {dataset.name!r}")
+    cards = [source.card for source in sources]
+    names = [card.name for card in cards]
+    card = replace(
+        named_after(dataset, names, cards).card,
+        name=f"{dataset.name} under {'+'.join(names)}",
+        description=f"{dataset.name} under the templates of {', '.join(names)}",
+    )
+    parts = ["reworded", dataset.fingerprint, *(source.fingerprint for source in sources)]
     return replace(found, card=card, fingerprint=fingerprint(parts))
+
+
+def _wordings(text: str) -> Wordings:
+    """The templates of a source, or those of a dataset."""
+    scheme, colon, place = text.partition(":")
+    able = {name: c for name, c in additions().items() if hasattr(c, "templates")}
+    if colon and scheme in able:
+        return cast(TemplateReader, able[scheme]).templates(_there(place))
+    if text in bundled() or scheme in readers() or is_dataset(Path(text).expanduser()):
+        return wordings_of(_load_one(text))
+    known = [*able, *readers(), *bundled()]
+    raise UsageError(
+        f"no source of templates called {scheme!r} (write SOURCE:FOLDER, as in "
+        f"lpaqa:./LPAQA/mine, or a dataset); {nearest(scheme, known)}"
+    )
 
 
 def _joined(facts: Dataset, rest: list[str]) -> Dataset:
@@ -181,6 +201,6 @@ def _there(text: str) -> Path:
 
 def _complain_of_addition(text: str) -> None:
     """Say so where a path that is not there ends in +WORD: with a word that nothing answers to."""
-    if found := re.search(r"\+(\w+):", text):
-        known = additions()
+    known = additions()
+    if (found := re.search(r"\+(\w+):", text)) and found[1] not in known:
         raise UsageError(f"nothing called {found[1]!r} can be added; {nearest(found[1], known)}")

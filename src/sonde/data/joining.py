@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 from sonde.core.facts import APART, Card, Dataset, Entity, Fact, Template
 from sonde.core.fingerprints import fingerprint
@@ -15,37 +16,35 @@ from sonde.data.wordings import Wordings
 
 
 def merged(dataset: Dataset) -> Dataset:
-    """One fact per subject, relation and split, with the objects of all of them.
-
-    Facts collected apart are left out: nothing joins them to the others.
-    """
-
-    def together(relation: str) -> list[Fact]:
-        return [fact for fact in dataset.facts(relation) if APART not in fact.tags]
-
+    """One fact per subject, relation and split, with the objects of all of them."""
     rows = facts = apart = 0
     for relation in dataset.relations:
-        found = together(relation.id)
-        rows += len(found)
-        facts += sum(1 for _ in merged_facts(found))
-        apart += sum(1 for _ in dataset.facts(relation.id)) - len(found)
-    left_out = {"training_rows_left_out": apart} if apart else {}
+        tags = [fact.tags for fact in dataset.facts(relation.id)]
+        rows += len(tags)
+        apart += sum(APART in own for own in tags)
+        facts += sum(1 for _ in merged_facts(dataset.facts(relation.id)))
+    how = "merged, some apart" if apart else "merged"
     return replace(
         dataset,
-        read=lambda id: merged_facts(together(id)),
-        fingerprint=fingerprint([dataset.fingerprint, "merged"]),
-        notes={**dataset.notes, "rows_merged": rows - facts, **left_out},
+        read=lambda id: merged_facts(dataset.facts(id)),
+        fingerprint=fingerprint([dataset.fingerprint, how]),
+        notes={**dataset.notes, "rows_merged": rows - facts},
     )
 
 
 def merged_facts(facts: Iterable[Fact]) -> Iterator[Fact]:
     """The facts of one relation, those of one subject and split made one, in order of appearance.
 
-    A merged fact is called after its relation and subject, `P36:Q142`.
+    A merged fact is called after its relation and subject, `P36:Q142`. Facts collected apart follow
+    as they are: they name things that may share a name, and to count them is what they are for.
     """
     groups: dict[tuple[str, str], list[Fact]] = {}
+    apart = []
     for fact in facts:
-        groups.setdefault((fact.subject.id, fact.split), []).append(fact)
+        if APART in fact.tags:
+            apart.append(fact)
+        else:
+            groups.setdefault((fact.subject.id, fact.split), []).append(fact)
     for (subject, split), group in groups.items():
         first = group[0]
         objects = united_entities(entity for fact in group for entity in fact.objects)
@@ -58,6 +57,7 @@ def merged_facts(facts: Iterable[Fact]) -> Iterator[Fact]:
             wrong=tuple(entity for entity in first.wrong if entity.id not in right),
             tags=tuple(dict.fromkeys(tag for fact in group for tag in fact.tags)),
         )
+    yield from apart
 
 
 def united_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
@@ -109,15 +109,45 @@ def _of_origin(templates: Iterable[Template], own: Iterable[Template]) -> Iterat
         yield replace(template, origin=origin) if origin else template
 
 
+def wordings_of(dataset: Dataset) -> Wordings:
+    """A dataset's own templates, for the facts of another."""
+    templates = {r.id: r.templates for r in dataset.relations if r.templates}
+    return Wordings(
+        card=dataset.card,
+        templates=templates,
+        fingerprint=dataset.fingerprint,
+        notes={"templates_read": sum(map(len, templates.values()))},
+    )
+
+
 def _together(sources: Sequence[Wordings]) -> dict[str, tuple[Template, ...]]:
-    """The templates of several sources; where two have the same text, the first one's stays."""
+    """The templates of several sources; where two have the same text, the first one's stays.
+
+    An id that another source's template has already gets a number behind it.
+    """
     found: dict[str, dict[str, Template]] = {}
     for source in sources:
         for relation, templates in source.templates.items():
             texts = found.setdefault(relation, {})
-            for template in templates:
-                texts.setdefault(template.text, template)
+            ids = _ids(texts, templates)
+            for t in templates:
+                named = replace(t, id=ids[t.id], group=ids.get(t.group, t.group))
+                texts.setdefault(t.text, named)
     return {relation: tuple(texts.values()) for relation, texts in found.items()}
+
+
+def _ids(texts: Mapping[str, Template], templates: Sequence[Template]) -> dict[str, str]:
+    """What the templates of one more source are to be called: one that is there is that one."""
+    taken = {template.id for template in texts.values()}
+    own = {template.id for template in templates}
+
+    def free(id: str) -> str:
+        return next(f"{id}~{k}" for k in count(2) if f"{id}~{k}" not in taken | own)
+
+    return {
+        t.id: texts[t.text].id if t.text in texts else free(t.id) if t.id in taken else t.id
+        for t in templates
+    }
 
 
 def summed(notes: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The ways in which `lke-baselines` asks each fact, in groups that are compared.
 
 Knows facts and templates, nothing of answers or tables. Kinds of wording: no words at all (examples
-alone), templates written by hand, and mined ones or, where a dataset has none, paraphrases.
+alone), templates written by hand, and mined ones; paraphrases where a dataset has none of a kind.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sonde.core.errors import DataError
-from sonde.core.facts import Dataset, Fact, Relation, Source, Template
+from sonde.core.facts import ANSWER_SLOT, Dataset, Fact, Relation, Source, Template
+from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.probes._lke_items import Item
 from sonde.probes._study_asking import Asked, prompt
@@ -53,15 +54,20 @@ class Wordings:
 
 
 def wordings(dataset: Dataset, most: int) -> Wordings:
-    """Templates with the answer last, the first so many of each kind; refuses where none has."""
+    """Templates with the answer last, up to so many of each kind; refuses where none has.
+
+    Paraphrases stand in for the kind that is missing, written by hand or mined.
+    """
     relations = dataset.asked_relations()
-    mined = any(_chosen(relation, "mined", most) for relation in relations)
-    kinds: tuple[Source, ...] = ("manual", "mined" if mined else "paraphrase")
+    there = {t.source for relation in relations for t in relation.templates if t.answer_last}
+    written: Source = "manual" if "manual" in there or "mined" not in there else "paraphrase"
+    kinds: tuple[Source, ...] = (written, "mined" if "mined" in there else "paraphrase")
+    seed = dataset.selection.seed
     found = {
         (relation.id, kind): chosen
         for relation in relations
         for kind in kinds
-        if (chosen := _chosen(relation, kind, most))
+        if (chosen := _chosen(relation, kind, most, seed))
     }
     if not found:
         raise DataError(
@@ -69,14 +75,25 @@ def wordings(dataset: Dataset, most: int) -> Wordings:
             "such as 'The capital of [X] is [Y].'; without one there is nothing to compare: add "
             "some, or use ic-lke"
         )
-    there = tuple(kind for kind in kinds if any(own == kind for _, own in found))
-    return Wordings(kinds=there, templates=found)
+    return Wordings(kinds=tuple(k for k in kinds if k in there), templates=found)
 
 
-def _chosen(relation: Relation, kind: Source, most: int) -> tuple[Template, ...]:
-    """Statements before questions, each in the dataset's order."""
-    fit = [t for t in relation.templates if t.source == kind and t.answer_last]
-    return tuple(sorted(fit, key=lambda t: t.style == "question")[:most])
+def _chosen(relation: Relation, kind: Source, most: int, seed: int) -> tuple[Template, ...]:
+    """Templates of a kind, drawn by the seed and their names, in the dataset's order.
+
+    Questions are taken only for want of statements; of those that read the same up to the answer,
+    the first.
+    """
+    known: dict[tuple[str, ...], Template] = {}
+    for t in relation.templates:
+        if t.source == kind and t.answer_last:
+            known.setdefault(tuple(t.text.partition(ANSWER_SLOT)[0].split()), t)
+    fit = list(known.values())
+    drawn = sorted(
+        fit,
+        key=lambda t: (t.style == "question", draw_key(seed, f"templates:{relation.id}:{t.id}")),
+    )[:most]
+    return tuple(sorted(drawn, key=lambda t: (t.style == "question", fit.index(t))))
 
 
 def groups(

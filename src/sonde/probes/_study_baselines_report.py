@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sonde.core.facts import Dataset
+from sonde.core.facts import Dataset, Source
 from sonde.core.reports import (
     Cell,
     Column,
@@ -331,21 +331,32 @@ def _findings(estimates: Estimates, reading: Reading, found: list[Asked]) -> Ite
             f"{clearly(ahead, 'ahead', 'behind', 'not told apart')}; ahead in {some} of "
             f"{len(known)} relations."
         )
-    if "paraphrase" in reading.known.kinds:
-        yield "The dataset has no mined templates; paraphrases stand in their place."
-    elif "mined" not in reading.known.kinds:
-        yield "The dataset has neither mined templates nor paraphrases with the answer last."
-    if "manual" not in reading.known.kinds:
-        yield "The dataset has no hand-written templates with the answer last."
+    yield from _lacking(reading.known.kinds)
     without = _without(found, reading)
     if without:
         yield f"Without a template that has the answer last: {', '.join(without[:8])}."
+
+
+def _lacking(kinds: tuple[Source, ...]) -> Iterator[str]:
+    """Which kinds of templates the dataset lacks, and what stands in their place."""
+    standing = "; paraphrases stand in their place."
+    if "mined" not in kinds and "paraphrase" in kinds:
+        yield f"The dataset has no mined templates{standing}"
+    elif "mined" not in kinds:
+        yield "The dataset has neither mined templates nor paraphrases with the answer last."
+    if "manual" not in kinds:
+        instead = standing if {"paraphrase", "mined"} <= {*kinds} else " with the answer last."
+        yield f"The dataset has no hand-written templates{instead}"
 
 
 def _notes(reading: Reading) -> Iterator[str]:
     yield (
         f"Every way is asked with the same facts and options; up to {reading.n} examples, drawn "
         "once. Ties count as wrong."
+    )
+    yield (
+        "Where a relation has more templates of a kind than are asked, the seed draws among them, "
+        "statements before questions."
     )
     if reading.most:
         yield (

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from sonde.core.errors import DataError
-from sonde.core.facts import Card, Dataset, Entity, Fact
+from sonde.core.facts import APART, Card, Dataset, Entity, Fact
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import hash_files
 from sonde.data.joining import united_entities
@@ -49,7 +49,9 @@ class AliasReader:
         paths = [p for p in (folder / NAMES, folder / OBJECTS) if p.is_file()]
         return replace(
             dataset,
-            read=lambda id: (table.extended(fact) for fact in dataset.facts(id)),
+            read=lambda id: (
+                fact if APART in fact.tags else table.extended(fact) for fact in dataset.facts(id)
+            ),
             fingerprint=fingerprint([dataset.fingerprint, self.name, hash_files(folder, paths)]),
             notes={**dataset.notes, **_notes(dataset, table)},
         )
@@ -94,12 +96,17 @@ class _Table:
         return Entity(id=entity.id, names=tuple(dict.fromkeys((*entity.names, *more))))
 
 
+def _identified(dataset: Dataset, relation: str) -> Iterator[Fact]:
+    """The facts whose entities may have identifiers; those collected apart have names alone."""
+    return (fact for fact in dataset.facts(relation) if APART not in fact.tags)
+
+
 def _mentioned(dataset: Dataset) -> tuple[dict[str, str], set[Pair]]:
     """The usual name of each entity that the facts mention, and their pairs."""
     usual: dict[str, str] = {}
     pairs: set[Pair] = set()
     for relation in dataset.relations:
-        for fact in dataset.facts(relation.id):
+        for fact in _identified(dataset, relation.id):
             pairs.add((fact.subject.id, relation.id))
             for entity in (fact.subject, *fact.objects):
                 usual.setdefault(entity.id, entity.name)
@@ -110,7 +117,7 @@ def _notes(dataset: Dataset, table: _Table) -> dict[str, int]:
     nameless: set[str] = set()
     names = objects = unnamed = 0
     for relation in dataset.relations:
-        for fact in dataset.facts(relation.id):
+        for fact in _identified(dataset, relation.id):
             extended = table.extended(fact)
             names += len(extended.subject.names) - len(fact.subject.names)
             objects += len(extended.objects) - len(fact.objects)
