@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sonde.comparing import asked_of, compared, learnt, opened
 from sonde.core.abilities import Model, Probe
@@ -17,6 +17,9 @@ from sonde.models import load as models
 from sonde.models.options import BosChoice, LoadOptions
 from sonde.runner import Run, find_probe
 
+if TYPE_CHECKING:
+    from sonde.guessing import Guessable
+
 
 def dataset(
     reference: str,
@@ -26,14 +29,37 @@ def dataset(
     limit: int | None = None,
     seed: int = 0,
     wording: str | Sequence[str] = (),
+    drop_guessable: Guessable | None = None,
+    guesser: Model | str | None = None,
+    device: str = "auto",
 ) -> Dataset:
     """Open a dataset by bundled name or folder; `limit` is the most facts asked per relation.
 
     `wording`, such as lpaqa:FOLDER, or several of them, names templates that take the place of the
-    dataset's own.
+    dataset's own. `drop_guessable` leaves out facts that can be guessed from names, judged for
+    `names` by the masked model `guesser`, which is loaded on `device`.
     """
     selection = Selection(split=split, relations=tuple(relations), limit=limit, seed=seed)
-    return catalog.load(reference, wording).select(selection)
+    whole = whole_dataset(reference, wording, drop_guessable, guesser, device)
+    return whole.select(selection)
+
+
+def whole_dataset(
+    reference: str,
+    wording: str | Sequence[str] = (),
+    drop_guessable: Guessable | None = None,
+    guesser: Model | str | None = None,
+    device: str = "auto",
+) -> Dataset:
+    """A dataset as `dataset` opens it, with nothing selected."""
+    from sonde.guessing import check_guesser, unguessable
+
+    check_guesser(drop_guessable, named=bool(guesser))
+    found = catalog.load(reference, wording)
+    if drop_guessable is None:
+        return found
+    judge = model(guesser, device=device) if isinstance(guesser, str) else guesser
+    return unguessable(found, drop_guessable, judge)
 
 
 def model(

@@ -90,8 +90,13 @@ class Run:
 
     def report(self, **reading: Any) -> Report:
         """Compute every number from the stored answers, read as the run says or as given here."""
-        report = self.probe(reading).read(self.dataset(), self.answered())
-        return replace(report, title=f"{report.title}: {self.manifest.model['name']}")
+        dataset = self.dataset()
+        report = self.probe(reading).read(dataset, self.answered())
+        return replace(
+            report,
+            title=f"{report.title}: {self.manifest.model['name']}",
+            counts={**dataset.notes, **report.counts},
+        )
 
     def provenance(self) -> dict[str, Any]:
         """Where the numbers come from: the manifest, with what the run took."""

@@ -34,7 +34,8 @@ ARROWS = {
     "planner": {"core", "store", "runner", "measure", "fitting"},
     "comparing": {"analysis", "core", "metrics", "models", "runner", "wording"},
     "controls": {"analysis", "core", "metrics", "runner"},
-    "api": {"analysis", "comparing", "core", "data", "models", "runner"},
+    "guessing": {"core", "metrics", "runner", "wording"},
+    "api": {"analysis", "comparing", "core", "data", "guessing", "models", "runner"},
     "lab": {
         "api",
         "core",

@@ -11,8 +11,8 @@ from rich.table import Table
 
 from sonde.cli import build, counted
 from sonde.cli.annotate import annotate
-from sonde.cli.console import output
-from sonde.cli.run import Wording
+from sonde.cli.console import output, waiting
+from sonde.cli.run import Device, Drop, Guesser, Wording
 from sonde.cli.vocabulary import vocabulary as write_vocabulary
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation
@@ -171,6 +171,9 @@ def convert(
     name: Name,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
     wording: Wording = None,
+    drop_guessable: Drop = None,
+    guesser: Guesser = None,
+    device: Device = "auto",
     vocabulary: Annotated[
         Path | None,
         typer.Option(help="Keep only facts whose object is in this list of words, one a line."),
@@ -180,11 +183,15 @@ def convert(
 
     Example: sonde data convert lama:./LAMA+pararel:./pararel -o ./joined
     """
+    from sonde import api
+
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} is there and not empty; give a new folder")
-    dataset = catalog.load(name, wording or ())
+    with waiting(f"opening {name}"):
+        dataset = api.whole_dataset(name, wording or (), drop_guessable, guesser, device)
     if vocabulary is not None:
         dataset = restricted(dataset, read_words(vocabulary))
+    if vocabulary is not None or drop_guessable is not None:
         counted.show_notes(dataset)
     write_dataset(dataset, out)
     facts = sum(1 for r in dataset.relations for _ in dataset.facts(r.id))

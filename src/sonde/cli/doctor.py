@@ -12,7 +12,9 @@ from sonde.cli.run import (
     Bos,
     Data,
     Device,
+    Drop,
     Dtype,
+    Guesser,
     Model,
     Relations,
     Revision,
@@ -26,7 +28,6 @@ from sonde.cli.run import (
 )
 from sonde.core.abilities import Probe, abilities
 from sonde.core.errors import ModelError, UsageError
-from sonde.core.facts import Selection
 from sonde.core.settings import made, parse
 from sonde.doctor.diagnose import diagnose
 from sonde.doctor.findings import Diagnosis, counted
@@ -38,6 +39,8 @@ def doctor(
     model: Model,
     data: Data = "atlas",
     wording: Wording = None,
+    drop_guessable: Drop = None,
+    guesser: Guesser = None,
     probe: Annotated[str, typer.Option(help="The probe whose prompts are looked at.")] = "lama",
     limit: Annotated[int, typer.Option(help="Facts looked at per relation.", min=1)] = 2,
     relations: Relations = "",
@@ -60,7 +63,6 @@ def doctor(
     Example: sonde doctor -m smollm2 -d atlas --relations P36,P30
     """
     from sonde import api
-    from sonde.data.catalog import load
     from sonde.models.examine import examiner
 
     if bos not in ("auto", "always", "never"):
@@ -69,8 +71,16 @@ def doctor(
     chosen: Probe = made(kind, parse(kind, pairs(set or [])))
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
-        selection = Selection(split=split, relations=wanted, seed=seed)
-        dataset = load(data, wording or ()).select(selection)
+        dataset = api.dataset(
+            data,
+            split=split,
+            relations=wanted,
+            seed=seed,
+            wording=wording or (),
+            drop_guessable=drop_guessable,
+            guesser=guesser,
+            device=device,
+        )
     with waiting(f"loading {model} (the first time takes longest)"):
         loaded = api.model(
             model,

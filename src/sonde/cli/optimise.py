@@ -15,6 +15,8 @@ from rich.table import Table
 from sonde.cli.console import errors, output, training, waiting
 from sonde.cli.run import (
     Data,
+    Drop,
+    Guesser,
     Model,
     Relations,
     Revision,
@@ -70,6 +72,8 @@ def run_method(
     model: Model,
     data: Data,
     wording: Wording = None,
+    drop_guessable: Drop = None,
+    guesser: Guesser = None,
     out: Out,
     relations: Relations = "",
     limit: Limit = None,
@@ -84,7 +88,6 @@ def run_method(
 ) -> None:
     """Run one method; what every method's command has in common."""
     from sonde import api
-    from sonde.data.catalog import load
 
     if limit is not None and limit < 1:
         raise UsageError(f"--limit must be at least 1, not {limit}")
@@ -94,7 +97,7 @@ def run_method(
     chosen: Method = made(kind, settings)
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
-        dataset = load(data, wording or ())
+        dataset = api.whole_dataset(data, wording or (), drop_guessable, guesser, device)
     with waiting(f"loading {model} (the first time takes longest)"):
         loaded = api.model(
             model,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, cast, get_origin
+from typing import Annotated, Any, Literal, cast, get_origin
 
 import typer
 
@@ -16,7 +16,7 @@ from sonde.controls import run_controls
 from sonde.core.abilities import Model as LoadedModel
 from sonde.core.abilities import Probe, abilities
 from sonde.core.errors import UsageError
-from sonde.core.facts import Dataset, Selection
+from sonde.core.facts import Dataset
 from sonde.core.settings import Setting, made, parse, settings_of
 from sonde.runner import SHARD_WEIGHT, probes, run
 
@@ -45,6 +45,17 @@ Wording = Annotated[
     typer.Option(
         help="Templates in the place of the dataset's own: SOURCE:FOLDER, or a dataset; repeatable."
     ),
+]
+Drop = Annotated[
+    Literal["string", "names"] | None,
+    typer.Option(
+        "--drop-guessable",
+        help="Leave out facts whose object's name is in the subject's; 'names': also those that "
+        "--guesser guesses from a person's name.",
+    ),
+]
+Guesser = Annotated[
+    str | None, typer.Option(help="The masked model that judges names, such as hf:FOLDER.")
 ]
 Out = Annotated[
     Path | None,
@@ -89,6 +100,8 @@ def run_probe(
     model: Model,
     data: Data = "atlas",
     wording: Wording = None,
+    drop_guessable: Drop = None,
+    guesser: Guesser = None,
     out: Out = None,
     limit: Limit = None,
     split: Split = "test",
@@ -113,6 +126,8 @@ def run_probe(
         model=model,
         data=data,
         wording=wording,
+        drop_guessable=drop_guessable,
+        guesser=guesser,
         limit=limit,
         split=split,
         relations=relations,
@@ -154,6 +169,8 @@ def prepare(
     model: str,
     data: str,
     wording: list[str] | None,
+    drop_guessable: Literal["string", "names"] | None,
+    guesser: str | None,
     limit: int | None,
     split: str,
     relations: str,
@@ -167,7 +184,7 @@ def prepare(
     set: list[str] | None,
 ) -> tuple[Probe, LoadedModel, Dataset]:
     """The probe, the model and the dataset that a command names."""
-    from sonde.data.catalog import load
+    from sonde import api
 
     if bos not in ("auto", "always", "never"):
         raise UsageError(f"--bos must be auto, always or never; not {bos!r}")
@@ -177,8 +194,17 @@ def prepare(
     chosen: Probe = made(kind, {**settings, **parse(kind, pairs(set or []))})
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
-        selection = Selection(split=split, relations=wanted, limit=limit, seed=seed)
-        dataset = load(data, wording or ()).select(selection)
+        dataset = api.dataset(
+            data,
+            split=split,
+            relations=wanted,
+            limit=limit,
+            seed=seed,
+            wording=wording or (),
+            drop_guessable=drop_guessable,
+            guesser=guesser,
+            device=device,
+        )
     loaded = loader(
         dataset,
         device=device,

@@ -17,6 +17,7 @@ from sonde.core.facts import Dataset, Fact, Template
 from sonde.data.format import (
     card_of,
     facts_path,
+    notes_of,
     numbered_facts,
     read_relations,
     read_templates,
@@ -67,7 +68,9 @@ def check_folder(folder: Path, tell: Callable[[Fault], None]) -> None:
         tell(Fault(text=str(fault)))
 
     try:
-        card_of(read_object(folder / "dataset.json"))
+        head = read_object(folder / "dataset.json")
+        card_of(head)
+        notes_of(head)
     except DataError as fault:
         complain(fault)
     relations = read_relations(folder, complain)

@@ -1,6 +1,7 @@
 """The one on-disk form of a dataset: a folder that is read a line at a time.
 
-    dataset.json      name, version, licence, sources, description, hash (of the other files)
+    dataset.json      name, version, licence, sources, description, notes (counts of what was left
+                      out), hash (of the other files)
     relations.jsonl   {"id", "label", "kind"}
     templates.jsonl   {"id", "relation", "text", "source", "style", "group",
                        "weight", "origin"}
@@ -16,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -73,6 +74,7 @@ def open_dataset(folder: Path) -> Dataset:
         read=lambda id: read_facts(folder, id),
         fingerprint=found,
         vocabulary=_vocabulary(folder / "vocabulary.txt"),
+        notes=notes_of(head),
     )
 
 
@@ -130,13 +132,16 @@ def write_dataset(dataset: Dataset, folder: Path) -> None:
         rows = (fact_row(fact) for fact in dataset.facts(relation.id))
         write_rows(facts_path(folder, relation.id), rows)
     _write_vocabulary(folder / "vocabulary.txt", dataset.vocabulary)
-    seal(folder, dataset.card)
+    _write_head(folder, dataset.card, dataset.notes)
 
 
-def seal(folder: Path, card: Card | None = None) -> str:
+def seal(folder: Path) -> str:
     """Write the content's hash into dataset.json, and give it back."""
-    path = folder / "dataset.json"
-    card = card or card_of(read_object(path))
+    head = read_object(folder / "dataset.json")
+    return _write_head(folder, card_of(head), notes_of(head))
+
+
+def _write_head(folder: Path, card: Card, notes: Mapping[str, int]) -> str:
     found = content_hash(folder)
     head = {
         "format": FORMAT,
@@ -145,11 +150,12 @@ def seal(folder: Path, card: Card | None = None) -> str:
         "licence": card.licence,
         "sources": list(card.sources),
         "description": card.description,
+        **({"notes": dict(notes)} if notes else {}),
         "hash": found,
     }
     partial = folder / "dataset.json.partial"  # so that no kill leaves half a head
     partial.write_text(json.dumps(head, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    partial.replace(path)
+    partial.replace(folder / "dataset.json")
     return found
 
 
@@ -189,7 +195,7 @@ def _template_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
 
 
 def card_of(head: Row) -> Card:
-    """What dataset.json says, but for the hash."""
+    """Where dataset.json says that the dataset comes from."""
     version = head.values.get("format")
     if version != FORMAT:
         raise head.fault(
@@ -202,6 +208,14 @@ def card_of(head: Row) -> Card:
         sources=head.texts("sources", empty=True),
         description=head.text("description", ""),
     )
+
+
+def notes_of(head: Row) -> dict[str, int]:
+    """What dataset.json says was counted when the dataset was made."""
+    found = head.values.get("notes", {})
+    if isinstance(found, dict) and all(type(count) is int for count in found.values()):
+        return found
+    raise head.fault("'notes' must be an object of whole numbers", found)
 
 
 def _check_hash(head: Row, found: str, folder: Path) -> None:

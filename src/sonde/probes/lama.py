@@ -24,7 +24,7 @@ from sonde.metrics.judged import Judged
 from sonde.probes._lama_judged import Rows
 from sonde.probes._lama_report import build_report
 from sonde.probes._lama_tally import Facts, Tally
-from sonde.wording.uhn import GUESSABLE_RANK, PERSON_ANSWERS, name_template, object_in_subject
+from sonde.wording.uhn import CONTEXT, name_prompts, object_in_subject, suggests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +66,9 @@ class Lama:
             want = self._want(dataset, relation)
             template = self._template(relation)
             for fact in dataset.asked(relation.id):
-                yield _prompt(fact, template, fact.subject.name, want)
-                if self.uhn == "names" and relation.id in PERSON_ANSWERS:
-                    for part in dict.fromkeys(fact.subject.name.split()):
-                        yield _prompt(fact, name_template(relation.id), part, want, "uhn")
+                yield _prompt(fact, template, want)
+                if self.uhn == "names":
+                    yield from name_prompts(fact, want)
 
     def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
         """Judge every answer and average."""
@@ -77,9 +76,9 @@ class Lama:
         for row in answered:
             place, fact = facts.find(row.key.fact)
             judgement = judge(row.answer, self._correct(fact), self.normalise)
-            if row.key.context != "uhn":
+            if row.key.context != CONTEXT:
                 tally.add(place, fact, f"{row.prefix}___{row.suffix}", judgement)
-            elif _suggests(judgement):
+            elif suggests(judgement.rank):
                 tally.guessed(place)
         outcomes = tally.outcomes()
         return build_report(dataset, outcomes, k=self.k, uhn=self.uhn, filled=self.answer == "fill")
@@ -90,9 +89,9 @@ class Lama:
         for row in answered:
             place, fact = facts.find(row.key.fact)
             judgement = judge(row.answer, self._correct(fact), self.normalise)
-            if row.key.context != "uhn":
+            if row.key.context != CONTEXT:
                 rows.add(place, judgement, object_in_subject(fact))
-            elif _suggests(judgement):
+            elif suggests(judgement.rank):
                 rows.guessed(place)
         return rows.judged(dataset, self._template, "filled" if self.answer == "fill" else "scored")
 
@@ -117,20 +116,10 @@ class Lama:
         return frozenset(name for entity in fact.objects for name in entity.names)
 
 
-def _suggests(judgement: Judgement) -> bool:
-    """Whether a part of a name alone brings the answer to the top."""
-    return judgement.rank is not None and judgement.rank <= GUESSABLE_RANK
-
-
-def _prompt(fact: Fact, template: Template, subject: str, want: Want, context: str = "") -> Prompt:
+def _prompt(fact: Fact, template: Template, want: Want) -> Prompt:
+    subject = fact.subject.name
     prefix, suffix = template.fill(subject)
-    key = Key(
-        fact=fact.id,
-        relation=fact.relation,
-        template=template.id,
-        subject=subject,
-        context=context,
-    )
+    key = Key(fact=fact.id, relation=fact.relation, template=template.id, subject=subject)
     return Prompt(key=key, prefix=prefix, suffix=suffix, want=want)
 
 

@@ -6,9 +6,10 @@ name alone already suggests the answer to a model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sonde.core.facts import Fact, Template
+from sonde.core.prompts import Key, Prompt, Want
 
 PERSON_ANSWERS = {
     "P19": "city",
@@ -20,6 +21,9 @@ PERSON_ANSWERS = {
 """Relations of persons, with the kind of thing their objects are."""
 
 GUESSABLE_RANK = 3
+
+CONTEXT = "uhn"
+"""The context of prompts that ask about a part of a name."""
 
 
 def object_in_subject(fact: Fact) -> bool:
@@ -42,3 +46,25 @@ def name_template(relation: str) -> Template:
     kind = PERSON_ANSWERS[relation]
     text = f"[X] is a common name in the following {kind}: [Y]"
     return Template(id=f"uhn-{kind}", text=text, group=f"uhn-{kind}")
+
+
+def name_prompts(fact: Fact, want: Want) -> Iterator[Prompt]:
+    """What is asked about each part of a person's name; nothing where the subject is no person."""
+    if fact.relation not in PERSON_ANSWERS:
+        return
+    template = name_template(fact.relation)
+    for part in dict.fromkeys(fact.subject.name.split()):
+        prefix, suffix = template.fill(part)
+        key = Key(
+            fact=fact.id,
+            relation=fact.relation,
+            template=template.id,
+            subject=part,
+            context=CONTEXT,
+        )
+        yield Prompt(key=key, prefix=prefix, suffix=suffix, want=want)
+
+
+def suggests(rank: int | None) -> bool:
+    """Whether a part of a name brings the object, by its rank among all answers, to the top."""
+    return rank is not None and rank <= GUESSABLE_RANK
