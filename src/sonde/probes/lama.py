@@ -19,7 +19,7 @@ from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.prompts import Fill, Key, Prompt, Score, Want
 from sonde.core.reports import Report
 from sonde.core.settings import setting
-from sonde.metrics.answers import Judgement, Normalise, judge
+from sonde.metrics.answers import Normalise, judge
 from sonde.metrics.judged import Judged
 from sonde.probes._lama_judged import Rows
 from sonde.probes._lama_report import build_report
