@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from sonde import __version__
-from sonde.core.abilities import Joins, Keeps, Model, Probe, abilities, ways
+from sonde.core.abilities import Admits, Joins, Keeps, Model, Probe, abilities, ways
 from sonde.core.answers import Answer, Answered
 from sonde.core.components import find
 from sonde.core.errors import AbilityError, DataError, StoreError, UsageError, nearest
@@ -134,7 +134,8 @@ def run(
     Without `out` the folder is runs/PROBE-DATASET-MODEL-FINGERPRINT.
     """
     probe = probe.suited(abilities(model))
-    total = _count(probe, dataset)  # before a folder is made: it reads every line that is asked
+    # before a folder is made: it reads every line that is asked
+    total = _count(probe, model, dataset)
     manifest = describe(probe, model, dataset, shard_weight)
     path = Path(out) if out is not None else default_folder(manifest)
     folder = RunFolder(path)
@@ -242,8 +243,13 @@ def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answe
             yield positions[position], result
 
 
-def _count(probe: Probe, dataset: Dataset) -> int:
-    total = sum(1 for _ in probe.ask(dataset))
+def _count(probe: Probe, model: Model, dataset: Dataset) -> int:
+    admit = model.admit if isinstance(model, Admits) else None
+    total = 0
+    for prompt in probe.ask(dataset):
+        if admit:
+            admit(prompt)
+        total += 1
     if total == 0:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
     return total

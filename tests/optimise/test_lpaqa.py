@@ -16,7 +16,7 @@ from sonde.cli.main import main
 from sonde.core.answers import Filled, Scored
 from sonde.core.errors import AbilityError, ModelError, PromptError
 from sonde.core.facts import Dataset, Template
-from sonde.core.prompts import Fill, Prompt
+from sonde.core.prompts import Cloze, Fill, Prompt
 from sonde.data.format import write_dataset
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
@@ -225,7 +225,7 @@ def test_what_cannot_be_used_is_told(folder: Folders, tmp_path: Path) -> None:
     run(folder("bert"), tmp_path / "out")
     together = load(f"ensemble:{tmp_path / 'out'}", CPU)
     prompt = _asked(opened(folder("bert")), worded().relations[0].templates[0], "France")
-    other = replace(prompt, key=replace(prompt.key, relation="P19"))
+    other = replace(prompt, cloze=Cloze(relation="P19", subject="France"))
     with pytest.raises(PromptError, match="no templates for relation 'P19'"):
         answers(together, [other])
     (tmp_path / "out" / "templates.jsonl").unlink()

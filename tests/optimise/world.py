@@ -15,7 +15,7 @@ import transformers
 from tokenizers import Tokenizer, normalizers
 
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
-from sonde.core.prompts import Fill, Key, Prompt, Score
+from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from tests import tiny
@@ -90,7 +90,8 @@ def prompts(model: Any, template: Template, subjects: Iterable[str]) -> list[Pro
     for subject in subjects:
         prefix, suffix = template.fill(subject)
         key = Key(fact=subject, relation="P36", template=template.id, subject=subject)
-        found.append(Prompt(key=key, prefix=prefix, suffix=suffix, want=want))
+        cloze = Cloze(relation="P36", subject=subject)
+        found.append(Prompt(key=key, prefix=prefix, suffix=suffix, want=want, cloze=cloze))
     return found
 
 

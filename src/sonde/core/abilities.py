@@ -128,6 +128,14 @@ class Plans(Protocol):
 
 
 @runtime_checkable
+class Admits(Protocol):
+    """A model that takes some prompts only, and says so before any work."""
+
+    def admit(self, prompt: Prompt) -> None:
+        """Raise PromptError if it does not take the prompt."""
+
+
+@runtime_checkable
 class Keeps(Protocol):
     """A model that keeps what it read, for what else may be asked of the same text."""
 

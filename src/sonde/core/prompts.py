@@ -88,10 +88,26 @@ Want = Score | Fill | Generate | Sample | Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cloze:
+    """What a single sentence asks: the object of a subject in a relation, with nothing around it.
+
+    A prompt that is one template of the relation, filled with the subject, may say so. A model can
+    then put the same question in other words.
+    """
+
+    relation: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A text with a hole: `prefix` + answer + `suffix`, and what is wanted of the hole."""
+    """A text with a hole: `prefix` + answer + `suffix`, and what is wanted of the hole.
+
+    `cloze` is what it asks where it is a single sentence; None where it is anything else.
+    """
 
     key: Key
     prefix: str
     suffix: str = ""
     want: Want
+    cloze: Cloze | None = None

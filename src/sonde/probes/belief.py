@@ -14,7 +14,7 @@ from typing import ClassVar, Literal, Self
 from sonde.core.abilities import Ability, need
 from sonde.core.answers import Answered
 from sonde.core.facts import Dataset, Relation, Template
-from sonde.core.prompts import Fill, Key, Prompt, Score, Want
+from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score, Want
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
@@ -135,7 +135,8 @@ def _prompt(
         subject=subject,
         context=context,
     )
-    return Prompt(key=key, prefix=prefix, suffix=suffix, want=want)
+    cloze = Cloze(relation=relation.id, subject=subject)
+    return Prompt(key=key, prefix=prefix, suffix=suffix, want=want, cloze=cloze)
 
 
 COMPONENT = Belief

@@ -16,7 +16,7 @@ from sonde.core.abilities import Ability, need
 from sonde.core.answers import Answered
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact, Relation, Template
-from sonde.core.prompts import Fill, Key, Prompt, Score, Want
+from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score, Want
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.answers import Normalise, judge
@@ -120,7 +120,8 @@ def _prompt(fact: Fact, template: Template, want: Want) -> Prompt:
     subject = fact.subject.name
     prefix, suffix = template.fill(subject)
     key = Key(fact=fact.id, relation=fact.relation, template=template.id, subject=subject)
-    return Prompt(key=key, prefix=prefix, suffix=suffix, want=want)
+    cloze = Cloze(relation=fact.relation, subject=subject)
+    return Prompt(key=key, prefix=prefix, suffix=suffix, want=want, cloze=cloze)
 
 
 COMPONENT = Lama

@@ -1,7 +1,8 @@
 """Answer under several templates at once: a weighted average of log-probabilities.
 
 The average is taken over answers that every template's hole allows and made a distribution again,
-so its log-probabilities are over these answers and their mass is one. Knows templates and weights;
+so its log-probabilities are over these answers and their mass is one. Only single sentences can be
+put in other words (`Prompt.cloze`); whatever else is asked is refused. Knows templates and weights;
 nothing of how they were found.
 """
 
@@ -20,7 +21,7 @@ from sonde.core.answers import Filled, Scored
 from sonde.core.errors import AbilityError, PromptError, nearest
 from sonde.core.facts import Template
 from sonde.core.fingerprints import fingerprint
-from sonde.core.prompts import Fill, Prompt, Score
+from sonde.core.prompts import Cloze, Fill, Prompt, Score
 from sonde.engine.encode import Span
 from sonde.engine.holes import columns
 from sonde.models.torch.answers import Allowed, Table, read_holes
@@ -76,7 +77,7 @@ def answer_logps(model: MaskedModel, spans: Sequence[Span], tokens: Sequence[int
 
 
 class Expands:
-    """Finds the templates of a prompt's relation."""
+    """Puts single sentences into the words of every template of their relation."""
 
     def __init__(self, name: str, base: Model, members: Mapping[str, Members]) -> None:
         self.base: Any = base
@@ -98,18 +99,42 @@ class Expands:
             )
         return self.members[relation]
 
+    def cloze(self, prompt: Prompt) -> Cloze:
+        """What a single sentence asks; refuses other prompts, and relations without templates."""
+        with naming(prompt):
+            if prompt.cloze is None:
+                raise PromptError(
+                    f"{self.identity.name} answers single sentences under its own templates; it "
+                    "cannot stand behind examples, or answer questions in words of their own. "
+                    f"Ask its base model, {self.base.identity.name}"
+                )
+            self.of(prompt.cloze.relation)
+        return prompt.cloze
+
+    def by_relation(self, prompts: Sequence[Prompt]) -> dict[str, list[int]]:
+        """Positions of the prompts of each relation."""
+        groups: dict[str, list[int]] = {}
+        for i, prompt in enumerate(prompts):
+            groups.setdefault(self.cloze(prompt).relation, []).append(i)
+        return groups
+
+    def sides(self, prompt: Prompt, template: Template) -> tuple[str, str]:
+        """What stands before and after the hole of the same question under another template."""
+        return template.fill(self.cloze(prompt).subject)
+
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer): an option's average log-probability, as if it were one token.
 
         What follows the answer is counted with it.
         """
-        plain = [i for i, prompt in enumerate(prompts) if prompt.key.context]
-        for k, answer in self.base.score([prompts[i] for i in plain]):
-            yield plain[k], answer
-        for relation, own in by_relation(prompts).items():
+        for relation, own in self.by_relation(prompts).items():
             totals = [np.zeros(len(wanted(prompts[i]))) for i in own]
             for template, weight in self.of(relation):
-                asked = [expanded(prompts[i], template) for i in own]
+                sides = [self.sides(prompts[i], template) for i in own]
+                asked = [
+                    replace(prompts[i], prefix=before, suffix=after)
+                    for i, (before, after) in zip(own, sides, strict=True)
+                ]
                 for k, answer in self.base.score(asked):
                     totals[k] += weight * np.array(summed(answer))
             for i, total in zip(own, totals, strict=True):
@@ -127,6 +152,10 @@ class ScoringEnsemble:
     def identity(self) -> Identity:
         """What makes this model's answers its own."""
         return self.expands.identity
+
+    def admit(self, prompt: Prompt) -> None:
+        """Refuse what is no single sentence of a relation that has templates."""
+        self.expands.cloze(prompt)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer) in any order."""
@@ -146,6 +175,10 @@ class FillingEnsemble:
         """What makes this model's answers its own."""
         return self.expands.identity
 
+    def admit(self, prompt: Prompt) -> None:
+        """Refuse what is no single sentence of a relation that has templates."""
+        self.expands.cloze(prompt)
+
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer) in any order."""
         return self.expands.score(prompts)
@@ -155,10 +188,7 @@ class FillingEnsemble:
         return telling(self._fill(prompts))
 
     def _fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
-        plain = [i for i, prompt in enumerate(prompts) if prompt.key.context]
-        for k, answer in self.base.fill([prompts[i] for i in plain]):
-            yield plain[k], answer
-        for relation, own in by_relation(prompts).items():
+        for relation, own in self.expands.by_relation(prompts).items():
             kinds: dict[int, list[int]] = {}
             for i in own:
                 kinds.setdefault(id(prompts[i].want), []).append(i)
@@ -187,7 +217,7 @@ class FillingEnsemble:
         total: Any = 0.0
         members = self.expands.of(relation)
         for (template, weight), tokens in zip(members, answers.tokens, strict=True):
-            sides = [template.fill(prompt.key.subject) for prompt in prompts]
+            sides = [self.expands.sides(prompt, template) for prompt in prompts]
             spans = self.base.encoder.holes(sides)
             for prompt, span in zip(prompts, spans, strict=True):
                 with naming(prompt):
@@ -217,21 +247,6 @@ class FillingEnsemble:
             columns=[column.get(name) for name in want.watched],
         )
         return answers, table
-
-
-def by_relation(prompts: Sequence[Prompt]) -> dict[str, list[int]]:
-    """Positions of the prompts of each relation; those with a context are asked as they are."""
-    groups: dict[str, list[int]] = {}
-    for i, prompt in enumerate(prompts):
-        if not prompt.key.context:
-            groups.setdefault(prompt.key.relation, []).append(i)
-    return groups
-
-
-def expanded(prompt: Prompt, template: Template) -> Prompt:
-    """The same question under another template."""
-    prefix, suffix = template.fill(prompt.key.subject)
-    return replace(prompt, prefix=prefix, suffix=suffix)
 
 
 def wanted(prompt: Prompt) -> tuple[str, ...]:
