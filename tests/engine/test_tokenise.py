@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -57,6 +58,19 @@ def test_workers_end_when_closed(encoder: MaskedEncoder) -> None:
     made._idle.put(worker)
     made.close()
     assert worker.process.returncode == 0
+
+
+def test_a_worker_runs_no_code_of_the_folder_one_stands_in(
+    encoder: MaskedEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("tokenizers", "numpy", "pickle", "sitecustomize", "sonde"):
+        code = f"from pathlib import Path\nPath({str(tmp_path / 'ran')!r}).touch()\n"
+        (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    made = Tokenisers(encoder, 1)
+    assert len(next(iter(made.columns([texts(TASK, "city")])))) == TASK
+    made.close()
+    assert not (tmp_path / "ran").exists()
 
 
 def test_what_is_made_ahead_fails_where_it_is_used() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
+from shutil import which
 
 import pytest
 
 import sonde
 from sonde.models.counting import majority
 from sonde.runner import describe
-from sonde.store.manifest import Manifest, differences
+from sonde.store.manifest import Manifest, differences, surroundings
 
 from .sample import manifest
 
@@ -67,3 +69,41 @@ def test_only_what_decides_the_answers_changes_the_fingerprint() -> None:
 def test_anything_else_is_no_manifest(text: str) -> None:
     with pytest.raises(ValueError, match=r"Expecting value|it has no|run format"):
         Manifest.from_json(text)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder one stands in, a git checkout with one file changed at equal size."""
+    if not which("git"):
+        pytest.skip("git is not installed")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("as it was\n")
+    (tmp_path / ".gitattributes").write_text("file filter=own\n")
+    git("init", "--quiet")
+    git("add", ".")
+    git("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "--message", "all")
+    (tmp_path / "file").write_text("as it is!\n")
+    return tmp_path
+
+
+def git(*words: str) -> None:
+    subprocess.run(["git", *words], check=True)
+
+
+def test_the_checkout_one_stands_in_is_on_record(checkout: Path) -> None:
+    found = surroundings()["git"]
+    assert len(found["commit"]) == 40 and found["changed"] is True
+    git("checkout", "--quiet", "file")
+    assert surroundings()["git"]["changed"] is False
+
+
+@pytest.mark.parametrize("door", ["core.fsmonitor", "filter.own.clean", "hook"])
+def test_a_checkout_runs_no_program_of_its_own(checkout: Path, door: str) -> None:
+    program = checkout / ".git" / "hooks" / "post-index-change"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f"#!/bin/sh\ntouch {checkout}/.git/ran\n")
+    program.chmod(0o755)
+    if door != "hook":
+        git("config", door, str(program.rename(program.with_name("other"))))
+    assert surroundings()["git"]["commit"]
+    assert not (checkout / ".git" / "ran").exists()

@@ -85,7 +85,8 @@ class _Worker:
         surroundings = {**os.environ, "RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "0"}
         surroundings["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "sonde.engine.tokenise"],
+            # -P: a tokenizers.py in the folder one stands in is not ours
+            [sys.executable, "-P", "-m", "sonde.engine.tokenise"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=surroundings,
