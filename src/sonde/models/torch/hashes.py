@@ -1,4 +1,7 @@
-"""Hash large files once: a hash is remembered while its file's size and time stay the same."""
+"""Hash large files once: a hash is remembered while nothing has happened to its file.
+
+Size and time of change can be set back; inode and time of status change cannot.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ def remembered_hash(path: Path) -> str:
     """SHA-256 of a file, in hex, out of the cache where it is there."""
     stat = path.stat()
     memory = cache_folder() / "hashes.json"
-    key = f"{path.resolve()}:{stat.st_size}:{stat.st_mtime_ns}"
+    marks = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_dev, stat.st_ino)
+    key = ":".join(map(str, (path.resolve(), *marks)))
     known = _read(memory)
     if key not in known:
         known[key] = file_hash(path)
@@ -26,9 +30,11 @@ def remembered_hash(path: Path) -> str:
 def _read(memory: Path) -> dict[str, str]:
     try:
         known = json.loads(memory.read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
-    return known if isinstance(known, dict) else {}
+    if not isinstance(known, dict):
+        return {}
+    return {key: value for key, value in known.items() if isinstance(value, str)}
 
 
 def _write(memory: Path, known: dict[str, str]) -> None:
