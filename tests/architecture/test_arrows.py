@@ -87,7 +87,7 @@ HEAVY = {
 AT_HOME: dict[str, str | tuple[str, ...]] = {
     "torch": ("models/torch/", "optimise/", "lab/_training"),
     "transformers": ("models/torch/", "lab/_training"),
-    "safetensors": ("models/soft.py", "models/torch/finetuned.py", "optimise/", "lab/_training"),
+    "safetensors": ("models/soft.py", "models/torch/", "optimise/", "lab/_training"),
     "captum": "models/torch/attribution.py",
     "gguf": "models/torch/dequantise.py",
     "huggingface_hub": "models/torch/weights.py",

@@ -50,7 +50,7 @@ def members(folder: Path) -> dict[str, tuple[tuple[Template, float], ...]]:
         raise ModelError(
             f"{folder} is not finished; run 'sonde optimise lpaqa' again, and it goes on"
         ) from None
-    except (ValueError, KeyError, TypeError, TemplateError) as error:
+    except (ValueError, KeyError, TypeError, TemplateError, RecursionError) as error:
         raise ModelError(f"{path} does not read back: {error}") from None
     if not found or any(sum(w for _, w in own) <= 0 for own in found.values()):
         raise ModelError(f"{path} holds no templates with weights above 0")

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol, cast
 
 from sonde.core.abilities import Model
 from sonde.core.components import find
-from sonde.core.errors import UsageError, nearest
+from sonde.core.errors import ModelError, UsageError, nearest
 from sonde.core.facts import Dataset
 from sonde.models.options import LoadOptions
+
+DEEPEST = 8
+"""How many models may stand within each other, as in random:soft:FOLDER."""
+
+_around: ContextVar[tuple[str, ...]] = ContextVar("around", default=())
+"""The references that are being loaded, each for the sake of the one before."""
 
 
 class Scheme(Protocol):
@@ -39,4 +48,26 @@ def load(
             f"no model scheme {scheme!r} (in {reference!r}); {hint} A transformers folder or hub "
             f"id is written hf:{rest or reference}"
         )
-    return schemes()[scheme].load(rest, options or LoadOptions(), dataset)
+    with _within(reference):
+        return schemes()[scheme].load(rest, options or LoadOptions(), dataset)
+
+
+@contextmanager
+def _within(reference: str) -> Iterator[None]:
+    """Refuse a model that is made from itself, or from a model that is made from it."""
+    around = _around.get()
+    if reference in around:
+        raise ModelError(
+            f"{reference} leads back to itself ({' → '.join((*around, reference))}); it must be "
+            "made from a model with weights of its own, such as hf:FOLDER"
+        )
+    if len(around) == DEEPEST:
+        raise ModelError(
+            f"{around[0][:80]}… names more than {DEEPEST} models within each other; name one with "
+            "weights of its own, such as hf:FOLDER"
+        )
+    outer = _around.set((*around, reference))
+    try:
+        yield
+    finally:
+        _around.reset(outer)

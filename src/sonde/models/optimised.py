@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,10 @@ from sonde.core.errors import ModelError, UsageError
 from sonde.core.facts import Dataset
 from sonde.models.load import load, schemes
 from sonde.models.options import LoadOptions
+from sonde.models.read_json import read_json
+
+MODEL = ("reference", "weights", "tokenizer")
+"""What a manifest says of the model that a folder was made for."""
 
 
 def base_model(
@@ -59,12 +62,15 @@ def parted(scheme: str, rest: str) -> tuple[Path, str]:
 def manifest(scheme: str, folder: Path, methods: tuple[str, ...]) -> dict[str, Any]:
     """The manifest of a folder, which must be of one of the methods."""
     able = " or ".join(f"'sonde optimise {method}'" for method in methods)
-    try:
-        found: dict[str, Any] = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        own = str(found["method"])
-        _ = [found["model"][key] for key in ("reference", "weights", "tokenizer")]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise ModelError(f"{folder} has no manifest.json of {able}") from None
+    advice = f"give a folder that {able} made"
+    found = read_json(folder / "manifest.json", advice)
+    own, model = found.get("method"), found.get("model")
+    named = [model.get(key) for key in MODEL] if isinstance(model, dict) else [None]
+    if not all(isinstance(value, str) for value in (own, *named)):
+        raise ModelError(
+            f"{folder / 'manifest.json'} does not say by what and for which model it was made; "
+            f"{advice}"
+        )
     if own not in methods:
         raise ModelError(
             f"{folder} was made by 'sonde optimise {own}', and {scheme}: takes what {able} makes"

@@ -6,7 +6,6 @@ probability for every answer: a tie, which counts as wrong.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log
@@ -20,6 +19,7 @@ from sonde.core.facts import Dataset
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import Fill, Prompt, Score
 from sonde.models.options import LoadOptions
+from sonde.models.read_json import read_json
 from sonde.models.tables import fill_from, generate_from, sample_from, score_from, trace_from
 
 
@@ -86,13 +86,11 @@ class ScriptedScheme:
         """Read the table."""
         if not rest:
             return Scripted(answers={})
-        try:
-            table = json.loads(Path(rest).read_text(encoding="utf-8"))["answers"]
-            return Scripted(answers={str(k): str(v) for k, v in table.items()})
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ModelError(
-                f'scripted:{rest}: expected a JSON file {{"answers": {{fact: name}}}}; {error}'
-            ) from None
+        advice = 'write {"answers": {fact: name}} into it'
+        table = read_json(Path(rest), advice).get("answers")
+        if not isinstance(table, dict):
+            raise ModelError(f"scripted:{rest} has no table of answers; {advice}")
+        return Scripted(answers={str(k): str(v) for k, v in table.items()})
 
 
 COMPONENT = ScriptedScheme()

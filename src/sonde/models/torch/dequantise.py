@@ -21,9 +21,10 @@ from gguf import GGUFReader
 
 from sonde.core.errors import ModelError
 from sonde.models.options import LoadOptions, cache_folder
+from sonde.models.read_json import read_json
 from sonde.models.torch.causal import CausalModel
 from sonde.models.torch.hashes import remembered_hash
-from sonde.models.torch.weights import first_line, load_folder, refuse_holes
+from sonde.models.torch.weights import explained, first_line, load_folder, refuse_holes
 
 FORM = 1  # raise when what is written below changes
 
@@ -42,9 +43,11 @@ def open_gguf(name: str, path: Path, options: LoadOptions) -> CausalModel:
     if not (folder / "sonde.json").is_file():
         _convert(path, folder)
     if options.bos == "auto":
-        adds = json.loads((folder / "sonde.json").read_text())["adds_bos"]
+        said = read_json(folder / "sonde.json", f"delete {folder}, and it is made again")
+        adds = said.get("adds_bos")
         options = replace(options, bos="always" if adds else "never")
-    return CausalModel(load_folder(name, folder, options, weights=f"gguf:{weights[:16]}"))
+    with explained(folder):
+        return CausalModel(load_folder(name, folder, options, weights=f"gguf:{weights[:16]}"))
 
 
 def _convert(path: Path, folder: Path) -> None:

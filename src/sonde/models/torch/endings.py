@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tokenizers import Tokenizer
 
 from sonde.core.prompts import Generate, Sample
-from sonde.models.torch.weights import Loaded
+from sonde.models.torch.weights import Loaded, token_id
 
 Writing = Generate | Sample
 
@@ -72,5 +72,6 @@ def end_tokens(loaded: Loaded) -> frozenset[int]:
     for source in (getattr(model, "generation_config", None), model.config, loaded.tokenizer):
         found = getattr(source, "eos_token_id", None)
         if found is not None:
-            return frozenset(found if isinstance(found, list | tuple) else [found])
+            listed = found if isinstance(found, list | tuple) else [found]
+            return frozenset(token_id(loaded, "eos_token_id", id) for id in listed)
     return frozenset()

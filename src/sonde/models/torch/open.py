@@ -8,7 +8,7 @@ from sonde.models.options import LoadOptions
 from sonde.models.torch.causal import CausalModel
 from sonde.models.torch.masked import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
-from sonde.models.torch.weights import kind_of, load_folder, read_config
+from sonde.models.torch.weights import explained, kind_of, load_folder, read_config
 
 
 def open_model(
@@ -17,6 +17,7 @@ def open_model(
     """A causal, a masked or an encoder-decoder model, as config.json says."""
     kind = kind_of(read_config(folder))
     loaded = load_folder(name, folder, options)
-    if kind == "causal":
-        return CausalModel(loaded)
-    return MaskedModel(loaded) if kind == "masked" else Seq2SeqModel(loaded)
+    with explained(folder):
+        if kind == "causal":
+            return CausalModel(loaded)
+        return MaskedModel(loaded) if kind == "masked" else Seq2SeqModel(loaded)

@@ -11,6 +11,9 @@ import torch
 import transformers
 from numpy.typing import NDArray
 
+from sonde.models.torch.weight_files import weight_files
+from sonde.models.torch.weights import explained, pretrained, read_config
+
 if TYPE_CHECKING:
     from sonde.models.sentences import Encoder
 
@@ -19,10 +22,10 @@ BATCH = 64
 
 def mean_encoder(folder: Path) -> Encoder:
     """Load a transformers folder as an encoder of sentences."""
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    model = transformers.AutoModel.from_pretrained(
-        folder, local_files_only=True, use_safetensors=True
-    ).eval()
+    with explained(folder):
+        weight_files(folder, read_config(folder))
+        tokenizer, model, _ = pretrained(transformers.AutoModel, folder, "auto", trust=False)
+    model.eval()
 
     def embed(texts: Sequence[str]) -> NDArray[np.floating]:
         batches = [texts[i : i + BATCH] for i in range(0, len(texts), BATCH)]

@@ -28,7 +28,7 @@ from sonde.models.torch.limits import check_text, naming, telling
 from sonde.models.torch.rows import Reader, Rows, feed
 from sonde.models.torch.seq2seq_grow import PairGrower
 from sonde.models.torch.trees import token_logps
-from sonde.models.torch.weights import Loaded, out_of_memory
+from sonde.models.torch.weights import Loaded, out_of_memory, token_id
 
 BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
 """Tokens read, times the rows that look at them."""
@@ -203,8 +203,14 @@ def first_token(loaded: Loaded) -> int:
     model = loaded.model
     for source in (getattr(model, "generation_config", None), model.config):
         found = getattr(source, "decoder_start_token_id", None)
-        if found is not None:
-            return int(found)
+        if found is None:
+            continue
+        if not 0 <= (first := token_id(loaded, "decoder_start_token_id", found)) < loaded.rows:
+            raise ModelError(
+                f"{loaded.name}: decoder_start_token_id is {first}, and the model has "
+                f"{loaded.rows} tokens; mend its config.json or generation_config.json"
+            )
+        return first
     raise ModelError(
         f"{loaded.name} does not say which token its answers open with; give its config.json a "
         "decoder_start_token_id"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -12,13 +13,20 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
-from sonde.core.errors import ModelError, UsageError
+from sonde.core.errors import ModelError, SondeError, UsageError
 from sonde.core.fingerprints import fingerprint
 from sonde.models.options import LoadOptions
+from sonde.models.read_json import read_json
 from sonde.models.torch.hashes import remembered_hash
 from sonde.models.torch.hole_logits import first_position
+from sonde.models.torch.weight_files import weight_files
 
 UNLIMITED = 10**9  # tokens, for models that keep no positions
+
+# read by transformers where they are there, and passed over or misread where they are broken
+TOKENIZER = ("tokenizer", "tokenizer_config", "special_tokens_map", "added_tokens")
+BESIDE = tuple(f"{name}.json" for name in ("generation_config", *TOKENIZER))
+STRANGE = "a \u2603"  # ends with what few tokenizers have a token for
 
 # what torch's allocator for the CPU says on Linux and on Windows, and cuBLAS on a full GPU
 NO_MEMORY = ("can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
@@ -71,46 +79,75 @@ class Loaded:
 
 def load_folder(name: str, folder: Path, options: LoadOptions, *, weights: str = "") -> Loaded:
     """Load the model of a folder onto its device."""
-    files = safetensors(folder)
-    device = pick_device(options.device)
-    dtype = _dtype(options.dtype, device, folder)
-    config = read_config(folder)
-    common = {"trust_remote_code": options.trust_remote_code, "local_files_only": True}
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **common)
-        model, found = _auto(config).from_pretrained(
-            folder,
-            dtype=DTYPES[dtype],
-            use_safetensors=True,
-            output_loading_info=True,
-            **common,
+    with explained(folder):
+        config = read_config(folder)
+        files = weight_files(folder, config)
+        device = pick_device(options.device)
+        dtype = _dtype(options.dtype, device, config)
+        tokenizer, model, found = pretrained(
+            _auto(config), folder, DTYPES[dtype], trust=options.trust_remote_code
         )
-        model = model.to(device).eval()
-    except Exception as error:  # transformers, tokenizers and safetensors each raise their own
-        raise ModelError(
-            f"{folder} does not load with transformers: {first_line(error)}"
-        ) from error
-    refuse_holes(folder, model, found)
-    if not getattr(tokenizer, "is_fast", False):
-        raise ModelError(f"{folder}: its tokenizer has no fast form, so answers cannot be located")
-    return Loaded(
-        name=name,
-        model=model,
-        tokenizer=tokenizer,
-        # the config too: the same weights under other settings answer otherwise
-        weights=weights or fingerprint(map(remembered_hash, [folder / "config.json", *files])),
-        device=device,
-        dtype=dtype,
-        options=options,
-        context=context_of(model),
-        vocabulary=int(model.config.get_text_config().vocab_size),
+        refuse_holes(folder, model, found)
+        if not getattr(tokenizer, "is_fast", False):
+            raise ModelError(
+                f"{folder}: its tokenizer has no fast form, so answers cannot be located"
+            )
+        tokenizer.backend_tokenizer.encode(STRANGE)
+        return Loaded(
+            name=name,
+            model=model.to(device).eval(),
+            tokenizer=tokenizer,
+            # the config too: the same weights under other settings answer otherwise
+            weights=weights or fingerprint(map(remembered_hash, [folder / "config.json", *files])),
+            device=device,
+            dtype=dtype,
+            options=options,
+            context=context_of(model),
+            vocabulary=int(model.config.get_text_config().vocab_size),
+        )
+
+
+def pretrained(auto: Any, folder: Path, dtype: Any, *, trust: bool) -> tuple[Any, Any, Any]:
+    """A folder's tokenizer, its model, and what was found of its weights, which were looked at."""
+    for name in BESIDE:
+        if (folder / name).exists():
+            read_json(folder / name)
+    common = {"trust_remote_code": trust, "local_files_only": True}
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **common)
+    model, found = auto.from_pretrained(
+        folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **common
     )
+    return tokenizer, model, found
+
+
+@contextmanager
+def explained(folder: Path) -> Iterator[None]:
+    """Turn whatever a library raises over what a folder holds into an error that names it."""
+    try:
+        yield
+    except SondeError:
+        raise
+    except Exception as error:  # transformers, tokenizers, safetensors and torch raise their own
+        raise ModelError(
+            f"{folder} does not load with transformers ({type(error).__name__}: "
+            f"{first_line(error)}); if a file of it is damaged, fetch or save the model again"
+        ) from error
 
 
 def context_of(model: Any) -> int:
     """How many tokens a model can take."""
     longest = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return int(longest or UNLIMITED) - first_position(model)
+
+
+def token_id(loaded: Loaded, name: str, value: Any) -> int:
+    """The token that a setting of a model names; whether the model has it is not looked at."""
+    if type(value) is int:
+        return value
+    raise ModelError(
+        f"{loaded.name}: {name} is {value!r} and not the number of a token; mend its config.json "
+        "or generation_config.json"
+    )
 
 
 def refuse_holes(path: Path, model: Any, found: dict[str, Any]) -> None:
@@ -124,7 +161,8 @@ def refuse_holes(path: Path, model: Any, found: dict[str, Any]) -> None:
 
 def kind_of(config: dict[str, Any]) -> Kind:
     """What kind of language model a config describes."""
-    names = config.get("architectures") or []
+    named = config.get("architectures")
+    names = [str(name) for name in named] if isinstance(named, list) else []
     if config.get("is_encoder_decoder") and any("ForConditionalGeneration" in n for n in names):
         return "seq2seq"
     if any("MaskedLM" in name or name.endswith("ForPreTraining") for name in names):
@@ -139,27 +177,7 @@ def kind_of(config: dict[str, Any]) -> Kind:
 
 def read_config(folder: Path) -> dict[str, Any]:
     """A model folder's config.json."""
-    try:
-        config: dict[str, Any] = json.loads((folder / "config.json").read_text())
-    except (OSError, json.JSONDecodeError) as error:
-        raise ModelError(f"{folder} has no readable config.json: {error}") from None
-    return config
-
-
-def safetensors(folder: Path) -> list[Path]:
-    """The weight files of a folder; pickled weights are refused because loading them runs code."""
-    files = sorted(folder.glob("*.safetensors"))
-    if files:
-        return files
-    pickled = sorted([*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")])
-    if pickled:
-        raise ModelError(
-            f"{folder} holds only pickled weights ({pickled[0].name}), which sonde never reads; "
-            "convert them with model.save_pretrained(folder, safe_serialization=True)"
-        )
-    raise ModelError(
-        f"{folder} holds no *.safetensors file; pickled weights are never read or downloaded"
-    )
+    return read_json(folder / "config.json", "give a folder that transformers has written")
 
 
 def resolve(reference: str, options: LoadOptions) -> Path:
@@ -216,13 +234,12 @@ def _auto(config: dict[str, Any]) -> Any:
     }[kind_of(config)]
 
 
-def _dtype(wanted: str, device: str, folder: Path) -> str:
+def _dtype(wanted: str, device: str, config: dict[str, Any]) -> str:
     if wanted != "auto":
         if wanted not in DTYPES:
             raise UsageError(f"unknown dtype {wanted!r}; use auto, {', '.join(DTYPES)}")
         return wanted
     if device == "cpu":
         return "float32"
-    config = read_config(folder)
     stored = str(config.get("dtype") or config.get("torch_dtype") or "float32")
     return stored if stored in DTYPES else "float32"

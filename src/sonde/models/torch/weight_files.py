@@ -1,0 +1,125 @@
+"""Which files hold a model's weights: safetensors that lie in its folder, and nothing else.
+
+Reading pickled weights runs code, so none is ever opened here or by what loads these files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePath
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from sonde.core.errors import ModelError
+from sonde.models.read_json import read_json
+
+WHOLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+ADAPTER = "adapter_config.json"
+ENDING = ".safetensors"
+PICKLED = ("*.bin", "*.pt", "*.pth")
+
+# layers; to build more than there are weights for would take all memory
+MANY = 1000
+LAYERS = re.compile(r"(n|num|encoder|decoder)(_\w+)?_layers?")
+
+# a snapshot of the hub is a folder of links into one of these
+BLOBS = ("../../blobs", "../../../blobs")
+
+
+def weight_files(folder: Path, config: dict[str, Any]) -> list[Path]:
+    """Every file of weights of a folder; those that will be read are sound.
+
+    What transformers would take from elsewhere, or under another form, is refused.
+    """
+    if (folder / ADAPTER).exists():
+        raise ModelError(
+            f"{folder} holds an adapter ({ADAPTER}), which would change the model's answers; merge "
+            "it into the model, save that, and give its folder"
+        )
+    read = [folder / WHOLE]
+    if not read[0].exists():
+        read = list(shards(folder)) if (folder / INDEX).exists() else []
+    check_config(folder, config, max(MANY, sum(map(count_tensors, read))))
+    found = sorted({*folder.glob(f"*{ENDING}"), *read})
+    return found or _refuse_empty(folder)
+
+
+def check_config(folder: Path, config: dict[str, Any], most: int) -> None:
+    """Refuse a config that names other weights, or has more layers than there can be."""
+    for key, value in settings(config):
+        if key == "transformers_weights":
+            raise ModelError(
+                f"{folder}: config.json names weights of its own ({key}); sonde reads {WHOLE}, or "
+                f"what {INDEX} names. Take that line out"
+            )
+        if LAYERS.fullmatch(key) and isinstance(value, int) and value > most:
+            raise ModelError(
+                f"{folder}: config.json says {key} is {value:,}, and there are fewer weights than "
+                "that; fetch or save the model again"
+            )
+
+
+def shards(folder: Path) -> Iterator[Path]:
+    """The files that a folder's index names, each once."""
+    index = folder / INDEX
+    names = read_json(index).get("weight_map")
+    if not isinstance(names, dict) or not names:
+        raise ModelError(
+            f"{index} has no weight_map that says in which file each weight is; fetch or save the "
+            "model again"
+        )
+    homes = [(folder / way).resolve() for way in (".", *BLOBS)]
+    for name in sorted(set(map(_text, names.values()))):
+        said = f"{index} names {name!r},"
+        if not name.endswith(ENDING) or "\0" in name:
+            raise ModelError(
+                f"{said} which is no {ENDING} file; sonde never reads anything else, because "
+                "reading pickled weights runs code"
+            )
+        path = folder / name
+        inside = any(path.resolve().is_relative_to(home) for home in homes)
+        if PurePath(name).is_absolute() or ".." in PurePath(name).parts or not inside:
+            raise ModelError(f"{said} which lies outside {folder}; copy the file into the folder")
+        if not path.is_file():
+            raise ModelError(f"{said} which is not there; fetch or save the model again")
+        yield path
+
+
+def count_tensors(path: Path) -> int:
+    """How many weights a file says it holds; refused unless it begins as safetensors does."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return len(file.keys())
+    except (SafetensorError, OSError) as error:
+        raise ModelError(
+            f"{path} does not read as safetensors ({error}); fetch or save the model again"
+        ) from None
+
+
+def settings(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every key with its value, wherever it stands in what was read from JSON."""
+    if isinstance(value, dict):
+        yield from value.items()
+        value = list(value.values())
+    for part in value if isinstance(value, list) else ():
+        yield from settings(part)
+
+
+def _text(name: object) -> str:
+    """A file's name; what is none is shown as it is, and ends otherwise."""
+    return name if isinstance(name, str) else repr(name)
+
+
+def _refuse_empty(folder: Path) -> list[Path]:
+    pickled = sorted(path for ending in PICKLED for path in folder.glob(ending))
+    if pickled:
+        raise ModelError(
+            f"{folder} holds only pickled weights ({pickled[0].name}), which sonde never reads; "
+            "convert them with model.save_pretrained(folder, safe_serialization=True)"
+        )
+    raise ModelError(
+        f"{folder} holds no *.safetensors file; pickled weights are never read or downloaded"
+    )
