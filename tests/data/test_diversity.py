@@ -32,6 +32,15 @@ def test_a_relation_with_one_template_is_not_measured() -> None:
     assert lexical([relation("[X] is [Y].")]).estimate.value is None
 
 
+def test_words_of_scripts_without_spaces_have_no_lexical_diversity() -> None:
+    japanese = relation("[X]は[Y]にあります。", "[X]の国は[Y]です。")
+    found = lexical([japanese])
+    assert found.estimate.value is None and "without spaces" in found.reason
+    mixed = lexical([japanese, relation("[X] [Y]", "[X] a b [Y]")])
+    assert (mixed.estimate.value, mixed.estimate.n) == (0.5, 1)
+    assert lexical([relation("[X] is [Y].")]).reason == ""
+
+
 def test_relations_count_the_same_however_many_templates_they_have() -> None:
     alike = relation("[X] is [Y].", "[X] is [Y]!", "[X] is [Y]?")
     found = lexical([alike, relation("[X] [Y]", "[X] a b [Y]")])

@@ -18,7 +18,7 @@ from sonde.core.answers import Answer, Answered, Generated, Sampled
 from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Selection
 from sonde.core.prompts import Generate, Prompt, Sample
-from sonde.core.reports import Report, Table
+from sonde.core.reports import Estimate, Report, Table
 from sonde.core.settings import settings_of
 from sonde.models.counting import majority
 from sonde.probes._belief_icl_tally import answer_logps
@@ -190,6 +190,14 @@ def test_one_word_rate_leaves_punctuation_out() -> None:
     said = {"P36-1": " Vienna.", "P36-2": " New York", "P36-3": " ."}
     result = report(BeliefIcl(), CAPITALS_ONLY, lambda p: said[p.key.template])
     assert value(result, "one_word_rate") == pytest.approx(1 / 3)
+
+
+def test_a_japanese_sentence_is_not_one_word() -> None:
+    result = report(BeliefIcl(), CAPITALS_ONLY, lambda _: " 東京は日本の首都です。")
+    assert result.estimates["one_word_rate"] == Estimate.not_measured()
+    said = {"P36-1": " Vienna", "P36-2": " New York", "P36-3": " ウィーン"}
+    result = report(BeliefIcl(), CAPITALS_ONLY, lambda p: said[p.key.template])
+    assert value(result, "one_word_rate") == 0.5
 
 
 def test_overconf_by_length_takes_the_probability_of_the_whole_answer() -> None:

@@ -13,6 +13,7 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.prompts import Prompt
 from sonde.metrics.distance import Monitors
 from sonde.metrics.judged import Judges
+from sonde.probes._monitor_tally import begins
 from sonde.probes.monitor import Monitor
 from sonde.testing import answer_all, check_probe
 
@@ -105,6 +106,14 @@ def test_an_anchor_counts_by_its_rule(said: str, counts: dict[str, int]) -> None
     data = world([FACTS[0]], having=(CAPITAL,))
     report = read(data, by_kind, lambda prompt: said)
     assert {rule: report.counts[f"anchors_{rule}"] for rule in counts} == counts
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("京都府", "京都"), ("กรุงเทพ", "กร"), ("ភ្នំពេញ", "ភ្នំ"), ("หิน", "ห")]
+)
+def test_a_name_inside_a_word_of_any_script_begins_no_answer(text: str, name: str) -> None:
+    assert not begins(text, name)
+    assert begins(f"{name}、{text}", name) and begins(name, name)
 
 
 def test_any_prompt_that_is_answered_makes_an_anchor_by_that_rule() -> None:

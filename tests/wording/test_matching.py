@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,6 +51,15 @@ TEXTS = st.one_of(st.text(max_size=20), st.lists(WORDS, max_size=5).map(" ".join
         ("die Straße", "Straße"),
         ("STRASSE", "straße"),
         ("東京です", "東京"),
+        ("京都。", "京都"),
+        ("「京都」 日本", "京都"),
+        ("ジョン・レノン", "レノン"),
+        ("首都はパリです", "パリ"),
+        ("らーめんです", "らーめんです"),
+        ("1990年", "1990"),
+        ("東京 Tokyo", "東京"),
+        ("กรุงเทพ มหานคร", "กรุงเทพ"),
+        ("ភ្នំពេញ។", "ភ្នំពេញ"),
         ("Ｔｏｋｙｏ", "Tokyo"),
         ("भाषा हिन्दी है", "हिन्दी"),
         ("in 1990.", "1990"),
@@ -70,6 +82,17 @@ def test_an_answer_that_holds_the_name_is_right(answer: str, name: str) -> None:
         ("3.5", "3"),
         ("1990s", "1990"),
         ("जर्मन", "जर्म"),
+        ("東京都", "京都"),
+        ("東京都です", "京都"),
+        ("京都市", "京都"),
+        ("南アフリカ", "アフリカ"),
+        ("北アイルランドの", "アイルランド"),
+        ("北京大学", "北京"),
+        ("กรุงเทพมหานคร", "กรุงเทพ"),
+        ("ភ្នំពេញ", "ភ្នំ"),
+        ("ວຽງຈັນ", "ວຽງ"),
+        ("ရန်ကုန်", "ရန်"),
+        ("ལྷ་ས", "ལྷ"),
         ("", "Paris"),
         ("...", "Paris"),
         ("the", "The Hague"),
@@ -115,8 +138,63 @@ def test_an_unknown_language_is_refused_with_those_there_are() -> None:
 
 
 def test_words_are_counted_by_spaces_and_punctuation_is_none() -> None:
-    texts = ("", " .", "Paris", " Paris.", "Jean-Paul", "New York", "New York .", "東京", "«Rome»")
+    texts = ("", " .", "Paris", " Paris.", "Jean-Paul", "New York", "New York .", "«Rome»", "서울")
     assert [word_count(text) for text in texts] == [0, 0, 1, 1, 1, 2, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "東京",
+        "東京は日本の首都です。",
+        "ﾄｳｷﾖｳ",
+        "กรุงเทพ",
+        "ភ្នំពេញ",
+        "ວຽງຈັນ",
+        "ရန်ကုန်",
+        "ལྷ་ས",
+        "Tokyo 東京",
+    ],
+)
+def test_words_of_scripts_without_spaces_are_not_counted(text: str) -> None:
+    assert word_count(text) is None
+
+
+UNSPACED = ("東京都市南", "アフリカ", "กรุงเทพ", "ភ្នំពេញ", "ວຽງຈັນ", "ရန်ကုန်", "ལྷས")
+RUNS = st.sampled_from(UNSPACED).flatmap(lambda script: st.text(script, min_size=1, max_size=4))
+
+
+@settings(max_examples=200, deadline=None)
+@given(RUNS, st.data())
+def test_a_name_inside_a_run_of_characters_is_not_right(name: str, data: st.DataObject) -> None:
+    script = next(script for script in UNSPACED if set(name) <= set(script))
+    around = st.text(script, max_size=3)
+    before, after = data.draw(around), data.draw(around)
+    assert correct(f"{before}{name}{after}", [name]) == (before == after == "")
+    assert correct(f"{before}、{name}。{after}", [name])
+    assert word_count(f"{before}{name}{after}") is None
+
+
+SPACED = st.text(st.sampled_from("aÉß9.,+#-_ '’、。؟？हिन्दी서울дом\u0301"), max_size=20)
+
+
+@settings(max_examples=200, deadline=None)
+@given(SPACED)
+def test_scripts_with_spaces_are_cut_as_ever(text: str) -> None:
+    plain = unicodedata.normalize("NFKC", text)
+    joined = re.sub(
+        r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b\.?",
+        lambda found: re.sub(r"[.\s]", "", found[0]) + " ",
+        plain,
+    )
+    marks = "".join(c for c in set(joined) if unicodedata.category(c)[0] == "M")
+    word = rf"(?:[^\W_]|[{re.escape(marks)}])+[+#]*" if marks else r"[^\W_]+[+#]*"
+    found = re.findall(rf"\d+(?:[.,]\d+)+|{word}", joined)
+    numbers = re.compile(r"\d{1,3}(?:,\d{3})+")
+    cut = [w.replace(",", "") if numbers.fullmatch(w) else w.casefold() for w in found]
+    assert normal(text, PLAIN) == " ".join(cut)
+    counted = sum(any(map(str.isalnum, piece)) for piece in text.split())
+    assert word_count(text) == counted
 
 
 @settings(max_examples=60, deadline=None)

@@ -5,7 +5,8 @@ two or more: 0 where all are alike.
 
 - Words: Jaccard distance of the sets of lower-case words; the two slots count as words,
   punctuation does not. The paper does not say how it splits words: of five ways tried, this one
-  comes closest to its figure for ParaRel (docs/data-sources.md has all five).
+  comes closest to its figure for ParaRel (docs/data-sources.md has all five). A relation with a
+  template in a script without spaces is left out.
 - Syntax: 1 - 2m / (a + b), where a and b count the edges of two dependency trees and m those they
   have in common. An edge is (part of speech of the head, dependency, part of speech of the
   dependent), so words do not count, and an edge that comes twice counts twice. 0 to 1.
@@ -30,6 +31,7 @@ from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.stats.intervals import percentile_interval, resampled_means
+from sonde.wording.matching import word_count
 
 Floats = NDArray[np.floating]
 Edge = tuple[str, str, str]
@@ -38,6 +40,9 @@ T = TypeVar("T")
 
 STAND_INS = {SUBJECT_SLOT: "Alpha", ANSWER_SLOT: "Beta"}
 """What is parsed and embedded in place of the slots: names without a meaning of their own."""
+
+
+UNCOUNTED = "the words of a script without spaces cannot be told apart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +54,18 @@ class Diversity:
     reason: str = ""
 
 
-def lexical(relations: Iterable[Relation], seed: int = 0) -> Diversity:
-    """Diversity of words."""
+def lexical(relations: Sequence[Relation], seed: int = 0) -> Diversity:
+    """Diversity of words, of relations whose templates all have words that can be told apart."""
 
     def distance(texts: Sequence[str]) -> float:
         return mean_distance([words(text) for text in texts], jaccard_distance)
 
-    return Diversity(measure="lexical", estimate=over_relations(relations, distance, seed))
+    spaced = [r for r in relations if all(word_count(t.text) is not None for t in r.templates)]
+    return Diversity(
+        measure="lexical",
+        estimate=over_relations(spaced, distance, seed),
+        reason="" if len(spaced) == len(relations) else UNCOUNTED,
+    )
 
 
 def syntactic(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sonde.core.errors import TemplateError
 from sonde.core.facts import ANSWER_SLOT, Card, Source, Style, Template
+from sonde.wording.contexts import QUESTION_MARKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,4 +81,5 @@ def style_of(text: str) -> Style:
     >>> style_of("What is the capital of [X]? [Y]."), style_of("[X] lies in [Y].")
     ('question', 'statement')
     """
-    return "question" if "?" in text.partition(ANSWER_SLOT)[0] else "statement"
+    head = text.partition(ANSWER_SLOT)[0]
+    return "question" if any(mark in head for mark in QUESTION_MARKS) else "statement"

@@ -29,8 +29,8 @@ class Judged:
     Columns, one entry per row of the grid. sure: the probability of the answer where it is one
     token (of one option among all where options were scored), else nan. gold: the log-probability
     of all correct names together. helped of compared: added object names that were likelier than
-    the usual one. words: how many words the answer has. guessable: whether the answer can be
-    guessed from the subject's name, by the filter of the run.
+    the usual one. words: how many words the answer has, nan where they cannot be counted.
+    guessable: whether the answer can be guessed from the subject's name, by the filter of the run.
     """
 
     grid: Grid
@@ -44,7 +44,7 @@ class Judged:
     gold: Floats | None = None
     helped: Ints | None = None
     compared: Ints | None = None
-    words: Ints | None = None
+    words: Floats | None = None
     guessable: Bools | None = None
 
     def __post_init__(self) -> None:

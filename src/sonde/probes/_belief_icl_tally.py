@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from heapq import heappush, heappushpop
-from math import exp
+from math import exp, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -46,14 +46,15 @@ class Shown:
 class Outcomes:
     """Every judged prompt, in an order of their own; the columns beside the grid are as long.
 
-    `texts[a]` are the lemmas of the answer numbered a. `words` and `tokens` of each answer, the
-    latter without a closing full stop; `likely`: their probability together. `given`: a correct
-    name stands in the subject's name, so that repeating the question is right.
+    `texts[a]` are the lemmas of the answer numbered a. `words` of each answer, nan where they
+    cannot be counted, and its `tokens` without a closing full stop; `likely`: their probability
+    together. `given`: a correct name stands in the subject's name, so that repeating the question
+    is right.
     """
 
     grid: Grid
     texts: Sequence[str]
-    words: Ints
+    words: Floats
     tokens: Ints
     likely: Floats
     finished: Bools
@@ -68,7 +69,7 @@ class Tally:
         self._world, self._language, self._seed, self._most = world, language, seed, most
         self._texts: dict[str, int] = {}
         self._whole = {name: array("q") for name in ("pair", "template", "name", "answer")}
-        self._sizes = {name: array("i") for name in ("words", "tokens")}
+        self._words, self._tokens = array("d"), array("i")
         self._flags = {name: array("b") for name in ("right", "finished", "given")}
         self._likely = array("d")
         self._samples: dict[Place, tuple[array[int], array[int]]] = {}
@@ -105,8 +106,8 @@ class Tally:
         return Outcomes(
             grid=grid,
             texts=texts,
-            words=np.array(self._sizes["words"], dtype=np.int64)[order],
-            tokens=np.array(self._sizes["tokens"], dtype=np.int64)[order],
+            words=np.array(self._words, dtype=np.float64)[order],
+            tokens=np.array(self._tokens, dtype=np.int64)[order],
             likely=np.array(self._likely, dtype=np.float64)[order],
             finished=np.array(self._flags["finished"], dtype=np.bool_)[order],
             given=np.array(self._flags["given"], dtype=np.bool_)[order],
@@ -129,8 +130,9 @@ class Tally:
         for name, number in zip(("pair", "template", "name"), place, strict=True):
             self._whole[name].append(number)
         self._whole["answer"].append(self._number(said))
-        self._sizes["words"].append(word_count(written.text))
-        self._sizes["tokens"].append(len(logps))
+        words = word_count(written.text)
+        self._words.append(nan if words is None else words)
+        self._tokens.append(len(logps))
         self._flags["right"].append(any(within(name, said) for name in pair.gold))
         self._flags["finished"].append(written.finished)
         subject = normal(pair.names[place.name], self._language)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -145,7 +146,8 @@ def begins(text: str, name: str) -> bool:
     (True, False)
     """
     rest = text.removeprefix(name)
-    return text.startswith(name) and not rest[:1].isalnum()
+    goes_on = rest and (rest[0].isalnum() or unicodedata.category(rest[0])[0] == "M")
+    return text.startswith(name) and not goes_on
 
 
 def as_judged(outcomes: Outcomes) -> Judged:

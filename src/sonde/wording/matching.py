@@ -3,6 +3,11 @@
 Knows texts and a language, nothing of facts or models. A text is cut into words, lower-cased and
 lemmatised, so that "a guitar" and "Guitars" meet; an article at its beginning is dropped, so that
 "The Hague" and "Hague" do. Runs of words are compared, never letters: "Oman" is not in "Romania".
+
+Scripts without spaces between words are not cut into words: what stands there between spaces,
+punctuation and letters of other scripts is one piece, so that 京都 is not in 東京都. In Japanese,
+hiragana, which mostly writes endings and particles, parts from the rest: 東京です holds 東京. Kanji
+and katakana do not part: アフリカ is not in 南アフリカ.
 """
 
 from __future__ import annotations
@@ -27,9 +32,11 @@ ARTICLES = {
     "nl": "de het een",
 }
 
-# scripts written without spaces: each character stands alone, so that a run of them is a part
+HIRAGANA = "\u3041-\u309f\u30fc"
+# Thai, Lao, Tibetan, Burmese, Khmer, Japanese and Chinese
 UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
+    "\u0e00-\u0eff\u0f00\u0f18-\u0fbc\u1000-\u109f\u1780-\u17ff\uaa60-\uaa7f\ua9e0-\ua9ff"
+    f"\u3005-\u3007{HIRAGANA}\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b\.?")
@@ -96,12 +103,16 @@ def consistent(one: str, other: str, language: str = "en") -> bool:
     return alike(normal(one, language), normal(other, language))
 
 
-def word_count(text: str) -> int:
+def word_count(text: str) -> int | None:
     """How many words a text has, as spaces part them; punctuation alone is no word.
 
-    >>> word_count(" Jean-Paul."), word_count("New York ."), word_count("...")
-    (1, 2, 0)
+    None where they cannot be counted, since a script in it has no spaces between words.
+
+    >>> word_count(" Jean-Paul."), word_count("New York ."), word_count("..."), word_count("東京")
+    (1, 2, 0, None)
     """
+    if re.search(f"[{UNSPACED}]", unicodedata.normalize("NFKC", text)):
+        return None
     return sum(any(map(str.isalnum, piece)) for piece in text.split())
 
 
@@ -133,8 +144,15 @@ def _articles(language: str) -> frozenset[str]:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    r"""Numbers, words and lone characters; vowel signs belong to words, though `\w` omits them."""
+    r"""Numbers, words, and pieces of scripts without spaces.
+
+    Vowel signs belong to words, though `\w` omits them; so does the mark between the syllables of a
+    Tibetan word.
+    """
     marks = [c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M"]
-    letter = rf"[^\W_{UNSPACED}]"
     signs = re.escape("".join(marks))
-    return re.compile(rf"\d+(?:[.,]\d+)+|(?:{letter}|[{signs}])+[+#]*|[{UNSPACED}]")
+    letter, sign = rf"[^\W_{UNSPACED}]", rf"(?![{UNSPACED}])[{signs}]"
+    joined = rf"(?:(?=[{UNSPACED}])(?![{HIRAGANA}])[\w{signs}]|\u30fc)+"
+    return re.compile(
+        rf"\d+(?:[.,]\d+)+|(?:{letter}|{sign})+[+#]*|[{HIRAGANA}]+|{joined}(?:\u0f0b{joined})*"
+    )
