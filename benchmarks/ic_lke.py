@@ -16,10 +16,10 @@ from sonde import dataset, model
 from sonde.core.answers import Scored
 from sonde.core.facts import Dataset, Fact
 from sonde.core.prompts import Key, Prompt, Score
+from sonde.core.scores import option_logps
 from sonde.engine.encode import Span
 from sonde.engine.stems import shared
 from sonde.engine.trie import merge
-from sonde.metrics.answers import option_logps
 
 NAME = "ic_lke"
 OTHERS = ("P36", "P159", "P131", "P17", "P127", "P176", "P178")

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from sonde.core.errors import DataError
+from sonde.core.scores import shares
 from sonde.data.readers.trex_mc import BETWEEN, INSIDE, examples, read_published
-from sonde.metrics.choices import accuracy, choose_from, mass, shares
+from sonde.metrics.choices import accuracy, choose_from, mass
 from sonde.wording.sequences import Separators, told
 
 SMALL: dict[str, Any] = {

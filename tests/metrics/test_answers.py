@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.answers import Filled, Scored
-from sonde.metrics.answers import judge, option_logps
+from sonde.core.scores import option_logps
+from sonde.metrics.answers import judge
 
 
 def scored(*values: float) -> Scored:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import ModelError
+from sonde.core.scores import shares
 from sonde.metrics.choices import (
     accuracy,
     accuracy_at,
@@ -15,8 +16,6 @@ from sonde.metrics.choices import (
     choose,
     choose_from,
     mass,
-    shares,
-    summed,
 )
 
 LOGPS = st.lists(st.floats(-2000, 0), min_size=2, max_size=8)
@@ -94,10 +93,6 @@ def test_options_that_are_all_impossible_are_a_tie() -> None:
 def test_a_number_that_is_none_is_refused() -> None:
     with pytest.raises(ModelError, match="not a number"):
         choose([-1.0, float("nan")], gold=0)
-
-
-def test_an_option_is_as_likely_as_all_its_tokens_together() -> None:
-    assert choose(summed([(-1.0, -1.0), (-1.5,)]), gold=1).right
 
 
 def test_accuracy_and_mass_are_means_over_choices() -> None:

@@ -10,6 +10,7 @@ from math import isfinite
 
 from sonde.core.abilities import Ability
 from sonde.core.answers import Answer, Filled, Generated, Scored, Traced
+from sonde.core.scores import option_logps
 from sonde.doctor.findings import Case, Finding, counted, some
 
 KINDS: dict[type, tuple[Ability, str]] = {
@@ -178,9 +179,7 @@ def choice(answer: Answer) -> str:
 
 def option_sums(answer: Scored) -> dict[str, float]:
     """Each option's summed log-probability with that of the text after it."""
-    after = answer.suffix_logps or ((),) * len(answer.logps)
-    rows = zip(answer.options, answer.logps, after, strict=True)
-    return {option: sum(row) + sum(rest) for option, row, rest in rows}
+    return dict(zip(answer.options, option_logps(answer).tolist(), strict=True))
 
 
 def lead(naive: Answer, chosen: str, best: str) -> float:

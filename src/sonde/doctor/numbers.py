@@ -15,6 +15,7 @@ from statistics import mean
 from sonde.core.answers import Answer, Filled, Generated, Scored, Traced
 from sonde.core.examinations import Text
 from sonde.core.prompts import Fill
+from sonde.core.scores import option_logps
 from sonde.doctor.findings import Case, Finding, counted, some
 
 FINITE = "finite numbers"
@@ -104,8 +105,8 @@ def is_flat(case: Case) -> bool:
     """Whether all options of a prompt that are different tokens have one log-probability."""
     answer = case.answer
     if isinstance(answer, Scored):
-        rows = zip(case.texts, answer.logps, strict=False)
-        kinds = {text.ids[text.start : text.end]: sum(row) for text, row in rows}
+        rows = zip(case.texts, option_logps(answer, suffix=False).tolist(), strict=False)
+        kinds = {text.ids[text.start : text.end]: logp for text, logp in rows}
         return len(kinds) > 1 and max(kinds.values()) - min(kinds.values()) <= SAME
     if isinstance(answer, Filled) and len(answer.top_logps) > 1:
         return answer.top_logps[0] - answer.top_logps[-1] <= SAME

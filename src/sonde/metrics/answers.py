@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from math import exp
-from typing import Literal
 
 import numpy as np
 
 from sonde.core.answers import Answer, Filled, Scored
 from sonde.core.errors import AbilityError
-
-Normalise = Literal["none", "tokens"]
+from sonde.core.scores import Normalise, option_logps, shares, sound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,34 +36,17 @@ def judge(answer: Answer, correct: Collection[str], normalise: Normalise = "none
     return _judge_scored(answer, correct, normalise)
 
 
-def option_logps(answer: Scored, normalise: Normalise = "none") -> np.ndarray:
-    """Log-probability of each option with what follows it: summed, or averaged per token.
-
-    >>> option_logps(Scored(options=("a", "b"), logps=((-1.0, -2.0), (-2.5,)))).tolist()
-    [-3.0, -2.5]
-    """
-    after = answer.suffix_logps or ((),) * len(answer.options)
-    rows = [(*own, *rest) for own, rest in zip(answer.logps, after, strict=True)]
-    return np.array([sum(r) / (len(r) if normalise == "tokens" else 1) for r in rows])
-
-
-def option_probabilities(logps: np.ndarray) -> np.ndarray:
-    """Probabilities renormalised over the options."""
-    shifted = np.exp(logps - logps.max())
-    return np.asarray(shifted / shifted.sum())
-
-
 def _judge_scored(answer: Scored, correct: Collection[str], normalise: Normalise) -> Judgement:
     logps = option_logps(answer, normalise)
-    shares = option_probabilities(logps)
+    among = shares(logps)
     right = np.array([option in correct for option in answer.options])
     order = np.argsort(-logps, kind="stable")
-    top = tuple((answer.options[i], float(shares[i])) for i in order[:5])
+    top = tuple((answer.options[i], float(among[i])) for i in order[:5])
     tied = bool((logps == logps.max()).sum() > 1)
     if not right.any():
         return Judgement(rank=None, probability=None, top=top, tied=tied)
     rank = 1 + int((logps[~right] >= logps[right].max()).sum())
-    return Judgement(rank=rank, probability=float(shares[right].sum()), top=top, tied=tied)
+    return Judgement(rank=rank, probability=float(among[right].sum()), top=top, tied=tied)
 
 
 def _judge_filled(answer: Filled, correct: Collection[str]) -> Judgement:
@@ -76,6 +57,7 @@ def _judge_filled(answer: Filled, correct: Collection[str]) -> Judgement:
         )
         if name in correct and rank is not None and logp is not None
     ]
+    sound([*answer.top_logps, *(logp for _, logp in found)])
     top = tuple((w, exp(p)) for w, p in zip(answer.top[:5], answer.top_logps[:5], strict=True))
     tied = len(answer.top_logps) > 1 and answer.top_logps[0] == answer.top_logps[1]
     if not found:

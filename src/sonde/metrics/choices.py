@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.core.errors import ModelError
+from sonde.core.scores import shares
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -41,29 +41,6 @@ class Choice:
         return self.rank == 1
 
 
-def summed(logps: Sequence[Sequence[float]]) -> Floats:
-    """Log-probability of each option: the sum over its tokens.
-
-    >>> summed([(-1.0, -2.0), (-2.5,)]).tolist()
-    [-3.0, -2.5]
-    """
-    return np.array([sum(row) for row in logps], dtype=np.float64)
-
-
-def shares(logps: Sequence[float] | Floats) -> Floats:
-    """Probabilities renormalised over the options; equal ones where all are impossible.
-
-    >>> shares([-1000.0, -1000.0]).tolist(), shares([0.0, -np.inf]).tolist()
-    ([0.5, 0.5], [1.0, 0.0])
-    """
-    given = np.asarray(logps, dtype=np.float64)
-    top = given.max()
-    if top == -np.inf:
-        return np.full(len(given), 1 / len(given))
-    shifted = np.exp(given - top)
-    return np.asarray(shifted / shifted.sum())
-
-
 def choose(logps: Sequence[float] | Floats, gold: int) -> Choice:
     """Judge one choice, given the log-probability of each option and which of them is right.
 
@@ -71,11 +48,6 @@ def choose(logps: Sequence[float] | Floats, gold: int) -> Choice:
     (True, False)
     """
     given = np.asarray(logps, dtype=np.float64)
-    if np.isnan(given).any():
-        raise ModelError(
-            "the model gave an option a log-probability that is not a number; 'sonde doctor' "
-            "shows where it comes from (a larger --dtype often helps)"
-        )
     among = shares(given)
     better = given >= given[gold]
     return Choice(

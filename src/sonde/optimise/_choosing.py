@@ -14,7 +14,8 @@ from sonde.core.abilities import Model
 from sonde.core.errors import PromptError
 from sonde.core.facts import Fact, Template
 from sonde.core.prompts import Key, Prompt, Score
-from sonde.models.torch.ensemble import Answers, answer_logps, common_answers, summed
+from sonde.core.scores import option_logps
+from sonde.models.torch.ensemble import Answers, answer_logps, common_answers
 from sonde.models.torch.masked import MaskedModel
 from sonde.optimise.facts import Task
 from sonde.optimise.making import Job, Made
@@ -147,7 +148,7 @@ class Scoring:
             prompts.append(Prompt(key=key, prefix=prefix, suffix=suffix, want=want))
         found = np.zeros((len(facts), len(self.options)), dtype=np.float32)
         for i, answer in self.model.score(prompts):
-            found[i] = summed(answer)
+            found[i] = option_logps(answer)
         return torch.log_softmax(torch.from_numpy(found), -1)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.core.reports import Estimate
+from sonde.core.scores import shares as among
 from sonde.metrics.bias import bias, bias_level, bias_over_relations
 from sonde.metrics.grid import Floats
 from sonde.probes._belief_tally import Outcomes, World
@@ -68,8 +69,7 @@ def _shares(outcomes: Outcomes, relation: int) -> tuple[list[int], list[str], Fl
     able = able[np.sort(first)]
     if len(able) < 2:
         return [], [], np.empty((0, 0))
-    weights = np.exp(logps[:, able] - logps[:, able].max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
+    weights = among(logps[:, able])
     templates = sorted({template for template, _ in keys})
     owners = np.array([template for template, _ in keys])
     shares = np.stack([weights[owners == template].mean(axis=0) for template in templates])

@@ -6,7 +6,7 @@ Knows how an answer is judged, nothing of estimates or tables.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
@@ -15,6 +15,7 @@ import numpy as np
 from sonde.core.answers import Answered, Filled, Scored
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Relation, Template
+from sonde.core.scores import option_logps, shares
 from sonde.metrics.grid import Bools, Floats, Grid, Ints
 from sonde.probes._belief_pairs import Pair, asked_pairs
 
@@ -236,19 +237,15 @@ class _Judge:
 
 def _scored(answer: Scored, correct: frozenset[str]) -> Verdict:
     """The best option, its share of all options, and the share of the correct ones."""
-    sums = list(_sums(answer))
-    highest = max(sums)
-    total = sum(exp(value - highest) for value in sums)
-    right = [option in correct for option in answer.options]
-    gold = _pooled([value for value, ok in zip(sums, right, strict=True) if ok])
-    wrong = [value for value, ok in zip(sums, right, strict=True) if not ok]
-    best = sums.index(highest)
+    logps = option_logps(answer)
+    right = np.array([option in correct for option in answer.options])
+    best = int(logps.argmax())
     return Verdict(
         answer=answer.options[best],
-        confidence=1 / total,
-        gold=gold - highest - log(total),
-        right=right[best] and (not wrong or max(wrong) < highest),
-        tied=sums.count(highest) > 1,
+        confidence=float(shares(logps)[best]),
+        gold=_pooled(logps[right].tolist()) - _pooled(logps.tolist()),
+        right=bool(right[best] and (logps[~right] < logps[best]).all()),
+        tied=int((logps == logps[best]).sum()) > 1,
     )
 
 
@@ -260,19 +257,11 @@ def _pooled(logps: Sequence[float]) -> float:
     return highest + log(sum(exp(logp - highest) for logp in logps))
 
 
-def _sums(answer: Scored) -> Iterator[float]:
-    if not answer.suffix_logps:
-        return map(sum, answer.logps)
-    return (
-        sum(own) + sum(after) for own, after in zip(answer.logps, answer.suffix_logps, strict=True)
-    )
-
-
 def _candidates(answer: object) -> tuple[tuple[str, ...], Floats]:
     """The candidates of a content-free prompt with their log-probabilities."""
     if isinstance(answer, Filled):
         logps = [NAN if logp is None else logp for logp in answer.watched_logps]
         return answer.watched, np.array(logps, dtype=np.float64)
     if isinstance(answer, Scored):
-        return answer.options, np.array(list(_sums(answer)), dtype=np.float64)
+        return answer.options, option_logps(answer)
     raise AbilityError("belief reads filled holes and scored options, not written texts")

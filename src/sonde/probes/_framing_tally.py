@@ -18,7 +18,8 @@ from sonde.core.answers import Answered, Generated, Scored
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Relation, Template, commonest_objects
 from sonde.core.fingerprints import draw_key
-from sonde.metrics.choices import choose, summed
+from sonde.core.scores import option_logps
+from sonde.metrics.choices import choose
 from sonde.metrics.grid import Bools, Floats, Ints
 from sonde.probes._framing_asking import (
     FALSE,
@@ -284,7 +285,7 @@ def verdict(row: Answered) -> int:
     """What was said of a statement: the likelier option, or the first word that was written."""
     if isinstance(row.answer, Scored):
         options = row.answer.options
-        choice = choose(summed(row.answer.logps), options.index(TRUE))
+        choice = choose(option_logps(row.answer), options.index(TRUE))
         if choice.tied:
             return SAID_NEITHER
         return SAID_TRUE if options[choice.chosen] == TRUE else SAID_FALSE

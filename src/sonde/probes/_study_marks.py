@@ -14,7 +14,8 @@ from sonde.core.answers import Answered, Scored
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Fact, commonest_objects
 from sonde.core.reports import Estimate
-from sonde.metrics.choices import Floats, choose, summed
+from sonde.core.scores import option_logps
+from sonde.metrics.choices import Floats, choose
 from sonde.metrics.estimates import Resampled, Sample, spread_of
 from sonde.probes._lke_items import Item
 
@@ -100,7 +101,7 @@ class Choices:
             raise AbilityError("studies of choices read scored options, not other answers")
         relation, fact, way = row.key.relation, row.key.fact, row.key.template
         gold = row.answer.options.index(self._gold[relation, fact])
-        choice = choose(summed(row.answer.logps), gold)
+        choice = choose(option_logps(row.answer), gold)
         self.right.add(relation, fact, way, float(choice.right), int(row.key.context))
         self.mass.add(relation, fact, way, choice.mass, int(row.key.context))
         self.prompts += 1

@@ -19,8 +19,9 @@ from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Fact
 from sonde.core.prompts import Key, Prompt, Score
 from sonde.core.reports import Report
+from sonde.core.scores import option_logps
 from sonde.core.settings import setting
-from sonde.metrics.choices import pooled, summed
+from sonde.metrics.choices import pooled
 from sonde.metrics.judged import Judged
 from sonde.probes._lke_items import (
     BETWEEN_HELP,
@@ -50,7 +51,7 @@ class _Asked:
 
     def judge(self, tally: Tally, turn: int, answer: Scored) -> None:
         """The choice is between usual names; other names only add to the mass."""
-        fact, logps = self.item.fact, summed(answer.logps)
+        fact, logps = self.item.fact, option_logps(answer)
         if self.spelled is None:
             tally.add(fact, turn, answer.options, logps)
             return

@@ -22,6 +22,7 @@ from sonde.core.errors import AbilityError, PromptError, nearest
 from sonde.core.facts import Template
 from sonde.core.fingerprints import fingerprint
 from sonde.core.prompts import Cloze, Fill, Prompt, Score
+from sonde.core.scores import option_logps
 from sonde.engine.encode import Span
 from sonde.engine.holes import columns
 from sonde.models.torch.answers import Allowed, Table, read_holes
@@ -136,7 +137,7 @@ class Expands:
                     for i, (before, after) in zip(own, sides, strict=True)
                 ]
                 for k, answer in self.base.score(asked):
-                    totals[k] += weight * np.array(summed(answer))
+                    totals[k] += weight * option_logps(answer)
             for i, total in zip(own, totals, strict=True):
                 logps = tuple((value,) for value in total.tolist())
                 yield i, Scored(options=wanted(prompts[i]), logps=logps)
@@ -254,12 +255,6 @@ def wanted(prompt: Prompt) -> tuple[str, ...]:
     if not isinstance(prompt.want, Score):
         raise AbilityError("score() takes prompts that want options scored")
     return prompt.want.options
-
-
-def summed(answer: Scored) -> list[float]:
-    """The log-probability of each option, with what follows it."""
-    suffixes = answer.suffix_logps or ((),) * len(answer.logps)
-    return [sum(own) + sum(rest) for own, rest in zip(answer.logps, suffixes, strict=True)]
 
 
 def ensemble(

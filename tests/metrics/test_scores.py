@@ -1,0 +1,178 @@
+"""What scored options amount to: the same numbers wherever options are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import exp, inf, log
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.core.abilities import Identity
+from sonde.core.answers import Answered, Filled, Scored
+from sonde.core.errors import ModelError
+from sonde.core.facts import Entity, Fact, Relation, Template
+from sonde.core.prompts import Key, Prompt, Score
+from sonde.core.scores import option_logps, shares
+from sonde.doctor.agreement import choice
+from sonde.metrics.answers import judge
+from sonde.metrics.choices import choose
+from sonde.models.torch.ensemble import ensemble
+from sonde.optimise._choosing import Scoring
+from sonde.optimise.facts import Task
+from sonde.probes._belief_pairs import Pair
+from sonde.probes._belief_tally import _Judge
+from sonde.probes._framing_asking import FALSE, TRUE
+from sonde.probes._framing_tally import SAID_TRUE, verdict
+from sonde.probes._lke_items import Item
+from sonde.probes._study_marks import Choices
+from sonde.probes.ic_lke import _Asked
+
+TEMPLATE = Template(id="t", text="[X] is [Y] of them", group="t")
+KEY = Key(fact="f", relation="r", template="t", subject="it", context="0")
+LOGPS = st.lists(st.floats(-30, -0.125, width=32), min_size=1, max_size=3).map(tuple)
+
+
+@st.composite
+def answers(draw: Any) -> Scored:
+    """Two options of one to three tokens each, with or without tokens after them."""
+    logps = (draw(LOGPS), draw(LOGPS))
+    after = (draw(LOGPS), draw(LOGPS)) if draw(st.booleans()) else ()
+    return Scored(options=(TRUE, FALSE), logps=logps, suffix_logps=after)
+
+
+class Giving:
+    """A model that gives every prompt the same answer."""
+
+    identity = Identity(name="giving", architecture="giving")
+
+    def __init__(self, answer: Scored) -> None:
+        self.answer = answer
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
+        return ((i, self.answer) for i, _ in enumerate(prompts))
+
+
+def row(answer: Scored) -> Answered:
+    return Answered(key=KEY, prefix="it is ", suffix=" of them", answer=answer)
+
+
+def fact(name: str) -> Fact:
+    subject, own = (Entity(id=n, names=(n,)) for n in ("it", name))
+    return Fact(id="f", relation="r", subject=subject, objects=(own,))
+
+
+def by_lama(answer: Scored) -> float:
+    return dict(judge(answer, {TRUE}).top)[TRUE]
+
+
+def by_belief(answer: Scored) -> float:
+    pair = Pair(fact="f", names=("it",), objects=((TRUE,),), majority=False)
+    return exp(_Judge()(pair, answer).gold)
+
+
+def by_ic_lke(answer: Scored) -> float:
+    kept: list[np.ndarray] = []
+    item = Item(fact=fact(TRUE), options=answer.options)
+    tally: Any = SimpleNamespace(add=lambda *given: kept.append(given[3]))
+    _Asked(item=item, spelled=None).judge(tally, 0, answer)
+    return choose(kept[0], 0).mass
+
+
+def by_studies(answer: Scored) -> float:
+    choices = Choices({"r": [fact(TRUE)]})
+    choices.add(row(answer))
+    return float(choices.mass.turns("r", "t")[0, 0])
+
+
+def by_ensembles(answer: Scored) -> float:
+    model = ensemble("e", Giving(answer), {"r": ((TEMPLATE, 1.0),)})
+    want = Score(options=answer.options)
+    key = Key(fact="f", relation="r", template="t", subject="it")
+    (found,) = model.score([Prompt(key=key, prefix="it is ", suffix=" of them", want=want)])
+    return float(np.exp([sum(logps) for logps in found[1].logps])[0]) / total(answer)
+
+
+def by_optimise(answer: Scored) -> float:
+    relation = Relation(id="r", label="r", kind="N-1", templates=(TEMPLATE,))
+    task = Task(relation=relation, train=(fact(TRUE), fact(FALSE)), dev=())
+    return float(Scoring(Giving(answer), task).logps(0, [fact(TRUE)]).exp()[0, 0])
+
+
+def whole(answer: Scored) -> list[float]:
+    """The definition: everything from an option's first character to the end of the text."""
+    after = answer.suffix_logps or ((), ())
+    return [sum((*own, *rest)) for own, rest in zip(answer.logps, after, strict=True)]
+
+
+def total(answer: Scored) -> float:
+    return sum(map(exp, whole(answer)))
+
+
+CALLERS: Mapping[str, Callable[[Scored], float]] = {
+    "lama": by_lama,
+    "belief": by_belief,
+    "ic-lke": by_ic_lke,
+    "studies": by_studies,
+    "ensembles": by_ensembles,
+    "optimise": by_optimise,
+}
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@given(answer=answers())
+def test_an_option_has_the_same_share_whoever_asks(caller: str, answer: Scored) -> None:
+    expected = exp(whole(answer)[0]) / total(answer)
+    assert CALLERS[caller](answer) == pytest.approx(expected, rel=1e-4, abs=1e-12)
+
+
+@given(answer=answers())
+def test_everyone_chooses_the_same_option(answer: Scored) -> None:
+    one, other = whole(answer)
+    if abs(one - other) < 1e-6:
+        return
+    best = TRUE if one > other else FALSE
+    assert choice(answer) == best
+    assert judge(answer, {best}).rank == 1
+    assert (verdict(row(answer)) == SAID_TRUE) == (best == TRUE)
+
+
+@given(answer=answers())
+def test_what_follows_is_counted_unless_it_is_left_out(answer: Scored) -> None:
+    np.testing.assert_allclose(option_logps(answer), whole(answer), rtol=1e-12)
+    own = [sum(row) for row in answer.logps]
+    assert option_logps(answer, suffix=False).tolist() == own
+
+
+def test_per_token_means_over_all_tokens_that_are_scored() -> None:
+    answer = Scored(options=("a",), logps=((-1.0, -2.0),), suffix_logps=((-6.0,),))
+    assert option_logps(answer, "tokens").tolist() == [-3.0]
+    assert option_logps(answer, "tokens", suffix=False).tolist() == [-1.5]
+
+
+def test_an_impossible_option_has_no_share_and_all_impossible_ones_equal_shares() -> None:
+    assert shares([0.0, -inf]).tolist() == [1.0, 0.0]
+    assert shares([-inf, -inf]).tolist() == [0.5, 0.5]
+    rows = np.array([[log(0.2), log(0.6)], [-inf, -inf]])
+    np.testing.assert_allclose(shares(rows), [[0.25, 0.75], [0.5, 0.5]])
+
+
+@pytest.mark.parametrize("value", [float("nan"), inf])
+def test_what_is_no_log_probability_is_never_ranked(value: float) -> None:
+    scored = Scored(options=("a", "b"), logps=((value,), (-1.0,)))
+    filled = Filled(
+        top=("a",), top_logps=(-1.0,), watched=("b",), watched_logps=(value,), watched_ranks=(2,)
+    )
+    compared: list[Callable[[], object]] = [
+        lambda: shares([-1.0, value]),
+        lambda: choose([-1.0, value], gold=0),
+        lambda: judge(scored, {"b"}),
+        lambda: judge(filled, {"b"}),
+    ]
+    for compare in compared:
+        with pytest.raises(ModelError, match="not a number"):
+            compare()
