@@ -6,6 +6,7 @@ suggests the object to a masked model. Knows nothing of what is asked about the 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -47,7 +48,7 @@ def unguessable(dataset: Dataset, how: Guessable, guesser: Model | None = None) 
     told = _told(notes, guesser)
     card = replace(
         dataset.card,
-        name=f"{dataset.name} without guessable facts",
+        name=f"{dataset.name} without guessable facts{_judged(guesser)}",
         description=". ".join(filter(None, (dataset.card.description.rstrip("."), told))),
     )
     parts = ["unguessable", dataset.fingerprint, *(":".join(place) for place in sorted(suggested))]
@@ -95,6 +96,11 @@ def _notes(counts: dict[str, Counter[str]], how: Guessable) -> dict[str, int]:
 
 def _lost(relations: int) -> dict[str, int]:
     return {"relations_guessable": relations} if relations else {}
+
+
+def _judged(guesser: Model | None) -> str:
+    """Who judged names, for a title: the last word of what the model is called."""
+    return f" (names by {re.split('[:/]', guesser.identity.name)[-1]})" if guesser else ""
 
 
 def _told(notes: dict[str, int], guesser: Model | None) -> str:

@@ -145,6 +145,7 @@ def test_the_guesser_is_named_as_models_are(tmp_path: Path) -> None:
     guesser = f"hf:{tiny.bert(tmp_path / 'bert')}"
     data = sonde.dataset("atlas", drop_guessable="names", guesser=guesser, device="cpu")
     assert guesser in data.card.description
+    assert data.name == "atlas without guessable facts (names by bert)"
     assert "guessable_names" in data.notes
 
 
