@@ -11,8 +11,11 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+import sonde
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
+from sonde.testing import answer_all
+from tests.probes.belief_world import Told
 
 from . import sources
 
@@ -89,6 +92,116 @@ def test_repeated_and_missing_prompts_are_counted(tmp_path: Path) -> None:
     sources.lines(tmp_path / "rows.jsonl", [*prompts()[:5], prompts()[0]])
     notes = load(str(tmp_path)).notes
     assert (notes["duplicate_rows"], notes["prompts_not_among_rows"]) == (1, 1)
+
+
+MANUAL = ("[X] died in [Y].", "In which place did [X] die? [Y].")
+REWORDED = {
+    "[X] died in the place [Y].": MANUAL[0],
+    "[X] has died in [Y].": MANUAL[0],
+    "In what place did [X] die? [Y].": MANUAL[1],
+}
+
+
+def worded(**more: Any) -> list[dict[str, Any]]:
+    """Ann, first called Annie, under two templates written by hand and three paraphrases."""
+    row = {"uuid": "u1", "rel_uri": "P20", "obj_uris": ["Q1"], "obj_ents": ["Ghent"]}
+    return [
+        {**row, "obj_aliases": [["Gent"]], "sub_ent": name, "template": text, **more}
+        | {"is_manual": text in MANUAL}
+        for name in ("Annie", "Ann")
+        for text in (*REWORDED, *MANUAL)
+    ]
+
+
+def groups(reference: str) -> dict[str, str]:
+    """Which template each belongs to, by text."""
+    [relation] = load(reference).relations
+    texts = {t.id: t.text for t in relation.templates}
+    return {t.text: texts[t.group] for t in relation.templates}
+
+
+def test_a_paraphrase_belongs_to_the_group_that_its_row_names(tmp_path: Path) -> None:
+    named = {**REWORDED, "[X] has died in [Y].": MANUAL[1], **{text: text for text in MANUAL}}
+    rows = [{**row, "group": named[row["template"]]} for row in worded()]
+    sources.lines(tmp_path / "rows.jsonl", rows)
+    assert groups(str(tmp_path)) == named
+    assert load(str(tmp_path)).notes["paraphrases_grouped_by_likeness"] == 0
+    numbers = {text: str(MANUAL.index(named[text])) for text in named}
+    sources.lines(
+        tmp_path / "rows.jsonl", [{**row, "group": numbers[row["template"]]} for row in worded()]
+    )
+    assert groups(str(tmp_path)) == named
+
+
+def test_without_a_name_the_group_is_that_of_the_likest_template_and_that_is_counted(
+    tmp_path: Path,
+) -> None:
+    sources.lines(tmp_path / "rows.jsonl", worded())
+    assert groups(str(tmp_path)) == {**REWORDED, **{text: text for text in MANUAL}}
+    assert load(str(tmp_path)).notes["paraphrases_grouped_by_likeness"] == 3
+
+
+def test_the_original_name_is_the_one_marked_else_the_label_else_the_first(tmp_path: Path) -> None:
+    def first(rows: list[dict[str, Any]]) -> tuple[tuple[str, ...], int]:
+        sources.lines(tmp_path / "rows.jsonl", rows)
+        dataset = load(str(tmp_path))
+        [fact] = dataset.facts("P20")
+        return fact.subject.names, dataset.notes["original_names_guessed"]
+
+    assert first(worded()) == (("Annie", "Ann"), 1)
+    assert first(worded(sub_label="Ann")) == (("Ann", "Annie"), 0)
+    marked = [{**row, "is_original": row["sub_ent"] == "Ann"} for row in worded(sub_label="Annie")]
+    assert first(marked) == (("Ann", "Annie"), 0)
+    assert first(worded(sub_label="Anna")) == (("Annie", "Ann"), 1)
+    assert first([row for row in worded() if row["sub_ent"] == "Ann"]) == (("Ann",), 0)
+
+
+def test_columns_that_are_empty_in_a_table_say_nothing(tmp_path: Path) -> None:
+    rows = [
+        {**row, "obj_uris": '["Q1"]', "obj_ents": '["Ghent"]', "obj_aliases": "[]"}
+        for row in worded(sub_label="", is_original="", group="")
+    ]
+    with (tmp_path / "rows.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, fieldnames=list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+    notes = load(str(tmp_path)).notes
+    assert notes["original_names_guessed"] == 1
+    assert notes["paraphrases_grouped_by_likeness"] == 3
+
+
+def test_pairs_that_only_a_name_tells_apart_are_counted(tmp_path: Path) -> None:
+    rows = [{**row, "uuid": str(i)} for i, row in enumerate(prompts())]
+    sources.lines(tmp_path / "rows.jsonl", rows)
+    assert load(str(tmp_path)).notes["pairs_told_by_name"] == 3
+    sources.lines(tmp_path / "rows.jsonl", prompts())
+    assert load(str(tmp_path)).notes["pairs_told_by_name"] == 0
+
+
+def test_beliefs_tables_of_groups_and_of_names_are_measured_on_such_rows(tmp_path: Path) -> None:
+    bea = {"uuid": "u2", "sub_ent": "Bea", "obj_uris": ["Q2"], "obj_ents": ["Lima"]}
+    more = [{**row, **bea, "obj_aliases": []} for row in worded() if row["sub_ent"] == "Ann"]
+    sources.lines(tmp_path / "rows.jsonl", [*worded(sub_label="Ann"), *more])
+    dataset = load(str(tmp_path))
+    # Ann is right in the first group and wrong in the second; Annie makes her end likelier
+    answers = {
+        (t.id, name): {"Ghent": share}
+        if t.group.endswith("-4")
+        else {"Bruges": 0.9, "Ghent": share}
+        for t in dataset.relation("P20").templates
+        for name, share in (("Ann", 0.02), ("Annie", 0.04))
+    }
+    probe = sonde.probe("belief", answer="fill", bias=False)
+    report = probe.read(dataset, answer_all(Told(answers=answers), list(probe.ask(dataset))))
+
+    def value(name: str) -> float | None:
+        return report.estimates[name].value
+
+    assert value("groups.inner_consist") == 1.0
+    assert value("groups.inter_consist") == 0.5  # to Bea the model has the same answer throughout
+    assert value("manual.rank") is not None
+    assert value("names_help.subject") == 1.0
+    assert report.counts["paraphrases_grouped_by_likeness"] == 3
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,29 @@
 """Read MyriadLAMA: a table with one prompt a row, collected into facts, names and templates.
 
-Columns: `uuid, rel_uri, sub_ent, obj_uris, obj_ents, obj_aliases, template, is_manual`, and
-`sub_uri` where there is one; as JSON lines, CSV or Parquet, in any number of files.
+Columns: `uuid, rel_uri, sub_ent, obj_uris, obj_ents, obj_aliases, template, is_manual`, and where
+there are any, `sub_uri`, `sub_label` (the subject's original name, LAMA's label), `is_original`
+(whether `sub_ent` is that name) and `group` (what a paraphrase has in common with the template it
+came from, such as that one's text); as JSON lines, CSV or Parquet, in any number of files.
 
 Rows are gathered into pairs (subject and relation) by `sub_uri`, else by `uuid`. Where every row
 has a `uuid` of its own it cannot tell pairs apart, and rows are gathered by `sub_ent`; then the
-names of one subject count as several. What is gathered is small (names plus templates, not
-their product) and held in memory; `sonde data convert` writes it once for all.
+names of one subject count as several. Where rows do not say it, the original name is the first, and
+a paraphrase belongs to the hand-written template it shares most words with: guesses, and counted.
+What is gathered is small (names plus templates, not their product) and held in memory; `sonde data
+convert` writes it once for all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
 from sonde.core.errors import DataError
-from sonde.core.facts import Card, Dataset, Entity, Fact, Kind, Relation
+from sonde.core.facts import Card, Dataset, Entity, Fact, Kind, Relation, Template
 from sonde.data.columns import read_table, structure, tables
 from sonde.data.format import hash_files
 from sonde.data.known import known_relations
@@ -28,8 +33,6 @@ from sonde.data.wordings import Wording, gather
 COLUMNS = ("uuid", "rel_uri", "sub_ent", "obj_uris", "obj_ents", "template", "is_manual")
 LOOKED_AT = 10_000
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
-
-Key = Callable[[Row], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,37 +56,58 @@ class MyriadLamaReader:
         paths = tables(folder)
         if not paths:
             raise DataError(f"{folder} holds no .jsonl, .csv or .parquet file")
-        key = _key(paths)
+        column = _key(paths)
         found: dict[str, _Relation] = {}
         for row in _rows(paths):
-            found.setdefault(row.text("rel_uri"), _Relation()).add(row, key(row))
+            found.setdefault(row.text("rel_uri"), _Relation()).add(row, row.text(column))
         if not found:
             raise DataError(f"{folder}: the tables have no row")
         relations, notes = _relations(found)
+        pairs = sum(len(relation.pairs) for relation in found.values())
         return Dataset(
             card=Card(name=self.name, licence="see its publisher", sources=("MyriadLAMA",)),
             relations=relations,
             read=lambda id: found[id].facts(id),
             fingerprint=hash_files(folder, paths),
-            notes=notes,
+            notes={**notes, "pairs_told_by_name": pairs if column == "sub_ent" else 0},
         )
 
 
 @dataclass(slots=True)
 class _Pair:
-    """What the rows of one pair say: names with a bit for each template seen, and objects."""
+    """What the rows of one pair say: names with a bit for each template seen, and objects.
 
+    `marked` and `label` are the original name, as far as rows say which it is.
+    """
+
+    marked: str = ""
+    label: str = ""
     names: dict[str, int] = field(default_factory=dict)
     objects: dict[str, dict[str, None]] = field(default_factory=dict)
     seen: Any = None
 
+    @property
+    def original(self) -> str:
+        """The original name: the one marked, else the label; empty where rows do not say."""
+        return self.marked or (self.label if self.label in self.names else "")
+
+    def subject(self, id: str) -> Entity:
+        """The subject, its original name first."""
+        first = (self.original,) if self.original else ()
+        return Entity(id=id, names=tuple(dict.fromkeys((*first, *self.names))))
+
 
 @dataclass(slots=True)
 class _Relation:
-    """The pairs and templates of one relation, as far as they have been read."""
+    """The pairs and templates of one relation, as far as they have been read.
+
+    `templates`: of each text its number, and whether it was written by hand; `groups`: what its
+    group is called, where rows say that.
+    """
 
     pairs: dict[str, _Pair] = field(default_factory=dict)
     templates: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
     rows: int = 0
     repeated: int = 0
     unassigned: int = 0
@@ -93,12 +117,17 @@ class _Relation:
         pair = self.pairs.setdefault(key, _Pair())
         name, text = row.text("sub_ent"), row.text("template")
         if text not in self.templates:
-            self.templates[text] = (len(self.templates), _is_manual(row))
+            self.templates[text] = (len(self.templates), _flag(row, "is_manual"))
+            if group := _said(row, "group"):
+                self.groups[" ".join(text.split())] = group
         bit = 1 << self.templates[text][0]
         asked = pair.names.get(name, 0)
         self.rows += 1
         self.repeated += bool(asked & bit)
         pair.names[name] = asked | bit
+        pair.label = pair.label or _said(row, "sub_label")
+        if not pair.marked and _said(row, "is_original") and _flag(row, "is_original"):
+            pair.marked = name
         cells = [row.values.get(column) for column in ("obj_uris", "obj_ents", "obj_aliases")]
         if pair.seen != cells:  # most rows of a pair say the same
             pair.seen = cells
@@ -110,7 +139,7 @@ class _Relation:
             yield Fact(
                 id=f"{relation}:{key}",
                 relation=relation,
-                subject=Entity(id=key, names=tuple(pair.names)),
+                subject=pair.subject(key),
                 objects=tuple(Entity(id=id, names=tuple(n)) for id, n in pair.objects.items()),
             )
 
@@ -133,6 +162,7 @@ def _relations(found: dict[str, _Relation]) -> tuple[tuple[Relation, ...], dict[
         for text, (_, manual) in relation.templates.items()
     )
     templates, counts = gather("myriadlama", wordings)
+    grouped = {id: _grouped(own, found[id].groups) for id, own in templates.items()}
     rows = sum(relation.rows for relation in found.values())
     repeated = sum(relation.repeated for relation in found.values())
     prompts = sum(relation.prompts() for relation in found.values())
@@ -141,44 +171,83 @@ def _relations(found: dict[str, _Relation]) -> tuple[tuple[Relation, ...], dict[
         "duplicate_rows": repeated,
         "prompts_not_among_rows": prompts - (rows - repeated),
         "aliases_of_no_one_object": sum(relation.unassigned for relation in found.values()),
+        "original_names_guessed": sum(
+            len(pair.names) > 1 and not pair.original
+            for relation in found.values()
+            for pair in relation.pairs.values()
+        ),
+        "paraphrases_grouped_by_likeness": sum(guessed for _, guessed in grouped.values()),
         **counts,
     }
     known = known_relations()
     relations = tuple(
         replace(
             known.get(id) or Relation(id=id, label=id, kind=relation.kind()),
-            templates=templates.get(id, ()),
+            templates=grouped[id][0] if id in grouped else (),
         )
         for id, relation in found.items()
     )
     return relations, notes
 
 
+def _grouped(
+    templates: Sequence[Template], named: Mapping[str, str]
+) -> tuple[tuple[Template, ...], int]:
+    """Paraphrases in the group of the template they came from, and how many groups were guessed.
+
+    `named` says by text what a template's group is called.
+    """
+    manual = [template for template in templates if template.source == "manual"]
+    parents = {template.text: template.id for template in manual}
+    for template in (*manual, *templates):
+        if template.text in named:
+            parents.setdefault(named[template.text], template.id)
+    made, guessed = [], 0
+    for template in templates:
+        group = template.id
+        if template.source == "paraphrase" and template.text in named:
+            group = parents[named[template.text]]
+        elif template.source == "paraphrase" and manual:
+            guessed += 1
+            group = max(manual, key=lambda other: _likeness(template, other)).id
+        made.append(replace(template, group=group))
+    return tuple(made), guessed
+
+
+def _likeness(one: Template, other: Template) -> tuple[bool, float]:
+    """How much two templates are alike: both questions or both not, then the share of words."""
+    words, others = (set(re.findall(r"\w+", t.text.casefold())) for t in (one, other))
+    return one.style == other.style, len(words & others) / len(words | others)
+
+
 def _rows(paths: list[Path]) -> Iterator[Row]:
     return (row for path in paths for row in read_table(path))
 
 
-def _key(paths: list[Path]) -> Key:
-    """What tells pairs apart, judged by the first rows."""
+def _key(paths: list[Path]) -> str:
+    """The column that tells pairs apart, judged by the first rows."""
     rows = list(islice(_rows(paths), LOOKED_AT))
     for row in rows[:1]:
         missing = [column for column in COLUMNS if column not in row.values]
         if missing:
             raise row.fault(f"a row must have the columns {', '.join(COLUMNS)}", missing[0])
     if rows and all(row.values.get("sub_uri") for row in rows):
-        return lambda row: row.text("sub_uri")
+        return "sub_uri"
     prompts = {(row.text("rel_uri"), row.text("sub_ent")) for row in rows}
     uuids = {row.text("uuid") for row in rows}
-    if len(uuids) == len(rows) and len(prompts) < len(rows):
-        return lambda row: row.text("sub_ent")
-    return lambda row: row.text("uuid")
+    return "sub_ent" if len(uuids) == len(rows) and len(prompts) < len(rows) else "uuid"
 
 
-def _is_manual(row: Row) -> bool:
-    value = row.values.get("is_manual")
-    flag = str(value).strip().lower()
+def _said(row: Row, key: str) -> str:
+    """What stands in a column that may be missing, or empty."""
+    value = row.values.get(key)
+    return "" if value is None else str(value).strip()
+
+
+def _flag(row: Row, key: str) -> bool:
+    flag = _said(row, key).lower()
     if flag not in FLAGS:
-        raise row.fault("'is_manual' must be true or false", value)
+        raise row.fault(f"{key!r} must be true or false", row.values.get(key))
     return FLAGS[flag]
 
 
