@@ -12,7 +12,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -22,11 +22,16 @@ BUNDLED = Path(__file__).parent / "families.toml"
 
 Stage = Literal["base", "fine-tuned"]
 Architecture = Literal["encoder", "decoder", "encoder-decoder"]
+Source = Literal["paper", "public", "memory"]
+CHOICES = {"stage": Stage, "architecture": Architecture, "source": Source}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """A model as comparisons need it; `size` counts parameters, None or "" is not known."""
+    """A model as comparisons need it; `size` counts parameters, None or "" is not known.
+
+    `corpus`: what it was pre-trained on. `source`: where all this was read.
+    """
 
     name: str
     family: str
@@ -35,6 +40,7 @@ class Described:
     architecture: Architecture = "decoder"
     corpus: str = ""
     base: str = ""
+    source: Source | None = None
 
 
 def describe(name: str, table: Mapping[str, Described] | None = None) -> Described | None:
@@ -47,27 +53,35 @@ def describe(name: str, table: Mapping[str, Described] | None = None) -> Describ
 
 
 def plain(name: str) -> str:
-    """A model's name without scheme, folder, file ending and capital letters.
+    """A model's name without scheme, folder, file ending, mark of transformers' form and capitals.
 
     A model with random weights keeps the word for it: it is not the model that it was made from.
 
     >>> plain("hf:google-bert/BERT-base-cased"), plain("gguf:./m/SmolLM2.gguf"), plain("smollm2")
     ('bert-base-cased', 'smollm2', 'smollm2')
+    >>> plain("hf:meta-llama/Llama-2-7b-hf")
+    'llama-2-7b'
     >>> plain("random:1:hf:google-bert/BERT-base-cased")
     'random:1:bert-base-cased'
     """
     if found := re.match(r"random(-embeddings)?:(\d+:)?", name):
         return found[0] + plain(name[found.end() :])
     last = re.split(r"[/:]", name.rstrip("/"))[-1]
-    return last.lower().removesuffix(".gguf")
+    return last.lower().removesuffix(".gguf").removesuffix("-hf")
 
 
 def model_table(own: Path | None = None) -> dict[str, Described]:
     """Every model that is described: the bundled ones, then the user's, in the file given or in
-    the usual one."""
+    the usual one. One that was fine-tuned has its base's corpus, unless it names its own."""
     table = read_table(BUNDLED)
     own = own or user_file()
-    return table | read_table(own) if own else table
+    table |= read_table(own) if own else {}
+    return {name: _inheriting(model, table) for name, model in table.items()}
+
+
+def _inheriting(model: Described, table: Mapping[str, Described]) -> Described:
+    base = table.get(plain(model.base)) if model.base and not model.corpus else None
+    return replace(model, corpus=base.corpus) if base else model
 
 
 def user_file() -> Path | None:
@@ -85,7 +99,7 @@ def read_table(path: Path) -> dict[str, Described]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path} is missing; name a file with a table of models") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise DataError(f"{path} cannot be read as TOML: {error}") from None
     entries = values.get("model", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -102,9 +116,12 @@ def _described(entry: dict[str, Any], where: str) -> Described:
     for key in ("name", "family"):
         if not isinstance(entry.get(key), str) or not entry[key]:
             raise DataError(f"{where}: {key!r} must be a text that is not empty")
-    for key, choices in (("stage", get_args(Stage)), ("architecture", get_args(Architecture))):
-        if key in entry and entry[key] not in choices:
-            allowed = ", ".join(choices)
+    for key in ("corpus", "base"):
+        if not isinstance(entry.get(key, ""), str):
+            raise DataError(f"{where}: {key!r} must be a text, found {entry[key]!r}")
+    for key, choices in CHOICES.items():
+        if key in entry and entry[key] not in get_args(choices):
+            allowed = ", ".join(get_args(choices))
             raise DataError(f"{where}: {key!r} must be one of {allowed}, found {entry[key]!r}")
     size = entry.get("size")
     if size is not None and (type(size) is not int or size <= 0):

@@ -86,7 +86,7 @@ class ScriptedScheme:
         """Read the table."""
         if not rest:
             return Scripted(answers={})
-        advice = 'write {"answers": {fact: name}} into it'
+        advice = 'expected a JSON file {"answers": {fact: name}}'
         table = read_json(Path(rest), advice).get("answers")
         if not isinstance(table, dict):
             raise ModelError(f"scripted:{rest} has no table of answers; {advice}")
