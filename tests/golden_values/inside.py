@@ -1,0 +1,44 @@
+"""All that golden values need of sonde's inner modules, because users have no function for it.
+
+A refactoring that moves these changes this file and nothing else of these tests.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sonde
+from sonde.cli.lab_validate import SHIPPED, reported
+from sonde.cli.main import main
+from sonde.controls import beside
+from sonde.core.reports import Estimate, Report
+from sonde.lab.report import lab_report
+from sonde.lab.validating import Order, validate
+from tests.lab import trials
+
+__all__ = ["SHIPPED", "Estimate", "Report", "command", "lab", "made_up_lab", "with_controls"]
+
+
+def command(words: list[str]) -> int:
+    """Run the command line; its exit code."""
+    return main(words)
+
+
+def with_controls(run: sonde.Run) -> Report:
+    """The report of a run with its controls beside it, as `sonde report` shows it."""
+    return beside(run, run.report())
+
+
+def lab(models: list[Path], out: Path, estimators: tuple[str, ...], limit: int) -> Report:
+    """The report of `sonde lab validate`."""
+    order = Order(names=estimators, limit=limit, device="cpu")
+    return reported(validate(models, out, order))
+
+
+def made_up_lab(names: tuple[str, ...]) -> Report:
+    """The lab's report on made-up trials: these estimators, two worlds, a model's checkpoints."""
+    study = trials.study(("skew",), 2, 12, names)
+    checkpoints = [
+        trials.likely("plain-1", "masked", facts=12, step=s, names=names) for s in (100, 500)
+    ]
+    return lab_report(study, checkpoints)
