@@ -8,11 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from safetensors.torch import load_file, save_file
 from tokenizers import (
     AddedToken,
     Tokenizer,
@@ -271,6 +273,32 @@ ROBERTA = {
     "pad_token": "<pad>",
     "mask_token": AddedToken("<mask>", lstrip=True, special=True),
 }
+
+
+def spoiled(folder: Path, name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Path:
+    """A model with the first tensor of that name changed."""
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    found = next(key for key in tensors if name in key)
+    tensors[found] = change(tensors[found].clone())
+    save_file(tensors, path, metadata={"format": "pt"})
+    return folder
+
+
+def one_nan(tensor: torch.Tensor) -> torch.Tensor:
+    """The first number is none."""
+    tensor.view(-1)[0] = nan
+    return tensor
+
+
+def endless(tensor: torch.Tensor) -> torch.Tensor:
+    """Every number is infinite."""
+    return torch.full_like(tensor, inf)
+
+
+def huge(tensor: torch.Tensor) -> torch.Tensor:
+    """Sound numbers, whose sums are too large for float16."""
+    return tensor * 3e4
 
 
 def _causal() -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sonde.core.errors import CorruptShard, StoreError
-from sonde.store.rows import from_table
+from sonde.store.rows import from_table, to_table
 from sonde.store.shards import Digests, read_shard, shard_bytes, shard_keys
 
 from .sample import KEYS, ROWS
@@ -21,7 +21,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "shard-columns.txt"
 def shard(tmp_path: Path) -> Path:
     path = tmp_path / "shards" / "00000.parquet"
     path.parent.mkdir()
-    path.write_bytes(shard_bytes(ROWS))
+    path.write_bytes(shard_bytes(to_table(ROWS)))
     return path
 
 
@@ -38,8 +38,8 @@ def test_rows_are_read_back_as_they_were(shard: Path) -> None:
 
 
 def test_equal_rows_give_equal_bytes() -> None:
-    assert shard_bytes(ROWS) == shard_bytes(list(ROWS))
-    assert shard_bytes(ROWS) != shard_bytes(ROWS[::-1])
+    assert shard_bytes(to_table(ROWS)) == shard_bytes(to_table(list(ROWS)))
+    assert shard_bytes(to_table(ROWS)) != shard_bytes(to_table(ROWS[::-1]))
 
 
 def test_a_digest_finds_what_parquet_does_not(shard: Path) -> None:

@@ -54,6 +54,16 @@ class PromptTooLong(PromptError):
         self.limit = limit
 
 
+class NotFinite(ModelError):
+    """The model gives NaN or infinity where a log-probability belongs."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(
+            f"{found}. Such numbers are never compared: try a larger --dtype (half precision "
+            "overflows in some models); 'sonde doctor' says whether the weights are damaged"
+        )
+
+
 class MissingExtra(ModelError):
     """An optional dependency is not installed."""
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+SHOWN = 60
+"""Characters of a long text that a message shows on either side of the hole."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
@@ -22,6 +25,12 @@ class Key:
     def facts(self) -> tuple[str, ...]:
         """The ids of the facts that are asked about: one, or those of a whole sequence."""
         return tuple(self.fact.split("\n"))
+
+    @property
+    def told(self) -> str:
+        """How a prompt is named in a message: its facts, the first of them, and the template."""
+        told = ", ".join(map(repr, self.facts[:3])) + (", …" if len(self.facts) > 3 else "")
+        return f"fact{'s' * (len(self.facts) > 1)} {told}, template {self.template!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,3 +120,14 @@ class Prompt:
     suffix: str = ""
     want: Want
     cloze: Cloze | None = None
+
+
+def called(key: Key, prefix: str, suffix: str = "") -> str:
+    """A prompt in a message: what it belongs to, and the text around the hole.
+
+    >>> called(Key(fact="f", relation="r", template="t", subject="s"), "It is ", ".")
+    "relation 'r', fact 'f', template 't' ('It is ___.')"
+    """
+    before = prefix if len(prefix) <= SHOWN else "…" + prefix[-SHOWN:]
+    after = suffix if len(suffix) <= SHOWN else suffix[:SHOWN] + "…"
+    return f"relation {key.relation!r}, {key.told} ({before + '___' + after!r})"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.answers import Scored
-from sonde.core.errors import ModelError
+from sonde.core.errors import NotFinite
 
 Floats = NDArray[np.float64]
 Normalise = Literal["none", "tokens"]
@@ -55,7 +55,4 @@ def shares(logps: Sequence[float] | Floats) -> Floats:
 def sound(logps: Iterable[float]) -> None:
     """Refuse to compare what is no log-probability: NaN and +inf."""
     if not all(logp < inf for logp in logps):
-        raise ModelError(
-            "an answer has a log-probability that is not a number; 'sonde doctor' shows where it "
-            "comes from (a larger --dtype often helps)"
-        )
+        raise NotFinite("an answer has a log-probability that is not a number")

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 
 from sonde.core.abilities import Model
-from sonde.core.errors import PromptError
+from sonde.core.errors import NotFinite, PromptError
 from sonde.core.facts import Fact, Template
-from sonde.core.prompts import Key, Prompt, Score
+from sonde.core.prompts import Key, Prompt, Score, called
 from sonde.core.scores import option_logps
 from sonde.models.torch.ensemble import Answers, answer_logps, common_answers
 from sonde.models.torch.masked import MaskedModel
@@ -139,17 +139,30 @@ class Scoring:
         prompts = []
         for fact in facts:
             prefix, suffix = template.fill(fact.subject.name)
-            key = Key(
-                fact=fact.id,
-                relation=fact.relation,
-                template=template.id,
-                subject=fact.subject.name,
-            )
+            key = key_of(fact, template)
             prompts.append(Prompt(key=key, prefix=prefix, suffix=suffix, want=want))
         found = np.zeros((len(facts), len(self.options)), dtype=np.float32)
         for i, answer in self.model.score(prompts):
             found[i] = option_logps(answer)
         return torch.log_softmax(torch.from_numpy(found), -1)
+
+
+def key_of(fact: Fact, template: Template) -> Key:
+    """What a fact under a template is known by."""
+    return Key(
+        fact=fact.id, relation=fact.relation, template=template.id, subject=fact.subject.name
+    )
+
+
+def sound_logps(asks: Asks, number: int, facts: Sequence[Fact]) -> Any:
+    """What `asks` gives under a template; refused, with the fact named, if it is not finite."""
+    logps = asks.logps(number, facts)
+    sound = torch.isfinite(logps).all(1).tolist()
+    if not all(sound):
+        fact, template = facts[sound.index(False)], asks.templates[number]
+        where = called(key_of(fact, template), *template.fill(fact.subject.name))
+        raise NotFinite(f"the model gives NaN or infinity to {where}")
+    return logps
 
 
 def judged(logps: Any, golds: Any) -> tuple[Any, Any]:
@@ -183,7 +196,10 @@ class Choice:
 def chosen(method: Lpaqa, job: Job) -> Iterator[Made]:
     """Choose for one relation after the other."""
     for done, task in enumerate(job.tasks, 1):
-        made = chosen_for(method, job, task)
+        try:
+            made = chosen_for(method, job, task)
+        except NotFinite as error:
+            made = Made(relation=task.relation.id, counts=task.counts, problem=str(error))
         told = "" if made.after is None else f"dev {100 * made.after:.1f} %"
         job.tick(done, len(job.tasks), told)
         yield made
@@ -215,7 +231,7 @@ def chosen_for(method: Lpaqa, job: Job, task: Task) -> Made:
         why = "have an answer that may be given" if filling else "can be used"
         return Made(relation=relation, counts=counts, problem=f"none of its {what} {why}")
     golds = asks.golds(train)
-    scores = [means(asks.logps(i, train), golds) for i in range(len(asks.templates))]
+    scores = [means(sound_logps(asks, i, train), golds) for i in range(len(asks.templates))]
     # equal scores in the order they were given
     order = sorted(range(len(scores)), key=lambda i: (*(-s for s in scores[i]), i))
     choice = choose(method, asks, order, relation, job.seed)
@@ -280,7 +296,7 @@ def gathered(asks: Asks, numbers: Sequence[int], facts: Sequence[Fact]) -> Any:
     """Log-probabilities under some templates, [facts, templates, answers]."""
     # half precision on a GPU: hundreds of facts times thousands of words times many templates
     half = torch.float16 if isinstance(asks, Filling) else torch.float32
-    return torch.stack([asks.logps(i, facts).to(half) for i in numbers], 1)
+    return torch.stack([sound_logps(asks, i, facts).to(half) for i in numbers], 1)
 
 
 def share(asks: Asks, choice: Choice, facts: Sequence[Fact]) -> float | None:
@@ -289,5 +305,5 @@ def share(asks: Asks, choice: Choice, facts: Sequence[Fact]) -> float | None:
         return None
     total: Any = 0.0
     for number, weight in zip(choice.numbers, choice.weights, strict=True):
-        total = total + weight * asks.logps(number, facts)
+        total = total + weight * sound_logps(asks, number, facts)
     return means(torch.log_softmax(total, -1), asks.golds(facts))[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from math import ceil
+from math import ceil, isfinite
 from random import Random
 from typing import Any
 
@@ -100,7 +100,13 @@ class Standing:
         self.problem = ""
 
     def look(self, share: float | None, loss: float, vectors: Any) -> None:
-        """Keep vectors that answer more dev facts, or as many with a smaller loss."""
+        """Keep vectors that answer more dev facts, or as many with a smaller loss.
+
+        A loss that is no finite number ends it: how many facts are right says nothing then.
+        """
+        if not isfinite(loss):
+            self.problem = BROKEN
+            return
         if share is None:  # nothing to choose by: the last vectors stand
             self.vectors = vectors.clone()
             return

@@ -24,11 +24,12 @@ from typing import IO, Any
 import pyarrow as pa
 
 from sonde.core.answers import Answered
-from sonde.core.errors import CorruptShard, RunMismatch, StoreError
+from sonde.core.errors import CorruptShard, NotFinite, RunMismatch, StoreError
 from sonde.store.files import PARTIAL, add_line, told, write_whole
 from sonde.store.manifest import Manifest, differences
-from sonde.store.rows import from_table
+from sonde.store.rows import from_table, to_table
 from sonde.store.shards import Digests, read_shard, shard_bytes, shard_keys
+from sonde.store.sound import unsound
 
 NAMES = ("manifest.json", "complete.json", "report.html")
 """The files that are written whole, and may leave a partial one when killed."""
@@ -222,8 +223,12 @@ class Writer:
         return target
 
     def append(self, number: int, rows: Sequence[Answered]) -> None:
-        """Write a shard whole or not at all."""
-        path, data = self.folder.shard(number), shard_bytes(rows)
+        """Write a shard whole or not at all; one with a number that cannot be one is refused."""
+        path, table = self.folder.shard(number), to_table(rows)
+        if found := unsound(table):
+            model = self.folder.manifest().model
+            raise NotFinite(f"{model['name']} ({model['dtype'] or 'no dtype'}) gives {found}")
+        data = shard_bytes(table)
         with told(self.folder.path):
             self.folder.digests.add(path, data)
             write_whole(path, data)

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sonde.core.answers import Answered
 from sonde.core.errors import CorruptShard, StoreError
 from sonde.store.files import add_line
-from sonde.store.rows import SCHEMA, to_table
+from sonde.store.rows import SCHEMA
+from sonde.store.sound import unsound
 
 
 class Digests:
@@ -47,12 +46,10 @@ class Digests:
         return shard.relative_to(self.path.parent).as_posix()
 
 
-def shard_bytes(rows: Sequence[Answered]) -> bytes:
+def shard_bytes(table: pa.Table) -> bytes:
     """Answered prompts as a Parquet file; equal rows, equal bytes."""
     sink = pa.BufferOutputStream()
-    pq.write_table(
-        to_table(rows), sink, compression="zstd", write_page_checksum=True, version="2.6"
-    )
+    pq.write_table(table, sink, compression="zstd", write_page_checksum=True, version="2.6")
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
@@ -69,8 +66,10 @@ def read_shard(path: Path, digest: str | None = None) -> pa.Table:
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = (str(error).splitlines() or ["unreadable"])[0]
         raise CorruptShard(f"shard {path} is corrupt ({reason})") from None
-    if table.schema.names != SCHEMA.names:
+    if not table.schema.equals(SCHEMA):
         raise CorruptShard(f"shard {path} has other columns than this version of sonde writes")
+    if found := unsound(table):
+        raise CorruptShard(f"shard {path} holds {found}")
     return table
 
 

@@ -39,6 +39,14 @@ class Leaf:
     option_logps: tuple[tuple[float, ...], ...] = ()
 
 
+class NoDistribution(Exception):
+    """Logits from which nothing can be drawn: NaN or infinity; `row` says which."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
+
+
 def likeliest(logits: Any, leaves: Sequence[Leaf]) -> list[list[Leaf]]:
     """Each leaf with its likeliest next token; `logits` is [leaves, vocabulary]."""
     tokens, logps = [], []
@@ -75,11 +83,17 @@ def _children(leaf: Leaf, splits: Sequence[Mapping[int, int]]) -> Iterator[Leaf]
 def split_rows(
     logits: Any, drawn: Sequence[Sequence[NDArray[np.float64]]]
 ) -> list[list[dict[int, int]]]:
-    """For every row of logits, how each set of uniforms splits over the tokens."""
+    """For every row of logits, how each set of uniforms splits over the tokens.
+
+    NoDistribution where a row has no finite probabilities.
+    """
     split_block = _on_host if logits.device.type == "cpu" else on_device
     found = []
     for start in range(0, len(drawn), BLOCK):
         weights = torch.softmax(logits[start : start + BLOCK].float(), -1)
+        sound = torch.isfinite(weights.sum(-1)).tolist()
+        if not all(sound):
+            raise NoDistribution(start + sound.index(False))
         found += split_block(weights, drawn[start : start + BLOCK])
     return found
 

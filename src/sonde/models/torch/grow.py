@@ -18,14 +18,14 @@ from functools import partial
 from typing import Any
 
 from sonde.core.answers import Generated, Sampled
-from sonde.core.errors import AbilityError, PromptError
-from sonde.core.prompts import Generate, Prompt, Sample
+from sonde.core.errors import AbilityError, NotFinite, PromptError
+from sonde.core.prompts import Generate, Prompt, Sample, called
 from sonde.engine.encode import CausalEncoder, Span
 from sonde.engine.pack import Budget
 from sonde.engine.sample import draw_name
 from sonde.engine.stems import stems
 from sonde.engine.trie import merge
-from sonde.models.torch.choose import Leaf, draws, likeliest
+from sonde.models.torch.choose import Leaf, NoDistribution, draws, likeliest
 from sonde.models.torch.endings import End, Endings, Writing, end_tokens
 from sonde.models.torch.frontier import (
     Frontier,
@@ -98,8 +98,8 @@ class Writer(ABC):
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Continuations of each prompt, drawn from the model."""
         openings = [self.open(prompt, Sample) for prompt in prompts]
-        choose = partial(draws, [prompt_name(prompt) for prompt in prompts])
-        for owner, written in self._grow(openings, choose):
+        names = [prompt_name(prompt) for prompt in prompts]
+        for owner, written in self._grow(openings, partial(drawn, prompts, names)):
             yield owner, pooled((w.end.text, w.count) for w in written)
 
     def open(self, prompt: Prompt, kind: type[Generate] | type[Sample]) -> Opening:
@@ -304,6 +304,18 @@ def pooled(texts: Iterable[tuple[str, int]]) -> Sampled:
         counts[text] += count
     order = sorted(counts, key=lambda text: (-counts[text], text))
     return Sampled(texts=tuple(order), counts=tuple(counts[text] for text in order))
+
+
+def drawn(
+    prompts: Sequence[Prompt], names: Sequence[bytes], logits: Any, leaves: Sequence[Leaf]
+) -> list[list[Leaf]]:
+    """Each leaf with the tokens drawn there; says for which prompt nothing can be drawn."""
+    try:
+        return draws(names, logits, leaves)
+    except NoDistribution as error:
+        prompt = prompts[min(leaves[error.row].shares)]
+        where = called(prompt.key, prompt.prefix)
+        raise NotFinite(f"NaN or infinity where texts are drawn, for {where}") from None
 
 
 def prompt_name(prompt: Prompt) -> bytes:

@@ -33,10 +33,7 @@ def naming(prompt: Prompt) -> Iterator[None]:
     try:
         yield
     except PromptError as error:
-        key = prompt.key
-        told = ", ".join(map(repr, key.facts[:3])) + (", …" if len(key.facts) > 3 else "")
-        noun = "fact" if len(key.facts) == 1 else "facts"
-        error.args = (f"{noun} {told}, template {key.template!r}: {error}",)
+        error.args = (f"{prompt.key.told}: {error}",)
         raise
 
 

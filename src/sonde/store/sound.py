@@ -1,0 +1,60 @@
+"""Find answers that hold a number which cannot be one. Knows columns, not what they mean.
+
+Every log-probability is finite: an answer that is not allowed has none (null), and a control gives
+what it never saw a small one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sonde.core.prompts import Key, called
+from sonde.store.rows import KEYS
+
+LOGPS = (
+    "logps",
+    "suffix_logps",
+    "top_logps",
+    "watched_logps",
+    "mass",
+    "text_logps",
+    "end_logp",
+)
+
+SOUND: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(LOGPS, ("a log-probability", pc.is_finite)),
+    "counts": ("a count", lambda counts: pc.greater(counts, 0)),
+}
+"""By column what its numbers are called, and whether each is one."""
+
+
+def unsound(table: pa.Table) -> str:
+    """What is wrong with the first answer that holds such a number; empty where all are sound."""
+    found = []
+    for name, (noun, test) in SOUND.items():
+        bad = _first(table.column(name).combine_chunks(), test)
+        found += [] if bad is None else [(bad[0], f"{bad[1]} where {noun} belongs")]
+    if not found:
+        return ""
+    row, told = min(found)
+    key = Key(**{name: table.column(name)[row].as_py() for name in KEYS})
+    prefix, suffix = (table.column(name)[row].as_py() for name in ("prefix", "suffix"))
+    return f"{told}, in the answer to {called(key, prefix, suffix)}"
+
+
+def _first(column: Any, test: Callable[[Any], Any]) -> tuple[int, str] | None:
+    """The first row of a column of numbers, or of lists of them, with one that fails the test."""
+    owners = None
+    while pa.types.is_list(column.type):
+        parents = pc.list_parent_indices(column)
+        owners = parents if owners is None else owners.take(parents)
+        column = pc.list_flatten(column)
+    place = pc.index(test(column), False).as_py()
+    if place < 0:
+        return None
+    value = str(column[place].as_py()).replace("nan", "NaN")
+    return (place if owners is None else owners[place].as_py()), value
