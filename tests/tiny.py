@@ -45,9 +45,18 @@ SIZES = {
 }
 
 
-def score(prefix: str, options: tuple[str, ...], suffix: str = "", fact: str = "f") -> Prompt:
+def score(
+    prefix: str,
+    options: tuple[str, ...],
+    suffix: str = "",
+    fact: str = "f",
+    *,
+    capitals: bool = False,
+    punctuation: bool = False,
+) -> Prompt:
     """A prompt that wants options scored."""
-    return _prompt(prefix, suffix, Score(options=options), fact)
+    want = Score(options=options, capitals=capitals, punctuation=punctuation)
+    return _prompt(prefix, suffix, want, fact)
 
 
 def fill(
@@ -58,9 +67,11 @@ def fill(
     watched: tuple[str, ...] = (),
     vocabulary: tuple[str, ...] | None = None,
     fact: str = "f",
+    capitals: bool = False,
 ) -> Prompt:
     """A prompt that wants a hole filled."""
-    return _prompt(prefix, suffix, Fill(top=top, watched=watched, vocabulary=vocabulary), fact)
+    want = Fill(top=top, watched=watched, vocabulary=vocabulary, capitals=capitals)
+    return _prompt(prefix, suffix, want, fact)
 
 
 def trace(text: str, *spans: tuple[int, int], fact: str = "f") -> Prompt:

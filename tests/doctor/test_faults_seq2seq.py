@@ -134,7 +134,7 @@ class ReadsBeside(Altered):
         model: Any = self.model
         for i, prompt in enumerate(prompts):
             assert isinstance(prompt.want, Score)
-            source = model.encoder.source(prompt.prefix, prompt.suffix)
+            source = model.encoder.source(prompt.prefix, prompt.want.after(prompt.suffix))
             opening = (model.start, *source.opens)
             rows = []
             for target in model.encoder.targets(prompt.want.options):

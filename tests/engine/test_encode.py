@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, processors
 
 from sonde.core.errors import PromptError
+from sonde.core.prompts import Score
 from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span, Start, opening
 from tests.tiny import byte_pairs, metaspaces, word_pieces
 
@@ -58,9 +59,7 @@ def test_the_tokens_of_an_answer_spell_it(prefix: str, option: str, suffix: str)
     tokenizer = byte_pairs()
     span = causal(prefix, option, suffix)
     assert option in tokenizer.decode(list(span.ids[span.start : span.stop]))
-    dropped = not any(c.isalnum() for c in suffix)
-    whole = prefix + option + ("" if dropped else suffix)
-    assert tokenizer.decode(list(span.ids)) == whole
+    assert tokenizer.decode(list(span.ids)) == prefix + option + suffix
 
 
 def test_characters_of_several_bytes_are_found_whole() -> None:
@@ -77,10 +76,16 @@ def test_special_text_in_a_causal_prompt_is_taken_literally(text: str) -> None:
     assert byte_pairs().decode(list(span.ids[span.start : span.stop])) == f" a{text}"
 
 
-def test_a_suffix_of_punctuation_is_dropped_and_one_with_words_is_scored() -> None:
-    dropped, kept = causal("It is ", "Paris", "?!."), causal("It is ", "Paris", " in France.")
-    assert dropped.stop == dropped.end == len(dropped.ids)
-    assert byte_pairs().decode(list(kept.ids[kept.stop : kept.end])) == " in France."
+@pytest.mark.parametrize("suffix", ["?!.", " in France."])
+def test_a_suffix_stands_apart_behind_the_answer(suffix: str) -> None:
+    span = causal("It is ", "Paris", suffix)
+    assert byte_pairs().decode(list(span.ids[span.stop : span.end])) == suffix
+
+
+def test_a_suffix_of_punctuation_counts_only_where_it_is_wanted() -> None:
+    plain, wanted = Score(options=("Paris",)), Score(options=("Paris",), punctuation=True)
+    assert [want.after("?!.") for want in (plain, wanted)] == ["", "?!."]
+    assert [want.after(" in France.") for want in (plain, wanted)] == [" in France."] * 2
 
 
 def test_an_option_without_a_token_is_refused() -> None:

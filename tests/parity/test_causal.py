@@ -27,6 +27,7 @@ from tests.parity.world import (
     PROMPTS,
     TOLERANCE,
     answers,
+    assert_near,
     assert_same,
     with_budget,
 )
@@ -88,6 +89,40 @@ def test_a_suffix_of_punctuation_changes_nothing(
     bare, dotted = answers(model, [score(prefix, options), score(prefix, options, "?! …")])
     assert_same(bare, dotted)
     assert bare.suffix_logps == dotted.suffix_logps == ()
+
+
+@given(prefix=PREFIXES, options=OPTIONS, suffix=st.sampled_from([".", "?!", ", in France."]))
+@settings(max_examples=20, deadline=None)
+def test_punctuation_that_is_wanted_is_scored_as_what_follows(
+    tiny: Load, prefix: str, options: tuple[str, ...], suffix: str
+) -> None:
+    """Whole, a sentence has the same tokens whether its end is scored as option or as suffix."""
+    model = causal(tiny, "llama", tree=True)
+    wanted = score(prefix, options, suffix, punctuation=True)
+    whole = score(prefix, tuple(option + suffix for option in options))
+    apart, together = answers(model, [wanted, whole])
+    rows = zip(apart.logps, apart.suffix_logps or ((),) * len(options), strict=True)
+    assert_near([(*own, *rest) for own, rest in rows], together.logps, TOLERANCE)
+
+
+@given(
+    prefix=st.sampled_from(["", " ", "The capital is "]), suffix=st.sampled_from(["", " it is."])
+)
+@settings(max_examples=10, deadline=None)
+def test_an_option_that_opens_a_sentence_gets_its_capital(
+    tiny: Load, prefix: str, suffix: str
+) -> None:
+    model = causal(tiny, "gpt2", tree=True)
+    names, written = ("paris", "new York", "東京"), ("Paris", "New York", "東京")
+    capital, plain, by_hand = answers(
+        model,
+        [
+            score(prefix, names, suffix, capitals=True),
+            score(prefix, names, suffix),
+            score(prefix, written, suffix),
+        ],
+    )
+    assert_same(capital, replace(plain if prefix.strip() else by_hand, options=names))
 
 
 def test_what_follows_the_answer_is_scored_apart_from_it(tiny: Load) -> None:

@@ -40,6 +40,7 @@ FILLS = st.lists(
         top=st.integers(1, 12),
         watched=st.sampled_from([(), CITIES, ("Paris", "paris", "東京", "Paris", "the")]),
         vocabulary=st.sampled_from([None, VOCABULARY, ("Vienna", "capital", "Paris", "Oslo")]),
+        capitals=st.booleans(),
     ),
     min_size=1,
     max_size=5,
@@ -103,6 +104,22 @@ def test_filling_equals_the_reference(
         alone = dict(model.fill([prompts[i]]))[0]
         for answer in (found[i], backwards[len(prompts) - 1 - i], alone):
             assert_filled(answer, whole, prompts[i])
+
+
+def test_names_that_open_a_sentence_are_filled_with_a_capital(tiny: Load) -> None:
+    model = masked(tiny, "roberta")
+    lower, upper = ("paris", "oslo"), ("Paris", "Oslo")
+    asked = [
+        fill("", " is it.", watched=names, vocabulary=names, capitals=capitals)
+        for names, capitals in ((lower, True), (upper, False))
+    ]
+    capital, by_hand = (answer for _, answer in sorted(model.fill(asked)))
+    assert capital.watched == lower and capital.watched_logps == by_hand.watched_logps
+    assert tuple(map(str.capitalize, capital.top)) == by_hand.top
+    assert capital.top_logps == by_hand.top_logps
+    later = fill("It is ", ".", watched=lower, vocabulary=(*lower, *upper), capitals=True)
+    plain = replace(later, want=replace(later.want, capitals=False))
+    assert dict(model.fill([later]))[0] == dict(model.fill([plain]))[0]
 
 
 def everything_wanted(prompt: Prompt) -> Prompt:

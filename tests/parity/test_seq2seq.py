@@ -38,7 +38,10 @@ def opened(tiny: Load, kind: str, budget: int = 4096) -> Seq2SeqModel:
 
 @KINDS
 @given(
-    prompts=st.lists(st.builds(score, PREFIXES, OPTIONS), min_size=1, max_size=4), budget=BUDGETS
+    prompts=st.lists(
+        st.builds(score, PREFIXES, OPTIONS, capitals=st.booleans()), min_size=1, max_size=4
+    ),
+    budget=BUDGETS,
 )
 @settings(max_examples=25, deadline=None, derandomize=True)
 def test_scoring_together_equals_the_reference(
@@ -132,6 +135,16 @@ def test_without_a_token_for_gaps_the_answer_must_come_last(tiny: Load) -> None:
     (dropped,) = opened(tiny, "bart").score([score("In ", CITIES, ".")])
     (bare,) = opened(tiny, "bart").score([score("In ", CITIES)])
     assert dropped[1] == bare[1]
+    with pytest.raises(PromptError, match=r"ends with the answer"):
+        list(opened(tiny, "bart").score([score("In ", CITIES, ".", punctuation=True)]))
+
+
+def test_punctuation_that_is_wanted_is_read_behind_the_gap(tiny: Load) -> None:
+    model = opened(tiny, "t5")
+    prompts = [score("In ", CITIES, ".", punctuation=wanted) for wanted in (True, False)]
+    kept, dropped = (answer for _, answer in sorted(model.score(prompts)))
+    assert kept != dropped and kept.suffix_logps == ()
+    assert model.encoder.gap in model.encoder.source("In ", ".").ids
 
 
 def test_a_text_too_long_to_read_is_refused(tiny: Load) -> None:

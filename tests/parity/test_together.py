@@ -125,7 +125,8 @@ def test_what_is_read_for_a_text_serves_the_options_after_it(
 
 def spans(model: CausalModel, prompt: Prompt) -> list[Any]:
     assert isinstance(prompt.want, Score)
-    return model.encoder.encode(prompt.prefix, prompt.want.options, prompt.suffix)
+    after = prompt.want.after(prompt.suffix)
+    return model.encoder.encode(prompt.prefix, prompt.want.options, after)
 
 
 def test_several_prompts_are_scored_beside_one_text_and_texts_beside_one_prompt(

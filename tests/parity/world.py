@@ -26,12 +26,13 @@ PREFIXES = st.one_of(
 SUFFIXES = st.sampled_from(["", ".", "?!", " in France.", ", and it is the capital of Norway."])
 # York and New York share no beginning, Paris and Paris France do, and one begins the other
 OPTIONS = st.lists(
-    st.sampled_from([*CITIES, "Paris France", "Paris is", "Par is", "東京", "1867", "."]),
+    st.sampled_from([*CITIES, "Paris France", "Paris is", "Par is", "東京", "1867", ".", "of"]),
     min_size=1,
     max_size=6,
     unique=True,
 ).map(tuple)
-PROMPTS = st.lists(st.builds(score, PREFIXES, OPTIONS, SUFFIXES), min_size=1, max_size=5)
+WAYS = {"capitals": st.booleans(), "punctuation": st.booleans()}
+PROMPTS = st.lists(st.builds(score, PREFIXES, OPTIONS, SUFFIXES, **WAYS), min_size=1, max_size=5)
 
 
 def with_budget(loaded: Loaded, tokens: int) -> Loaded:

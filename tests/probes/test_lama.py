@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -17,7 +18,7 @@ from sonde.core.reports import Report
 from sonde.models.counting import majority
 from sonde.models.scripted import Scripted
 from sonde.probes.lama import Lama
-from sonde.testing import answer_all
+from sonde.testing import answer_all, oracle_for
 
 
 def fact(id: str, subject: str, *objects: str, relation: str = "P36") -> Fact:
@@ -165,6 +166,63 @@ def test_nothing_scored_is_said_and_not_zero() -> None:
 def test_a_missing_template_is_named() -> None:
     with pytest.raises(DataError, match="has 1 templates; template 4"):
         list(Lama(template=4, answer="score").ask(world(*FACTS)))
+
+
+def test_capitals_begin_the_sentence_whoever_opens_it() -> None:
+    voices = world(fact("a", "the Callas", "soprano"), fact("b", "ßen", "von Tenor"))
+    asked = {
+        "[X] is a [Y].": ("The Callas is a ", "SSen is a "),
+        "a [X] is [Y]": ("A the Callas is ",),
+    }
+    for text, prefixes in asked.items():
+        prompts = list(Lama(answer="score", capitals=True).ask(reworded(voices, text)))
+        assert tuple(p.prefix for p in prompts)[: len(prefixes)] == prefixes
+        assert [p.key.subject for p in prompts] == ["the Callas", "ßen"]
+    first = reworded(voices, "[Y] is what [X] is.")
+    for probe in (Lama(answer="score", capitals=True), Lama(answer="fill", capitals=True)):
+        (prompt, _) = probe.ask(first)
+        assert (prompt.prefix, prompt.suffix) == ("", " is what the Callas is.")
+        assert isinstance(prompt.want, Score | Fill) and prompt.want.capitals
+    (prompt, _) = Lama(answer="score", capitals=True).ask(first)
+    assert isinstance(prompt.want, Score)
+    assert prompt.want.options == ("soprano", "von Tenor")
+    assert prompt.want.texts(prompt.prefix) == ("Soprano", "Von Tenor")
+
+
+@pytest.mark.parametrize("answer", ["fill", "score"])
+def test_capitals_change_no_name_that_is_judged(answer: Literal["fill", "score"]) -> None:
+    voices = reworded(
+        world(fact("a", "Callas", "soprano"), fact("b", "Domingo", "tenor")), "[Y]: [X]"
+    )
+    probe = Lama(answer=answer, capitals=True)
+    for model in (oracle_for(voices), majority(voices)):
+        rows = answer_all(model, list(probe.ask(voices)))
+        plain = replace(probe, capitals=False)
+        assert probe.judged(voices, rows).answers == plain.judged(voices, rows).answers
+    result = probe.read(voices, answer_all(oracle_for(voices), list(probe.ask(voices))))
+    assert result.estimates["p_at_1.mean_over_facts"].value == 1
+
+
+def test_capitals_and_punctuation_are_off_and_said_where_they_are_on() -> None:
+    dataset = world(*FACTS)
+    plain = list(Lama(answer="score").ask(dataset))
+    assert all(p.want == Score(options=p.want.options) for p in plain if isinstance(p.want, Score))
+    assert not any("capital" in note for note in report(dataset, {}).notes)
+    both = Lama(capitals=True, punctuation=True)
+    told = " ".join(report(dataset, {}, both).notes)
+    assert (
+        "Sentences begin with a capital" in told
+        and "closing punctuation is scored with the option" in told
+    )
+    wants = [p.want for p in both.suited(frozenset({"score"})).ask(dataset)]
+    assert all(isinstance(want, Score) and want.punctuation for want in wants)
+
+
+def reworded(dataset: Dataset, text: str) -> Dataset:
+    """The same facts in another sentence."""
+    template = Template(id="t", text=text, group="t")
+    relations = tuple(replace(r, templates=(template,)) for r in dataset.relations)
+    return replace(dataset, relations=relations)
 
 
 def test_gold_never_enters_a_prompt() -> None:

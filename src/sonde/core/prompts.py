@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 SHOWN = 60
@@ -35,9 +36,25 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """Ask for the log-probability of each option at the answer's place."""
+    """Ask for the log-probability of each option at the answer's place.
+
+    What follows the answer counts with it, but punctuation alone does not, unless `punctuation` is
+    wanted. `capitals`: an option that opens the sentence is written with a capital; the answer
+    names it without.
+    """
 
     options: tuple[str, ...]
+    capitals: bool = False
+    punctuation: bool = False
+
+    def texts(self, prefix: str) -> tuple[str, ...]:
+        """The options as they are written after `prefix`."""
+        opens = self.capitals and not prefix.strip()
+        return tuple(map(capitalised, self.options)) if opens else self.options
+
+    def after(self, suffix: str) -> str:
+        """What counts of the text after the answer."""
+        return suffix if self.punctuation else spoken(suffix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +62,13 @@ class Fill:
     """Ask for the likeliest single tokens at the answer's place.
 
     `vocabulary` restricts what may be answered; `watched` names are reported with their rank even
-    when they are not among the `top`.
+    when they are not among the `top`. `capitals` as for `Score`.
     """
 
     top: int = 10
     watched: tuple[str, ...] = ()
     vocabulary: tuple[str, ...] | None = None
+    capitals: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,3 +149,18 @@ def called(key: Key, prefix: str, suffix: str = "") -> str:
     before = prefix if len(prefix) <= SHOWN else "…" + prefix[-SHOWN:]
     after = suffix if len(suffix) <= SHOWN else suffix[:SHOWN] + "…"
     return f"relation {key.relation!r}, {key.told} ({before + '___' + after!r})"
+
+
+def spoken(suffix: str) -> str:
+    """A text after the answer, or nothing if it is punctuation only."""
+    return suffix if re.search(r"\w", suffix) else ""
+
+
+def capitalised(text: str) -> str:
+    """A text whose first character, spaces aside, is a capital where it has one.
+
+    >>> capitalised("the Hague"), capitalised(" iPhone"), capitalised("1867"), capitalised("")
+    ('The Hague', ' IPhone', '1867', '')
+    """
+    bare = text.lstrip()
+    return text[: len(text) - len(bare)] + bare[:1].upper() + bare[1:]

@@ -7,7 +7,6 @@ are taken literally. Knows a `tokenizers.Tokenizer`; nothing of models.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +15,7 @@ from tokenizers import Encoding, Tokenizer
 
 from sonde.core.errors import PromptError
 from sonde.core.markers import markers
+from sonde.core.prompts import capitalised
 from sonde.engine.seams import Beginnings, ends_at_seam, has_seams
 from sonde.engine.stems import shared
 
@@ -71,10 +71,9 @@ class CausalEncoder:
         self._options = lru_cache(maxsize=256)(self._tokenise_options)
 
     def encode(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
-        """One span per option; a suffix of punctuation only is dropped."""
-        tail = spoken(suffix)
-        refuse_markers(self.tokenizer, prefix, tail)
-        texts = [prefix + option + tail for option in options]
+        """One span per option."""
+        refuse_markers(self.tokenizer, prefix, suffix)
+        texts = [prefix + option + suffix for option in options]
         encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
         spans = [_span(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
         # for all options or for none, or else they would be compared after different beginnings
@@ -89,7 +88,7 @@ class CausalEncoder:
         if not self.seams or not ends_at_seam(prefix, options):
             return gathered(self.encode(prefix, options, suffix))
         refuse_markers(self.tokenizer, prefix, suffix)
-        spans = self._options(options, spoken(suffix))
+        spans = self._options(options, suffix)
         opening = (self.start.id,) if self.start.always and self.start.id is not None else ()
         found = Branches(head=(*opening, *self.beginnings.encode(prefix[:-1])), spans=spans)
         self.parted += 1
@@ -104,9 +103,9 @@ class CausalEncoder:
             log.warning("this tokenizer joins words over a space; texts are tokenised whole")
             self.seams = False
 
-    def _tokenise_options(self, options: tuple[str, ...], tail: str) -> tuple[Span, ...]:
+    def _tokenise_options(self, options: tuple[str, ...], suffix: str) -> tuple[Span, ...]:
         """Options as they are tokenised behind any word and a space."""
-        texts = [f"a {option}{tail}" for option in options]
+        texts = [f"a {option}{suffix}" for option in options]
         encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
         spans = [_span(e, "a ", option) for e, option in zip(encodings, options, strict=True)]
         return tuple(shortened(span, span.start) for span in spans)
@@ -180,17 +179,23 @@ class MaskedEncoder:
         encodings = self.literal.encode_batch(texts)
         return [_span(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
 
-    def single_tokens(self, words: Iterable[str], prefix: str) -> dict[str, int]:
-        """The words that are one known token in a hole after `prefix`, with the token's id."""
+    def single_tokens(
+        self, words: Iterable[str], prefix: str, *, capitals: bool = False
+    ) -> dict[str, int]:
+        """The words that are one known token in a hole after `prefix`, with the token's id.
+
+        With `capitals`, the token is that of the word with a capital where the hole opens the text.
+        """
         words = list(dict.fromkeys(words))
         before = opening(prefix)
+        written = list(map(capitalised, words)) if capitals and not before else words
         unknown = self.tokenizer.token_to_id("[UNK]")
         if unknown is None:
             unknown = self.tokenizer.token_to_id("<unk>")
         found = {}
-        encodings = self.literal.encode_batch([before + word for word in words])
-        for word, encoding in zip(words, encodings, strict=True):
-            start, stop = answer_place(encoding.offsets, before, word)
+        encodings = self.literal.encode_batch([before + text for text in written])
+        for word, text, encoding in zip(words, written, encodings, strict=True):
+            start, stop = answer_place(encoding.offsets, before, text)
             if stop != start + 1 or encoding.ids[start] == unknown:
                 continue
             own = encoding.offsets[start][0]
@@ -257,11 +262,6 @@ def gathered(spans: Sequence[Span]) -> Branches:
     length = min(common, *(span.start for span in spans))
     head = spans[0].ids[:length]
     return Branches(head=head, spans=tuple(shortened(span, length) for span in spans))
-
-
-def spoken(suffix: str) -> str:
-    """A text after the answer, or nothing if it is punctuation only."""
-    return suffix if re.search(r"\w", suffix) else ""
 
 
 def shortened(span: Span, length: int) -> Span:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tokenizers import Tokenizer
 
 from sonde.core.errors import PromptError
-from sonde.engine.encode import literal, refuse_markers, spoken
+from sonde.engine.encode import literal, refuse_markers
 
 GAP = "<extra_id_0>"
 
@@ -41,10 +41,9 @@ class PairEncoder:
         self.closes = tuple(around.ids[inner[-1] + 1 :])
 
     def source(self, prefix: str, suffix: str = "") -> Source:
-        """The text around an answer; punctuation after it is dropped."""
+        """The text around an answer."""
         before = self._ids(prefix.rstrip(" "))
-        after = spoken(suffix)
-        if not after:
+        if not suffix:
             ids = (*self.opens, *before, *self.closes)
             if not ids:
                 raise PromptError("there is nothing to read before the answer, not even a token")
@@ -54,7 +53,7 @@ class PairEncoder:
                 f"text follows the answer ({suffix!r}) and this tokenizer has no token for a gap "
                 f"({GAP}); use a template that ends with the answer"
             )
-        around = (*self.opens, *before, self.gap, *self._ids(after), *self.closes)
+        around = (*self.opens, *before, self.gap, *self._ids(suffix), *self.closes)
         return Source(ids=around, opens=(*self.opens, self.gap))
 
     def targets(self, options: Sequence[str]) -> list[tuple[int, ...]]:

@@ -12,6 +12,7 @@ import torch
 
 from sonde.core.facts import Template
 from sonde.core.markers import marker
+from sonde.core.prompts import spoken
 from sonde.engine.pack import Budget
 from sonde.models.torch.causal import CausalModel
 from sonde.models.torch.masked import MaskedModel
@@ -170,7 +171,7 @@ def _ids(model: CausalModel | MaskedModel, template: Template, subject: str) -> 
     prefix, suffix = template.fill(subject)
     if isinstance(model, MaskedModel):
         return model.encoder.holes([(prefix, suffix)])[0].ids
-    return model.encoder.encode(prefix, ["Paris"], suffix)[0].ids
+    return model.encoder.encode(prefix, ["Paris"], spoken(suffix))[0].ids
 
 
 def side_by_side(

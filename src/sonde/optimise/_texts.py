@@ -12,7 +12,7 @@ import numpy as np
 
 from sonde.core.errors import PromptError
 from sonde.core.facts import Fact, Template
-from sonde.core.prompts import Fill
+from sonde.core.prompts import Fill, spoken
 from sonde.models.torch.causal import CausalModel
 from sonde.models.torch.masked import MaskedModel
 
@@ -85,7 +85,7 @@ def causal_texts(model: CausalModel, template: Template, facts: Sequence[Fact]) 
     for fact in facts:
         prefix, suffix = template.fill(fact.subject.name)
         try:
-            (span,) = model.encoder.encode(prefix, [fact.objects[0].name], suffix)
+            (span,) = model.encoder.encode(prefix, [fact.objects[0].name], spoken(suffix))
         except PromptError:
             outside += 1
             continue

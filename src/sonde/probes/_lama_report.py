@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,7 +22,17 @@ ABOVE = "above_control.p_at_1"
 Value = Callable[[Columns], Floats]
 
 
-def build_report(dataset: Dataset, outcomes: Outcomes, *, k: int, uhn: str, filled: bool) -> Report:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How the facts were put, as far as a report says it."""
+
+    uhn: str
+    filled: bool
+    capitals: bool = False
+    punctuation: bool = False
+
+
+def build_report(dataset: Dataset, outcomes: Outcomes, *, k: int, asking: Asking) -> Report:
     """Everything LAMA reports about some outcomes."""
     relations, scored = dataset.asked_relations(), outcomes.scored()
     estimates = _estimates(relations, _metrics(scored, k), dataset.selection.seed)
@@ -38,7 +49,7 @@ def build_report(dataset: Dataset, outcomes: Outcomes, *, k: int, uhn: str, fill
         ),
         figures=(_figure(relations, estimates),),
         findings=_findings(relations, estimates),
-        notes=_notes(uhn, filled),
+        notes=_notes(asking),
     )
 
 
@@ -310,11 +321,15 @@ def _findings(relations: Sequence[Relation], estimates: Mapping[str, Estimate]) 
     )
 
 
-def _notes(uhn: str, filled: bool) -> tuple[str, ...]:
-    way = "filled a single mask" if filled else "scored every object of the relation as an option"
-    asked = " or that the probed model guesses from a part of it" if uhn == "names" else ""
+def _notes(asking: Asking) -> tuple[str, ...]:
+    scored = "scored every object of the relation as an option"
+    way = "filled a single mask" if asking.filled else scored
+    asked = " or that the probed model guesses from a part of it" if asking.uhn == "names" else ""
+    capitals = " Sentences begin with a capital." if asking.capitals else ""
+    wanted = asking.punctuation and not asking.filled
+    closing = " A causal model's closing punctuation is scored with the option." if wanted else ""
     return (
-        f"The model {way}. Ties count as wrong.",
+        f"The model {way}. Ties count as wrong.{capitals}{closing}",
         f"UHN leaves out facts whose object stands in the subject's name{asked}.",
         "Intervals are 95 %. Within one relation: Wilson's for a share, Newcombe's for the paired "
         "difference to the control, a bootstrap over subjects where a subject has several facts. "

@@ -16,13 +16,13 @@ from sonde.core.abilities import Ability, need
 from sonde.core.answers import Answered
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact, Relation, Template
-from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score, Want
+from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score, Want, capitalised
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.answers import Normalise, judge
 from sonde.metrics.judged import Judged
 from sonde.probes._lama_judged import Rows
-from sonde.probes._lama_report import build_report
+from sonde.probes._lama_report import Asking, build_report
 from sonde.probes._lama_tally import Facts, Tally
 from sonde.wording.uhn import CONTEXT, name_prompts, object_in_subject, suggests
 
@@ -52,6 +52,12 @@ class Lama:
     uhn: Literal["string", "names"] = setting(
         "string", "UHN drops answers found in the subject's name; 'names' also asks the model"
     )
+    capitals: bool = setting(
+        False, "begin every sentence with a capital, also where a name or the answer opens it"
+    )
+    punctuation: bool = setting(
+        False, "score the punctuation that closes a sentence, too, not only words"
+    )
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """Fill where the model can, else score."""
@@ -66,7 +72,7 @@ class Lama:
             want = self._want(dataset, relation)
             template = self._template(relation)
             for fact in dataset.asked(relation.id):
-                yield _prompt(fact, template, want)
+                yield self._prompt(fact, template, want)
                 if self.uhn == "names":
                     yield from name_prompts(fact, want)
 
@@ -81,7 +87,13 @@ class Lama:
             elif suggests(judgement.rank):
                 tally.guessed(place)
         outcomes = tally.outcomes()
-        return build_report(dataset, outcomes, k=self.k, uhn=self.uhn, filled=self.answer == "fill")
+        asking = Asking(
+            uhn=self.uhn,
+            filled=self.answer == "fill",
+            capitals=self.capitals,
+            punctuation=self.punctuation,
+        )
+        return build_report(dataset, outcomes, k=self.k, asking=asking)
 
     def judged(self, dataset: Dataset, answered: Iterable[Answered]) -> Judged:
         """Every judged fact, for comparisons with other runs."""
@@ -97,11 +109,13 @@ class Lama:
 
     def _want(self, dataset: Dataset, relation: Relation) -> Want:
         if self.answer == "score":
-            return Score(options=dataset.object_names(relation.id))
+            options = dataset.object_names(relation.id)
+            return Score(options=options, capitals=self.capitals, punctuation=self.punctuation)
         return Fill(
             top=self.top,
             watched=dataset.object_names(relation.id, aliases=True),
             vocabulary=dataset.vocabulary if self.vocabulary == "dataset" else None,
+            capitals=self.capitals,
         )
 
     def _template(self, relation: Relation) -> Template:
@@ -115,13 +129,16 @@ class Lama:
     def _correct(self, fact: Fact) -> frozenset[str]:
         return frozenset(name for entity in fact.objects for name in entity.names)
 
-
-def _prompt(fact: Fact, template: Template, want: Want) -> Prompt:
-    subject = fact.subject.name
-    prefix, suffix = template.fill(subject)
-    key = Key(fact=fact.id, relation=fact.relation, template=template.id, subject=subject)
-    cloze = Cloze(relation=fact.relation, subject=subject)
-    return Prompt(key=key, prefix=prefix, suffix=suffix, want=want, cloze=cloze)
+    def _prompt(self, fact: Fact, template: Template, want: Want) -> Prompt:
+        subject = fact.subject.name
+        prefix, suffix = template.fill(subject)
+        return Prompt(
+            key=Key(fact=fact.id, relation=fact.relation, template=template.id, subject=subject),
+            prefix=capitalised(prefix) if self.capitals else prefix,
+            suffix=suffix,
+            want=want,
+            cloze=Cloze(relation=fact.relation, subject=subject),
+        )
 
 
 COMPONENT = Lama

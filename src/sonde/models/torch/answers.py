@@ -60,9 +60,10 @@ class Tables:
 
     def table(self, want: Fill, prefix: str) -> Table:
         """The table of a hole that comes after `prefix`."""
-        before = opening(prefix)
-        allowed = self._allowed(want.vocabulary, "" if want.vocabulary is None else before)
-        tokens = self.encoder.single_tokens(want.watched, before)
+        before, capitals = opening(prefix), want.capitals
+        free = want.vocabulary is None
+        allowed = self._allowed(want.vocabulary, "" if free else before, not free and capitals)
+        tokens = self.encoder.single_tokens(want.watched, before, capitals=capitals)
         found = {name: id for name, id in tokens.items() if id in allowed.may}
         column = {name: j for j, name in enumerate(found)}
         return Table(
@@ -71,11 +72,13 @@ class Tables:
             columns=[column.get(name) for name in want.watched],
         )
 
-    def _make_allowed(self, vocabulary: tuple[str, ...] | None, before: str) -> Allowed:
+    def _make_allowed(
+        self, vocabulary: tuple[str, ...] | None, before: str, capitals: bool
+    ) -> Allowed:
         if vocabulary is None:
             called = {id: token_name(self.loaded, id) for id in self.loaded.answerable}
         else:
-            words = self.encoder.single_tokens(vocabulary, before)
+            words = self.encoder.single_tokens(vocabulary, before, capitals=capitals)
             called = {id: word for word, id in reversed(words.items())}
         ids = sorted(set(self.loaded.answerable).intersection(called))
         if not ids:

@@ -140,10 +140,12 @@ class CausalModel:
 
     def branches(self, prompt: Prompt) -> Branches:
         """The texts of a prompt's options, refused if the model cannot take one of them."""
-        if not isinstance(prompt.want, Score):
+        want, prefix = prompt.want, prompt.prefix
+        if not isinstance(want, Score):
             raise AbilityError("a causal model scores options; it does not fill a mask")
         with naming(prompt):
-            texts = self.encoder.branch(prompt.prefix, prompt.want.options, prompt.suffix)
+            after = want.after(prompt.suffix)
+            texts = self.encoder.branch(prefix, want.texts(prefix), after)
             check_spans(texts.spans, self.loaded, texts.head)
             check_predicted(texts.spans, self.loaded)
         return texts

@@ -217,7 +217,8 @@ def masked_inputs(model: MaskedModel, prompts: Sequence[Prompt]) -> list[list[Ro
 def _steps(model: MaskedModel, prompt: Prompt) -> list[Row]:
     if not isinstance(prompt.want, Score):
         raise AbilityError(f"a masked model cannot {WANTED[type(prompt.want)]}")
-    spans = model.encoder.options(prompt.prefix, prompt.want.options, prompt.suffix)
+    texts = prompt.want.texts(prompt.prefix)
+    spans = model.encoder.options(prompt.prefix, texts, prompt.suffix)
     check_spans(spans, model.loaded)
     return [hole for span in spans for hole, _ in hole_steps(span, model.encoder.mask_id)]
 

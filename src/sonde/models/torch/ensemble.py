@@ -21,7 +21,7 @@ from sonde.core.answers import Filled, Scored
 from sonde.core.errors import AbilityError, PromptError, nearest
 from sonde.core.facts import Template
 from sonde.core.fingerprints import fingerprint
-from sonde.core.prompts import Cloze, Fill, Prompt, Score
+from sonde.core.prompts import Cloze, Fill, Prompt, Score, capitalised
 from sonde.core.scores import option_logps
 from sonde.engine.encode import Span
 from sonde.engine.holes import columns
@@ -49,9 +49,11 @@ def common_answers(
     templates: Sequence[Template],
     subject: str,
     vocabulary: tuple[str, ...] | None,
+    *,
+    capitals: bool = False,
 ) -> Answers:
     """The answers that are one token under every template; a word may be another token in each."""
-    want = Fill(vocabulary=vocabulary)
+    want = Fill(vocabulary=vocabulary, capitals=capitals)
     allowed = [model.tables.table(want, t.fill(subject)[0]).allowed for t in templates]
     if vocabulary is None:
         ids = tuple(allowed[0].ids.tolist())
@@ -121,7 +123,8 @@ class Expands:
 
     def sides(self, prompt: Prompt, template: Template) -> tuple[str, str]:
         """What stands before and after the hole of the same question under another template."""
-        return template.fill(self.cloze(prompt).subject)
+        before, after = template.fill(self.cloze(prompt).subject)
+        return capitalised(before) if getattr(prompt.want, "capitals", False) else before, after
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer): an option's average log-probability, as if it were one token.
@@ -229,11 +232,13 @@ class FillingEnsemble:
     def _make_answers(self, relation: str, want: Fill) -> tuple[Answers, Table]:
         """What may be answered, and the table to read it by: tokens are the first template's."""
         templates = [template for template, _ in self.expands.of(relation)]
-        answers = common_answers(self.base, templates, "it", want.vocabulary)
+        answers = common_answers(
+            self.base, templates, "it", want.vocabulary, capitals=want.capitals
+        )
         ids = answers.tokens[0]
         may = frozenset(ids)
         first = templates[0].fill("it")[0]
-        tokens = self.base.encoder.single_tokens(want.watched, first)
+        tokens = self.base.encoder.single_tokens(want.watched, first, capitals=want.capitals)
         found = {name: id for name, id in tokens.items() if id in may}
         column = {name: j for j, name in enumerate(found)}
         allowed = Allowed(

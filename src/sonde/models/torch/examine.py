@@ -19,7 +19,7 @@ from sonde.core.answers import Answer, Scored
 from sonde.core.errors import PromptError
 from sonde.core.examinations import Examination, Limits, Text
 from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace
-from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span, spoken
+from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span
 from sonde.models.torch import reference
 from sonde.models.torch.answers import token_name
 from sonde.models.torch.causal import CausalModel
@@ -63,11 +63,12 @@ class CausalExaminer:
         if isinstance(want, Trace):
             return self._reading(prompt)
         assert isinstance(want, Score)
-        spans = self.encoder.encode(prompt.prefix, want.options, prompt.suffix)
-        tail = spoken(prompt.suffix)
+        written = want.texts(prompt.prefix)
+        tail = want.after(prompt.suffix)
+        spans = self.encoder.encode(prompt.prefix, written, tail)
         texts = tuple(
             self.tokens.text(prompt.prefix, option, tail, span)
-            for option, span in zip(want.options, spans, strict=True)
+            for option, span in zip(written, spans, strict=True)
         )
         shown = Examination(limits=self.tokens.limits, texts=texts)
         if not fits(shown):
@@ -154,10 +155,11 @@ class MaskedExaminer:
     def _score(self, prompt: Prompt) -> Examination:
         want = prompt.want
         assert isinstance(want, Score)
-        spans = self.encoder.options(prompt.prefix, want.options, prompt.suffix)
+        written = want.texts(prompt.prefix)
+        spans = self.encoder.options(prompt.prefix, written, prompt.suffix)
         texts = tuple(
             self.tokens.text(prompt.prefix, option, prompt.suffix, span)
-            for option, span in zip(want.options, spans, strict=True)
+            for option, span in zip(written, spans, strict=True)
         )
         shown = Examination(limits=self.tokens.limits, texts=texts)
         if not fits(shown):
@@ -202,9 +204,11 @@ class Displaced:
             for span in self.encoder.holes(texts)
         ]
 
-    def single_tokens(self, words: Iterable[str], prefix: str) -> dict[str, int]:
+    def single_tokens(
+        self, words: Iterable[str], prefix: str, *, capitals: bool = False
+    ) -> dict[str, int]:
         """As the encoder has them."""
-        return self.encoder.single_tokens(words, prefix)
+        return self.encoder.single_tokens(words, prefix, capitals=capitals)
 
 
 def trying(limits: Limits, prompt: Prompt, examine: Callable[[Prompt], Examination]) -> Examination:

@@ -15,7 +15,7 @@ import torch
 from sonde.core.errors import AbilityError
 from sonde.core.examinations import Examination, Text
 from sonde.core.prompts import Generate, Prompt, Score
-from sonde.engine.encode import Span, spoken
+from sonde.engine.encode import Span
 from sonde.engine.pairs import GAP, Ids, PairEncoder
 from sonde.models.torch import reference_seq2seq as reference
 from sonde.models.torch.endings import end_tokens
@@ -44,14 +44,15 @@ class PairExaminer:
             return self._writing(prompt, prompt.want.most)
         if not isinstance(prompt.want, Score):
             raise AbilityError("an encoder-decoder model is examined on scoring and writing")
-        options = prompt.want.options
-        source = self.encoder.source(prompt.prefix, prompt.suffix)
+        options, texts = prompt.want.options, prompt.want.texts(prompt.prefix)
+        after = prompt.want.after(prompt.suffix)
+        source = self.encoder.source(prompt.prefix, after)
         opening = (self.model.start, *source.opens)
-        spans = [written(opening, target) for target in self.encoder.targets(options)]
-        due = self._due(prompt.suffix)
-        texts = tuple(self._answer(*pair, due) for pair in zip(options, spans, strict=True))
-        sources = (self._source(prompt, source.ids),)
-        shown = Examination(limits=self.tokens.limits, texts=texts, sources=sources)
+        spans = [written(opening, target) for target in self.encoder.targets(texts)]
+        due = self._due(after)
+        answers = tuple(self._answer(*pair, due) for pair in zip(texts, spans, strict=True))
+        sources = (self._source(prompt.prefix.rstrip(" "), after, source.ids),)
+        shown = Examination(limits=self.tokens.limits, texts=answers, sources=sources)
         if not fits(shown):
             return replace(shown, askable=False)
         net, start = self.model.model, self.model.start
@@ -63,9 +64,9 @@ class PairExaminer:
             totals=tuple(total(t[s.start - 1]) for s, t in zip(spans, tables, strict=False)),
         )
 
-    def _due(self, suffix: str) -> Ids:
+    def _due(self, after: str) -> Ids:
         """What should open an answer: the model's own token, the tokenizer's, and a gap's."""
-        gap = self.model.loaded.backend.token_to_id(GAP) if spoken(suffix) else None
+        gap = self.model.loaded.backend.token_to_id(GAP) if after else None
         opening = (first_token(self.model.loaded), *self.tokens.around.before)
         return opening if gap is None else (*opening, gap)
 
@@ -73,9 +74,8 @@ class PairExaminer:
         text = self.tokens.text("", option, "", span)
         return replace(text, opens=due, closes=(), bos=frozenset(due))
 
-    def _source(self, prompt: Prompt, ids: Ids) -> Text:
+    def _source(self, before: str, after: str, ids: Ids) -> Text:
         """What is read; it has no answer, whose place is its end or the gap."""
-        before, after = prompt.prefix.rstrip(" "), spoken(prompt.suffix)
         gap = self.model.loaded.backend.token_to_id(GAP) if after else None
         end = len(ids) - len(self.tokens.around.after)
         place = ids.index(gap) if gap in ids else max(end, 0)

@@ -176,7 +176,8 @@ class MaskedModel:
         if not isinstance(prompt.want, Score):
             raise AbilityError("score() takes prompts that want options scored")
         with naming(prompt):
-            spans = self.encoder.options(prompt.prefix, prompt.want.options, prompt.suffix)
+            texts = prompt.want.texts(prompt.prefix)
+            spans = self.encoder.options(prompt.prefix, texts, prompt.suffix)
             check_spans(spans, self.loaded)
         return spans
 

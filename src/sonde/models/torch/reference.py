@@ -24,7 +24,8 @@ def score_causal(
     for position, prompt in enumerate(prompts):
         assert isinstance(prompt.want, Score)
         logps, after = [], []
-        for span in encoder.encode(prompt.prefix, prompt.want.options, prompt.suffix):
+        texts = prompt.want.texts(prompt.prefix)
+        for span in encoder.encode(prompt.prefix, texts, prompt.want.after(prompt.suffix)):
             logits = model(torch.tensor([span.ids], device=model.device)).logits[0].float()
             table = torch.log_softmax(logits, -1)
             rows = [float(table[i - 1, span.ids[i]]) for i in range(span.start, span.end)]
@@ -76,7 +77,8 @@ def score_masked(
     for position, prompt in enumerate(prompts):
         assert isinstance(prompt.want, Score)
         logps = []
-        for span in encoder.options(prompt.prefix, prompt.want.options, prompt.suffix):
+        texts = prompt.want.texts(prompt.prefix)
+        for span in encoder.options(prompt.prefix, texts, prompt.suffix):
             row = []
             for i in range(span.start, span.stop):
                 ids = list(span.ids)
@@ -98,11 +100,14 @@ def fill_masked(
         logps = _mask_logps(model, list(span.ids), span.start).tolist()
         called = dict(names)
         if want.vocabulary is not None:
-            words = encoder.single_tokens(want.vocabulary, prompt.prefix)
+            words = encoder.single_tokens(want.vocabulary, prompt.prefix, capitals=want.capitals)
             called = {id: word for word, id in reversed(words.items())}
         allowed = sorted(called)
         order = sorted(allowed, key=lambda id: (-logps[id], id))
-        watched = [encoder.single_tokens([w], prompt.prefix).get(w) for w in want.watched]
+        watched = [
+            encoder.single_tokens([w], prompt.prefix, capitals=want.capitals).get(w)
+            for w in want.watched
+        ]
         watched = [id if id in called else None for id in watched]
         yield (
             position,

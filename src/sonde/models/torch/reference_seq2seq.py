@@ -22,9 +22,10 @@ def score_seq2seq(
     """Score every option in a pass of its own."""
     for position, prompt in enumerate(prompts):
         assert isinstance(prompt.want, Score)
-        source = encoder.source(prompt.prefix, prompt.suffix)
+        want = prompt.want
+        source = encoder.source(prompt.prefix, want.after(prompt.suffix))
         rows = []
-        for target in encoder.targets(prompt.want.options):
+        for target in encoder.targets(want.texts(prompt.prefix)):
             opening = [start, *source.opens]
             logps = table(model, source.ids, [*opening, *target[:-1]])[len(opening) - 1 :]
             rows.append(tuple(float(logps[i, id]) for i, id in enumerate(target)))

@@ -99,13 +99,14 @@ class Seq2SeqModel:
 
     def asked(self, prompt: Prompt) -> tuple[Source, tuple[Ids, ...]]:
         """What is read and what may be answered, refused if the model cannot take it."""
-        if not isinstance(prompt.want, Score):
+        want = prompt.want
+        if not isinstance(want, Score):
             raise AbilityError("score() takes prompts that want Score(…)")
         with naming(prompt):
-            if not prompt.want.options:
+            if not want.options:
                 raise PromptError("there is no option to score")
-            source = self.encoder.source(prompt.prefix, prompt.suffix)
-            targets = tuple(self.encoder.targets(prompt.want.options))
+            source = self.encoder.source(prompt.prefix, want.after(prompt.suffix))
+            targets = tuple(self.encoder.targets(want.texts(prompt.prefix)))
             # a last token is never fed, and the model's own first one always is
             longest = max(len(source.ids), len(source.opens) + max(map(len, targets)))
             strange = max(*source.ids, *(max(target) for target in targets))
