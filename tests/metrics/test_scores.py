@@ -16,7 +16,7 @@ from sonde.core.abilities import Identity
 from sonde.core.answers import Answered, Filled, Scored
 from sonde.core.errors import ModelError
 from sonde.core.facts import Entity, Fact, Relation, Template
-from sonde.core.prompts import Key, Prompt, Score
+from sonde.core.prompts import Cloze, Key, Prompt, Score
 from sonde.core.scores import option_logps, shares
 from sonde.doctor.agreement import choice
 from sonde.metrics.answers import judge
@@ -93,7 +93,9 @@ def by_ensembles(answer: Scored) -> float:
     model = ensemble("e", Giving(answer), {"r": ((TEMPLATE, 1.0),)})
     want = Score(options=answer.options)
     key = Key(fact="f", relation="r", template="t", subject="it")
-    (found,) = model.score([Prompt(key=key, prefix="it is ", suffix=" of them", want=want)])
+    cloze = Cloze(relation="r", subject="it")
+    prompt = Prompt(key=key, prefix="it is ", suffix=" of them", want=want, cloze=cloze)
+    (found,) = model.score([prompt])
     return float(np.exp([sum(logps) for logps in found[1].logps])[0]) / total(answer)
 
 
