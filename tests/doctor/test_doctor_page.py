@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sonde.doctor import numbers, texts
 from sonde.doctor.agreement import AGAIN, CHOOSING, KINDS, TOLERANCES
+from sonde.doctor.speed import PATH
 from tests.docs.pages import DOCS, first_cells, rows
 
 PAGE = DOCS / "doctor.md"
@@ -28,6 +29,7 @@ def test_every_check_stands_in_the_page() -> None:
         numbers.LIKELY,
         numbers.BETTER_OPENED,
         AGAIN,
+        PATH,
         *(check for checks in compared for check in checks),
     ]
     assert first_cells(PAGE, "Checks") == known

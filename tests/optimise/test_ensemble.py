@@ -55,7 +55,9 @@ def averaged(base: Any, asked: Sequence[Prompt]) -> list[Any]:
 
 
 def assert_averaged(base: Any, asked: Sequence[Prompt]) -> None:
-    for found, expected in zip(answers(together(base), asked), averaged(base, asked), strict=True):
+    for found, expected in zip(
+        answers(together(base), list(asked)), averaged(base, asked), strict=True
+    ):
         one = logps(found)
         known = np.isfinite(one)
         shift = (one - expected)[known]  # what fills a hole is made a distribution again

@@ -35,3 +35,10 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def plain_kernels() -> Iterator[None]:
+    """Without oneDNN, whose kernels for half precision stop some virtual machines."""
+    with torch.backends.mkldnn.flags(enabled=False):
+        yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 
@@ -16,7 +15,7 @@ from sonde.core.prompts import Prompt
 from sonde.engine.encode import Span, Start
 from sonde.engine.forest import ancestors
 from sonde.engine.trie import merge
-from sonde.models.torch.causal import CausalModel, takes_trees
+from sonde.models.torch.causal import CausalModel, why_flat
 from sonde.models.torch.masks import additive_mask
 from sonde.models.torch.reference import score_causal
 from tests.parity.conftest import Load
@@ -42,13 +41,6 @@ def causal(tiny: Load, kind: str, tree: bool, budget: int = 4096) -> CausalModel
     assert model.tree or not tree
     model.tree = tree
     return model
-
-
-@pytest.fixture
-def plain_kernels() -> Iterator[None]:
-    """Without oneDNN, whose kernels for half precision stop some virtual machines."""
-    with torch.backends.mkldnn.flags(enabled=False):
-        yield
 
 
 @pytest.mark.parametrize(("kind", "tree"), WAYS)
@@ -154,10 +146,10 @@ def test_a_stack_with_unknown_layers_is_fed_no_trees(tiny: Load) -> None:
     model = tiny("llama").model
     model.config.layer_types = ["full_attention", "linear_attention"]
     try:
-        assert not takes_trees(model)
+        assert why_flat(model)
     finally:
         model.config.layer_types = None
-    assert takes_trees(model)
+    assert not why_flat(model)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -10,7 +10,7 @@ import transformers
 
 from sonde.core.prompts import Prompt
 from sonde.models.options import LoadOptions
-from sonde.models.torch.causal import CausalModel, takes_trees
+from sonde.models.torch.causal import CausalModel, why_flat
 from sonde.models.torch.masked import MaskedModel
 from sonde.models.torch.reference import fill_masked, score_causal, score_masked
 from sonde.models.torch.weights import load_folder
@@ -23,11 +23,11 @@ def test_a_window_wider_than_the_trial_is_seen_all_the_same(tmp_path: Path) -> N
     model = load_folder(
         "hf:wide", world.mistral(tmp_path, sliding_window=64), LoadOptions(), weights="w"
     ).model
-    assert takes_trees(model)
+    assert not why_flat(model)
     assert model.config.sliding_window == 64
     model.config.sliding_window = 2
     model.config.attention_chunk_size = 64  # of layers like these nothing is known
-    assert not takes_trees(model)
+    assert why_flat(model)
 
 
 def test_a_local_layer_under_another_name_is_seen_too(tmp_path: Path) -> None:
@@ -35,12 +35,12 @@ def test_a_local_layer_under_another_name_is_seen_too(tmp_path: Path) -> None:
     layers = [[["global", "local"], 1]]
     config = transformers.GPTNeoConfig(**sizes, attention_types=layers, window_size=64)
     build: Any = transformers.GPTNeoForCausalLM
-    assert not takes_trees(build(config).eval())
+    assert why_flat(build(config).eval())
 
 
 def test_a_model_without_its_window_is_fed_trees(tmp_path: Path) -> None:
     full = world.mistral(tmp_path, sliding_window=None)
-    assert takes_trees(load_folder("hf:full", full, LoadOptions(), weights="f").model)
+    assert not why_flat(load_folder("hf:full", full, LoadOptions(), weights="f").model)
 
 
 def test_a_model_that_overlooks_positions_is_fed_no_trees(
@@ -53,7 +53,7 @@ def test_a_model_that_overlooks_positions_is_fed_no_trees(
         return whole(*args, **{**kwargs, "position_ids": None})
 
     monkeypatch.setattr(model, "forward", overlooking)
-    assert not takes_trees(model)
+    assert why_flat(model)
     prompts = [world.score("It is ", world.CITIES), world.score("The capital is ", world.CITIES)]
     scorer = CausalModel(tiny("llama"))
     for i, expected in score_causal(model, scorer.encoder, prompts):

@@ -17,13 +17,16 @@ class Limits:
     """What a model can take. `context` in tokens, None for any length.
 
     `vocabulary` is how many tokens the model has, `tokens` how many its tokenizer has. `bos` is how
-    the user wants texts opened: as the tokenizer does (auto), always or never with BOS.
+    the user wants texts opened: as the tokenizer does (auto), always or never with BOS. `path` says
+    how texts go through the model, and `slow` why that is not the quickest way, if it is not.
     """
 
     context: int | None
     vocabulary: int
     tokens: int
     bos: Literal["auto", "always", "never"] = "auto"
+    path: str = ""
+    slow: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from sonde.core.abilities import WANTED, Examines, Keeps, Model
 from sonde.core.answers import Answer
 from sonde.core.errors import PromptError
 from sonde.core.prompts import Prompt
-from sonde.doctor import numbers, texts
+from sonde.doctor import numbers, speed, texts
 from sonde.doctor.agreement import KINDS, agreement, repeated, tolerance_for
 from sonde.doctor.findings import Case, Diagnosis, Finding
 
@@ -24,6 +24,7 @@ NEED_TOKENS = (
     numbers.ALIGNED,
     numbers.LIKELY,
     numbers.BETTER_OPENED,
+    speed.PATH,
     "engine vs naive",
 )
 
@@ -48,6 +49,7 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
         numbers.likely(cases),
         numbers.better_opened(cases),
         repeated(cases, tolerance),
+        speed.path(cases),
         *(finding for kind in KINDS for finding in agreement(cases, kind, tolerance)),
     ]
     return Diagnosis(findings=tuple(findings), cases=cases, tolerance=tolerance)

@@ -18,6 +18,7 @@ from sonde.models.torch.causal import CausalModel
 from sonde.models.torch.device import onto, steady_attention
 from sonde.models.torch.masked import MaskedModel
 from sonde.models.torch.soft import SoftEmbedding
+from sonde.models.torch.trials import tried, unlike
 from sonde.optimise._texts import Rows
 
 log = logging.getLogger("sonde")
@@ -49,7 +50,7 @@ class Losses:
         self.pads = self.causal or (isinstance(model, MaskedModel) and model.ways.pads)
         # half precision gives tiny gradients, which vanish unless the loss is made larger
         self.scale = 1024.0 if self.model.dtype == torch.float16 else 1.0
-        self.narrow = self._narrows()
+        self.narrow = tried(self.model, self._narrows)
 
     def __call__(self, rows: Rows, chosen: np.ndarray, vectors: Any) -> tuple[Any, Any]:
         """Loss in nats and, 1 or 0, whether the answer is right, of each chosen row, [rows] each.
@@ -124,8 +125,10 @@ class Losses:
             except Exception:  # architectures refuse in their own ways
                 log.debug("the head takes whole texts only", exc_info=True)
                 return False
-        close = 1e-3 if self.model.dtype == torch.float32 else 0.2
-        return found.shape == expected.shape and bool((found - expected).abs().max() < close)
+        if found.shape != expected.shape:
+            return False
+        plain, other = torch.log_softmax(expected, -1), torch.log_softmax(found, -1)
+        return not unlike(self.model, plain, other, noise=0.0, logits=expected)
 
 
 def _all(hits: Any, rows: Any, count: int) -> Any:

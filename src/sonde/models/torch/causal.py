@@ -35,12 +35,16 @@ from sonde.models.torch.limits import check_predicted, check_spans, naming, tell
 from sonde.models.torch.masks import reach_of
 from sonde.models.torch.traces import Tracer
 from sonde.models.torch.trees import StemCache, by_sequence, forest_logps, prefill
+from sonde.models.torch.trials import largest, tried, unlike
 from sonde.models.torch.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
 
 BATCH_TOKENS = {"cpu": 1024, "cuda": 2048}
 STEM_BYTES = {"cpu": 2**30, "cuda": 2**33}
+
+OTHER_REACH = "some of its layers look back in a way that no tree of tokens is known to fit"
+FLAT = "so texts go one by one: a prompt with 100 options is read 100 times and not once"
 
 
 class CausalModel:
@@ -56,9 +60,10 @@ class CausalModel:
         self.budget = Budget(tokens, out_of_memory)
         self.stems = StemCache(self.model, STEM_BYTES[device])
         float_logits(self.model)
-        self.tree = takes_trees(self.model)
-        if not self.tree:
-            log.warning("%s cannot share tokens between options; scoring text by text", loaded.name)
+        self.slow = why_flat(self.model)
+        self.tree = not self.slow
+        if self.slow:
+            log.warning("%s is slow: %s", loaded.name, self.slow)
 
     @property
     def identity(self) -> Identity:
@@ -259,12 +264,13 @@ def score_rows(model: Any, spans: Sequence[Span]) -> list[list[float]]:
     return results
 
 
-def takes_trees(model: Any) -> bool:
-    """Whether feeding a tree gives what feeding the texts apart gives; tried, not assumed."""
-    if reach_of(model) is None:
-        return False  # a short trial would not show where such a layer stops looking
-    with short_window(model):
-        return trees_agree(model)
+def why_flat(model: Any) -> str:
+    """Why a model is not fed trees, and what that costs; empty if it is. Tried, not assumed."""
+    why = OTHER_REACH
+    if reach_of(model) is not None:  # a short trial would not show where other layers stop looking
+        with short_window(model):
+            why = tried(model, partial(tree_trial, model))
+    return why and f"{why}, {FLAT}"
 
 
 @contextmanager
@@ -282,27 +288,42 @@ def short_window(model: Any) -> Iterator[None]:
         config.sliding_window = window
 
 
-def trees_agree(model: Any) -> bool:
-    """Whether a small tree, whole and behind a stem, is scored as its texts are."""
-    size = model.config.get_text_config().vocab_size
-    tokens = [t % size for t in (11, 7, 23, 5, 17, 29)]
-    spans = [
-        Span(ids=(*tokens[:3], tokens[3], tokens[4]), start=3, stop=5, end=5),
-        Span(ids=(*tokens[:3], tokens[4], tokens[5], tokens[0]), start=3, stop=6, end=6),
-    ]
-    try:
-        ends = tuple(shortened(span, 3) for span in spans)
-        whole, rest = forest([(tuple(tokens[:3]), ends)]), forest([((tokens[2],), ends)])
-        together = by_sequence(whole, forest_logps(model, whole, []))
-        stem = prefill(model, tuple(tokens[:2]))
-        behind = by_sequence(rest, forest_logps(model, rest, stem))
-    except Exception:  # each architecture refuses in its own way; the other path is always right
-        log.debug("tree attention failed", exc_info=True)
-        return False
+@torch.inference_mode()
+def tree_trial(model: Any) -> str:
+    """Why a small tree, whole or behind a stem, is not scored as its texts are; empty if it is."""
+    head, spans = trial_texts(model.config.get_text_config().vocab_size)
     apart = [score_rows(model, [span])[0] for span in spans]
-    pairs = zip(together + behind, apart + apart, strict=True)
-    tolerance = 1e-3 if model.dtype == torch.float32 else 0.2
-    return all(abs(a - b) < tolerance for x, y in pairs for a, b in zip(x, y, strict=True))
+    logits = model(torch.tensor([spans[0].ids], device=model.device), use_cache=False).logits[0]
+    ends = tuple(shortened(span, len(head)) for span in spans)
+    try:
+        whole, rest = forest([(head, ends)]), forest([(head[2:], ends)])
+        together = by_sequence(whole, forest_logps(model, whole, []))
+        behind = by_sequence(rest, forest_logps(model, rest, prefill(model, head[:2])))
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # each architecture refuses in its own way
+        log.debug("tree attention failed", exc_info=True)
+        return f"it does not take a tree of tokens ({type(error).__name__})"
+    plain, again, other = map(_numbers, (apart, score_rows(model, spans), together + behind))
+    noise = largest(plain - again)
+    differ = unlike(model, plain.repeat(2), other, noise=noise, logits=logits)
+    return differ and f"it does not heed the mask or the positions of a tree of tokens ({differ})"
+
+
+def trial_texts(size: int) -> tuple[tuple[int, ...], list[Span]]:
+    """Two texts of a vocabulary of that size that begin alike, and what they begin with.
+
+    The first is the longer, so that positions counted on through it are far off in the second.
+    """
+    ids = tuple(token % size for token in (11, 7, 23, 5, 17, 29, 13, 3, 19))
+    other = (*ids[:3], ids[4], ids[5], ids[0])
+    return ids[:3], [
+        Span(ids=each, start=3, stop=len(each), end=len(each)) for each in (ids, other)
+    ]
+
+
+def _numbers(rows: Sequence[Sequence[float]]) -> Any:
+    return torch.tensor([value for row in rows for value in row])
 
 
 def start_token(loaded: Loaded) -> Start:

@@ -48,7 +48,8 @@ class CausalExaminer:
     def __init__(self, model: CausalModel) -> None:
         self.model = model
         self.encoder: CausalEncoder = model.encoder
-        self.tokens = Tokens(model.loaded, model.start.id, closed=False)
+        path = "a tree of tokens: what options share goes through the model once"
+        self.tokens = Tokens(model.loaded, model.start.id, closed=False, path=path, slow=model.slow)
 
     def examine(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Examination]]:
         """Yield (position, what the model shows about the prompt)."""
@@ -115,7 +116,8 @@ class MaskedExaminer:
     def __init__(self, model: MaskedModel) -> None:
         self.model = model
         self.encoder: MaskedEncoder = model.encoder
-        self.tokens = Tokens(model.loaded, None, closed=True)
+        path = "the head at the mask alone; texts of all lengths go together"
+        self.tokens = Tokens(model.loaded, None, closed=True, path=path, slow=model.ways.slow)
 
     def examine(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Examination]]:
         """Yield (position, what the model shows about the prompt)."""

@@ -31,7 +31,8 @@ class PairExaminer:
     def __init__(self, model: Seq2SeqModel) -> None:
         self.model = model
         self.encoder: PairEncoder = model.encoder
-        self.tokens = Tokens(model.loaded, None, closed=True)
+        path = "each prompt is read once for all its options"
+        self.tokens = Tokens(model.loaded, None, closed=True, path=path)
 
     def examine(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Examination]]:
         """Yield (position, what the model shows about the prompt)."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import torch
 
 from sonde.engine.holes import Hole, Holes, columns
 from sonde.models.torch.device import onto, steady_attention
+from sonde.models.torch.trials import largest, tried, unlike
 
 log = logging.getLogger("sonde")
 
@@ -28,13 +30,14 @@ class Ways:
     """How a model may be fed.
 
     `narrow`: the head at the hole alone; `pads`: beside longer texts; `packs`: end to end, with
-    positions counted from `first`.
+    positions counted from `first`. `slow` says what is not done, and why; empty if nothing.
     """
 
     narrow: bool = False
     pads: bool = True
     packs: bool = False
     first: int = 0
+    slow: str = ""
 
 
 @torch.inference_mode()
@@ -118,15 +121,26 @@ def first_position(model: Any) -> int:
 
 def ways_of(model: Any) -> Ways:
     """How a model may be fed, by trying."""
-    narrow = agrees(model, Ways(narrow=True), LONG)
-    first = first_position(model)
-    end_to_end = Ways(packs=True, first=first)
+    return tried(model, partial(_ways, model))
+
+
+def _ways(model: Any) -> Ways:
+    packs = Ways(packs=True, first=first_position(model))
     gpu = model.device.type == "cuda"
+    head = differs(model, Ways(narrow=True), LONG)
+    padding = padding_shows(model)
+    ends = (differs(model, packs, EQUAL) or differs(model, packs, LONG)) if gpu else ""
+    lost = {
+        "its head is computed 15 times in a text of 15 tokens, not at the mask alone": head,
+        "only texts of equal length go together, in smaller batches": padding,
+        "short texts take a row each, not one for many": ends,
+    }
     return Ways(
-        narrow=narrow,
-        pads=_padding_is_harmless(model),
-        packs=gpu and agrees(model, end_to_end, EQUAL) and agrees(model, end_to_end, LONG),
-        first=first,
+        narrow=not head,
+        pads=not padding,
+        packs=gpu and not ends,
+        first=packs.first,
+        slow="; ".join(f"{what}, because {why}" for what, why in lost.items() if why),
     )
 
 
@@ -134,30 +148,40 @@ LONG: list[Hole] = [((5, 6, 7, 8), 2), ((9, 5), 1)]
 EQUAL: list[Hole] = [((5, 6, 7), 2), ((9, 5, 8), 0), ((7, 5, 6), 1)]
 
 
-def agrees(model: Any, ways: Ways, texts: list[Hole]) -> bool:
-    """Whether a model fed so answers as it does when fed plainly."""
+def differs(model: Any, ways: Ways, texts: list[Hole]) -> str:
+    """Why a model fed so does not answer as it does when fed plainly; empty if it does."""
     holes = trial(model, texts)
     expected = hole_logits(model, holes, range(len(holes)), Ways())
     try:
         found = hole_logits(model, holes, range(len(holes)), ways)
-    except Exception:  # architectures refuse in their own ways; the plain one is always right
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # architectures refuse in their own ways
         log.debug("%s failed", ways, exc_info=True)
-        return False
-    return found.shape == expected.shape and near(model, found, expected)
+        return f"it does not take texts otherwise ({type(error).__name__})"
+    return _unlike(model, expected, found)
 
 
-def _padding_is_harmless(model: Any) -> bool:
-    """Whether a text answers the same beside a longer one; convolutions look into the padding."""
+def padding_shows(model: Any) -> str:
+    """Why a text is not answered the same beside a longer one: convolutions look into padding."""
     holes = trial(model, LONG)
-    beside = hole_logits(model, holes, [0, 1], Ways())[1]
-    return near(model, beside, hole_logits(model, holes, [1], Ways())[0])
+    alone = hole_logits(model, holes, [1], Ways())
+    return _unlike(model, alone, hole_logits(model, holes, [0, 1], Ways())[1:])
 
 
-def near(model: Any, one: Any, other: Any) -> bool:
-    """Whether log-probabilities agree as far as the model's precision goes."""
-    tolerance = 1e-3 if model.dtype == torch.float32 else 0.2
-    apart = torch.log_softmax(one, -1) - torch.log_softmax(other, -1)
-    return bool(apart.abs().max() < tolerance)
+def _unlike(model: Any, plain: Any, other: Any) -> str:
+    if plain.shape != other.shape:
+        return f"it gives {tuple(other.shape)} logits and not {tuple(plain.shape)}"
+    one, two = torch.log_softmax(plain, -1), torch.log_softmax(other, -1)
+    return unlike(model, one, two, noise=_noise(model), logits=plain)
+
+
+def _noise(model: Any) -> float:
+    """How far log-probabilities of a text lie apart when it is fed alone and with others."""
+    holes = trial(model, EQUAL)
+    whole = hole_logits(model, holes, range(len(holes)), Ways())
+    alone = [hole_logits(model, holes, [i], Ways()) for i in range(len(holes))]
+    return largest(torch.log_softmax(whole, -1) - torch.log_softmax(torch.cat(alone), -1))
 
 
 def trial(model: Any, texts: list[Hole]) -> Holes:

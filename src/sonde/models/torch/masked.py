@@ -7,6 +7,7 @@ and the head is applied at the hole alone. `reference.py` is the naive twin.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,6 +36,8 @@ from sonde.models.torch.hole_logits import hole_logits, ways_of
 from sonde.models.torch.identity import identify
 from sonde.models.torch.limits import check_spans, naming, telling
 from sonde.models.torch.weights import Loaded, out_of_memory
+
+log = logging.getLogger("sonde")
 
 BATCH_TOKENS = {"cpu": 4096, "cuda": 131072}
 ENOUGH = {"cpu": 512, "cuda": 8192}
@@ -86,6 +89,8 @@ class MaskedModel:
         self.budget = Budget(tokens, out_of_memory)
         float_logits(self.model)
         self.ways = ways_of(self.model)
+        if self.ways.slow:
+            log.warning("%s is slow: %s", loaded.name, self.ways.slow)
         # without padding only texts of one length go together
         self.enough = min(ENOUGH[device], tokens) if self.ways.pads else 0
         self.tables = Tables(loaded, self.encoder)

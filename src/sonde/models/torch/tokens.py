@@ -25,10 +25,13 @@ class Around:
 class Tokens:
     """Shows texts as a model's tokenizer has them; `start` is a token a causal text may open with.
 
-    `closed`: the model sees both sides of a text, so that it needs the end too.
+    `closed`: the model sees both sides of a text, so that it needs the end too. `path` and `slow`
+    are the model's own, as in `Limits`.
     """
 
-    def __init__(self, loaded: Loaded, start: int | None, *, closed: bool) -> None:
+    def __init__(
+        self, loaded: Loaded, start: int | None, *, closed: bool, path: str, slow: str = ""
+    ) -> None:
         self.loaded = loaded
         self.plain = _untruncated(loaded.backend)
         self.literal = literal(loaded.backend)
@@ -42,6 +45,8 @@ class Tokens:
             vocabulary=loaded.vocabulary,
             tokens=loaded.backend.get_vocab_size(with_added_tokens=True),
             bos=loaded.options.bos,
+            path=path,
+            slow=slow,
         )
 
     def text(self, prefix: str, answer: str, tail: str, span: Span) -> Text:
