@@ -74,6 +74,7 @@ def shuffled(given: Grid, seed: int) -> Grid:
 
 
 def measured(estimate: Estimate) -> tuple[float, float, float]:
-    """Low, value and high of an estimate that there must be."""
-    assert estimate.low is not None and estimate.value is not None and estimate.high is not None
-    return estimate.low, estimate.value, estimate.high
+    """The ends of the interval about the value, which was measured."""
+    assert estimate.value is not None
+    low, high = estimate.ends
+    return low, estimate.value, high

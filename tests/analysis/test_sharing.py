@@ -10,6 +10,7 @@ from sonde.analysis.runs import Compared, align
 from sonde.analysis.sharing import sharing
 from sonde.metrics import coverage
 from tests.analysis.world import run, several
+from tests.grids import measured
 
 ALL = run("all", [[[0], [0]], [[0], [0]]], group="big")
 HALF = run("half", [[[0], [0]], [[1], [1]]], group="big")
@@ -75,9 +76,9 @@ def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -
         for b, rate in enumerate(row):
             assert rate.value == coverage.sharing(known[a], known[b])
             if rate.value is not None:
-                assert rate.low is not None and rate.high is not None
-                assert 0 <= rate.low <= rate.value <= rate.high <= 1
-                assert a != b or rate.value == 1
+                low, value, high = measured(rate)
+                assert 0 <= low <= value <= high <= 1
+                assert low < high if a != b else rate.value == 1
                 assert rate.n == known[a].sum()
 
 

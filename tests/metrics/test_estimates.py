@@ -101,6 +101,28 @@ def test_a_control_that_always_agrees_leaves_a_width() -> None:
     assert (round(low, 3), round(high, 3)) == (-0.114, 0.114)
 
 
+def test_an_interval_without_width_is_none() -> None:
+    for high in (0.3, 0.3 + 1e-15):
+        flat = Estimate(value=0.3, low=0.3, high=high, n=4)
+        assert (flat.low, flat.high, flat.ends) == (None, None, (0.3, 0.3))
+    assert Estimate(value=0.3, low=0.2, high=0.3, n=4).ends == (0.2, 0.3)
+
+
+def test_values_that_do_not_vary_have_the_interval_of_a_share_or_none() -> None:
+    shares = Resampled({"a": sample([0.3] * 5), "b": sample([0.3] * 7)}, seed=0)
+    assert ends(shares.mean_over_facts()) == pytest.approx(wilson(0.3 * 12, 12))
+    nats = Resampled({"a": sample([-2.5] * 5), "b": sample([-2.5] * 7)}, seed=0)
+    assert (nats.mean_over_facts().value, nats.mean_over_facts().low) == (-2.5, None)
+
+
+def test_a_control_that_agrees_on_every_fact_leaves_a_width_whatever_the_share() -> None:
+    outcomes = [1.0, 0.0] * 15
+    for names in ("a", "ab"):
+        samples = {name: sample(outcomes, minus=outcomes) for name in names}
+        low, high = ends(Resampled(samples, seed=0).mean_over_facts())
+        assert (low, high) == pytest.approx((-wilson(0, 30 * len(names))[1], -low))
+
+
 def ends(estimate: Estimate) -> tuple[float, float]:
     assert estimate.low is not None
     assert estimate.high is not None

@@ -13,6 +13,7 @@ from sonde.stats.intervals import (
     paired_difference,
     percentile_interval,
     resampled_means,
+    unvaried_difference,
     wilson,
 )
 
@@ -93,6 +94,20 @@ def test_the_paired_interval_holds_the_difference_and_turns_with_it(
     back = paired_difference(second, first)
     assert abs(low + back[1]) < 1e-9
     assert abs(high + back[0]) < 1e-9
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=60))
+def test_trials_that_agree_on_everything_may_differ_on_others(outcomes: list[bool]) -> None:
+    same = np.array(outcomes, dtype=float)
+    _, high = wilson(0, len(same))
+    assert paired_difference(same, same) == pytest.approx((-high, high))
+
+
+@given(st.floats(-1, 1), st.integers(1, 500))
+def test_a_difference_that_is_the_same_in_every_trial_has_a_width(gap: float, n: int) -> None:
+    low, high = unvaried_difference(gap, n)
+    assert low < gap + 1e-12 and gap - 1e-12 < high and high - low > 1e-3
+    assert unvaried_difference(-gap, n) == pytest.approx((-high, -low))
 
 
 def test_two_wins_in_twelve_do_not_make_a_difference() -> None:

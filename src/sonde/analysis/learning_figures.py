@@ -107,8 +107,8 @@ def _gains(found: Learning, estimates: Estimates) -> Curves | None:
                     x=tuple(x for x, _ in points),
                     y=tuple(own.value or 0.0 for _, own in points),
                     sizes=tuple(own.n for _, own in points),
-                    low=tuple(own.low or 0.0 for _, own in points),
-                    high=tuple(own.high or 0.0 for _, own in points),
+                    low=tuple(own.ends[0] for _, own in points),
+                    high=tuple(own.ends[1] for _, own in points),
                     joined=False,
                 )
             )

@@ -182,8 +182,10 @@ def _others(often: Sequence[Often]) -> Iterator[str]:
 
 
 def _percent(share: Estimate) -> str:
-    if share.value is None or share.low is None or share.high is None:
+    if share.value is None:
         return "not measured"
+    if share.low is None or share.high is None:
+        return f"{share.value:.1%}"
     return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
 
 

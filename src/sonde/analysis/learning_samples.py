@@ -103,7 +103,7 @@ def _too_often(sheet: Sheet, run: str, seed: int) -> Iterator[Often]:
         values = sheet.answered(run, name).astype(np.float64)
         sample = Sample(values=values, clusters=sheet.clusters)
         answered = Resampled({sheet.id: sample}, seed).relation(sheet.id)
-        if majority or (answered.low or 0.0) > test:
+        if majority or (answered.low is not None and answered.low > test):
             yield Often(
                 run=run,
                 relation=sheet.id,

@@ -181,7 +181,7 @@ class Measure:
         rows = first - second
         subjects = self.independent[[one, other]][:, own].min(axis=0)
         if self.share and not np.ptp(rows):
-            ends = unvaried_difference(float(first[0]), float(second[0]), _trials(subjects))
+            ends = unvaried_difference(float(rows[0]), _trials(subjects))
             return Estimate(value=float(rows[0]), low=ends[0], high=ends[1], n=n)
         return sure(around(float(rows[0]), self._drawn(rows), n), subjects)
 
@@ -195,9 +195,7 @@ class Measure:
         low, high = self._ends(rows, subjects)
         low, high = max(0.0, min(low, value)), max(high, value)
         found = Estimate(value=value, low=low, high=min(1.0, high) if self.share else high, n=n)
-        # where no draw moves it a spread says nothing of other facts
-        still = self.pulled and not self.share and not np.ptp(rows)
-        return replace(found, low=None, high=None) if still else sure(found, subjects, self.share)
+        return sure(found, subjects, self.share)
 
     def _ends(self, rows: Floats, subjects: Ints) -> tuple[float, float]:
         """The ends of the interval; of a share that no draw moves, Wilson's."""

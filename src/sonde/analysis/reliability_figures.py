@@ -42,7 +42,7 @@ def accuracy_scatter(found: Common, made: dict[str, Measure]) -> Curves | None:
 
 def _point(name: str, x: float, y: Estimate) -> Curve:
     value = y.value if y.value is not None else float("nan")
-    low, high = (value if end is None else end for end in (y.low, y.high))
+    low, high = y.ends
     return Curve(name=name, x=(x,), y=(value,), low=(low,), high=(high,), joined=False)
 
 

@@ -75,6 +75,6 @@ def _rate(found: Floats, draws: Floats, spread: float, itself: bool) -> Estimate
         return Estimate.not_measured()
     value = float(kept.mean())
     if itself:
-        return Estimate(value=value, low=value, high=value, n=len(kept))
+        return Estimate(value=value, low=None, high=None, n=len(kept))
     trials = len(kept) ** 2 / spread
     return around_share(value, draws[~np.isnan(draws)], n=len(kept), trials=trials)

@@ -144,8 +144,10 @@ def show_table(path: Path) -> None:
 
 
 def _shown(estimate: Estimate) -> str:
-    if estimate.value is None or estimate.low is None or estimate.high is None:
+    if estimate.value is None:
         return "not measured"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.value:.3f}"
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
 
 

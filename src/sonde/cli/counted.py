@@ -115,7 +115,8 @@ def _distance(entry: Diversity) -> str:
     e = entry.estimate
     if e.value is None:
         return f"not measured: {entry.reason or 'no relation has two templates'}"
-    return f"{e.value:.4f} [{e.low:.4f}, {e.high:.4f}] n = {e.n}"
+    ends = "" if e.low is None or e.high is None else f" [{e.low:.4f}, {e.high:.4f}]"
+    return f"{e.value:.4f}{ends} n = {e.n}"
 
 
 def number(value: float | None) -> str:

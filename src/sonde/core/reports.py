@@ -7,15 +7,33 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
+FLAT = 1e-12
+"""An interval that is no wider than this has no width: what is left is rounding."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A value with its 95 % interval and the number of things it averages; None = not measured."""
+    """A value with its 95 % interval and the number of things it averages; None = not measured.
+
+    An interval without width is none. It is what resampling gives where nothing varies, and would
+    be too sure: other facts may differ.
+    """
 
     value: float | None
     low: float | None
     high: float | None
     n: int
+
+    def __post_init__(self) -> None:
+        if self.low is not None and self.high is not None and self.high - self.low <= FLAT:
+            object.__setattr__(self, "low", None)
+            object.__setattr__(self, "high", None)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Where its interval ends; the value itself where it has none."""
+        value = 0.0 if self.value is None else self.value
+        return value if self.low is None else self.low, value if self.high is None else self.high
 
     @classmethod
     def not_measured(cls) -> Estimate:

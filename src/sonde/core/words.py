@@ -20,13 +20,15 @@ def points(share: float) -> str:
 
 
 def in_points(difference: Estimate) -> str:
-    """A difference with its interval.
+    """A difference with its interval, if it has one.
 
     >>> in_points(Estimate(value=0.1, low=0.05, high=0.15, n=9))
     '+10.0 points (+5.0 to +15.0)'
     """
-    if difference.value is None or difference.low is None or difference.high is None:
+    if difference.value is None:
         return "not measured"
+    if difference.low is None or difference.high is None:
+        return f"{points(difference.value)} points"
     ends = f"{points(difference.low)} to {points(difference.high)}"
     return f"{points(difference.value)} points ({ends})"
 
@@ -54,11 +56,10 @@ def clearly(difference: Estimate, above: str, below: str, neither: str) -> str:
     >>> clearly(Estimate(value=0.1, low=0.05, high=0.15, n=9), "above", "below", "like")
     'clearly above (+10.0 points, +5.0 to +15.0)'
     """
-    if difference.value is None or difference.low is None or difference.high is None:
+    if difference.value is None:
         return "not measured"
-    ends = f"{points(difference.low)} to {points(difference.high)}"
     word = sided(difference, above, below, neither)
-    return f"{word} ({points(difference.value)} points, {ends})"
+    return f"{word} ({in_points(difference).replace(' (', ', ').rstrip(')')})"
 
 
 def against_control(what: str, above: Estimate) -> str:
@@ -67,7 +68,7 @@ def against_control(what: str, above: Estimate) -> str:
     >>> against_control("P@1", Estimate(value=0.1, low=0.05, high=0.15, n=9))
     'P@1 is clearly above the majority control: +10.0 points (+5.0 to +15.0).'
     """
-    if above.value is None or above.low is None or above.high is None:
+    if above.value is None:
         return ""
     word = sided(above, "above", "below", "not told from")
     return f"{what} is {word} the majority control: {in_points(above)}."
@@ -79,9 +80,9 @@ def trust(overconf: Estimate) -> str:
     >>> trust(Estimate(value=-0.1, low=-0.15, high=-0.05, n=9))
     'The model is underconfident: confidence minus accuracy is −10.0 points (−15.0 to −5.0).'
     """
-    if overconf.value is None or overconf.low is None or overconf.high is None:
+    if overconf.value is None:
         return ""
-    if overconf.low <= 0 <= overconf.high:
+    if not told_apart(overconf):
         return f"On average confidence cannot be told from accuracy: {in_points(overconf)}."
     word = "overconfident" if overconf.value > 0 else "underconfident"
     return f"The model is {word}: confidence minus accuracy is {in_points(overconf)}."

@@ -138,14 +138,12 @@ def _ladder(group: Group, name: str, k: int, count: int) -> Curve:
     found = [(i, group.of(f"recall.exposure.{step}", name)) for i, step in enumerate(group.ladder)]
     kept = [(i, e) for i, e in found if e.value is not None]
     shift = SPREAD * (k / (count - 1) - 0.5) if count > 1 else 0.0
-    ends = [(e.low, e.high) for _, e in kept]
-    whole = all(low is not None and high is not None for low, high in ends)
     return Curve(
         name=marked(group, name),
         x=tuple(i + shift for i, _ in kept),
         y=tuple(e.value or 0.0 for _, e in kept),
-        low=tuple(low or 0.0 for low, _ in ends) if whole else (),
-        high=tuple(high or 0.0 for _, high in ends) if whole else (),
+        low=tuple(e.ends[0] for _, e in kept),
+        high=tuple(e.ends[1] for _, e in kept),
     )
 
 

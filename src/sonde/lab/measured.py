@@ -75,7 +75,7 @@ def mean_less(values: Floats, where: Bools, known: Floats) -> Measured:
 
     def estimate() -> Estimate:
         made = _within(own, None, together)
-        low, high = _ends(made)
+        low, high = made.ends
         return Estimate(
             value=(made.value or 0.0) - less, low=low - less, high=high - less, n=made.n
         )
@@ -98,7 +98,7 @@ def over_worlds(worlds: Sequence[Sequence[Measured]]) -> Estimate:
     values = [sum(m.value or 0.0 for m in own) / len(own) for own in kept]
     value, low, high = repeats_mean(values)
     if not vary(values):
-        ends = [_ends(_one_world(own)) for own in kept]
+        ends = [_one_world(own).ends for own in kept]
         low, high = unvaried_mean(value, ends)
     least, most = kept[0][0].reach
     return Estimate(
@@ -110,9 +110,9 @@ def over_worlds(worlds: Sequence[Sequence[Measured]]) -> Estimate:
 
 
 def includes(estimate: Estimate, value: float = 0.0) -> bool:
-    """Whether an interval holds a value, give or take rounding."""
+    """Whether an interval holds a value, give or take rounding; where there is none, it may."""
     if estimate.low is None or estimate.high is None:
-        return False
+        return True
     return estimate.low - ROUNDING <= value <= estimate.high + ROUNDING
 
 
@@ -122,19 +122,11 @@ def _one_world(models: Sequence[Measured]) -> Estimate:
     if len(made) == 1:
         return made[0]
     value = float(np.mean([e.value for e in made]))
-    ends = [_ends(e) for e in made]
+    ends = [e.ends for e in made]
     low, high = (float(np.mean([pair[side] for pair in ends])) for side in (0, 1))
     known = all(e.low is not None for e in made)
     return Estimate(
         value=value, low=low if known else None, high=high if known else None, n=made[0].n
-    )
-
-
-def _ends(estimate: Estimate) -> tuple[float, float]:
-    value = estimate.value or 0.0
-    return (
-        value if estimate.low is None else estimate.low,
-        value if estimate.high is None else estimate.high,
     )
 
 

@@ -166,7 +166,7 @@ def manual_rank(grid: Grid, manual: Bools, seed: int = 0) -> Estimate:
 def manual_rank_by_chance(grid: Grid, manual: Bools) -> Estimate:
     """The mean rank of hand-written templates if rank had nothing to do with who wrote them.
 
-    Over the same relations as `manual_rank`; there is no chance in it, so it has no width.
+    Over the same relations as `manual_rank`; there is no chance in it, so it has no interval.
     """
     owners = grid.template_relations
     asked = np.isin(np.arange(len(owners)), grid.template)
@@ -178,8 +178,7 @@ def manual_rank_by_chance(grid: Grid, manual: Bools) -> Estimate:
             total, count = total + by_hand * (own.sum() + 1) / 2, count + by_hand
     if not count:
         return Estimate.not_measured()
-    value = float(total / count)
-    return Estimate(value=value, low=value, high=value, n=int(count))
+    return Estimate(value=float(total / count), low=None, high=None, n=int(count))
 
 
 def _range(draws: Floats, distribution: Floats) -> Estimate:

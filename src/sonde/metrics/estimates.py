@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.fingerprints import draw_key
-from sonde.core.reports import Estimate
+from sonde.core.reports import FLAT, Estimate
 from sonde.stats.intervals import (
     Floats,
     paired_difference,
@@ -73,18 +73,17 @@ def interval(
     """The middle 95 % of the draws of a weighted mean, whose weights add up to 1.
 
     Where nothing varies in the samples (all wrong, or all right) the draws have no width, which
-    would be too sure: other facts may differ. The interval is then that of a share of as many
-    independent trials as the weights leave.
+    would be too sure: other facts may differ. Of shares the interval is then that of as many
+    independent trials as the weights leave; of other values there is none.
     """
     low, high = percentile_interval(draws)
-    if low < high or not _shares(samples):
+    if high - low > FLAT or not _shares(samples):
         return low, high
     trials = 1 / sum(w * w / s.independent() for s, w in zip(samples, weights, strict=True))
-    own = _mean([s.values for s in samples], weights)
-    controls = [s.minus for s in samples if s.minus is not None]
-    if not controls:
-        return wilson(own * trials, trials)
-    return unvaried_difference(own, _mean(controls, weights), trials)
+    mean = _mean([s.differences() for s in samples], weights)
+    if samples[0].minus is not None:
+        return unvaried_difference(mean, trials)
+    return wilson(mean * trials, trials)
 
 
 def spread_of(values: Sequence[float]) -> Estimate:

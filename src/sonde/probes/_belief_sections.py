@@ -222,10 +222,10 @@ def _fluctuation_estimates(
             missing = Estimate.not_measured()
             found |= {f"{name}.{kind}": missing for kind in ("range", "stdev", "closed_form")}
             continue
-        exact = fluctuates.closed_form
+        exact = Estimate(value=fluctuates.closed_form, low=None, high=None, n=pairs)
         found[f"{name}.range"] = fluctuates.range
         found[f"{name}.stdev"] = fluctuates.stdev
-        found[f"{name}.closed_form"] = Estimate(value=exact, low=exact, high=exact, n=pairs)
+        found[f"{name}.closed_form"] = exact
     return found
 
 

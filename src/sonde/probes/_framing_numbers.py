@@ -168,11 +168,11 @@ def _put_controls(numbers: Numbers) -> None:
 
 def _beside_half(share: Estimate) -> tuple[Estimate, Estimate]:
     """One half, as sure as can be, and how far a share is above it."""
-    if share.value is None or share.low is None or share.high is None:
+    if share.value is None:
         return Estimate.not_measured(), Estimate.not_measured()
-    half = Estimate(value=0.5, low=0.5, high=0.5, n=share.n)
-    ends = (share.value - 0.5, share.low - 0.5, share.high - 0.5)
-    return half, Estimate(value=ends[0], low=ends[1], high=ends[2], n=share.n)
+    half = Estimate(value=0.5, low=None, high=None, n=share.n)
+    low, high = share.ends
+    return half, Estimate(value=share.value - 0.5, low=low - 0.5, high=high - 0.5, n=share.n)
 
 
 def _put_told(numbers: Numbers) -> None:

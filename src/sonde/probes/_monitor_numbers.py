@@ -160,8 +160,7 @@ class _Spread:
             draws = draws - draws.mean() + value
         low, high = percentile_interval(draws)
         if low == high and what == "above":
-            control = self.values["majority"]
-            low, high = unvaried_difference(value + control, control, self.subjects)
+            low, high = unvaried_difference(value, self.subjects)
         elif low == high and what != "stdev":
             low, high = wilson(value * self.subjects, self.subjects)
         low, high = max(low, -1.0 if what == "above" else 0.0), min(high, 1.0)

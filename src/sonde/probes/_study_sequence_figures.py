@@ -41,8 +41,8 @@ def _part_curve(estimates: Mapping[str, Estimate], how: str, longest: int) -> Cu
         name="as it is" if how == "clean" else "changed",
         x=tuple((k - 0.5) * longest / PARTS + 0.5 + aside for k in kept),
         y=tuple(e.value for e in kept.values() if e.value is not None),
-        low=tuple(e.low for e in kept.values() if e.low is not None),
-        high=tuple(e.high for e in kept.values() if e.high is not None),
+        low=tuple(e.ends[0] for e in kept.values()),
+        high=tuple(e.ends[1] for e in kept.values()),
     )
 
 

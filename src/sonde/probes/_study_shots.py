@@ -262,13 +262,13 @@ def _figure(dataset: Dataset, found: list[Asked], estimates: Estimates, reading:
 
 def _curve(estimates: Estimates, reading: Reading, over: str, name: str) -> Curve:
     got = [(n, estimates[f"accuracy.n.{n}.{over}"]) for n in reading.sizes]
-    known = [(n, e.value, e.low, e.high) for n, e in got if e.value is not None]
+    known = [(n, e.value, *e.ends) for n, e in got if e.value is not None]
     return Curve(
         name=name,
         x=tuple(float(n) for n, *_ in known),
         y=tuple(value for _, value, _, _ in known),
-        low=tuple(low for *_, low, _ in known if low is not None),
-        high=tuple(high for *_, high in known if high is not None),
+        low=tuple(low for *_, low, _ in known),
+        high=tuple(high for *_, high in known),
     )
 
 
@@ -277,9 +277,10 @@ def _findings(estimates: Estimates, reading: Reading) -> Iterator[str]:
     if mark.value is None:
         yield f"With {last} examples nothing is right, so that no number of them is enough."
     else:
+        ends = f" (for other facts {mark.low:.0f} to {mark.high:.0f})" if mark.high else ""
         yield (
             f"{reading.share:.0%} of the accuracy with {last} examples is reached with "
-            f"{mark.value:.0f} (for other facts {mark.low:.0f} to {mark.high:.0f})."
+            f"{mark.value:.0f}{ends}."
         )
     first, end = (estimates[f"deviation.n.{n}"].value for n in (reading.sizes[0], last))
     if first is not None and end is not None and len(reading.sizes) > 1:

@@ -144,8 +144,7 @@ def strip(read: cells.Read) -> Markup:
 def mark(css: str, estimate: Estimate) -> Markup:
     """A dot and its whisker, placed in percent of the strip's width."""
     value = estimate.value or 0.0
-    low = value if cells.known(estimate.low) is None else estimate.low or 0.0
-    high = value if cells.known(estimate.high) is None else estimate.high or 0.0
+    low, high = estimate.ends
     span = f"left:{low * 100:.2f}%;width:{(high - low) * 100:.2f}%"
     whisker = tag("span", attributes={"class": f"whisker {css}", "style": span})
     dot = tag("span", attributes={"class": f"dot {css}", "style": f"left:{value * 100:.2f}%"})

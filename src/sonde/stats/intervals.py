@@ -35,6 +35,8 @@ def paired_difference(first: Floats, second: Floats) -> tuple[float, float]:
     Like Wilson's it stays sensible where one share is 0 or 1, or where all trials agree.
     """
     n = len(first)
+    if bool((first == second).all()):
+        return unvaried_difference(0.0, n)
     p1, p2 = float(first.mean()), float(second.mean())
     (low1, high1), (low2, high2) = wilson(p1 * n, n), wilson(p2 * n, n)
     spread = sqrt(p1 * (1 - p1) * p2 * (1 - p2))
@@ -44,16 +46,19 @@ def paired_difference(first: Floats, second: Floats) -> tuple[float, float]:
     return p1 - p2 - sqrt(max(down, 0.0)), p1 - p2 + sqrt(max(up, 0.0))
 
 
-def unvaried_difference(first: float, second: float, n: float) -> tuple[float, float]:
-    """Newcombe's interval of a difference between two shares that are the same in every trial.
+def unvaried_difference(difference: float, n: float) -> tuple[float, float]:
+    """Interval of a difference, from -1 to 1, that is the same in every trial.
 
-    >>> tuple(round(x, 3) for x in unvaried_difference(0.0, 0.0, 30))
+    Newcombe's of the share of trials won and the share lost, one of which is 0.
+
+    >>> tuple(round(x, 3) for x in unvaried_difference(0.0, 30))
     (-0.114, 0.114)
     """
-    (low1, high1), (low2, high2) = wilson(first * n, n), wilson(second * n, n)
-    down = (first - low1) ** 2 + (high2 - second) ** 2
-    up = (high1 - first) ** 2 + (second - low2) ** 2
-    return first - second - sqrt(down), first - second + sqrt(up)
+    won, lost = max(difference, 0.0), max(-difference, 0.0)
+    (low1, high1), (low2, high2) = wilson(won * n, n), wilson(lost * n, n)
+    down = (won - low1) ** 2 + (high2 - lost) ** 2
+    up = (high1 - won) ** 2 + (lost - low2) ** 2
+    return difference - sqrt(down), difference + sqrt(up)
 
 
 def resampled_means(
