@@ -286,6 +286,9 @@ ROBERTA = {
 }
 
 
+Tensor = torch.Tensor
+
+
 def spoiled(folder: Path, name: str, change: Callable[[torch.Tensor], torch.Tensor]) -> Path:
     """A model with the first tensor of that name changed."""
     path = folder / "model.safetensors"

@@ -19,6 +19,7 @@ class Limits:
     `vocabulary` is how many tokens the model has, `tokens` how many its tokenizer has. `bos` is how
     the user wants texts opened: as the tokenizer does (auto), always or never with BOS. `path` says
     how texts go through the model, and `slow` why that is not the quickest way, if it is not.
+    `damaged` are the weights that hold NaN or infinity, by name; None where nobody looked.
     """
 
     context: int | None
@@ -27,6 +28,7 @@ class Limits:
     bos: Literal["auto", "always", "never"] = "auto"
     path: str = ""
     slow: str = ""
+    damaged: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,8 @@ from sonde.doctor.findings import Case, Diagnosis, Finding
 
 TOKENS = (texts.opening, texts.boundary, texts.length, texts.known, texts.unknown)
 
+ENGINE = "engine vs naive"
+
 NEED_TOKENS = (
     texts.OPENING,
     texts.BOUNDARY,
@@ -24,8 +26,9 @@ NEED_TOKENS = (
     numbers.ALIGNED,
     numbers.LIKELY,
     numbers.BETTER_OPENED,
+    numbers.WEIGHTS,
     speed.PATH,
-    "engine vs naive",
+    ENGINE,
 )
 
 
@@ -33,26 +36,35 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
     """Every check that applies; `shows` shows what the model is given, None if nothing can."""
     tolerance = tolerance_for(model.identity.dtype)
     cases = tuple(examined(model, shows, prompts))
+    alive = tuple(filter(numbers.is_alive, cases))  # what else is told of NaN would mislead
     if shows is None:
         why = "the model shows no tokens: it answers from a table, or cannot show them"
-        general = [texts.refusals(cases), numbers.finite(cases), numbers.sums(cases)]
-        general.append(repeated(cases, tolerance))
+        general = [texts.refusals(cases), numbers.finite(cases), numbers.sums(alive)]
+        general.append(repeated(alive, tolerance))
         absent = [Finding(check=name, verdict="not checked", found=why) for name in NEED_TOKENS]
         return Diagnosis(findings=(*general, *absent), cases=cases, tolerance=tolerance)
     findings = [
         *(check(cases) for check in TOKENS),
         texts.refusals(cases),
+        numbers.weights(cases),
         numbers.finite(cases),
-        numbers.sums(cases),
-        numbers.varied(cases),
-        numbers.aligned(cases, tolerance),
-        numbers.likely(cases),
-        numbers.better_opened(cases),
-        repeated(cases, tolerance),
+        numbers.sums(alive),
+        numbers.varied(alive),
+        numbers.aligned(alive, tolerance),
+        numbers.likely(alive),
+        numbers.better_opened(alive),
+        repeated(alive, tolerance),
         speed.path(cases),
-        *(finding for kind in KINDS for finding in agreement(cases, kind, tolerance)),
+        *engine(tuple(filter(numbers.naive_is_finite, cases)), tolerance),
     ]
     return Diagnosis(findings=tuple(findings), cases=cases, tolerance=tolerance)
+
+
+def engine(cases: Sequence[Case], tolerance: float) -> list[Finding]:
+    """The engine beside the naive path, for every kind of answer."""
+    if not cases:
+        return [Finding(check=ENGINE, verdict="not checked", found="nothing to compare with")]
+    return [finding for kind in KINDS for finding in agreement(cases, kind, tolerance)]
 
 
 def examined(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) -> list[Case]:

@@ -18,6 +18,7 @@ from sonde.core.prompts import Fill
 from sonde.core.scores import option_logps
 from sonde.doctor.findings import Case, Finding, counted, some
 
+WEIGHTS = "finite weights"
 FINITE = "finite numbers"
 VARIED = "answers vary"
 ALIGNED = "not shifted"
@@ -44,14 +45,44 @@ def values(answer: Answer) -> list[float]:
     return []
 
 
+def is_finite(answer: Answer | None) -> bool:
+    """Whether an answer, where there is one, has neither NaN nor infinity."""
+    return answer is None or all(map(isfinite, values(answer)))
+
+
+def naive_is_finite(case: Case) -> bool:
+    """Whether the numbers of the naive path, where there are any, are some."""
+    shown = case.shown
+    if shown is None:
+        return True
+    numbers = (shown.likelihood, shown.otherwise, *shown.totals)
+    return is_finite(shown.naive) and all(isfinite(x) for x in numbers if x is not None)
+
+
+def is_alive(case: Case) -> bool:
+    """Whether all numbers of a case are some, so that it can be looked at what they are."""
+    return naive_is_finite(case) and is_finite(case.answer) and is_finite(case.again)
+
+
+def weights(cases: Sequence[Case]) -> Finding:
+    """No NaN and no infinity in the weights, whether or not a prompt meets them."""
+    names = next((case.shown.limits.damaged for case in cases if case.shown), None)
+    if names is None:
+        return Finding(check=WEIGHTS, verdict="not checked", found="the model does not show them")
+    if names:
+        return Finding(
+            check=WEIGHTS,
+            verdict="fault",
+            found=f"NaN or infinity in {counted(len(names), 'tensor')}: {some(names)}",
+            advice="If --dtype float32 does not help, the weights are damaged: fetch them anew",
+        )
+    return Finding(check=WEIGHTS, verdict="ok", found="no NaN and no infinity")
+
+
 def finite(cases: Sequence[Case]) -> Finding:
     """No NaN and no infinity, in the answers or in the naive ones."""
-    bad = [c.name for c in cases if c.answer and not all(map(isfinite, values(c.answer)))]
-    naive = [
-        c.name
-        for c in cases
-        if c.shown and c.shown.naive and not all(map(isfinite, values(c.shown.naive)))
-    ]
+    bad = [c.name for c in cases if not is_finite(c.answer)]
+    naive = [c.name for c in cases if not naive_is_finite(c)]
     if bad or naive:
         whose = "the model itself gives them" if naive else "the naive path gives none"
         return Finding(
@@ -70,6 +101,8 @@ def finite(cases: Sequence[Case]) -> Finding:
 
 def varied(cases: Sequence[Case]) -> Finding:
     """Options differ from each other, and so do the answers about different subjects."""
+    if not cases:
+        return Finding(check=VARIED, verdict="not checked", found="nothing to compare")
     flat = [case.name for case in cases if is_flat(case)]
     if flat:
         return Finding(
@@ -218,6 +251,8 @@ def _rows(answer: Answer) -> dict[str, tuple[float, ...]]:
 
 def sums(cases: Sequence[Case]) -> Finding:
     """Probabilities of the whole vocabulary are one, and those of a part of it no more."""
+    if not cases:
+        return Finding(check=SUMS, verdict="not checked", found="nothing to add up")
     wrong: list[str] = []
     unnamed = 0.0
     totals: list[float] = []

@@ -11,6 +11,7 @@ from tokenizers import Encoding, Tokenizer
 
 from sonde.core.examinations import Limits, Text
 from sonde.engine.encode import Span, literal
+from sonde.models.torch.damage import damaged
 from sonde.models.torch.weights import UNLIMITED, Loaded
 
 
@@ -47,6 +48,7 @@ class Tokens:
             bos=loaded.options.bos,
             path=path,
             slow=slow,
+            damaged=damaged(loaded.model),
         )
 
     def text(self, prefix: str, answer: str, tail: str, span: Span) -> Text:
