@@ -71,16 +71,28 @@ def open_dataset(folder: Path) -> Dataset:
     return Dataset(
         card=card,
         relations=relations,
-        read=lambda id: read_facts(folder, id),
+        read=Facts(folder),
         fingerprint=found,
         vocabulary=_vocabulary(folder / "vocabulary.txt"),
         notes=notes_of(head),
     )
 
 
-def read_facts(folder: Path, relation: str) -> Iterator[Fact]:
-    """The facts of one relation, one line at a time."""
-    return (fact for _, fact in numbered_facts(folder, relation))
+class Facts:
+    """Reads the facts of one relation, one line at a time; can also say on which."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, relation: str) -> Iterator[Fact]:
+        """The facts of a relation."""
+        return (fact for _, fact in numbered_facts(self.folder, relation))
+
+    def placed(self, relation: str) -> Iterator[tuple[str, Fact]]:
+        """The facts of a relation, each after the file and the line where it stands."""
+        path = facts_path(self.folder, relation)
+        numbered = numbered_facts(self.folder, relation)
+        return ((f"{path}, line {number}", fact) for number, fact in numbered)
 
 
 def numbered_facts(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.metrics.answers import Judgement
@@ -90,7 +91,7 @@ class Facts:
     """Finds the facts that answers belong to, with their place in the dataset.
 
     Answers in the order they were asked need one fact at a time; for any other order all facts
-    are held.
+    are held. An id that two facts have is refused.
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -106,13 +107,25 @@ class Facts:
         if self._here is None or self._here[1].id != id:
             self._here = next(self._ahead, None)
         if self._here is None or self._here[1].id != id:
-            self._all = {fact.id: (place, fact) for place, fact in self._stream()}
+            self._all = {}
+            for place, fact in self._stream():
+                if self._all.setdefault(fact.id, (place, fact))[0] != place:
+                    raise _repeated(fact)
             return self._all[id]
         return self._here
 
     def _stream(self) -> Iterator[tuple[int, Fact]]:
-        relations = self._dataset.asked_relations()
-        return enumerate(fact for r in relations for fact in self._dataset.asked(r.id))
+        relations, last = self._dataset.asked_relations(), ""
+        facts = (fact for r in relations for fact in self._dataset.asked(r.id))
+        for place, fact in enumerate(facts):
+            if fact.id == last:  # others of the same id are found by their order
+                raise _repeated(fact)
+            last = fact.id
+            yield place, fact
+
+
+def _repeated(fact: Fact) -> DataError:
+    return DataError(f"two facts have the id {fact.id!r}; give each fact an id of its own")
 
 
 class Tally:
