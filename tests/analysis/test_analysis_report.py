@@ -8,8 +8,9 @@ import numpy as np
 
 from sonde.analysis.numbers import Reading
 from sonde.analysis.report import analyse
+from sonde.analysis.runs import Compared
 from sonde.core.reports import Bars, Curves, HeatMap, Report
-from tests.analysis.world import changed, run, table
+from tests.analysis.world import asked, changed, run, table
 
 READING = Reading(draws=200, floor=1)
 
@@ -106,3 +107,61 @@ def test_runs_that_know_nothing_are_said_to() -> None:
     report = analyse(nothing, READING)
     assert "None of them knows anything" in report.summary
     assert not any("most often" in finding for finding in report.findings)
+
+
+def found(report: Report, *words: str) -> list[str]:
+    """The findings that have one of these words."""
+    return [finding for finding in report.findings if any(word in finding for word in words)]
+
+
+def many(name: str, right: int, of: int = 40, relations: int = 1) -> Compared:
+    """A run that is right on the first so many pairs of each relation."""
+    return asked(name, [[int(i < right) for i in range(of)]] * relations)
+
+
+def test_who_is_right_most_often_is_said_only_where_a_paired_test_says_so() -> None:
+    [said] = found(REPORT, "right most often")
+    assert said == (
+        "Which run is right most often cannot be told: good (75.0%) is not told from poor."
+    )
+    [clear] = found(analyse([many("a", 30), many("b", 10), many("c", 0)], READING), "most often")
+    assert clear == "a is right most often: 75.0% of a pair's prompts."
+    [tied] = found(analyse([many("a", 30), many("b", 28), many("c", 0)], READING), "most often")
+    assert tied == "Which run is right most often cannot be told: a (75.0%) is not told from b."
+
+
+def test_one_pair_of_runs_makes_no_finding_of_a_correlation() -> None:
+    ease = [[int(i < n) for i in range(40)] for n in (5, 20, 35)]
+    hard = [[int(i < n) for i in range(40)] for n in (2, 15, 38)]
+    two = analyse([asked("a", ease), asked("b", hard)], READING)
+    assert two.estimates["correlation.mean"].value is not None
+    assert not found(two, "same relations easy", "agree least")
+    three = analyse([asked("a", ease), asked("b", hard), asked("c", ease)], READING)
+    assert found(three, "same relations easy")
+
+
+def test_no_two_runs_are_said_to_agree_least_on_templates_unless_a_test_says_so() -> None:
+    runs = [GOOD, POOR, replace(GOOD, name="twin")]
+    [said] = found(analyse(runs, READING), "which templates are good")
+    assert "cannot be told" in said
+
+
+def test_relations_are_known_best_or_least_only_where_a_test_says_so() -> None:
+    apart = analyse([asked("a", [[1] * 40, [0] * 40]), asked("b", [[1] * 40, [0] * 40])], READING)
+    [said] = found(apart, "known best")
+    assert "R0 is known best (100.0%)" in said
+    few = analyse([asked("a", [[1] * 3, [0] * 3]), asked("b", [[1] * 3, [0] * 3])], READING)
+    [said] = found(few, "known best")
+    assert said == (
+        "Which relation is known best over all runs cannot be told: R0 (100.0%) is not told from "
+        "R1."
+    )
+
+
+def test_what_two_runs_share_is_said_both_ways_and_of_several_from_least_to_most() -> None:
+    assert found(REPORT, "knows") == [
+        "Of what good knows, poor knows 33.3%; of what poor knows, good knows 100.0%."
+    ]
+    several = analyse([GOOD, POOR, replace(GOOD, name="twin")], READING)
+    [said] = found(several, "another knows")
+    assert said == "Of what one run knows, another knows 33.3% to 100.0%, by the two runs."

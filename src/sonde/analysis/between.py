@@ -15,7 +15,7 @@ from sonde.analysis.relations import ByRelation, by_relation, differences
 from sonde.analysis.runs import UNKNOWN, Aligned
 from sonde.analysis.subsumption import Subsumption, subsumption
 from sonde.core.reports import Estimate
-from sonde.core.words import in_points, sided
+from sonde.core.words import in_points, named, sided
 
 Couple = tuple[int, int]
 
@@ -92,8 +92,9 @@ def findings(aligned: Aligned, found: Between) -> list[str]:
     """Which relations are known best and least, how alike models are, what fine-tuning did."""
     names = [run.name for run in aligned.runs]
     said = [*_relations_finding(aligned, found.relations)]
-    if (r := found.correlation.mean.value) is not None:
-        said.append(f"The runs find the same relations easy with r = {r:.2f} on average.")
+    alike = found.correlation.mean
+    if alike.value is not None and alike.n > 1:  # of a single pair of runs it is no finding
+        said.append(f"The runs find the same relations easy with r = {alike.value:.2f} on average.")
     for pair in found.sizes:
         eta = found.subsumption.rates[pair.lesser][pair.other].value
         if eta is not None:
@@ -118,13 +119,14 @@ def unknown(aligned: Aligned) -> list[str]:
 
 
 def _relations_finding(aligned: Aligned, found: ByRelation) -> list[str]:
-    """The best known relation, and the least known one where there is just one."""
-    ranked = [(found.relations[r].value or 0.0, r) for r in found.best_first]
-    (best, first), (worst, last) = ranked[0], ranked[-1]
-    if best == worst:
+    """The relations that are known best and least, as far as they are told from the others."""
+    labels = {r.id: r.label or r.id for r in aligned.first.relations}
+    if found.best is None or found.least is None or found.best.value == found.least.value:
         return []
-    known = [aligned.first.relations[r] for r in (first, last)]
-    said = f"Over all runs {known[0].label or known[0].id} is known best ({best:.1%})"
-    if [value for value, _ in ranked].count(worst) == 1:
-        said += f", {known[1].label or known[1].id} least ({worst:.1%})"
-    return [f"{said}."]
+    said = []
+    for word, first in (("best", found.best), ("least", found.least)):
+        name, share = labels[first.best], f"{first.value:.1%}"
+        claim = f"Over all runs {name} is known {word} ({share})."
+        question = f"Which relation is known {word} over all runs"
+        said.append(named(claim, question, f"{name} ({share})", [labels[t] for t in first.tied]))
+    return said if len(labels) > 2 else said[:1]

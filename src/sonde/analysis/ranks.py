@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from sonde.analysis.runs import Aligned
+from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import template_accuracies
 from sonde.metrics.cells import around, stream
 from sonde.metrics.grid import Floats
+from sonde.metrics.leading import Lead, lead
 from sonde.stats.correlation import kendall_tau_b
 from sonde.stats.draws import resampled_sums
+from sonde.stats.paired import sign_flip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,11 +39,13 @@ class Agreement:
     """tau[a][b]: mean over relations of Kendall's τ-b between two runs' template accuracies.
 
     n counts the relations in which both runs tell templates apart. mean: over all pairs of
-    different runs, their number being n. templates: the ranks of all, the most different first.
+    different runs, their number being n. least: the two runs that agree least, and those that are
+    not told from them. templates: the ranks of all, the most different first.
     """
 
     tau: tuple[tuple[Estimate, ...], ...]
     mean: Estimate
+    least: Lead | None
     templates: tuple[Ranked, ...]
 
 
@@ -61,6 +67,7 @@ def rank_agreement(aligned: Aligned, seed: int = 0) -> Agreement:
     return Agreement(
         tau=tuple(tuple(_estimate(taus[a, b], draws[a, b]) for b in runs) for a in runs),
         mean=_mean([(taus[a, b], draws[a, b]) for a in runs for b in runs if a < b]),
+        least=_least([run.name for run in aligned.runs], taus, seed),
         templates=_ranked(accuracies, relations),
     )
 
@@ -100,6 +107,22 @@ def _mean(pairs: Sequence[tuple[Floats, Floats]]) -> Estimate:
         return Estimate.not_measured()
     value = float(np.mean([value for value, _ in there]))
     return around(value, np.mean([draws for _, draws in there], axis=0), n=len(there))
+
+
+def _least(names: Sequence[str], taus: Floats, seed: int) -> Lead | None:
+    """Tested by the relations in which all four runs tell templates apart."""
+    found = {
+        f"{names[a]} and {names[b]}": taus[a, b]
+        for a, b in combinations(range(len(names)), 2)
+        if not np.isnan(taus[a, b]).all()
+    }
+
+    def test(one: str, other: str) -> float:
+        apart = found[one] - found[other]
+        rng = np.random.default_rng(draw_key(seed, f"ranks:{one}:{other}"))
+        return sign_flip(apart[~np.isnan(apart)], rng)
+
+    return lead({name: float(np.nanmean(own)) for name, own in found.items()}, test, lowest=True)
 
 
 def _ranked(accuracies: Floats, relations: Sequence[np.ndarray]) -> tuple[Ranked, ...]:

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.analysis.runs import UNKNOWN, Aligned, Lineage
+from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.metrics.cells import around
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.grid import Floats, Grid, Ints
+from sonde.metrics.leading import Lead, lead
+from sonde.stats.intervals import DRAWS
+from sonde.stats.paired import shuffled
 
 USUAL_SIZE = 7_000_000_000
 """Families are ordered by their model of about this size, which most of them have."""
@@ -23,7 +27,8 @@ class ByRelation:
 
     accuracies[run][relation]; mean[run] is over relations, each counting the same, and stdev[run]
     their standard deviation (n - 1), not measured for one relation. relations[relation]: the mean
-    over runs. best_first: the relations by that mean. runs: the order in which runs are shown.
+    over runs. best_first: the relations by that mean; best and least: the first and the last of
+    them, with those that are not told from it. runs: the order in which runs are shown.
     """
 
     accuracies: tuple[tuple[Estimate, ...], ...]
@@ -31,6 +36,8 @@ class ByRelation:
     stdev: tuple[Estimate, ...]
     relations: tuple[Estimate, ...]
     best_first: tuple[int, ...]
+    best: Lead | None
+    least: Lead | None
     runs: tuple[int, ...]
 
     @property
@@ -48,10 +55,10 @@ def by_relation(aligned: Aligned, seed: int = 0) -> ByRelation:
     """The accuracy of every run in every relation; intervals are over pairs within relations."""
     ids = [relation.id for relation in aligned.first.relations]
     shares = np.stack([_shares(run.judged.grid) for run in aligned.runs])
-    made = [_resampled(aligned, row, None, seed) for row in shares]
+    made = [Resampled(_samples(aligned, row), seed) for row in shares]
     accuracies = tuple(tuple(one.relation(id) for id in ids) for one in made)
     mean = tuple(one.mean_over_relations() for one in made)
-    together = _resampled(aligned, shares.mean(axis=0), None, seed)
+    together = Resampled(_samples(aligned, shares.mean(axis=0)), seed)
     relations = tuple(together.relation(id) for id in ids)
     order = sorted(range(len(ids)), key=lambda r: (-(relations[r].value or 0.0), ids[r]))
     return ByRelation(
@@ -60,14 +67,21 @@ def by_relation(aligned: Aligned, seed: int = 0) -> ByRelation:
         stdev=tuple(_stdev(one) for one in made),
         relations=relations,
         best_first=tuple(order),
+        best=_lead(together, seed),
+        least=_lead(together, seed, lowest=True),
         runs=run_order([run.lineage for run in aligned.runs], [e.value or 0.0 for e in mean]),
     )
 
 
 def differences(aligned: Aligned, first: int, second: int, seed: int = 0) -> Resampled:
     """How much more often one run is right than another on the same pairs, relation by relation."""
+    return Resampled(paired(aligned, first, second), seed)
+
+
+def paired(aligned: Aligned, first: int, second: int) -> dict[str, Sample]:
+    """What each of two runs gets right of every pair, by relation."""
     one, other = (_shares(aligned.runs[i].judged.grid) for i in (first, second))
-    return _resampled(aligned, one, other, seed)
+    return _samples(aligned, one, other)
 
 
 def run_order(lineages: Sequence[Lineage], accuracies: Sequence[float]) -> tuple[int, ...]:
@@ -111,13 +125,13 @@ def _shares(grid: Grid) -> Floats:
     return np.asarray(right / np.bincount(grid.pair, minlength=pairs))
 
 
-def _resampled(aligned: Aligned, values: Floats, minus: Floats | None, seed: int) -> Resampled:
+def _samples(aligned: Aligned, values: Floats, minus: Floats | None = None) -> dict[str, Sample]:
     """One value per pair, less another where there is one, by relation."""
     first = aligned.first
     places = {
         r.id: np.flatnonzero(first.grid.relations == i) for i, r in enumerate(first.relations)
     }
-    samples = {
+    return {
         id: Sample(
             values=values[own],
             clusters=np.arange(len(own)),
@@ -125,7 +139,17 @@ def _resampled(aligned: Aligned, values: Floats, minus: Floats | None, seed: int
         )
         for id, own in places.items()
     }
-    return Resampled(samples, seed)
+
+
+def _lead(made: Resampled, seed: int, *, lowest: bool = False) -> Lead | None:
+    """The relation known best, or least; each has facts of its own, so that nothing is paired."""
+    values = {id: float(sample.values.mean()) for id, sample in made.samples.items()}
+
+    def test(one: str, other: str) -> float:
+        rng = np.random.default_rng(draw_key(seed, f"relations:{one}:{other}"))
+        return shuffled(made.samples[one].values, made.samples[other].values, rng, DRAWS)
+
+    return lead(values, test, lowest=lowest)
 
 
 def _stdev(made: Resampled) -> Estimate:

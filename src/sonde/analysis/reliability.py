@@ -16,12 +16,14 @@ import numpy as np
 from sonde.analysis.runs import Compared
 from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
+from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.metrics.cells import around, stream
 from sonde.metrics.distance import PULLED, SOLID, Monitored, combined, over_prompts
 from sonde.metrics.grid import Floats, Ints
 from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import DRAWS, percentile_interval, unvaried_difference, wilson
+from sonde.stats.paired import swapped
 
 SPREAD = "prompt_accuracy.stdev"
 SHARES = ("solid_anchors", "anchor_rate",
@@ -231,6 +233,27 @@ def resampled(found: Common, columns: Floats, seed: int) -> Iterator[Floats]:
         np.add.at(sums, index, columns[own])
         drawn = resampled_sums(sums, stream(seed, f"reliability:{relation.id}"))
         yield np.concatenate([sums.sum(axis=0)[None], drawn])
+
+
+def p_value(found: Common, monitor: Measure, one: int, other: int, seed: int) -> float:
+    """Of the difference between two runs' MONITORs over the relations that both have: subjects may
+    as well have had each other's distances and anchors."""
+    tables = [
+        [_by_subject(found, run, int(r)) for r in monitor.measured(one, other)]
+        for run in (one, other)
+    ]
+    rng = np.random.default_rng(draw_key(seed, f"monitor:{one}:{other}"))
+    return swapped(*tables, rng) if tables[0] else 1.0
+
+
+def _by_subject(found: Common, run: int, relation: int) -> Floats:
+    """What each subject of a relation adds to MONITOR's distances and anchors; [subjects, 2]."""
+    own, parts = found.owners == relation, found.parts[run]
+    _, index = np.unique(found.subjects[own], return_inverse=True)
+    columns = np.column_stack([parts.whole, parts.anchors]) * parts.counted[:, None]
+    sums = np.zeros((int(index.max()) + 1, 2))
+    np.add.at(sums, index, columns[own])
+    return sums
 
 
 def measures(found: Common, seed: int = 0) -> dict[str, Measure]:

@@ -13,13 +13,14 @@ from sonde.analysis import reliability_tables as tables
 from sonde.analysis.between_tables import relation_name
 from sonde.analysis.kin import sizes
 from sonde.analysis.numbers import Reading
-from sonde.analysis.reliability import Common, Measure, common, measures
+from sonde.analysis.reliability import Common, Measure, common, measures, p_value
 from sonde.analysis.reliability_accuracy import Equals, Linked, by_relation, equals, over_models
 from sonde.analysis.reliability_frames import FIRST, Ablation, ablation
 from sonde.analysis.reliability_tables import by_monitor, written
 from sonde.analysis.runs import Compared
 from sonde.core.reports import Estimate, Figure, Headline, Report, Table
-from sonde.core.words import in_points, listed, sided
+from sonde.core.words import in_points, listed, named, sided
+from sonde.metrics.leading import lead
 
 MOST_HEADLINES = 4
 MOST_FINDINGS = 3
@@ -36,6 +37,7 @@ class Reliability:
     relations: list[Linked]
     equals: list[Equals]
     ablation: Ablation
+    seed: int
 
     @property
     def monitor(self) -> Measure:
@@ -55,6 +57,7 @@ def reliability(runs: Sequence[Compared], reading: Reading) -> Reliability:
         relations=by_relation(monitor, accuracy),
         equals=equals(found, numbers, seed),
         ablation=ablation(found, monitor, reading.frames, reading.subsets, seed),
+        seed=seed,
     )
 
 
@@ -203,25 +206,24 @@ def _settings(found: Reliability) -> list[str]:
 
 
 def _best(found: Reliability) -> list[str]:
+    """Who has the lowest MONITOR, each two runs compared on the relations that both have."""
     monitor, names = found.monitor, found.common.names
-    there = [i for i in by_monitor(monitor) if monitor.mean(i).value is not None]
+    there = {names[i]: i for i in by_monitor(monitor) if monitor.mean(i).value is not None}
     if not there:
         return ["MONITOR was not measured: no run has a valid anchor."]
-    first, last = there[0], there[-1]
-    said = f"{names[first]} has MONITOR {written(monitor.mean(first))}"
-    if first == last:
-        return [f"{said}; no other run has a valid anchor."]
-    if monitor.mean(first).value == monitor.mean(last).value:
-        return [f"All runs with valid anchors have MONITOR {written(monitor.mean(first))}."]
-    apart = monitor.difference(first, last)
-    word = sided(apart, "higher", "lower", "not told from the other")
-    shared = len(monitor.measured(first, last))
-    where = "one relation" if shared == 1 else f"{shared:,} relations"
-    most = written(monitor.mean(last))
-    return [
-        f"{said}, the lowest; that of {names[last]}, the highest, is {most}. On the "
-        f"{where} of both the lowest is {word}: {written(apart)}."
-    ]
+    values = {name: monitor.mean(i).value or 0.0 for name, i in there.items()}
+
+    def test(one: str, other: str) -> float:
+        return p_value(found.common, monitor, there[one], there[other], found.seed)
+
+    first = lead(values, test, lowest=True)
+    best = next(iter(there)) if first is None else first.best
+    measured = written(monitor.mean(there[best]))
+    if first is None:
+        return [f"{best} has MONITOR {measured}; no other run has a valid anchor."]
+    claim = f"{best} has the lowest MONITOR, {measured}."
+    question = "Which run has the lowest MONITOR"
+    return [named(claim, question, f"{best}, {measured},", first.tied)]
 
 
 def _missing(found: Reliability) -> list[str]:

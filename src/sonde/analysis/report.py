@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import combinations, product
+from collections.abc import Iterator, Sequence
+from itertools import permutations, product
 
 from sonde.analysis import between as models
 from sonde.analysis.between import Between, between
@@ -24,6 +24,7 @@ from sonde.analysis.between_tables import (
 from sonde.analysis.figures import calibration_curves, coverage_bars, rank_map, sharing_map
 from sonde.analysis.numbers import Numbers, Reading, all_numbers, main_numbers
 from sonde.analysis.ranks import Agreement, rank_agreement
+from sonde.analysis.relations import paired
 from sonde.analysis.reliability_report import with_reliability
 from sonde.analysis.runs import Aligned, Compared, align
 from sonde.analysis.sharing import Sharing, sharing
@@ -36,6 +37,8 @@ from sonde.analysis.tables import (
     side_tables,
 )
 from sonde.core.reports import Estimate, Figure, Headline, Report, Table
+from sonde.core.words import named
+from sonde.metrics.leading import lead, p_value
 
 
 def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
@@ -67,9 +70,9 @@ def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
         tables=_tables(aligned, runs, found, own, shared, agreed, compared, reading),
         figures=tuple(figure for figure in figures if figure is not None),
         findings=(
-            *_findings(aligned, found, shared),
+            *_findings(aligned, found, shared, reading.seed),
             *models.findings(aligned, compared),
-            *_ranks_finding(names, agreed),
+            *_ranks_finding(agreed),
         ),
         notes=_notes(aligned),
     )
@@ -183,41 +186,68 @@ def _summary(aligned: Aligned, shared: Sharing) -> str:
     return f"{asked}. Of what any of them knows, {shared.one.value:.1%} is known in one run only."
 
 
-def _findings(aligned: Aligned, found: Sequence[Numbers], shared: Sharing) -> list[str]:
-    names = [run.name for run in aligned.runs]
-    said = []
-    best = max(
-        (n.estimates["acc_at_1"].value or 0.0, name) for n, name in zip(found, names, strict=True)
-    )
-    if best[0] > 0:
-        said.append(f"{best[1]} is right most often: {best[0]:.1%} of a pair's prompts.")
-    rates = [
-        (shared.rates[a][b].value or 0.0, names[a], names[b])
-        for a, b in product(range(len(names)), repeat=2)
-        if a != b and shared.rates[a][b].value is not None
-    ]
-    for word, chosen in (("most", max), ("least", min)) if len(rates) > 1 else ():
-        rate, row, column = chosen(rates)
-        said.append(f"Shared {word}: of what {row} knows, {column} knows {rate:.1%}.")
+def _findings(
+    aligned: Aligned, found: Sequence[Numbers], shared: Sharing, seed: int
+) -> Iterator[str]:
+    yield from _most_often(aligned, found, seed)
+    yield from _shared([run.name for run in aligned.runs], shared)
     if shared.within.value is not None and shared.between.value is not None:
-        said.append(
+        yield (
             f"Runs of one group share {shared.within.value:.1%} on average, runs of different "
             f"groups {shared.between.value:.1%}."
         )
-    return said
 
 
-def _ranks_finding(names: Sequence[str], agreed: Agreement) -> list[str]:
+def _most_often(aligned: Aligned, found: Sequence[Numbers], seed: int) -> Iterator[str]:
+    """Who is right most often, tested pair by pair."""
+    places = {run.name: i for i, run in enumerate(aligned.runs)}
+    values = {name: found[i].estimates["acc_at_1"].value or 0.0 for name, i in places.items()}
+
+    def test(one: str, other: str) -> float:
+        samples = paired(aligned, places[one], places[other])
+        return p_value(samples, seed, f"runs:{one}:{other}", over="facts")
+
+    first = lead(values, test)
+    if first is not None and first.value > 0:
+        share = f"{first.value:.1%}"
+        yield named(
+            f"{first.best} is right most often: {share} of a pair's prompts.",
+            "Which run is right most often",
+            f"{first.best} ({share})",
+            first.tied,
+        )
+
+
+def _shared(names: Sequence[str], shared: Sharing) -> Iterator[str]:
+    """What two runs share, both ways, or how far that goes between several; none is singled out."""
+    rates = {
+        (a, b): value
+        for a, b in permutations(range(len(names)), 2)
+        if (value := shared.rates[a][b].value) is not None
+    }
+    if len(names) == 2 and rates:
+        told = (
+            f"of what {names[a]} knows, {names[b]} knows {v:.1%}" for (a, b), v in rates.items()
+        )
+        said = "; ".join(told)
+        yield f"{said[0].upper()}{said[1:]}."
+    elif rates:
+        low, high = min(rates.values()), max(rates.values())
+        yield f"Of what one run knows, another knows {low:.1%} to {high:.1%}, by the two runs."
+
+
+def _ranks_finding(agreed: Agreement) -> Iterator[str]:
     """Which runs agree least on templates, where there are several to choose from."""
-    taus = [
-        (agreed.tau[a][b].value or 0.0, names[a], names[b])
-        for a, b in combinations(range(len(names)), 2)
-        if agreed.tau[a][b].value is not None
-    ]
-    if not taus:
-        return ["The order of templates was not compared: no two runs tell templates apart."]
-    tau, one, other = min(taus)
-    return [f"{one} and {other} agree least on which templates are good (τ-b {tau:.2f})."]
+    if agreed.mean.value is None:
+        yield "The order of templates was not compared: no two runs tell templates apart."
+    elif (least := agreed.least) is not None:
+        tau = f"τ-b {least.value:.2f}"
+        yield named(
+            f"{least.best} agree least on which templates are good ({tau}).",
+            "Which two runs agree least on which templates are good",
+            f"{least.best} ({tau})",
+            least.tied,
+        )
 
 
 def _notes(aligned: Aligned) -> tuple[str, ...]:

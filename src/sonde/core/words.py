@@ -8,6 +8,9 @@ from sonde.core.reports import Estimate
 
 NAMED = 8
 
+LEVEL = 0.05
+"""A difference is told from chance where a test gives a smaller p."""
+
 
 def points(share: float) -> str:
     """A difference of shares in points, with its sign.
@@ -86,6 +89,15 @@ def trust(overconf: Estimate) -> str:
         return f"On average confidence cannot be told from accuracy: {in_points(overconf)}."
     word = "overconfident" if overconf.value > 0 else "underconfident"
     return f"The model is {word}: confidence minus accuracy is {in_points(overconf)}."
+
+
+def named(claim: str, question: str, best: str, tied: Sequence[str]) -> str:
+    """A claim about who is first, or that it cannot be told, where some are tied with it.
+
+    >>> named("a is best.", "Which is best", "a (31.0%)", ["b"])
+    'Which is best cannot be told: a (31.0%) is not told from b.'
+    """
+    return f"{question} cannot be told: {best} is not told from {listed(tied)}." if tied else claim
 
 
 def listed(names: Sequence[str], most: int = NAMED) -> str:

@@ -48,7 +48,7 @@ class Sample:
 
     def estimate(self, draws: Floats) -> Estimate:
         """The mean: an exact interval for independent outcomes of 0 or 1, else the bootstrap's."""
-        if not self._independent_outcomes():
+        if not self.independent_outcomes():
             low, high = interval(draws, [self], [1.0])
         elif self.minus is None:
             low, high = wilson(float(self.values.sum()), len(self.values))
@@ -61,7 +61,8 @@ class Sample:
         """How many clusters there are: so many values do not depend on each other."""
         return len(np.unique(np.asarray(self.clusters)))
 
-    def _independent_outcomes(self) -> bool:
+    def independent_outcomes(self) -> bool:
+        """Whether every value is 0 or 1, the control's too, and no two are of one cluster."""
         given = self.values if self.minus is None else np.concatenate([self.values, self.minus])
         alone = self.independent() == len(self.clusters)
         return alone and bool(np.isin(given, (0.0, 1.0)).all())

@@ -1,10 +1,12 @@
-"""Tests of a difference between two measurements of the same things. Knows plain numbers alone.
+"""Tests of a difference between two measurements, of the same things or of two samples of them.
 
-Both are two-sided: p is the probability of a difference at least as large, in either direction, if
-it were a matter of chance which of the two did better.
+Knows plain numbers alone. All are two-sided: p is the probability of a difference at least as
+large, in either direction, if it were a matter of chance which of the two did better.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ Floats = NDArray[np.float64]
 
 DRAWS = 10_000
 ROUNDING = 1e-9
+PICKS = 4_000_000
 
 
 def mcnemar(first: Floats, second: Floats) -> float:
@@ -46,3 +49,60 @@ def sign_flip(differences: Floats, rng: np.random.Generator, draws: int = DRAWS)
     # sums of the same numbers in another order differ by rounding
     least = abs(float(differences.sum())) - ROUNDING * float(sizes @ counts)
     return (1 + int((np.abs(sums) >= least).sum())) / (1 + draws)
+
+
+def swapped(
+    first: Sequence[Floats], second: Sequence[Floats], rng: np.random.Generator, draws: int = DRAWS
+) -> float:
+    """Permutation test of a difference between two means over groups of ratios of sums.
+
+    first[g] and second[g] [things, 2]: what each thing of a group adds to part and whole. A thing
+    may as well have had the two the other way round; so many times each is swapped or not.
+
+    >>> ones, halves = np.ones((9, 2)), np.column_stack([np.full(9, 0.5), np.ones(9)])
+    >>> swapped([ones], [halves], np.random.default_rng(0)) < 0.01
+    True
+    """
+    found = np.zeros(draws + 1)
+    for one, other in zip(first, second, strict=True):
+        step = max(1, PICKS // len(one))
+        sizes = [min(step, draws - start) for start in range(0, draws, step)]
+        turned = [rng.integers(0, 2, (size, len(one))) @ (other - one) for size in sizes]
+        moved = np.vstack([np.zeros(2), *turned])  # the first as they are
+        ours, theirs = one.sum(axis=0) + moved, other.sum(axis=0) - moved
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found += (ours[:, 0] / ours[:, 1] - theirs[:, 0] / theirs[:, 1]) / len(first)
+    # what cannot be told counts as no less
+    less = np.abs(found[1:]) < abs(found[0]) - ROUNDING
+    return (1 + int((~less).sum())) / (1 + draws)
+
+
+def shuffled(first: Floats, second: Floats, rng: np.random.Generator, draws: int = DRAWS) -> float:
+    """Permutation test of a difference between the means of two samples of different things.
+
+    Values are dealt anew to the two, so many times; equal ones are dealt together, by how many of
+    them the first gets.
+
+    >>> round(shuffled(np.array([1.0, 1, 1]), np.array([0.0, 0, 0]), np.random.default_rng(0)), 1)
+    0.1
+    """
+    values, counts = np.unique(np.concatenate([first, second]), return_counts=True)
+    dealt = rng.multivariate_hypergeometric(counts, len(first), size=draws, method="marginals")
+    sums = dealt @ values
+    total, size = float(values @ counts), len(first) + len(second)
+    expected = total * len(first) / size
+    least = abs(float(first.sum()) - expected) - ROUNDING * max(1.0, abs(total))
+    return (1 + int((np.abs(sums - expected) >= least).sum())) / (1 + draws)
+
+
+def holm(found: Sequence[float]) -> list[float]:
+    """p values corrected for how many there are, in the order given.
+
+    >>> [round(p, 2) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    made, least = [1.0] * len(found), 0.0
+    for k, i in enumerate(sorted(range(len(found)), key=lambda i: found[i])):
+        least = max(least, min(1.0, (len(found) - k) * found[i]))
+        made[i] = least
+    return made
