@@ -66,10 +66,12 @@ def _wants(
     chosen += [max(names, key=len)] if names else []
     chosen = [shown, *chosen] if shown in names else chosen
     options = tuple(name for name in dict.fromkeys(chosen) if name is not None)
+    capitals = isinstance(want, Score | Fill) and want.capitals
+    punctuation = isinstance(want, Score) and want.punctuation
     if "score" in can and options:
-        yield Score(options=options)
+        yield Score(options=options, capitals=capitals, punctuation=punctuation)
     if "fill" in can:
-        yield Fill(top=10, watched=options)
+        yield Fill(top=10, watched=options, capitals=capitals)
         if isinstance(want, Fill) and want.vocabulary is not None:
             yield replace(want, watched=options)
     if "trace" in can and isinstance(want, Trace):  # the spans are the probe's own
