@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -174,13 +175,25 @@ def test_a_damaged_state_is_refused(world: World, folder: Path, tmp_path: Path) 
         train(world, SHORT, tmp_path / "model")
 
 
-def test_a_record_that_is_no_record_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "lab.json").write_text("{")
-    with pytest.raises(ModelError, match="cannot be read"):
+@pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b"[" * 99999])
+def test_a_record_that_is_no_record_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "lab.json").write_bytes(content)
+    with pytest.raises(ModelError, match=r"no readable lab\.json: .*train the model anew"):
         open_trained(tmp_path)
-    (tmp_path / "lab.json").write_text("{}")
-    with pytest.raises(ModelError, match="not of this version"):
-        open_trained(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"format": 0}, {"world": []}, {"settings": 3}, {"settings": {"a": 1}}, {"world": {"path": 1}}],
+)
+def test_a_record_of_another_form_is_refused(
+    calm: Trained, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    record = json.loads((calm.path / "lab.json").read_text())
+    for body in (record | change, change):
+        (tmp_path / "lab.json").write_text(json.dumps(body))
+        with pytest.raises(ModelError, match="not of this version"):
+            open_trained(tmp_path)
 
 
 def test_a_loss_that_is_no_number_ends_training(world: World, tmp_path: Path) -> None:

@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 from sonde.core.errors import ModelError, RunMismatch, StoreError, UsageError, nearest
 from sonde.core.settings import setting
 from sonde.lab.truth import Kind
 from sonde.lab.world import World
 from sonde.models.extras import needs
+from sonde.models.read_json import read_json
 from sonde.store.files import write_whole
 
 FORMAT = 1
@@ -170,6 +171,13 @@ def open_trained(path: Path) -> Trained:
         raise ModelError(
             f"the training of {path} was broken off; run the same 'sonde lab train' again to go on"
         )
+    try:
+        return _trained(path, record)
+    except (KeyError, TypeError):
+        raise _unknown(path) from None
+
+
+def _trained(path: Path, record: Mapping[str, Any]) -> Trained:
     settings = TrainSettings(**record["settings"])
     where = record["world"]["path"]
     return Trained(
@@ -247,7 +255,7 @@ def _begun(world: World, settings: TrainSettings, path: Path) -> dict[str, Any] 
                 f"{path} is there and holds no model of a world; give another folder with -o"
             )
         return None
-    if record["world"]["fingerprint"] != world.fingerprint:
+    if record["world"].get("fingerprint") != world.fingerprint:
         raise RunMismatch(f"{path} holds a model of another world; give another folder with -o")
     loose = ("device", "threads")  # these are chosen anew on another machine
     was, now = record["settings"], asdict(settings)
@@ -263,7 +271,7 @@ def _begun(world: World, settings: TrainSettings, path: Path) -> dict[str, Any] 
 
 def _check_device(found: Mapping[str, Any] | None, device: str, path: Path) -> None:
     """Refuse to end on another device what one began: the numbers would be neither's."""
-    was = found and found["settings"]["device"]
+    was = found and found["settings"].get("device")
     if was and was != device:
         raise RunMismatch(
             f"the training of {path} was begun on {was} and cannot go on on {device}; use "
@@ -272,13 +280,15 @@ def _check_device(found: Mapping[str, Any] | None, device: str, path: Path) -> N
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        record = json.loads((path / RECORD).read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
+    if not (path / RECORD).exists():
         return None
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path / RECORD} cannot be read: {error}") from None
-    known = {"format", "world", "settings", "complete"}
-    if not isinstance(record, dict) or not known <= record.keys() or record["format"] != FORMAT:
-        raise ModelError(f"{path / RECORD} is not of this version of sonde; train the model anew")
-    return cast(dict[str, Any], record)
+    record = read_json(path / RECORD, "train the model anew")
+    parts = (record.get("world"), record.get("settings"))
+    known = record.get("format") == FORMAT and "complete" in record
+    if not known or not all(isinstance(part, dict) for part in parts):
+        raise _unknown(path)
+    return record
+
+
+def _unknown(path: Path) -> ModelError:
+    return ModelError(f"{path / RECORD} is not of this version of sonde; train the model anew")
