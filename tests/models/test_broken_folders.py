@@ -97,6 +97,7 @@ def spoil(path: Path, *where: str, value: Any) -> None:
         ("llama", "config", ("architectures",), "LlamaForCausalLM", "names no architecture"),
         ("llama", "config", ("architectures",), [None], "['None']"),
         ("llama", "config", ("num_hidden_layers",), 10**9, "num_hidden_layers is 1,000,000,000"),
+        ("llama", "config", ("num_labels",), 10**9, "num_labels is 1,000,000,000"),
         ("llama", "config", ("vocab_size",), "many", AGAIN),
         ("llama", "config", ("max_position_embeddings",), [1], AGAIN),
         ("llama", "tokenizer", ("model",), {}, AGAIN),

@@ -21,9 +21,9 @@ ADAPTER = "adapter_config.json"
 ENDING = ".safetensors"
 PICKLED = ("*.bin", "*.pt", "*.pth")
 
-# layers; to build more than there are weights for would take all memory
+# layers or labels; to build more than there are weights for would take all time and memory
 MANY = 1000
-LAYERS = re.compile(r"(n|num|encoder|decoder)(_\w+)?_layers?")
+BUILT = re.compile(r"(n|num|encoder|decoder)(_\w+)?_(layers?|labels)")
 
 # a snapshot of the hub is a folder of links into one of these
 BLOBS = ("../../blobs", "../../../blobs")
@@ -48,14 +48,14 @@ def weight_files(folder: Path, config: dict[str, Any]) -> list[Path]:
 
 
 def check_config(folder: Path, config: dict[str, Any], most: int) -> None:
-    """Refuse a config that names other weights, or has more layers than there can be."""
+    """Refuse a config that names other weights, or more layers than there can be."""
     for key, value in settings(config):
         if key == "transformers_weights":
             raise ModelError(
                 f"{folder}: config.json names weights of its own ({key}); sonde reads {WHOLE}, or "
                 f"what {INDEX} names. Take that line out"
             )
-        if LAYERS.fullmatch(key) and isinstance(value, int) and value > most:
+        if BUILT.fullmatch(key) and isinstance(value, int) and value > most:
             raise ModelError(
                 f"{folder}: config.json says {key} is {value:,}, and there are fewer weights than "
                 "that; fetch or save the model again"

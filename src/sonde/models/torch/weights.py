@@ -84,15 +84,10 @@ def load_folder(name: str, folder: Path, options: LoadOptions, *, weights: str =
         files = weight_files(folder, config)
         device = pick_device(options.device)
         dtype = _dtype(options.dtype, device, config)
-        tokenizer, model, found = pretrained(
-            _auto(config), folder, DTYPES[dtype], trust=options.trust_remote_code
-        )
+        trust = options.trust_remote_code
+        tokenizer, model, found = pretrained(_auto(config), folder, DTYPES[dtype], trust=trust)
         refuse_holes(folder, model, found)
-        if not getattr(tokenizer, "is_fast", False):
-            raise ModelError(
-                f"{folder}: its tokenizer has no fast form, so answers cannot be located"
-            )
-        tokenizer.backend_tokenizer.encode(STRANGE)
+        refuse_slow(folder, tokenizer)
         return Loaded(
             name=name,
             model=model.to(device).eval(),
@@ -157,6 +152,13 @@ def refuse_holes(path: Path, model: Any, found: dict[str, Any]) -> None:
             f"{path} lacks {len(missing)} of the weights of {type(model).__name__}, such as "
             f"{missing[0]}; they would be random. Give a whole model with its language-model head"
         )
+
+
+def refuse_slow(folder: Path, tokenizer: Any) -> None:
+    """Refuse a tokenizer that knows no offsets, or has nothing for what it does not know."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise ModelError(f"{folder}: its tokenizer has no fast form, so answers cannot be located")
+    tokenizer.backend_tokenizer.encode(STRANGE)
 
 
 def kind_of(config: dict[str, Any]) -> Kind:
