@@ -58,14 +58,11 @@ class Run:
 
     def dataset(self) -> Dataset:
         """The dataset as it was asked."""
-        folder = RunFolder(self.path).dataset
+        folder = RunFolder(self.path)
         try:
-            dataset = open_dataset(folder)
+            dataset = open_dataset(folder.dataset)
         except DataError as error:
-            raise StoreError(
-                f"{folder}, the run's own copy of its dataset, is damaged; run the same "
-                "'sonde run' again to write it anew"
-            ) from error
+            raise folder.damaged_dataset() from error
         dataset = replace(dataset, notes=self.manifest.dataset["notes"])
         dataset = dataset.select(_selection(self.manifest.selection))
         Watched(dataset).refuse(dataset.asked_relations())
@@ -104,11 +101,12 @@ class Run:
     def provenance(self) -> dict[str, Any]:
         """Where the numbers come from: the manifest, with what the run took."""
         folder = RunFolder(self.path)
-        complete = folder.completed() or {}
+        complete = folder.finished()
         return {
             "run": {
                 "fingerprint": self.manifest.fingerprint,
-                **complete,
+                "shards": complete.shards,
+                "prompts": complete.prompts,
                 "seconds": round(folder.seconds(), 1),
                 "sessions": folder.timings(),
             },
@@ -151,20 +149,10 @@ def run(
 
 
 def open_run(path: str | Path) -> Run:
-    """Open a finished run; an unfinished one is refused, saying how far it came."""
+    """Open a finished run; one that is unfinished or damaged is refused, saying what to do."""
     folder = RunFolder(Path(path))
     manifest = folder.manifest()
-    complete = folder.completed()
-    if complete is None:
-        raise StoreError(
-            f"{path} holds an unfinished run ({len(folder.shards())} shards so far); run the same "
-            "'sonde run' again to finish it"
-        )
-    missing = [n for n in range(complete["shards"]) if not folder.shard(n).exists()]
-    if missing:
-        raise StoreError(
-            f"{folder.shard(missing[0])} is missing; run the same 'sonde run' again to compute it"
-        )
+    folder.finished()
     return Run(path=Path(path), manifest=manifest)
 
 
@@ -269,7 +257,7 @@ def _fill_folder(
     progress: Progress,
 ) -> None:
     done = computed = number = 0
-    began = time.time()
+    began, clock = time.time(), time.monotonic()
     try:
         for number, shard in enumerate(cut):
             if not writer.holds(number, [prompt_key(p) for p in shard]):
@@ -282,16 +270,16 @@ def _fill_folder(
         writer.finish(number + 1, done)
     finally:
         if computed:
-            writer.log(_session(model, began, computed))
+            writer.log(_session(model, began, time.monotonic() - clock, computed))
     if not computed:
         log.info("%s was complete: the model was not asked anything", writer.folder.path)
 
 
-def _session(model: Model, began: float, prompts: int) -> dict[str, Any]:
+def _session(model: Model, began: float, seconds: float, prompts: int) -> dict[str, Any]:
     """What one session computed, on what: a run may go on elsewhere."""
     return {
         "began": round(began, 3),
-        "seconds": round(time.time() - began, 3),
+        "seconds": round(seconds, 3),
         "prompts": prompts,
         "model": dict(model.identity.details),
         "versions": versions(),
@@ -326,10 +314,13 @@ def prompt_key(prompt: Prompt) -> tuple[str, ...]:
 
 
 def _keep_dataset(dataset: Dataset, folder: RunFolder) -> None:
-    """Keep a copy of the dataset in the run, written anew unless it is there whole."""
+    """Keep a copy of the dataset in the run, written anew unless it is there as it was sealed."""
     try:
         open_dataset(folder.dataset)
+        kept = folder.keeps_dataset()
     except DataError:
+        kept = False
+    if not kept:
         with told(folder.path):
             write_dataset(dataset, folder.dataset)
 

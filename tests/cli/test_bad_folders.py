@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from shutil import which
 import pytest
 
 from sonde.core.errors import StoreError
+from sonde.store.manifest import Manifest
 
 from .world import COMMAND, Done, Sonde, files, many_shards, process, with_slow_model
 
@@ -160,7 +162,9 @@ def test_a_run_of_another_version_is_refused(sonde: Sonde, data: Path, tmp_path:
     path.write_text(json.dumps({**body, "format": 99}))
     sonde("report", out).refused(STORE, "run format 99 is not 1")
     body["probe"]["settings"]["colour"] = "red"
-    path.write_text(json.dumps(body))
+    names = (field.name for field in dataclasses.fields(Manifest))
+    path.write_text(Manifest(**{name: body[name] for name in names}).to_json())
+    (out / "complete.json").write_text('{"shards": 1, "prompts": 8}')
     sonde("report", out).refused(STORE, "another version of probe 'lama'", "colour")
 
 

@@ -107,3 +107,20 @@ def test_a_checkout_runs_no_program_of_its_own(checkout: Path, door: str) -> Non
         git("config", door, str(program.rename(program.with_name("other"))))
     assert surroundings()["git"]["commit"]
     assert not (checkout / ".git" / "ran").exists()
+
+
+def test_values_of_other_types_are_no_manifest() -> None:
+    good = json.loads(manifest().to_json())
+    for name, value in (("shard_weight", "4096"), ("selection", []), ("model", {"name": 1})):
+        with pytest.raises(ValueError, match=r"its '\w+' cannot be|it has no"):
+            Manifest.from_json(json.dumps({**good, name: value}))
+    with pytest.raises(ValueError, match="not what its fingerprint names"):
+        Manifest.from_json(json.dumps({**good, "shard_weight": 1}))
+
+
+def test_a_name_that_is_no_text_is_kept() -> None:
+    here = manifest()
+    odd = replace(here, model={**here.model, "name": "hf:caf\udce9", "weights": ""})
+    found = Manifest.from_json(odd.to_json())
+    assert found.model["name"] == "hf:caf\udce9"
+    assert found.fingerprint == odd.fingerprint

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from sonde.core.errors import RunMismatch, StoreError
-from sonde.store.files import add_line, told, write_whole
+from sonde.store.files import add_line, take_lock, told, write_whole
 from sonde.store.runs import RunFolder
+from sonde.store.shards import Digests
 
 from .sample import KEYS, ROWS, manifest
 
@@ -19,6 +20,8 @@ def folder(tmp_path: Path) -> RunFolder:
     """A finished run of one shard."""
     folder = RunFolder(tmp_path / "run")
     with folder.writing(manifest()) as writer:
+        folder.dataset.mkdir()
+        (folder.dataset / "dataset.json").write_text("{}")
         writer.append(0, ROWS)
         writer.finish(1, len(ROWS))
     return folder
@@ -26,7 +29,13 @@ def folder(tmp_path: Path) -> RunFolder:
 
 def test_what_is_appended_is_answered(folder: RunFolder) -> None:
     assert list(folder.answered()) == ROWS
-    assert folder.completed() == {"shards": 1, "prompts": len(ROWS)}
+    complete = folder.finished()
+    assert (complete.shards, complete.prompts) == (1, len(ROWS))
+    assert list(complete.sealed) == [
+        "manifest.json",
+        "dataset/dataset.json",
+        "shards/00000.parquet",
+    ]
 
 
 def test_a_shard_is_held_if_it_answers_the_same_prompts(
@@ -48,7 +57,44 @@ def test_what_is_put_aside_never_replaces_what_was_put_aside(folder: RunFolder) 
         with folder.writing(manifest()) as writer:
             folder.shard(0).write_bytes(b"bad")
             assert not writer.holds(0, KEYS)
-    assert len(list((folder.path / "quarantine").iterdir())) == 3
+    aside = folder.path / "quarantine"
+    assert len(list(aside.iterdir())) == 3
+    (aside / "00000.parquet.0").unlink()
+    with folder.writing(manifest()) as writer:
+        folder.shard(0).write_bytes(b"bad")
+        assert not writer.holds(0, KEYS)
+    assert len(list(aside.iterdir())) == 3
+
+
+def test_a_run_that_is_computed_anew_is_unfinished_until_it_ends(folder: RunFolder) -> None:
+    with folder.writing(manifest()) as writer:
+        writer.append(0, ROWS[:2])
+    with pytest.raises(StoreError, match="holds an unfinished run"):
+        list(folder.answered())
+    with folder.writing(manifest()) as writer:
+        assert writer.holds(0, KEYS[:2])
+        writer.finish(1, 2)
+    assert list(folder.answered()) == ROWS[:2]
+    assert len((folder.path / "shards.sha256").read_text().splitlines()) == 1
+
+
+def test_what_the_run_was_sealed_with_is_believed_before_the_digests(folder: RunFolder) -> None:
+    wrong = Digests(folder.path / "shards.sha256")
+    wrong.add(folder.shard(0), b"of another run")
+    assert list(folder.answered()) == ROWS
+    with folder.writing(manifest()) as writer:
+        assert writer.holds(0, KEYS)
+        writer.finish(1, len(ROWS))
+    assert wrong.read() == folder.known()
+
+
+def test_a_run_that_was_finished_before_there_were_seals_is_read(folder: RunFolder) -> None:
+    body = '{"shards": 1, "prompts": ' + str(len(ROWS)) + "}"
+    (folder.path / "complete.json").write_text(body)
+    assert list(folder.answered()) == ROWS
+    (folder.path / "complete.json").write_text(body.replace("7", "8"))
+    with pytest.raises(StoreError, match="tells of 8 prompts, but the shards hold 7"):
+        list(folder.answered())
 
 
 def test_one_process_writes_at_a_time(folder: RunFolder) -> None:
@@ -98,6 +144,7 @@ def test_only_shards_count_as_shards_and_numbers_order_them(folder: RunFolder) -
     for name in ("99999", "100000", "00000 (copy)", "1", "x00002"):
         (folder.path / "shards" / f"{name}.parquet").write_bytes(data)
     assert [path.stem for path in folder.shards()] == ["00000", "99999", "100000"]
+    assert [path.stem for path in folder.beyond(1)] == ["99999", "100000"]
 
 
 def test_timings_survive_a_torn_line(folder: RunFolder) -> None:
@@ -107,6 +154,23 @@ def test_timings_survive_a_torn_line(folder: RunFolder) -> None:
             file.write('{"seconds": 4')
         writer.log({"seconds": 2})
     assert folder.seconds() == 3.5
+
+
+def test_a_lock_keeps_what_is_in_its_file_and_follows_no_link(tmp_path: Path) -> None:
+    path, link = tmp_path / "file", tmp_path / "link"
+    path.write_text("mine")
+    with take_lock(path, "busy"), pytest.raises(StoreError, match="busy"):
+        take_lock(path, "busy")
+    link.symlink_to(path)
+    with pytest.raises(OSError, match="symbolic link"):
+        take_lock(link)
+    with pytest.raises(OSError, match="symbolic link"):
+        add_line(link, "more")
+    link.with_name("other.partial").symlink_to(path)
+    write_whole(link, b"new")
+    write_whole(tmp_path / "other", b"new")
+    assert path.read_text() == "mine"
+    assert link.read_bytes() == (tmp_path / "other").read_bytes() == b"new"
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from sonde.core.errors import CorruptShard, StoreError
 from sonde.store.rows import from_table, to_table
-from sonde.store.shards import Digests, read_shard, shard_bytes, shard_keys
+from sonde.store.shards import Digests, read_shard, shard_bytes, shard_keys, table_of
 
 from .sample import KEYS, ROWS
 
@@ -32,7 +32,7 @@ def test_the_columns_are_as_they_always_were(shard: Path) -> None:
 
 
 def test_rows_are_read_back_as_they_were(shard: Path) -> None:
-    table = read_shard(shard)
+    table = table_of(shard, shard.read_bytes())
     assert list(from_table(table)) == ROWS
     assert shard_keys(table) == KEYS
 
@@ -59,7 +59,7 @@ def test_a_digest_finds_what_parquet_does_not(shard: Path) -> None:
 
 def _parquet_is_content(shard: Path) -> bool:
     try:
-        read_shard(shard)
+        table_of(shard, shard.read_bytes())
     except CorruptShard:
         return False
     return True
@@ -82,10 +82,15 @@ def test_the_last_digest_counts_and_a_torn_line_is_passed_over(shard: Path) -> N
 def test_a_shard_with_other_columns_is_refused(shard: Path) -> None:
     pq.write_table(pa.table({"fact": ["f"]}), shard)
     with pytest.raises(CorruptShard, match="other columns"):
-        read_shard(shard)
+        table_of(shard, shard.read_bytes())
+
+
+def test_a_shard_without_a_digest_is_refused(shard: Path) -> None:
+    with pytest.raises(CorruptShard, match="has no digest"):
+        read_shard(shard, None)
 
 
 def test_a_shard_that_cannot_be_opened_is_not_called_corrupt(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be read: Is a directory") as caught:
-        read_shard(tmp_path)
+        read_shard(tmp_path, "0123")
     assert not isinstance(caught.value, CorruptShard)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.table import Table
 
-from sonde.cli.console import output
+from sonde.cli.console import cells, output, say
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
 
@@ -129,14 +129,14 @@ def show_table(path: Path) -> None:
     found = qualities(judgements)
     table = Table("dataset", "n", "fluent", "T⊆R", "R⊆T", "R∩T>0", "total (0-4)", box=None)
     for row in found:
-        cells = [_shown(estimate) for estimate in (*row.shares, row.total)]
-        table.add_row(row.source, str(row.total.n), *cells)
+        estimates = [_shown(estimate) for estimate in (*row.shares, row.total)]
+        table.add_row(*cells(row.source, str(row.total.n), *estimates))
     output().print(table)
     heads = ("score 0", "1", "2", "3", "4", "irrelevant", "fully matching")
     scores = Table("dataset", *heads, box=None)
     for row in found:
         counts = (*row.histogram, row.irrelevant, row.fully_matching)
-        scores.add_row(row.source, *map(str, counts))
+        scores.add_row(*cells(row.source, *map(str, counts)))
     output().print(scores)
     for question, (kappa, n) in agreement(judgements).items():
         value = "not measured" if kappa is None else f"{kappa:.3f}"
@@ -149,8 +149,3 @@ def _shown(estimate: Estimate) -> str:
     if estimate.low is None or estimate.high is None:
         return f"{estimate.value:.3f}"
     return f"{estimate.value:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"
-
-
-def say(text: str) -> None:
-    """Print text as it is."""
-    output().print(text, markup=False, highlight=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -190,10 +189,11 @@ def _show(
     """Show the report in the terminal, and write what is wanted of it."""
     if as_json is not None:
         from sonde.report.json import as_json as to_json
+        from sonde.report.json import json_text
 
-        text = json.dumps(to_json(made, provenance), indent=2, ensure_ascii=False)
+        text = json_text(to_json(made, provenance))
         try:
-            as_json.write_text(text + "\n", encoding="utf-8", errors="replace")
+            as_json.write_text(text + "\n", encoding="utf-8")
         except OSError as error:
             raise StoreError(f"{as_json} cannot be written: {error.strerror or error}") from error
     lines = [] if as_json is None else [f"json: {as_json}"]

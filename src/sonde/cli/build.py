@@ -10,8 +10,8 @@ import typer
 from rich.table import Table
 
 from sonde.cli.build_fktc import build_fktc
-from sonde.cli.building import Force, Out, Seed, loaded, say
-from sonde.cli.console import output, progress, waiting
+from sonde.cli.building import Force, Out, Seed, loaded
+from sonde.cli.console import cells, output, progress, say, waiting
 from sonde.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -119,7 +119,8 @@ def show_trex_mc(built: trex_mc.Built, options: int, out: Path) -> None:
         table.add_column(column, justify="right")
     for t in built.kept:
         counts = (t.train, t.test, t.options, t.templates)
-        table.add_row(t.id, t.label, f"{t.rows:,}", str(t.facts), str(t.objects), *map(str, counts))
+        sizes = (f"{t.rows:,}", str(t.facts), str(t.objects))
+        table.add_row(*cells(t.id, t.label), *sizes, *map(str, counts))
     output().print(table)
     for t in built.kept:
         if t.short:
@@ -143,7 +144,8 @@ def _show_failed(failed: Sequence[trex_mc.Tally]) -> None:
         table.add_column(column, justify="right")
     table.add_column("too few")
     for t in failed[:NAMED]:
-        table.add_row(t.id, t.label, f"{t.rows:,}", str(t.facts), str(t.objects), t.lacks)
+        sizes = (f"{t.rows:,}", str(t.facts), str(t.objects))
+        table.add_row(*cells(t.id, t.label), *sizes, t.lacks)
     output().print(table)
     if len(failed) > NAMED:
         say(f"and {len(failed) - NAMED:,} with no more facts than these")

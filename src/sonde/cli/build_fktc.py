@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from sonde.cli.building import Force, Out, Seed, loaded, say
-from sonde.cli.console import output, progress, waiting
+from sonde.cli.building import Force, Out, Seed, loaded
+from sonde.cli.console import cells, output, progress, say, waiting
 from sonde.core.errors import EndpointError, UsageError
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def show(built: Built, recipe: Recipe, out: Path) -> None:
         other = t.faults("repeated") + t.faults("malformed") + t.faults("telling")
         refused = (t.faults("alike"), other)
         counts = (*t.frames.values(), t.kept, *refused, t.facts, min(t.wrong, default=0))
-        table.add_row(t.id, t.label, *(f"{count:,}" for count in counts))
+        table.add_row(*cells(t.id, t.label), *(f"{count:,}" for count in counts))
     output().print(table)
     _show_lacks(tallies, recipe)
     if built.strangers:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sonde.cli.console import output
-
 if TYPE_CHECKING:
     from sonde.core.facts import Dataset
 
@@ -23,8 +21,3 @@ def loaded(names: Sequence[str] | None) -> list[Dataset]:
     from sonde.data import catalog
 
     return [catalog.load(name) for name in names or ()]
-
-
-def say(text: str) -> None:
-    """Print text as it is."""
-    output().print(text, markup=False, highlight=False)

@@ -1,14 +1,27 @@
-"""Where the command line writes: results to stdout, everything else to stderr."""
+"""Where the command line writes: results to stdout, everything else to stderr.
+
+Most of what is written comes from others: datasets, models, paths, servers. So no text is read as
+markup or emoji here, and nothing in it steers the terminal; colours come from styles alone.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+import typer
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    ConsoleRenderable,
+    RenderableType,
+    RenderHook,
+    RenderResult,
+)
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -18,19 +31,72 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
+from rich.text import Text
+
+from sonde.core.legible import legible
+from sonde.report.json import json_text
+from sonde.report.terminal import line
 
 if TYPE_CHECKING:
     from sonde.runner import Progress as Tick
 
 
+PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+
+
 def output() -> Console:
     """Results. Wide enough to be read where there is no terminal."""
-    return Console(width=None if sys.stdout.isatty() else 100, soft_wrap=False)
+    return _guarded(Console(width=None if sys.stdout.isatty() else 100, **PLAIN))
 
 
 def errors() -> Console:
     """Messages and progress."""
-    return Console(stderr=True, soft_wrap=True)
+    return _guarded(Console(stderr=True, soft_wrap=True, **PLAIN))
+
+
+def say(text: str, *, soft_wrap: bool = False) -> None:
+    """Print a result; whoever wrote the text, it is shown as it is."""
+    output().print(line(text), soft_wrap=soft_wrap)
+
+
+def tell(text: str, style: str = "") -> None:
+    """Print a message; whoever wrote the text, it is shown as it is."""
+    errors().print(line(text, style))
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print a result for other programs."""
+    typer.echo(json_text(value))
+
+
+def cells(*texts: str) -> list[Text]:
+    """Texts as the cells of a table, shown as they are."""
+    return [line(text) for text in texts]
+
+
+class Guard(RenderHook):
+    """Lets no character through that a terminal obeys, whatever is printed and however."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """Wrap what is about to be printed."""
+        return [Guarded(inner=each) for each in renderables]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarded:
+    """Something to print, with the characters of its texts spelt out; the styles are rich's own."""
+
+    inner: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self.inner, options):
+            yield segment if segment.control else Segment(legible(segment.text), segment.style)
+
+
+def _guarded(console: Console) -> Console:
+    console.push_render_hook(Guard())
+    return console
 
 
 class Messages(logging.Handler):
@@ -39,7 +105,7 @@ class Messages(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print one message."""
         level = "" if record.levelno < logging.WARNING else f"{record.levelname.lower()}: "
-        errors().print(level + record.getMessage(), markup=False, highlight=False)
+        tell(level + record.getMessage())
 
 
 @contextmanager
@@ -49,7 +115,7 @@ def waiting(what: str) -> Iterator[None]:
     if not console.is_terminal:
         yield
         return
-    with console.status(what):
+    with console.status(line(what)):
         yield
 
 
@@ -59,7 +125,7 @@ def progress(what: str) -> Iterator[Tick]:
     console = errors()
     bar = Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("elapsed"),
@@ -70,7 +136,7 @@ def progress(what: str) -> Iterator[Tick]:
         disable=not console.is_terminal,
     )
     with bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(legible(what), total=None)
 
         def tick(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
@@ -84,19 +150,19 @@ def training(what: str) -> Iterator[Callable[[int, int, str], None]]:
     console = errors()
     bar = Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[how]}"),
+        TextColumn("{task.fields[how]}", markup=False),
         TextColumn("left"),
         TimeRemainingColumn(),
         console=console,
         disable=not console.is_terminal,
     )
     with bar:
-        task = bar.add_task(what, total=None, how="")
+        task = bar.add_task(legible(what), total=None, how="")
 
         def tick(done: int, total: int, how: str) -> None:
-            bar.update(task, completed=done, total=total, how=how)
+            bar.update(task, completed=done, total=total, how=legible(how))
 
         yield tick

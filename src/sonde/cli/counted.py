@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
-from rich.text import Text
 
-from sonde.cli.console import output
+from sonde.cli.console import cells, output, say
 from sonde.core.errors import MissingExtra
 from sonde.core.facts import Dataset
 from sonde.data.statistics import RelationStatistics, Totals, relation_statistics, totals
+from sonde.report.terminal import line
 
 if TYPE_CHECKING:
     from sonde.data.diversity import Diversity
@@ -63,13 +63,13 @@ def by_relation(rows: Sequence[RelationStatistics]) -> Table:
     titles = ("relation", "label", "type", "manual", "paraphr.", "mined")[: 3 + len(sources)]
     titles = (*titles, "questions", "answer last")
     counted = ("hard", "objects", "per fact", "names/subject", "names/object", "prompts/pair")
-    table = Table(*titles, *splits, *counted, box=None, padding=(0, 1, 0, 0))
+    table = Table(box=None, padding=(0, 1, 0, 0))
+    for title in cells(*titles, *splits, *counted):
+        table.add_column(title)
     for row in rows:
         templates = row.relation.templates
         table.add_row(
-            row.relation.id,
-            row.relation.label,
-            row.relation.kind,
+            *cells(row.relation.id, row.relation.label, row.relation.kind),
             *(str(sum(t.source == source for t in templates)) for source in sources),
             str(sum(t.style == "question" for t in templates)),
             str(sum(t.answer_last and t.style == "statement" for t in templates)),
@@ -89,7 +89,7 @@ def diversities(datasets: Sequence[Dataset], names: Sequence[str]) -> Table:
     table = _side_by_side("diversity", names)
     found = [measured(dataset) for dataset in datasets]
     for row in zip(*found, strict=True):
-        table.add_row(row[0].measure, *(Text(_distance(entry)) for entry in row))
+        table.add_row(row[0].measure, *cells(*map(_distance, row)))
     return table
 
 
@@ -129,10 +129,5 @@ def number(value: float | None) -> str:
 def _side_by_side(title: str, names: Sequence[str]) -> Table:
     table = Table(title, box=None, padding=(0, 2, 0, 0))
     for name in names:
-        table.add_column(name, justify="right" if title == "count" else "left")
+        table.add_column(line(name), justify="right" if title == "count" else "left")
     return table
-
-
-def say(text: str) -> None:
-    """Print text as it is."""
-    output().print(text, markup=False, highlight=False)

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from sonde.cli import build, counted
 from sonde.cli.annotate import annotate
-from sonde.cli.console import output, waiting
+from sonde.cli.console import cells, output, say, waiting
 from sonde.cli.run import Device, Drop, Guesser, Wording
 from sonde.cli.vocabulary import vocabulary as write_vocabulary
 from sonde.core.errors import DataError, UsageError
@@ -45,11 +45,11 @@ def ls() -> None:
     """
     table = Table("dataset", "what it is", box=None, padding=(0, 2, 0, 0))
     for name, path in catalog.bundled().items():
-        table.add_row(name, open_dataset(path).card.description)
+        table.add_row(*cells(name, open_dataset(path).card.description))
     for reader in catalog.readers().values():
-        table.add_row(f"{reader.name}:FOLDER", reader.summary)
+        table.add_row(*cells(f"{reader.name}:FOLDER", reader.summary))
     for addition in catalog.additions().values():
-        table.add_row(f"…+{addition.name}:FOLDER", addition.summary)
+        table.add_row(*cells(f"…+{addition.name}:FOLDER", addition.summary))
     output().print(table)
 
 
@@ -74,7 +74,8 @@ def show(
         return
     table = Table("relation", "label", "type", "first template", box=None, padding=(0, 2, 0, 0))
     for r in dataset.relations:
-        table.add_row(r.id, r.label, r.kind, r.templates[0].text if r.templates else "")
+        first = r.templates[0].text if r.templates else ""
+        table.add_row(*cells(r.id, r.label, r.kind, first))
     output().print(table)
 
 
@@ -201,8 +202,3 @@ def convert(
 app.command("annotate")(annotate)
 app.command("vocabulary")(write_vocabulary)
 app.add_typer(build.app, name="build")
-
-
-def say(text: str) -> None:
-    """Print text as it is."""
-    output().print(text, markup=False, highlight=False)

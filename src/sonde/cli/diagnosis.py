@@ -10,11 +10,12 @@ from typing import Any
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text as Line
 
 from sonde.core.abilities import Identity
 from sonde.core.examinations import Text
+from sonde.core.legible import legible
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
+from sonde.report.terminal import line
 
 STYLES: dict[Verdict, str] = {
     "ok": "green",
@@ -30,18 +31,18 @@ AFTER = 3
 def show(found: Diagnosis, identity: Identity, data: str, console: Console) -> None:
     """Print a diagnosis."""
     console.print()
-    console.print(Line(f"Doctor: {identity.name} on {data}", "bold"))
-    console.print(Line(about(found, identity)))
+    console.print(line(f"Doctor: {identity.name} on {data}", "bold"))
+    console.print(line(about(found, identity)))
     shown = list(pictured(found.cases))
     if shown:
-        console.print(Line("\nTokens around the answer, which is in brackets", "bold cyan"))
+        console.print(line("\nTokens around the answer, which is in brackets", "bold cyan"))
     for case, text in shown:
-        console.print(Padding(Line(caption(case, text), "dim"), (0, 0, 0, 2)))
+        console.print(Padding(line(caption(case, text), "dim"), (0, 0, 0, 2)))
         console.print(Padding(picture(text, console.width - 4), (0, 0, 1, 2)))
-    console.print(Line("Checks" if shown else "\nChecks", "bold cyan"))
+    console.print(line("Checks" if shown else "\nChecks", "bold cyan"))
     console.print(Padding(table(found.findings), (0, 0, 0, 2)))
     console.print()
-    console.print(Line(summary(found), "bold"))
+    console.print(line(summary(found), "bold"))
 
 
 def about(found: Diagnosis, identity: Identity) -> str:
@@ -82,8 +83,8 @@ def picture(text: Text, width: int) -> Table:
     columns = fitted(text, width)
     for _ in columns:
         grid.add_column(no_wrap=True)
-    grid.add_row(*(Line(top, style) for top, _, style in columns))
-    grid.add_row(*(Line(below, "dim") for _, below, _ in columns))
+    grid.add_row(*(line(top, style) for top, _, style in columns))
+    grid.add_row(*(line(below, "dim") for _, below, _ in columns))
     return grid
 
 
@@ -102,7 +103,7 @@ def fitted(text: Text, width: int) -> list[tuple[str, str, str]]:
 
 def column(text: Text, i: int) -> tuple[str, str, str]:
     """One token: its text with spaces made visible, and its id."""
-    piece = text.pieces[i].replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥")
+    piece = legible(text.pieces[i].replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥"))
     if not text.start <= i < text.stop:
         return piece, str(text.ids[i]), ""
     left, right = "[" * (i == text.start), "]" * (i == text.stop - 1)
@@ -117,11 +118,11 @@ def table(findings: tuple[Finding, ...]) -> Table:
     grid.add_column()
     for finding in gathered(findings):
         style = STYLES[finding.verdict]
-        found = Line(finding.found, "dim" if finding.verdict == "not checked" else "")
+        found = line(finding.found, "dim" if finding.verdict == "not checked" else "")
         if finding.advice:
-            found.append(f"\n→ {finding.advice}.", style)
+            found.append_text(line(f"\n→ {finding.advice}.", style))
         verdict = SHOWN.get(finding.verdict, finding.verdict)
-        grid.add_row(Line(verdict, style), Line(finding.check), found)
+        grid.add_row(line(verdict, style), line(finding.check), found)
     return grid
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, cast
 
 import typer
 
-from sonde.cli.console import output, waiting
+from sonde.cli.console import output, print_json, waiting
 from sonde.cli.run import (
     Bos,
     Data,
@@ -108,8 +107,7 @@ def show(found: Diagnosis, identity: Any, data: str, *, as_json: bool) -> None:
     from sonde.cli import diagnosis
 
     if as_json:
-        told = diagnosis.as_json(found, identity, data)
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(diagnosis.as_json(found, identity, data))
     else:
         diagnosis.show(found, identity, data, output())
     if found.faults:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from sonde.cli.building import say
-from sonde.cli.console import training, waiting
+from sonde.cli.console import say, training, waiting
 from sonde.cli.run import command, flags_of
 from sonde.core.settings import made
 from sonde.lab.training import TrainSettings

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,6 +66,7 @@ def validate(
 
     Example: sonde lab validate models/causal models/masked -o runs/lab
     """
+    from sonde.lab.keeping import alone
     from sonde.lab.validating import Order
     from sonde.lab.validating import validate as ask
 
@@ -87,7 +86,7 @@ def validate(
     with waiting("comparing with the truth"):
         report = reported(found)
     made_of, page = provenance(chosen, order, found), html or out / "report.html"
-    with _alone(out):
+    with alone(out):
         write_html(report, made_of, page)
     show_report(
         report,
@@ -157,11 +156,3 @@ def provenance(models: Sequence[Path], order: Order, found: Validated) -> dict[s
         ],
         "left_out": [asdict(left) for left in found.left],
     }
-
-
-@contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """While no other process writes its report: several may share a folder."""
-    with (out / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rich.table import Table
 
-from sonde.cli.building import Force, Out, say
-from sonde.cli.console import output, progress, waiting
+from sonde.cli.building import Force, Out
+from sonde.cli.console import output, progress, say, waiting
 from sonde.cli.run import command, flags_of
 from sonde.core.settings import made
 from sonde.lab.settings import WorldSettings

@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import sys
+from io import StringIO
 from types import FrameType
 from typing import Any
 
@@ -65,6 +66,7 @@ def _run(arguments: list[str]) -> int:
     from sonde.cli.verbs import app
 
     logging.basicConfig(handlers=[Messages()], level=logging.WARNING)
+    logging.captureWarnings(True)
     logging.getLogger("sonde").setLevel(logging.INFO)
     # typer carries a copy of click or uses the real one, by version; its error has the base
     base = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -74,7 +76,8 @@ def _run(arguments: list[str]) -> int:
     except typer.Exit as stop:
         return stop.exit_code
     except click_exception as error:
-        error.show()
+        error.show(shown := StringIO())
+        _say(shown.getvalue().rstrip())
         return UsageError.exit_code
     return result if isinstance(result, int) else 0
 
@@ -95,12 +98,12 @@ def _fail(error: BaseException, message: str, code: int) -> int:
     if os.environ.get("SONDE_DEBUG"):
         import traceback
 
-        traceback.print_exception(error)
+        _say("".join(traceback.format_exception(error)).rstrip())
     _say(f"error: {message}", style="bold red")
     return code
 
 
-def _say(message: str, style: str | None = None) -> None:
-    from sonde.cli.console import errors
+def _say(message: str, style: str = "") -> None:
+    from sonde.cli.console import tell
 
-    errors().print(message, style=style, markup=False, highlight=False)
+    tell(message, style)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rich.markup import escape
 from rich.table import Table
 
-from sonde.cli.console import output
+from sonde.cli.console import cells, output
 from sonde.models.load import schemes
 
 
@@ -16,5 +15,5 @@ def models() -> None:
     """
     table = Table("name", "what it is", box=None, pad_edge=False)
     for _, scheme in sorted(schemes().items()):
-        table.add_row(escape(scheme.usage), escape(scheme.summary))
+        table.add_row(*cells(scheme.usage, scheme.summary))
     output().print(table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Annotated, Any, cast
 import typer
 from rich.table import Table
 
-from sonde.cli.console import errors, output, training, waiting
+from sonde.cli.console import cells, output, print_json, say, tell, training, waiting
 from sonde.cli.run import (
     Data,
     Drop,
@@ -119,15 +118,15 @@ def show(method: str, found: Sequence[Made], out: Path, *, as_json: bool) -> Non
     if as_json:
         rows = [{k: v for k, v in asdict(each).items() if k != "vectors"} for each in found]
         told = {"method": method, "folder": str(out), "relations": rows}
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        print_json(told)
         return
     output().print(summary(method, found))
     for each in found:
         if each.problem:
-            errors().print(f"{each.relation}: {each.problem}", markup=False, highlight=False)
+            tell(f"{each.relation}: {each.problem}")
     for line in notes(found):
-        errors().print(line, markup=False, highlight=False)
-    output().print(f"folder: {out}", markup=False, highlight=False)
+        tell(line)
+    say(f"folder: {out}")
 
 
 def summary(method: str, found: Sequence[Made]) -> Table:
@@ -145,7 +144,7 @@ def summary(method: str, found: Sequence[Made]) -> Table:
     for each in found:
         counts = [f"{each.counts.get(key, 0):,}" for key in ("train", "dev")]
         shares = [_percent(each.before), _percent(each.after)]
-        table.add_row(each.relation, *counts, *shares, f"{each.epochs:.1f}")
+        table.add_row(*cells(each.relation), *counts, *shares, f"{each.epochs:.1f}")
     both = [(m.before, m.after) for m in found if m.before is not None and m.after is not None]
     if len(found) > 1 and both:
         means = (sum(part) / len(both) for part in zip(*both, strict=True))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from sonde.cli.console import output, waiting
+from sonde.cli.console import output, print_json, waiting
 from sonde.cli.run import command, flags_of, prepare, run_probe
 from sonde.core.abilities import Model, Probe
 from sonde.core.facts import Dataset
@@ -67,7 +66,7 @@ def show_plan(
     with waiting(f"counting, then measuring for about {seconds:.0f} s"):
         made = plan(probe, model, dataset, out, exact=exact, seconds=seconds)
     if as_json:
-        typer.echo(json.dumps(planned.as_json(made), indent=2, ensure_ascii=False))
+        print_json(planned.as_json(made))
     else:
         planned.show(made, output())
 

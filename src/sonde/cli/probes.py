@@ -6,7 +6,7 @@ import inspect
 
 from rich.table import Table
 
-from sonde.cli.console import output
+from sonde.cli.console import cells, output, say
 from sonde.core.settings import settings_of
 from sonde.runner import probes as all_probes
 
@@ -17,10 +17,10 @@ def probes() -> None:
     Example: sonde run lama -m smollm2 --template 2
     """
     for name, probe in sorted(all_probes().items()):
-        output().print(f"{name}: {inspect.getdoc(probe)}", markup=False, highlight=False)
+        say(f"{name}: {inspect.getdoc(probe)}")
         table = Table("setting", "default", "meaning", box=None, padding=(0, 2, 0, 0))
         for setting in settings_of(probe):
-            table.add_row("  " + setting.name, shown(setting.default), setting.help)
+            table.add_row(*cells("  " + setting.name, shown(setting.default), setting.help))
         output().print(table)
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from sonde.cli.console import output, waiting
+from sonde.cli.console import output, print_json, say, waiting
 from sonde.controls import beside
 from sonde.core.errors import StoreError
+from sonde.core.files import whole
 from sonde.core.reports import Report
 from sonde.runner import Run
 
@@ -59,21 +57,19 @@ def show_report(
     if as_json:
         from sonde.report.json import as_json as to_json
 
-        typer.echo(json.dumps(to_json(report, provenance), indent=2, ensure_ascii=False))
+        print_json(to_json(report, provenance))
         return
     from sonde.report.terminal import show
 
     show(report, output())
     for line in lines:
-        output().print(line, highlight=False, markup=False, soft_wrap=True)
+        say(line, soft_wrap=True)
     if html is not None:
-        output().print(f"report: {html}", highlight=False, markup=False, soft_wrap=True)
+        say(f"report: {html}", soft_wrap=True)
     for path in drawn:
-        output().print(f"figure: {path}", highlight=False, markup=False, soft_wrap=True)
+        say(f"figure: {path}", soft_wrap=True)
     if figures is not None and not drawn:
-        output().print(
-            "figures: this report has none", highlight=False, markup=False, soft_wrap=True
-        )
+        say("figures: this report has none")
 
 
 def write_pictures(report: Report, folder: Path, format: Format) -> list[Path]:
@@ -89,11 +85,8 @@ def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> 
 
     with waiting("writing the HTML report"):
         text = page(report, provenance)
-    partial = path.with_name(path.name + ".partial")
     try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        with whole(path) as file:
+            file.write(text.encode(errors="backslashreplace"))
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error
-    finally:
-        partial.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sonde.cli.console import output, waiting
+from sonde.cli.console import say, waiting
 from sonde.core.abilities import abilities
 from sonde.core.errors import AbilityError, StoreError, UsageError
 from sonde.core.facts import Dataset
@@ -35,17 +35,13 @@ def vocabulary(
     known: dict[str, frozenset[str]] = {}
     for model in dict.fromkeys(models):
         known[model] = _single(model, words, device, dataset)
-        output().print(
-            f"{model}: {len(known[model]):,} of {len(words):,} words are one token",
-            markup=False,
-            highlight=False,
-        )
+        say(f"{model}: {len(known[model]):,} of {len(words):,} words are one token")
     kept = common(words, known)
     try:
         out.write_text("".join(f"{word}\n" for word in kept), encoding="utf-8")
     except OSError as error:
         raise StoreError(f"{out} cannot be written: {error.strerror or error}") from error
-    output().print(f"{out}: {len(kept):,} words", markup=False, highlight=False)
+    say(f"{out}: {len(kept):,} words")
 
 
 def _single(model: str, words: tuple[str, ...], device: str, dataset: Dataset) -> frozenset[str]:

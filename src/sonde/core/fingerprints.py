@@ -21,7 +21,7 @@ def fingerprint(parts: Iterable[str]) -> str:
     """
     digest = hashlib.sha256()
     for part in parts:
-        data = part.encode()
+        data = part.encode(errors="surrogatepass")
         digest.update(len(data).to_bytes(8, "big"))
         digest.update(data)
     return digest.hexdigest()[:16]

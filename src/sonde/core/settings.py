@@ -9,6 +9,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from sonde.core.errors import UsageError, nearest
+from sonde.core.shapes import fits
 
 
 def setting(default: Any, help: str, *, least: int | None = None, reads: bool = False) -> Any:
@@ -70,8 +71,9 @@ def _check(setting: Setting, value: Any) -> None:
         if value not in choices:
             allowed = ", ".join(map(str, choices))
             raise UsageError(f"setting {setting.name} must be one of {allowed}; not {value!r}")
-    elif origin is None and not isinstance(value, setting.type):
-        raise UsageError(f"setting {setting.name} must be {setting.type.__name__}, not {value!r}")
+    elif not fits(value, setting.type):
+        kind = setting.type if origin else setting.type.__name__
+        raise UsageError(f"setting {setting.name} must be {kind}, not {value!r}")
     if setting.least is not None and value < setting.least:
         raise UsageError(f"setting {setting.name} must be at least {setting.least}, not {value}")
 

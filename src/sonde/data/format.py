@@ -34,6 +34,7 @@ from sonde.core.facts import (
     Style,
     Template,
 )
+from sonde.core.files import whole
 from sonde.data.lines import (
     Complain,
     Row,
@@ -165,9 +166,8 @@ def _write_head(folder: Path, card: Card, notes: Mapping[str, int]) -> str:
         **({"notes": dict(notes)} if notes else {}),
         "hash": found,
     }
-    partial = folder / "dataset.json.partial"  # so that no kill leaves half a head
-    partial.write_text(json.dumps(head, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    partial.replace(folder / "dataset.json")
+    with whole(folder / "dataset.json") as file:  # so that no kill leaves half a head
+        file.write((json.dumps(head, indent=2, ensure_ascii=False) + "\n").encode())
     return found
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sonde.core.errors import DataError
+from sonde.core.files import whole
 
 T = TypeVar("T")
 
@@ -144,10 +145,8 @@ def read_lines(path: Path, complain: Complain = refuse) -> Iterator[tuple[int, s
 
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """Write JSON lines; what stood there before can still be read while they are made."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    partial.replace(path)
+    with whole(path) as file:
+        file.writelines((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows)
 
 
 def halves(text: str) -> bool:

@@ -15,11 +15,11 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
+from sonde.core.files import PARTIAL
 from sonde.core.fingerprints import draw_key
 from sonde.lab.tokens import PAD, wrapped
 from sonde.lab.training import CONTEXT, TrainSettings, shape
 from sonde.lab.truth import Kind
-from sonde.store.files import PARTIAL
 
 WEIGHTS = "model.safetensors"
 

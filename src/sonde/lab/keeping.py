@@ -6,6 +6,8 @@ Knows numbers and files, nothing of estimators.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 
 from sonde.core.errors import StoreError
 from sonde.lab.truth import Verdicts
-from sonde.store.files import told, write_whole
+from sonde.store.files import take_lock, told, write_whole
 
 FORMAT = 1
 COLUMNS = {"score": np.float64, "decision": np.bool_, "counts": np.float64, "chance": np.float64}
@@ -67,6 +69,15 @@ def load(path: Path) -> dict[str, Any] | None:
     if not isinstance(found, dict):
         raise damaged(path, ValueError("it holds no object"))
     return found
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """While no other process writes its report: several may share a folder."""
+    with told(folder):
+        lock = take_lock(folder / ".lock")
+    with lock:
+        yield
 
 
 def damaged(path: Path, error: Exception) -> StoreError:

@@ -38,6 +38,7 @@ from sonde.models.options import LoadOptions
 from sonde.optimise.making import Tick
 from sonde.runner import Run, open_run
 from sonde.store.files import add_line, told
+from sonde.store.timings import read_timings
 
 TIMELINE = ("lama", "belief-oracle", "ic-lke")
 """What is asked of every checkpoint: estimators that take a moment."""
@@ -371,8 +372,9 @@ def _clocked(folder: Path) -> Iterator[None]:
 
 
 def _seconds(folder: Path) -> float:
-    lines = (folder / "timings.jsonl").read_text(encoding="utf-8").splitlines()
-    return round(sum(float(json.loads(line)["seconds"]) for line in lines if line), 3)
+    return round(
+        float(sum(entry["seconds"] for entry in read_timings(folder / "timings.jsonl"))), 3
+    )
 
 
 def _told(subject: Subject) -> str:

@@ -10,7 +10,6 @@ A killed command goes on where it stopped. Knows nothing of how templates are ma
 
 from __future__ import annotations
 
-import fcntl
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ import sonde
 from sonde.core.abilities import Identity
 from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.facts import Dataset
-from sonde.store.files import add_line, told, write_whole
+from sonde.store.files import add_line, take_lock, told, write_whole
 
 if TYPE_CHECKING:
     from sonde.optimise.making import Made
@@ -68,11 +67,7 @@ class Folder:
         """Begin or go on, alone; refuses a folder that holds something else."""
         with told(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            with (self.path / ".lock").open("w") as lock:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:
-                    raise StoreError(f"another process is at work in {self.path}") from None
+            with take_lock(self.path / ".lock", f"another process is at work in {self.path}"):
                 self._begin(head)
                 yield
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
+from sonde.core.legible import legible_json
 from sonde.core.reports import HeatStrip, Report
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
@@ -27,6 +29,11 @@ def as_json(report: Report, provenance: Mapping[str, object]) -> dict[str, Json]
         **({"strips": plain(strips)} if strips else {}),
         "title": report.title,
     }
+
+
+def json_text(value: Mapping[str, Json]) -> str:
+    """Plain data as JSON for people and programs; what a terminal would obey is escaped."""
+    return legible_json(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def plain(value: object) -> Json:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sonde.core.legible import legible
 from sonde.core.reports import Cell, Column, HeatRow, HeatStrip, Table
 from sonde.report.cells import fixed
 
@@ -53,8 +53,7 @@ def strength(weight: float, limit: float) -> float:
 
 def visible(text: str) -> str:
     """A token's text on one line; what cannot be seen has a sign."""
-    shown = text.replace("\r\n", "↵").replace("\n", "↵").replace("\t", "⇥")
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", shown)
+    return legible(text.replace("\r\n", "↵").replace("\n", "↵").replace("\t", "⇥"))
 
 
 def signed(weight: float) -> str:

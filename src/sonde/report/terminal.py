@@ -6,7 +6,6 @@ a histogram is drawn in one line, a small heat map is written as a table, and he
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from sonde.core.legible import legible
 from sonde.core.reports import (
     Cell,
     Column,
@@ -83,8 +83,8 @@ def indent(body: RenderableType) -> Padding:
 
 
 def line(text: str, style: str = "") -> Text:
-    """Text as it is: no markup is read in it, and control characters become visible."""
-    return Text(re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\N{REPLACEMENT CHARACTER}", text), style)
+    """Text as it is: no markup is read in it, and control characters are spelt out."""
+    return Text(legible(text), style)
 
 
 def bare_grid() -> Grid:

@@ -8,11 +8,24 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, get_type_hints
 
+from sonde.core.facts import Selection
+from sonde.core.files import parsed
 from sonde.core.fingerprints import canonical, fingerprint
+from sonde.core.shapes import fits
 
 FORMAT = 1
+SHAPE: dict[str, Any] = {
+    "dataset": {"name": str, "fingerprint": str, "notes": dict[str, int]},
+    "selection": get_type_hints(Selection),
+    "probe": {"name": str, "settings": dict[str, Any], "reading": dict[str, Any]},
+    "model": {"name": str, "weights": str, "details": dict[str, Any]},
+    "shard_weight": int,
+    "surroundings": dict[str, Any],
+}
+"""What must be there to read a run, with its types; settings are checked by their probe."""
+
 LIBRARIES = ("sonde", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
 # a checkout may have come with settings of its own, and `git status` runs what these name
@@ -59,15 +72,29 @@ class Manifest:
     @classmethod
     def from_json(cls, text: str) -> Manifest:
         """Read one back; raises ValueError on anything else."""
-        body = json.loads(text)
+        body = parsed(text)
         if not isinstance(body, dict) or "format" not in body:
             raise ValueError("it has no 'format'")
         if body["format"] != FORMAT:
             raise ValueError(f"run format {body['format']} is not {FORMAT}")
-        names = tuple(f.name for f in fields(cls))
-        if missing := [name for name in names if name not in body]:
-            raise ValueError(f"it has no {missing[0]!r}")
-        return cls(**{name: body[name] for name in names})
+        for name, kind in SHAPE.items():
+            _check(body, name, kind)
+        found = cls(**{field.name: body[field.name] for field in fields(cls)})
+        if body.get("fingerprint") != found.fingerprint:
+            raise ValueError("its content is not what its fingerprint names")
+        return found
+
+
+def _check(body: Mapping[str, Any], name: str, kind: Any) -> None:
+    """Raise ValueError unless a value is there, and of its type."""
+    if name not in body:
+        raise ValueError(f"it has no {name!r}")
+    if isinstance(kind, dict):
+        _check(body, name, dict[str, Any])
+        for inner, each in kind.items():
+            _check(body[name], inner, each)
+    elif not fits(body[name], kind):
+        raise ValueError(f"its {name!r} cannot be {body[name]!r:.80}")
 
 
 def differences(found: Manifest, asked: Manifest) -> list[str]:

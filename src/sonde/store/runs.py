@@ -3,15 +3,14 @@
 manifest.json    what decides the answers, and what was around
 dataset/         the dataset as it was asked, so that the run can be read anywhere
 shards/00000.parquet …   answered prompts; a shard is there whole or not at all
-shards.sha256    the digest of every shard
+shards.sha256    the digest of every shard, written before it
 timings.jsonl    one line per session: when, how long, how many prompts
-complete.json    written last: number of shards and prompts
+complete.json    written last: number of shards and prompts, and the digests of what is above
 quarantine/      shards that did not read back
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import re
@@ -19,20 +18,29 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 
 from sonde.core.answers import Answered
 from sonde.core.errors import CorruptShard, NotFinite, RunMismatch, StoreError
-from sonde.store.files import PARTIAL, add_line, told, write_whole
+from sonde.core.files import PARTIAL
+from sonde.core.fingerprints import file_hash
+from sonde.store.complete import DATASET, MANIFEST, Complete, shard_name
+from sonde.store.files import add_line, refuse_link, take_lock, told, write_whole
 from sonde.store.manifest import Manifest, differences
 from sonde.store.rows import from_table, to_table
 from sonde.store.shards import Digests, read_shard, shard_bytes, shard_keys
 from sonde.store.sound import unsound
+from sonde.store.timings import read_timings
 
 NAMES = ("manifest.json", "complete.json", "report.html")
 """The files that are written whole, and may leave a partial one when killed."""
+
+OWN = ("shards", "shards/.lock", "shards.sha256", "dataset", "timings.jsonl", "quarantine")
+"""What is written into or added to where it stands, so that it must stand here."""
+
+AGAIN = "run the same 'sonde run' again"
 
 FRESH = {"manifest.json", "dataset", "shards", "shards.sha256"}
 """What a run has made before its first answer is kept."""
@@ -58,7 +66,7 @@ class RunFolder:
 
     def shard(self, number: int) -> Path:
         """Where a shard stands, or will."""
-        return self.path / "shards" / f"{number:05d}.parquet"
+        return self.path / shard_name(number)
 
     def shards(self) -> list[Path]:
         """The shards there are, in order."""
@@ -80,29 +88,94 @@ class RunFolder:
                 f"{path} is no manifest of a run ({error}); give another folder"
             ) from None
 
-    def completed(self) -> dict[str, int] | None:
-        """Number of shards and prompts of a finished run; None while it is unfinished."""
+    def completed(self) -> Complete | None:
+        """What a finished run says of itself; None while it is unfinished."""
         path = self.path / "complete.json"
         try:
-            body = json.loads(path.read_text(encoding="utf-8"))
-            return {name: int(body[name]) for name in ("shards", "prompts")}
+            return Complete.from_json(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
+            raise StoreError(f"{path} cannot be read ({error}); {AGAIN} to write it anew") from None
+
+    def finished(self) -> Complete:
+        """The same of a run that is whole and as it was when it ended; any other is refused."""
+        complete = self.completed()
+        if complete is None:
             raise StoreError(
-                f"{path} cannot be read ({error}); run the same 'sonde run' again to write it anew"
-            ) from None
+                f"{self.path} holds an unfinished run ({len(self.shards())} shards so far); "
+                f"{AGAIN} to finish it"
+            )
+        for number in range(complete.shards):
+            if not self.shard(number).exists():
+                raise StoreError(f"{self.shard(number)} is missing; {AGAIN} to compute it")
+        for extra in self.beyond(complete.shards):
+            raise StoreError(
+                f"{extra} is none of the run's {complete.shards} shards; {AGAIN}: it is put aside"
+            )
+        if not self.keeps(complete, MANIFEST):
+            raise StoreError(
+                f"{self.path / MANIFEST} is not as it was when the run ended; {AGAIN} to write it "
+                "anew"
+            )
+        if not self.keeps(complete, DATASET):
+            raise self.damaged_dataset()
+        return complete
+
+    def beyond(self, shards: int) -> list[Path]:
+        """The shards there are beside those of a run of so many."""
+        ours = {self.shard(number) for number in range(shards)}
+        return [path for path in self.shards() if path not in ours]
+
+    def keeps(self, complete: Complete, name: str) -> bool:
+        """Whether a file is as it was when the run ended, as far as that is known."""
+        try:
+            return complete.sealed.get(name) in (None, file_hash(self.path / name))
+        except OSError:
+            return False
+
+    def damaged_dataset(self) -> StoreError:
+        """What to say of a copy of the dataset that is not what was asked."""
+        return StoreError(
+            f"{self.dataset}, the run's own copy of its dataset, is damaged; {AGAIN} to write it "
+            "anew"
+        )
+
+    def sealed(self) -> Complete | None:
+        """What is known of how the run ended, if it was sealed with the manifest that is there."""
+        with suppress(StoreError):
+            complete = self.completed()
+            if complete and complete.sealed and self.keeps(complete, MANIFEST):
+                return complete
+        return None
+
+    def known(self) -> dict[Path, str]:
+        """The digest of each shard: as the run was sealed, or else as they were written."""
+        complete = self.sealed()
+        if complete is None:
+            return self.digests.read()
+        return {self.shard(n): complete.sealed[shard_name(n)] for n in range(complete.shards)}
+
+    def keeps_dataset(self) -> bool:
+        """Whether the copy of the dataset is known to be the one that was asked."""
+        complete = self.sealed()
+        return complete is not None and self.keeps(complete, DATASET)
 
     def tables(self) -> Iterator[pa.Table]:
         """The shards as Arrow tables; one that does not read back is named."""
-        digests = self.digests.read()
-        for path in self.shards():
+        complete, digests, prompts = self.finished(), self.known(), 0
+        for path in map(self.shard, range(complete.shards)):
             try:
-                yield read_shard(path, digests.get(path))
+                table = read_shard(path, digests.get(path))
             except CorruptShard as error:
-                raise CorruptShard(
-                    f"{error}; run the same 'sonde run' again: it is put aside and computed anew"
-                ) from None
+                raise CorruptShard(f"{error}; {AGAIN}: it is put aside and computed anew") from None
+            prompts += table.num_rows
+            yield table
+        if prompts != complete.prompts:
+            raise StoreError(
+                f"{self.path / 'complete.json'} tells of {complete.prompts} prompts, but the "
+                f"shards hold {prompts}; {AGAIN} to write it anew"
+            )
 
     def answered(self) -> Iterator[Answered]:
         """Every answered prompt, shard by shard."""
@@ -111,21 +184,11 @@ class RunFolder:
 
     def seconds(self) -> float:
         """How long the run has been computed, over all its sessions."""
-        return sum(float(entry.get("seconds", 0)) for entry in self.timings())
+        return float(sum(entry["seconds"] for entry in self.timings()))
 
     def timings(self) -> list[dict[str, Any]]:
         """One entry per session that computed something."""
-        try:
-            lines = (self.path / "timings.jsonl").read_text().splitlines()
-        except FileNotFoundError:
-            return []
-        entries = []
-        for line in lines:
-            try:
-                entries.append(json.loads(line))
-            except ValueError:
-                continue  # a line cut off by a kill
-        return entries
+        return read_timings(self.path / "timings.jsonl")
 
     @contextmanager
     def writing(self, manifest: Manifest) -> Iterator[Writer]:
@@ -133,9 +196,12 @@ class RunFolder:
         with told(self.path):
             self._refuse_foreign()
             (self.path / "shards").mkdir(parents=True, exist_ok=True)
-            lock = (self.path / "shards" / ".lock").open("w")
+            lock = take_lock(
+                self.path / "shards" / ".lock",
+                f"{self.path} is being written by another process; wait for it, or give another "
+                "folder with -o",
+            )
         with lock:
-            self._take(lock)
             with told(self.path):
                 self._sweep()
                 self._admit(manifest)
@@ -147,6 +213,8 @@ class RunFolder:
             return
         if not self.path.is_dir():
             raise StoreError(f"{self.path} is a file; give a folder for the run")
+        for name in OWN:
+            refuse_link(self.path / name)
         if (self.path / "manifest.json").exists():
             self.manifest()
             return
@@ -159,17 +227,6 @@ class RunFolder:
                 "give a new folder with -o"
             )
 
-    def _take(self, lock: IO[str]) -> None:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(
-                f"{self.path} is being written by another process; wait for it, or give another "
-                "folder with -o"
-            ) from None
-        except OSError as error:
-            raise StoreError(f"{self.path} cannot be locked: {error.strerror}") from None
-
     def _sweep(self) -> None:
         """Remove what a killed process left half written."""
         left = [self.path / (name + PARTIAL) for name in NAMES]
@@ -180,16 +237,24 @@ class RunFolder:
         path = self.path / "manifest.json"
         if path.exists():
             unlike = differences(self.manifest(), manifest)
-            if not unlike:
+            if not unlike and not self._altered():
                 return
-            if self.shards() or {p.name for p in self.path.iterdir()} - FRESH:
+            if unlike and (self.shards() or {p.name for p in self.path.iterdir()} - FRESH):
                 raise RunMismatch(
                     f"{self.path} holds a different run:\n  "
                     + "\n  ".join(unlike)
                     + "\ngive another folder with -o, or the settings of the run that is there"
                 )
             shutil.rmtree(self.dataset, ignore_errors=True)  # that run never answered anything
-        write_whole(path, manifest.to_json().encode())
+        write_whole(path, manifest.to_json().encode(errors="backslashreplace"))
+
+    def _altered(self) -> bool:
+        """Whether the manifest is not the one that the run was sealed with."""
+        try:
+            complete = self.completed()
+        except StoreError:
+            return False
+        return complete is not None and not self.keeps(complete, MANIFEST)
 
 
 class Writer:
@@ -197,7 +262,7 @@ class Writer:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self._digests = folder.digests.read()
+        self._digests = folder.known()
 
     def holds(self, number: int, keys: Sequence[tuple[str, ...]]) -> bool:
         """Whether a shard is there and answers these prompts; a bad one is put aside, aloud."""
@@ -218,7 +283,9 @@ class Writer:
         aside = self.folder.path / "quarantine"
         with told(self.folder.path):
             aside.mkdir(exist_ok=True)
-            target = aside / f"{path.name}.{len(list(aside.iterdir()))}"
+            number = len(list(aside.iterdir()))
+            while (target := aside / f"{path.name}.{number}").exists():
+                number += 1
             path.rename(target)
         return target
 
@@ -230,14 +297,23 @@ class Writer:
             raise NotFinite(f"{model['name']} ({model['dtype'] or 'no dtype'}) gives {found}")
         data = shard_bytes(table)
         with told(self.folder.path):
-            self.folder.digests.add(path, data)
+            (self.folder.path / "complete.json").unlink(missing_ok=True)
+            self._digests[path] = self.folder.digests.add(path, data)
             write_whole(path, data)
 
     def finish(self, shards: int, prompts: int) -> None:
-        """Say that the run is whole."""
-        body = json.dumps({"shards": shards, "prompts": prompts}) + "\n"
-        with told(self.folder.path):
-            write_whole(self.folder.path / "complete.json", body.encode())
+        """Say that the run is whole, and seal it; shards that are none of its own are put aside."""
+        folder = self.folder
+        for path in folder.beyond(shards):
+            aside = self.quarantine(path)
+            log.warning("%s is none of the run's %d shards; put aside as %s", path, shards, aside)
+        digests = {path: self._digests[path] for path in map(folder.shard, range(shards))}
+        with told(folder.path):
+            folder.digests.settle(digests)
+            sealed = {name: file_hash(folder.path / name) for name in (MANIFEST, DATASET)}
+            sealed |= {shard_name(n): digest for n, digest in enumerate(digests.values())}
+            complete = Complete(shards=shards, prompts=prompts, sealed=sealed)
+            write_whole(folder.path / "complete.json", complete.to_json().encode())
 
     def log(self, entry: dict[str, Any]) -> None:
         """Add a line to the timings; a full disk must not hide what stopped the run."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import errno
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sonde.core.errors import CorruptShard, StoreError
-from sonde.store.files import add_line
+from sonde.store.files import add_line, write_whole
 from sonde.store.rows import SCHEMA
 from sonde.store.sound import unsound
 
@@ -21,15 +22,24 @@ from sonde.store.sound import unsound
 class Digests:
     """The SHA-256 of every shard, a line each; `sha256sum -c shards.sha256` reads it too.
 
-    A shard's line is written before the shard, so that no shard stands without one.
+    A shard's line is written before the shard, so that no shard stands without one. What a
+    finished run is held against stands in its complete.json.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def add(self, shard: Path, data: bytes) -> None:
+    def add(self, shard: Path, data: bytes) -> str:
         """Note the digest of a shard that is about to be written; the last line counts."""
-        add_line(self.path, f"{hashlib.sha256(data).hexdigest()}  {self._name(shard)}")
+        digest = hashlib.sha256(data).hexdigest()
+        add_line(self.path, self._line(shard, digest))
+        return digest
+
+    def settle(self, digests: Mapping[Path, str]) -> None:
+        """Let there be these lines and no others."""
+        data = "".join(f"{self._line(*pair)}\n" for pair in digests.items()).encode()
+        if not self.path.is_file() or self.path.read_bytes() != data:
+            write_whole(self.path, data)
 
     def read(self) -> dict[Path, str]:
         """The digest of each shard."""
@@ -38,12 +48,12 @@ class Digests:
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise StoreError(f"{self.path} cannot be read: {error.strerror}") from None
+            raise StoreError(f"{self.path} cannot be read: {error.strerror}; remove it") from None
         pairs = (line.split("  ", 1) for line in text.splitlines())
         return {self.path.parent / pair[1]: pair[0] for pair in pairs if len(pair) == 2}
 
-    def _name(self, shard: Path) -> str:
-        return shard.relative_to(self.path.parent).as_posix()
+    def _line(self, shard: Path, digest: str) -> str:
+        return f"{digest}  {shard.relative_to(self.path.parent).as_posix()}"
 
 
 def shard_bytes(table: pa.Table) -> bytes:
@@ -54,11 +64,18 @@ def shard_bytes(table: pa.Table) -> bytes:
     return data
 
 
-def read_shard(path: Path, digest: str | None = None) -> pa.Table:
-    """A shard's table, once its bytes have the digest that was noted for it."""
+def read_shard(path: Path, digest: str | None) -> pa.Table:
+    """A shard's table, if its bytes have the digest that was noted for it."""
     data = _read(path)
-    if digest is not None and hashlib.sha256(data).hexdigest() != digest:
+    if digest is None:
+        raise CorruptShard(f"shard {path} has no digest by which it could be known")
+    if hashlib.sha256(data).hexdigest() != digest:
         raise CorruptShard(f"shard {path} is corrupt (its bytes are not those that were written)")
+    return table_of(path, data)
+
+
+def table_of(path: Path, data: bytes) -> pa.Table:
+    """The table in a shard's bytes."""
     try:
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         # Arrow's threads may still hold Python bytes when the interpreter ends, and abort it

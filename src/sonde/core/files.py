@@ -1,0 +1,66 @@
+"""Files that are there whole or not at all, and JSON that may hold anything. Knows no content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+PARTIAL = ".partial"
+DEEPEST = 32
+"""More levels than any JSON of ours has."""
+
+TOO_DEEP = "it is nested too deeply"
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that takes its place when it is finished.
+
+    A link in its place, or in that of its half, is replaced and not followed.
+    """
+    partial = path.with_name(path.name + PARTIAL)
+    partial.unlink(missing_ok=True)
+    try:
+        with partial.open("xb") as file:
+            yield file
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def parsed(text: str) -> Any:
+    """The value of a JSON text; raises ValueError on anything else.
+
+    >>> parsed('{"a": NaN}')
+    Traceback (most recent call last):
+    ValueError: NaN is no number
+    """
+    try:
+        value = json.loads(text, parse_constant=_refused, parse_float=_finite)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [inner for each in level for inner in _inside(each)]
+    if level:
+        raise ValueError(TOO_DEEP)
+    return value
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _refused(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    return value if abs(value) != float("inf") else _refused(digits)

@@ -1,0 +1,273 @@
+"""Whatever others wrote into datasets, names, paths and messages, a terminal only shows it.
+
+Each of `HOSTILE` does something to a terminal, or to rich, when it is printed as it is.
+"""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sonde.core.legible import legible
+
+from .world import COMMAND, Done, Sonde, rows
+
+HOSTILE = {
+    "CSI, blinking": "\x1b[5;7m",
+    "CSI, clears the screen": "\x1b[2J\x1b[H",
+    "OSC 8, a link": "\x1b]8;;http://a.example\x1b\\link\x1b]8;;\x1b\\",
+    "OSC 52, the clipboard": "\x1b]52;c;cm0gLXJmIC8=\x07",
+    "OSC 0, the title": "\x1b]0;title\x07",
+    "DCS": "\x1bP+q544e\x1b\\",
+    "C1 CSI": "\x9b5;7m",
+    "C1 OSC": "\x9d52;c;cm0gLXJmIC8=\x9c",
+    "line feeds of C1": "\x84\x85\x8d",
+    "backspace and bell": "\x08\x08\x07",
+    "return": "\r   ",
+    "form feed": "\x0c\x0b",
+    "delete": "\x7f",
+    "bidi override": "\u202etxt.exe\u202c",
+    "bidi isolate": "\u2066x\u2069",
+    "markup": "[bold red]red[/bold red]",
+    "markup that closes nothing": "[/INST]",
+    "a link in markup": "[link=http://a.example]x[/link]",
+    "emoji": ":train:",
+}
+OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+OURS = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\x1b\[1A|\x1b\[2K|\r")
+"""What rich itself sends: styles, and how it moves in its progress bars."""
+
+
+def hostile_dataset(folder: Path, evil: str) -> Path:
+    """A dataset of two relations with hostile text wherever there is text."""
+    (folder / "facts").mkdir(parents=True)
+    head = {"format": 1, "name": f"D{evil}", "version": f"V{evil}", "licence": f"L{evil}"}
+    head |= {"sources": [f"S{evil}"], "description": f"T{evil}"}
+    (folder / "dataset.json").write_text(json.dumps(head))
+    relations = [{"id": id, "label": f"R{evil}", "kind": "N-1"} for id in ("P1", "P2")]
+    (folder / "relations.jsonl").write_text(rows(relations))
+    texts = [
+        {"id": f"{id}-{n}{evil}", "relation": id, "text": f"W{evil} {n} of [X] is [Y]."}
+        for id in ("P1", "P2")
+        for n in (1, 2)
+    ]
+    (folder / "templates.jsonl").write_text(rows(texts))
+    for id in ("P1", "P2"):
+        facts = [
+            {
+                "id": f"{id}:train:{n}{evil}",
+                "subject": {"id": f"s{n}", "names": [f"X{n}{evil}"]},
+                "objects": [{"id": f"o{n}", "names": [f"Y{n}{evil}"]}],
+                "split": "test",
+            }
+            for n in range(4)
+        ]
+        (folder / "facts" / f"{id}.jsonl").write_text(rows(facts))
+    return folder
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A dataset with every kind of hostile text."""
+    return hostile_dataset(tmp_path / "data", "".join(HOSTILE.values()))
+
+
+@pytest.fixture
+def run(sonde: Sonde, hostile: Path, tmp_path: Path) -> Path:
+    """A run on it, in a folder that has a name of the same kind."""
+    out = tmp_path / f"run{''.join(HOSTILE.values()).replace('/', '|')}"[:200]
+    assert sonde("run", "lama", "-m", "control:majority", "-d", hostile, "-o", out).code == 0
+    return out
+
+
+def harmless(done: Done, *words: str) -> None:
+    """Assert that nothing printed can be obeyed, and that these words are in it as they are."""
+    assert not OBEYED.search(done.out + done.err), done
+    assert "internal error" not in done.err and done.code != 70, done
+    shown = re.sub(r"\s", "", done.out + done.err)  # tables are wrapped
+    for word in words:
+        assert re.sub(r"\s", "", legible(word)) in shown, (word, done)
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_dataset_is_shown_as_it_is(sonde: Sonde, tmp_path: Path, kind: str) -> None:
+    evil = HOSTILE[kind]
+    data = hostile_dataset(tmp_path / "data", evil)
+    harmless(sonde("data", "show", data), *(f"{letter}{evil}" for letter in "DVLST"), f"R{evil[0]}")
+    words = (f"P1:train:1{evil}", f"X1{evil}->Y1{evil}", f"R{evil}", f"W{evil}")
+    harmless(sonde("data", "show", data, "--relation", "P1"), *words)
+
+
+def test_every_verb_of_data_shows_it_as_it_is(
+    sonde: Sonde, hostile: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = "".join(HOSTILE.values())
+    harmless(sonde("data", "stats", hostile), "R" + every[0])
+    harmless(sonde("data", "stats", hostile, hostile), "D" + every[0])
+    harmless(sonde("data", "check", hostile))
+    harmless(
+        sonde("data", "convert", hostile, "-o", tmp_path / f"D{every.replace('/', '|')}"[:200])
+    )
+    judged = tmp_path / "judged.jsonl"
+    monkeypatch.setattr("sys.stdin.readline", lambda: "1\n", raising=False)
+    harmless(sonde("data", "annotate", hostile, "-o", judged), f"R{every}")
+    harmless(sonde("data", "annotate", "--table", judged), "D" + every[0])
+    facts = hostile / "facts" / "P1.jsonl"
+    facts.write_text(facts.read_text() + facts.read_text())
+    harmless(sonde("data", "check", hostile), "P1:train:1")
+    facts.write_text(f'{{"id": "{every}"')
+    harmless(sonde("data", "check", hostile))
+
+
+def test_runs_and_reports_show_it_as_it_is(
+    sonde: Sonde, hostile: Path, run: Path, tmp_path: Path
+) -> None:
+    every = "".join(HOSTILE.values())
+    harmless(sonde("report", run), f"D{every}", f"R{every}", f"run:{run}")
+    harmless(sonde("report", run, "--html", f"{run}.html"), f"report:{run}.html")
+    for probe in ("lama", "belief"):
+        out = tmp_path / f"{probe}[/INST]\x1b[5m"
+        words = ("-m", "control:majority", "--answer", "score", "-d", hostile, "-o", out)
+        harmless(sonde("plan", probe, *words), f"D{every}", f"R{every}")
+        harmless(sonde("run", probe, *words), f"D{every}")
+        harmless(sonde("run", probe, *words, "--seed", "1"), "holds a different run")
+    one = tmp_path / "belief[/INST]\x1b[5m"
+    two = shutil.copytree(one, f"{one}2")
+    harmless(sonde("analyse", f"a{every.replace('=', ' ')}={one}", two), "a" + every[:6], str(two))
+
+
+def test_json_means_the_same_and_is_harmless(sonde: Sonde, run: Path) -> None:
+    every = "".join(HOSTILE.values())
+    done = sonde("report", run, "--json")
+    harmless(done)
+    assert json.loads(done.out)["provenance"]["dataset"]["licence"] == f"L{every}"
+
+
+REFUSED: list[tuple[str, ...]] = [
+    ("report", "{}"),
+    ("analyse", "{}", "{}"),
+    ("run", "lama", "-m", "{}"),
+    ("run", "lama", "-m", "hf:./{}"),
+    ("run", "lama", "-m", "gguf:./{}"),
+    ("run", "lama", "-m", "scripted:{}"),
+    ("run", "lama", "-m", "scripted:", "-d", "{}"),
+    ("run", "lama", "-m", "scripted:", "-d", "lama:{}"),
+    ("run", "lama", "-m", "scripted:", "--relations", "{}"),
+    ("run", "lama", "-m", "scripted:", "--set", "{}"),
+    ("run", "lama", "-m", "scripted:", "--limit", "{}"),
+    ("run", "lama", "-m", "scripted:", "--{}"),
+    ("run", "{}"),
+    ("data", "show", "atlas", "--relation", "{}"),
+    ("doctor", "-m", "scripted:", "--probe", "{}"),
+    ("{}",),
+]
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_a_refusal_repeats_it_as_it_is(sonde: Sonde, words: tuple[str, ...]) -> None:
+    for evil in (*HOSTILE.values(), "\udcff"):
+        done = sonde(*(word.format(evil) for word in words))
+        assert done.code in (2, 3, 4, 5)
+        harmless(done)
+        assert "\udcff" not in done.err
+
+
+def test_a_stack_trace_and_an_internal_error_are_harmless(
+    sonde: Sonde, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("".join(HOSTILE.values()))
+
+    monkeypatch.setattr("sonde.cli.report.open_run", fail)
+    monkeypatch.setenv("SONDE_DEBUG", "1")
+    done = sonde("report", "x")
+    assert done.code == 70 and "Traceback" in done.err and "[/INST]" in done.err
+    assert not OBEYED.search(done.err)
+
+
+def test_a_manifest_is_harmless(sonde: Sonde, run: Path) -> None:
+    path = run / "manifest.json"
+    every = "".join(HOSTILE.values())
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": every}))
+    harmless(sonde("report", run), f"run format {every} is not 1")
+
+
+@pytest.fixture
+def rude_server() -> Iterator[str]:
+    """The address of a server that fails with hostile words."""
+
+    class Rude(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.dumps({"error": {"message": "".join(HOSTILE.values())}}).encode()
+            self.send_response(400, "Bad")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Rude) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        server.shutdown()
+
+
+def test_what_a_server_answers_is_harmless(
+    sonde: Sonde, hostile: Path, tmp_path: Path, rude_server: str
+) -> None:
+    more = ("--endpoint", rude_server, "--model", f"m{HOSTILE['OSC 8, a link']}", "--retries", "0")
+    done = sonde("data", "build", "fktc", "-d", hostile, *more, "-o", tmp_path / "frames")
+    assert done.code == 4
+    harmless(done)
+    assert "cm0gLXJmIC8=" in done.err
+
+
+def on_a_terminal(*words: object) -> tuple[int, str]:
+    """The exit code of a command and everything it sends to a terminal of 2000 columns."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "2000", "LINES": "40"}
+    command = [COMMAND, *map(str, words)]
+    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    return running.wait(), shown.decode()
+
+
+def test_on_a_terminal_only_our_own_styles_are_obeyed(hostile: Path, tmp_path: Path) -> None:
+    every = "".join(HOSTILE.values())
+    out = tmp_path / "run[/INST]:train:\x1b[5;7m\x9b5;7m\u202e"
+    commands = [
+        ("run", "lama", "-m", "control:majority", "-d", hostile, "-o", out),
+        ("report", out),
+        ("data", "show", hostile),
+        ("report", tmp_path / every.replace("/", "|")[:200]),
+        ("--debug", "data", "show", hostile, "--relation", every),
+    ]
+    shown = ""
+    for words in commands:
+        code, sent = on_a_terminal(*words)
+        assert code in (0, 2, 5), sent
+        assert not OBEYED.search(OURS.sub("", sent)), words
+        assert "\x1b[5;7m" not in sent and not re.search(r"\x1b\[[0-9;]*[Hn]", sent), words
+        shown += sent
+    assert "\x1b[" in shown, "there are styles"
+    assert f"lama on D{legible(every)}" in shown, "the progress bar names the dataset"
+    assert f"R{legible(every)}" in shown
+    assert "P1:train:" not in shown or "🚆" not in shown
