@@ -17,6 +17,9 @@ from .plain import Document, Plain, row_names
 FOLDER = Path(__file__).parents[1] / "golden" / "values"
 WIDE = 160
 
+SECTIONS = ("values", "bytes", "intervals", "words")
+"""In the order in which changes are told: what matters most comes first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
@@ -54,17 +57,17 @@ def save(name: str, document: Document) -> None:
 def changes(golden: Document, found: Document, near: dict[str, float]) -> list[Change]:
     """Where they differ; numbers of a section may by what `near` says, others not at all."""
     made: list[Change] = []
-    for section in sorted(golden.keys() | found.keys()):
+    for section in SECTIONS:
         old = dict(_leaves(golden.get(section, {}), section))
         new = dict(_leaves(found.get(section, {}), section))
-        for place in old.keys() | new.keys():
+        for place in sorted(old.keys() | new.keys()):
             if place not in new:
                 made.append(Change(place=place, kind="gone", old=old[place]))
             elif place not in old:
                 made.append(Change(place=place, kind="new", new=new[place]))
             elif not close(old[place], new[place], near.get(section, 0.0)):
                 made.append(Change(place=place, kind="changed", old=old[place], new=new[place]))
-    return sorted(made, key=lambda change: change.place)
+    return made
 
 
 def settled(golden: Plain, found: Plain, near: float) -> Plain:

@@ -31,8 +31,8 @@ def refresh(name: str, shop: Workshop, given: argparse.Namespace) -> None:
     made = changes(golden, found, near)
     if not made:
         return
-    counts = Counter(change.kind for change in made)
-    print(f"{name}: {', '.join(f'{n} {kind}' for kind, n in sorted(counts.items()))}")
+    counts = Counter(f"{change.place.split(' / ')[0]} {change.kind}" for change in made)
+    print(f"{name}: {', '.join(f'{n} {what}' for what, n in counts.items())}")
     for change in made[: given.most] if golden else ():
         print(f"  {change}")
     if golden and len(made) > given.most:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.core.reports import Column, Curve, Curves, Estimate, Report, Table
+from sonde.core.reports import Cell, Column, Curve, Curves, Estimate, Report, Table
 
 from . import documents
 from .documents import changes, settled
@@ -20,7 +20,7 @@ def report(value: float = 0.5, high: float = 0.9, note: str = "n", *more: Column
     estimate = Estimate(value=value, low=0.1, high=high, n=4)
     curve = Curve(name="c", x=(0.0, 1.0), y=(0.5, value), low=(0.0, 0.1), high=(0.6, high))
     columns = (Column(title="relation"), *more, Column(title="P@1"), Column(title="seconds"))
-    row = ("P36", *(1 for _ in more), estimate, 1.5)
+    row: tuple[Cell, ...] = ("P36", *(1 for _ in more), estimate, 1.5)
     made = Report(
         title="t",
         summary="s",
