@@ -48,7 +48,7 @@ def calibration(
     the interval of `ece`, which resampling can only raise, is moved so that its mean is the value.
     """
     kept = ~np.isnan(confidence)
-    order = np.argsort(confidence[kept])
+    order = np.argsort(confidence[kept], kind="stable")
     if not len(order):
         return None
     given, judged = confidence[kept][order], right[kept][order].astype(np.float64)
@@ -73,7 +73,7 @@ def expected_calibration_error(confidence: Floats, right: Bools, bins: int = 10)
     >>> expected_calibration_error(np.array([0.2, 0.2]), np.array([False, True]), bins=1)
     0.3
     """
-    order = np.argsort(confidence)
+    order = np.argsort(confidence, kind="stable")
     given = confidence[order]
     gaps = given - _evened(given, right[order].astype(np.float64))
     parts = np.array_split(gaps, min(bins, len(gaps)))
