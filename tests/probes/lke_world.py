@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 
 from sonde.core.abilities import Identity, Probe
-from sonde.core.answers import Scored
+from sonde.core.answers import Answered, Scored
 from sonde.core.facts import Dataset, Fact, Selection
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
@@ -57,10 +57,28 @@ class Told:
         )
 
 
+def read_as(probe: Probe, data: Dataset, shares: Mapping[str, int]) -> Report:
+    """The report about a model that is right on the first so many capitals, by the way of asking.
+
+    Options are scored; the way is the template's column.
+    """
+    golds = {f.id: f.objects[0].name for f in data.asked("P36")}
+    places = {id: place for place, id in enumerate(golds)}
+    rows = []
+    for prompt in probe.ask(data):
+        assert isinstance(prompt.want, Score)
+        right = places[prompt.key.fact] < shares[prompt.key.template]
+        chosen = [(name == golds[prompt.key.fact]) == right for name in prompt.want.options]
+        logps = tuple((0.0 - k / 1000,) if ok else (-9.0,) for k, ok in enumerate(chosen))
+        answer = Scored(options=prompt.want.options, logps=logps)
+        rows.append(Answered(key=prompt.key, prefix=prompt.prefix, suffix="", answer=answer))
+    return probe.read(data, rows)
+
+
 def right(judged: Judged) -> dict[str, bool]:
     """Whether each fact was answered right."""
     pairs = zip(judged.grid.pair.tolist(), judged.grid.right.tolist(), strict=True)
     return {judged.pairs[pair]: right for pair, right in pairs}
 
 
-__all__ = ["ANSWERS", "Told", "fact", "facts", "read", "right", "trained", "world"]
+__all__ = ["ANSWERS", "Told", "fact", "facts", "read", "read_as", "right", "trained", "world"]

@@ -351,6 +351,24 @@ def test_overconf_of_the_templates_is_summed_up_where_they_were_asked_often_enou
     assert fewer["overconf_by_template.stdev"] == Estimate.not_measured()
 
 
+@pytest.mark.parametrize(("pairs", "told"), [(3, False), (12, True)])
+def test_what_changes_answers_more_often_is_said_only_where_a_paired_test_says_so(
+    pairs: int, told: bool
+) -> None:
+    facts = [fact(entity(f"Land{i}", f"Old{i}"), entity("Paris")) for i in range(pairs)]
+    answers = {
+        (template, name): {"Paris" if template == "t1" else "Lima": 0.9}
+        for template in ("t1", "t2")
+        for name in (name for f in facts for name in f.subject.names)
+    }
+    found = report(world(*facts), Belief(answer="fill", draws=10), Told(answers=answers))
+    [said] = [f for f in found.findings if "over templates" in f]
+    assert said.endswith("answers agree 100.0% over names, 0.0% over templates.")
+    more = "Another template changes the answer more often than another name of the subject"
+    assert said.startswith(more) == told
+    assert said.startswith("Whether another name or another template changes the answer") != told
+
+
 def test_a_limit_asks_about_some_pairs_only() -> None:
     few = world(*FACTS).select(Selection(limit=1))
     subjects = {p.key.fact for p in Belief(answer="fill", bias=False).ask(few)}

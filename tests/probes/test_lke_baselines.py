@@ -25,7 +25,7 @@ from sonde.wording.matching import correct
 from tests import tiny
 from tests.wording.icl_world import template
 
-from .lke_world import read, world
+from .lke_world import read, read_as, world
 
 OVER = "mean_over_relations"
 
@@ -116,6 +116,19 @@ def test_every_way_has_the_same_options_for_a_fact(atlas: Dataset) -> None:
         if isinstance(prompt.want, Score):
             options.setdefault(prompt.key.fact, set()).add(prompt.want.options)
     assert all(len(found) == 1 for found in options.values())
+
+
+def test_in_context_estimation_is_ahead_only_where_a_paired_test_says_so() -> None:
+    data = with_templates(
+        sonde.dataset("atlas", relations=("P36",), limit=6), ("manual", "[X] has [Y].")
+    )
+    probe = LkeBaselines(n=2, separating=False, most=0)
+    # three facts won and none lost: an interval above 0, and p 0.25
+    report = read_as(probe, data, {"in-context": 5, "t0": 2})
+    low = report.estimates[f"ahead.manual.{OVER}"].low
+    assert low is not None and low > 0
+    [said] = [finding for finding in report.findings if "against manual" in finding]
+    assert "not told apart (+50.0 points" in said
 
 
 def test_a_template_as_separator_tells_each_example_in_it() -> None:

@@ -12,13 +12,13 @@ from sonde.core.abilities import Scores
 from sonde.core.errors import TemplateError, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Score
-from sonde.core.reports import DotPlot
+from sonde.core.reports import DotPlot, Report
 from sonde.probes.lke_separators import SEPARATORS, LkeSeparators
 from sonde.testing import answer_all, check_probe
 from sonde.wording.separating import NAMES
 from tests import tiny
 
-from .lke_world import Told, read, world
+from .lke_world import Told, read, read_as, world
 
 OVER = "mean_over_relations"
 
@@ -78,6 +78,34 @@ def test_the_table_and_the_figure_have_a_row_for_each() -> None:
     assert [row[0] for row in table.rows] == list(SEPARATORS)
     assert isinstance(figure, DotPlot) and figure.labels == SEPARATORS
     assert len(figure.series) == 3
+
+
+def right_for(shares: dict[str, int], data: Dataset) -> Report:
+    return read_as(LkeSeparators(separators=tuple(shares), n=2, seeds=1), data, shares)
+
+
+def test_the_best_separator_is_named_only_where_a_paired_test_says_so() -> None:
+    data = sonde.dataset("atlas", relations=("P36",), limit=40)
+    few = right_for({"space/space": 20, "colon/space": 22, "comma/space": 18}, data)
+    assert few.summary == "Under 3 separators accuracy lies between 45.0% and 55.0%."
+    assert few.findings[0] == (
+        "Which separator is right most often cannot be told: colon/space (55.0%) is not told from "
+        "space/space, comma/space."
+    )
+    assert few.findings[1] == "No separator is told from space/space on these facts."
+    clear = right_for({"space/space": 10, "colon/space": 30, "comma/space": 12}, data)
+    assert clear.findings[0] == "colon/space is right most often: 75.0% of facts."
+    assert "colon/space is clearly better" in clear.findings[1]
+
+
+def test_many_separators_make_a_difference_to_the_first_harder_to_tell() -> None:
+    data = sonde.dataset("atlas", relations=("P36",), limit=40)
+    ways = ("colon/space", "comma/space", "newline/space", "space/comma", "space/newline")
+    # seven won and none lost: p 0.016, which is no proof where five are tried
+    alone = right_for({"space/space": 10, "colon/comma": 17}, data)
+    assert any("colon/comma is clearly better" in finding for finding in alone.findings)
+    many = right_for({"space/space": 10, **dict.fromkeys(ways, 11), "colon/comma": 17}, data)
+    assert not any("clearly better" in finding for finding in many.findings)
 
 
 def test_a_separator_named_twice_is_asked_once() -> None:

@@ -6,29 +6,19 @@ Knows judged prompts and numbers, nothing of files or models.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sonde.analysis.runs import Aligned
-from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Cell, Column, Estimate, Headline, Table
-from sonde.core.words import clearly
+from sonde.core.words import clearly, told_apart
 from sonde.metrics.estimates import Resampled, Sample
-from sonde.metrics.grid import Floats, Ints
 from sonde.metrics.judged import Judged
-from sonde.stats.paired import mcnemar, sign_flip
+from sonde.metrics.leading import p_value
 
 MEAN = "mean_over_relations"
 SMALL = 0.001
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outcome:
-    """Pairs of one relation: the share of each that is right, and which pairs share a subject."""
-
-    values: Floats
-    clusters: Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +38,12 @@ def paired(aligned: Aligned, subjects: Mapping[str, str], seed: int) -> Beside:
     """
     scores = [outcomes(run.judged, subjects) for run in aligned.runs]
     names = [run.name for run in aligned.runs[1:]]
-    estimates = dict(_averaged("controls.accuracy", _alone(scores[0]), seed))
+    estimates = dict(_averaged("controls.accuracy", scores[0], seed))
     for name, own in zip(names, scores[1:], strict=True):
-        estimates |= _averaged(f"controls.{name}.accuracy", _alone(own), seed)
-        estimates |= _averaged(f"controls.{name}.above", _less(scores[0], own), seed)
-        estimates |= _tested(f"controls.{name}.p_value", scores[0], own, seed)
+        less = _less(scores[0], own)
+        estimates |= _averaged(f"controls.{name}.accuracy", own, seed)
+        estimates |= _averaged(f"controls.{name}.above", less, seed)
+        estimates |= _tested(f"controls.{name}.p_value", less, seed)
     return Beside(
         estimates=estimates,
         tables=(_summary_table(names, scores[0], estimates), _relation_table(aligned, estimates)),
@@ -94,8 +85,8 @@ def side_by_side(
     return Beside(estimates=estimates, tables=tables, findings=(), notes=())
 
 
-def outcomes(judged: Judged, subjects: Mapping[str, str]) -> dict[str, Outcome]:
-    """The share of every pair's prompts that are right, by relation."""
+def outcomes(judged: Judged, subjects: Mapping[str, str]) -> dict[str, Sample]:
+    """The share of every pair's prompts that are right, by relation; a subject is a cluster."""
     grid = judged.grid
     asked = np.bincount(grid.pair, minlength=len(judged.pairs))
     right = np.bincount(grid.pair, grid.right.astype(np.float64), minlength=len(judged.pairs))
@@ -105,42 +96,12 @@ def outcomes(judged: Judged, subjects: Mapping[str, str]) -> dict[str, Outcome]:
     found = {}
     for number, relation in enumerate(judged.relations):
         own = (grid.relations == number) & (asked > 0)
-        found[relation.id] = Outcome(values=right[own] / asked[own], clusters=clusters[own])
-    return {id: outcome for id, outcome in found.items() if len(outcome.values)}
+        found[relation.id] = Sample(values=right[own] / asked[own], clusters=clusters[own])
+    return {id: sample for id, sample in found.items() if len(sample.values)}
 
 
-def p_value(
-    first: Mapping[str, Outcome], second: Mapping[str, Outcome], seed: int, name: str
-) -> float:
-    """Of the mean difference over relations; McNemar's exact one where that is what is asked.
-
-    That is for a single relation, outcomes of 0 or 1 and pairs of different subjects. Else signs
-    are flipped, of all pairs of a subject together.
-    """
-    if len(first) == 1:
-        (one,), (other,) = first.values(), second.values()
-        alone = len(np.unique(one.clusters)) == len(one.clusters)
-        if alone and bool(np.isin([one.values, other.values], (0.0, 1.0)).all()):
-            return mcnemar(one.values, other.values)
-    sums = [_cluster_sums(own, second[id]) for id, own in first.items()]
-    return sign_flip(np.concatenate(sums), np.random.default_rng(draw_key(seed, f"p:{name}")))
-
-
-def _cluster_sums(one: Outcome, other: Outcome) -> Floats:
-    """What each subject adds to the mean difference of its relation."""
-    _, index = np.unique(one.clusters, return_inverse=True)
-    return np.asarray(np.bincount(index, one.values - other.values) / len(one.values))
-
-
-def _alone(outcome: Mapping[str, Outcome]) -> dict[str, Sample]:
-    return {id: Sample(values=o.values, clusters=o.clusters) for id, o in outcome.items()}
-
-
-def _less(first: Mapping[str, Outcome], second: Mapping[str, Outcome]) -> dict[str, Sample]:
-    return {
-        id: Sample(values=own.values, clusters=own.clusters, minus=second[id].values)
-        for id, own in first.items()
-    }
+def _less(first: Mapping[str, Sample], second: Mapping[str, Sample]) -> dict[str, Sample]:
+    return {id: replace(own, minus=second[id].values) for id, own in first.items()}
 
 
 def _averaged(
@@ -152,27 +113,23 @@ def _averaged(
         yield f"{name}.relation.{relation}", resampled.relation(relation)
 
 
-def _tested(
-    name: str, first: Mapping[str, Outcome], second: Mapping[str, Outcome], seed: int
-) -> dict[str, Estimate]:
+def _tested(name: str, less: Mapping[str, Sample], seed: int) -> dict[str, Estimate]:
     """The p of the mean over relations and of every relation; n is the number of pairs."""
-    parts = {MEAN: tuple(first), **{f"relation.{id}": (id,) for id in first}}
+    parts = {MEAN: less, **{f"relation.{id}": {id: own} for id, own in less.items()}}
     found = {}
-    for over, ids in parts.items():
-        one, other = ({id: side[id] for id in ids} for side in (first, second))
-        value = p_value(one, other, seed, f"{name}.{over}")
-        n = sum(len(side.values) for side in one.values())
+    for over, own in parts.items():
+        value = p_value(own, seed, f"{name}.{over}")
+        n = sum(len(sample.values) for sample in own.values())
         found[f"{name}.{over}"] = Estimate(value=value, low=None, high=None, n=n)
     return found
 
 
 def _summary_table(
-    names: Sequence[str], first: Mapping[str, Outcome], estimates: Mapping[str, Estimate]
+    names: Sequence[str], first: Mapping[str, Sample], estimates: Mapping[str, Estimate]
 ) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for name in names:
-        above = [estimates[f"controls.{name}.above.relation.{id}"] for id in first]
-        clear = sum(1 for e in above if e.low is not None and e.low > 0)
+        clear = sum(_above(name, f"relation.{id}", estimates) for id in first)
         rows.append(
             (
                 name,
@@ -180,7 +137,7 @@ def _summary_table(
                 estimates[f"controls.{name}.accuracy.{MEAN}"],
                 estimates[f"controls.{name}.above.{MEAN}"],
                 shown_p(estimates[f"controls.{name}.p_value.{MEAN}"]),
-                f"{clear} of {len(above)}",
+                f"{clear} of {len(first)}",
             )
         )
     return Table(
@@ -197,6 +154,12 @@ def _summary_table(
         rows=tuple(rows),
         note="Means over relations, on what the model and all controls were asked.",
     )
+
+
+def _above(name: str, over: str, estimates: Mapping[str, Estimate]) -> bool:
+    """Whether the model is above a control, by the interval and by the test."""
+    above, p = (estimates[f"controls.{name}.{what}.{over}"] for what in ("above", "p_value"))
+    return told_apart(above, p.value) and (above.value or 0.0) > 0
 
 
 def _relation_table(aligned: Aligned, estimates: Mapping[str, Estimate]) -> Table:
@@ -258,10 +221,10 @@ def shown_p(p: Estimate) -> str:
 
 
 def _finding(name: str, estimates: Mapping[str, Estimate]) -> str:
-    told = clearly(estimates[f"controls.{name}.above.{MEAN}"], "above", "below", "not told from")
+    above, p = (estimates[f"controls.{name}.{what}.{MEAN}"] for what in ("above", "p_value"))
+    told = clearly(above, "above", "below", "not told from", p.value)
     word, _, rest = told.partition(" (")
-    p = shown_p(estimates[f"controls.{name}.p_value.{MEAN}"])
-    return f"The model is {word} the control {name} ({rest.rstrip(')')}; p {p})."
+    return f"The model is {word} the control {name} ({rest.rstrip(')')}; p {shown_p(p)})."
 
 
 def _note(aligned: Aligned) -> str:

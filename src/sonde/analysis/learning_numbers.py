@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from sonde.analysis.controls import Outcome, p_value
 from sonde.analysis.learning import Learning, Sheet
 from sonde.core.reports import Estimate
 from sonde.core.words import told_apart
 from sonde.metrics.cells import around, stream
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.grid import Bools, Floats
+from sonde.metrics.leading import p_value
 from sonde.stats.intervals import DRAWS, wilson
 
 KINDS = ("1-1", "N-1", "N-M")
@@ -88,11 +88,7 @@ def _gain(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimate
     yield from _averages("gain", made)
     yield from _by_kind("gain", made, sheets)
     yield from ((f"gain.relation.{s.id}", made.relation(s.id)) for s in sheets)
-    one, other = (
-        {s.id: Outcome(values=s.right[run].astype(np.float64), clusters=s.clusters) for s in sheets}
-        for run in (name, base)
-    )
-    value = p_value(one, other, seed, f"gain.{name}")
+    value = p_value(made.samples, seed, f"gain.{name}")
     n = sum(len(sheet.facts) for sheet in sheets)
     yield "gain.p_value", Estimate(value=value, low=None, high=None, n=n)
 
@@ -144,17 +140,19 @@ def _parts(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimat
     ):
         made = _resampled(sheets, of(name), seed, minus=of(base))
         yield f"gain.part.{part}.{FACTS}", made.mean_over_facts()
-    whole = _resampled(split, right_of(name), seed, minus=right_of(base)).mean_over_facts()
+    whole = _resampled(split, right_of(name), seed, minus=right_of(base))
+    p = p_value(whole.samples, seed, f"gain.facts.{name}", over="facts")
+    gain = whole.mean_over_facts()
+    clear = told_apart(gain, p) and (gain.value or 0.0) > 0
     for part, where in (("easy", _easy), ("hard", _hard)):
-        yield f"gain.share.{part}", _share_of_gain(split, name, base, where, whole, seed)
+        share = _share_of_gain(split, name, base, where, seed) if clear else None
+        yield f"gain.share.{part}", share or Estimate.not_measured()
 
 
 def _share_of_gain(
-    sheets: Sequence[Sheet], name: str, base: str, where: Values, whole: Estimate, seed: int
+    sheets: Sequence[Sheet], name: str, base: str, where: Values, seed: int
 ) -> Estimate:
-    """The share of a gain on some facts; not measured unless there clearly is a gain."""
-    if not told_apart(whole) or (whole.value or 0.0) < 0:
-        return Estimate.not_measured()
+    """The share of a gain on some facts."""
 
     def less(sheet: Sheet) -> Floats:
         return sheet.right[name].astype(np.float64) - sheet.right[base]

@@ -136,10 +136,9 @@ def _findings(found: Learning, estimates: Estimates, often: Sequence[Often]) -> 
 
 
 def _gain(found: Learning, estimates: Estimates, name: str) -> str:
-    gain = estimates[f"gain.{RELATIONS}.run.{name}"]
-    word, _, rest = clearly(gain, "above", "below", "not told from").partition(" (")
-    p = shown_p(estimates[f"gain.p_value.run.{name}"])
-    return f"{name} is {word} {found.base(name)} ({rest.rstrip(')')}; p {p})."
+    gain, p = estimates[f"gain.{RELATIONS}.run.{name}"], estimates[f"gain.p_value.run.{name}"]
+    word, _, rest = clearly(gain, "above", "below", "not told from", p.value).partition(" (")
+    return f"{name} is {word} {found.base(name)} ({rest.rstrip(')')}; p {shown_p(p)})."
 
 
 def _where(estimates: Estimates, name: str) -> Iterator[str]:

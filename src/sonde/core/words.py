@@ -36,24 +36,31 @@ def in_points(difference: Estimate) -> str:
     return f"{points(difference.value)} points ({ends})"
 
 
-def sided(difference: Estimate, above: str, below: str, neither: str) -> str:
+def sided(
+    difference: Estimate, above: str, below: str, neither: str, p: float | None = None
+) -> str:
     """The word for a difference: above or below 0 as a whole interval, or neither.
+
+    With p, that of a test, it must be told by this too.
 
     >>> sided(Estimate(value=0.1, low=0.05, high=0.15, n=9), "above", "below", "not told from")
     'clearly above'
     """
-    if not told_apart(difference):
+    if not told_apart(difference, p):
         return neither
     return f"clearly {above if (difference.value or 0.0) > 0 else below}"
 
 
-def told_apart(difference: Estimate) -> bool:
-    """Whether a difference is told from none: its interval does not hold 0."""
+def told_apart(difference: Estimate, p: float | None = None) -> bool:
+    """Whether a difference is told from none: its interval does not hold 0, nor does a test."""
     low, high = difference.low, difference.high
-    return low is not None and high is not None and (low > 0 or high < 0)
+    apart = low is not None and high is not None and (low > 0 or high < 0)
+    return apart and (p is None or p < LEVEL)
 
 
-def clearly(difference: Estimate, above: str, below: str, neither: str) -> str:
+def clearly(
+    difference: Estimate, above: str, below: str, neither: str, p: float | None = None
+) -> str:
     """The word for a difference, with the difference and its interval in brackets.
 
     >>> clearly(Estimate(value=0.1, low=0.05, high=0.15, n=9), "above", "below", "like")
@@ -61,7 +68,7 @@ def clearly(difference: Estimate, above: str, below: str, neither: str) -> str:
     """
     if difference.value is None:
         return "not measured"
-    word = sided(difference, above, below, neither)
+    word = sided(difference, above, below, neither, p)
     return f"{word} ({in_points(difference).replace(' (', ', ').rstrip(')')})"
 
 

@@ -85,13 +85,10 @@ def names_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) -> O
     min, max: share of a pair's templates under which every name, or some name, is right, averaged
     over all pairs. Not measured where no pair has two names.
     """
-    keys, _, width = cell_keys(grid)
-    same, possible = (agreeing or equal_answers)(keys, grid.answer, int(width.sum()))
-    owner = np.repeat(np.arange(len(width)), width)
-    agreement = mean_over_pairs(_by_owner(same, possible, owner, len(width)), grid.relations, seed)
+    agreement = mean_over_pairs(over_names(grid, agreeing), grid.relations, seed)
     if agreement.value is None:
         return OneVaries(consist=agreement, min=agreement, max=agreement)
-    every, some = np.full(len(width), np.nan), np.full(len(width), np.nan)
+    every, some = np.full((2, len(grid.relations)), np.nan)
     for block in blocks(grid):
         asked = (block.asked > 0).sum(axis=1)
         all_right = (block.asked > 0) & (block.right == block.asked)
@@ -111,15 +108,10 @@ def templates_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) 
     and of the best template of each relation, weighted by pairs; the intervals are those of the
     templates found. Not measured where no name is asked under two templates.
     """
-    names = int(grid.name.max(initial=0)) + 1
-    pairs = len(grid.relations)
-    agree = agreeing or equal_answers
-    same, possible = agree(grid.pair * names + grid.name, grid.answer, pairs * names)
-    owner = np.repeat(np.arange(pairs), names)
-    agreement = mean_over_pairs(_by_owner(same, possible, owner, pairs), grid.relations, seed)
+    agreement = mean_over_pairs(over_templates(grid, agreeing), grid.relations, seed)
     if agreement.value is None:
         return OneVaries(consist=agreement, min=agreement, max=agreement)
-    worst, best = np.full(pairs, np.nan), np.full(pairs, np.nan)
+    worst, best = np.full((2, len(grid.relations)), np.nan)
     for block in blocks(grid):
         worst[block.pairs] = block.counting(int(block.of_templates.argmin()))
         best[block.pairs] = block.counting(int(block.of_templates.argmax()))
@@ -128,6 +120,21 @@ def templates_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) 
         min=mean_over_pairs(worst, grid.relations, seed),
         max=mean_over_pairs(best, grid.relations, seed),
     )
+
+
+def over_names(grid: Grid, agreeing: Agreeing | None = None) -> Floats:
+    """Agreement of each pair over names, averaged over its templates; nan where it has one name."""
+    keys, _, width = cell_keys(grid)
+    same, possible = (agreeing or equal_answers)(keys, grid.answer, int(width.sum()))
+    return _by_owner(same, possible, np.repeat(np.arange(len(width)), width), len(width))
+
+
+def over_templates(grid: Grid, agreeing: Agreeing | None = None) -> Floats:
+    """Agreement of each pair over templates, averaged over its names; nan where it has one."""
+    names, pairs = int(grid.name.max(initial=0)) + 1, len(grid.relations)
+    keys = grid.pair * names + grid.name
+    same, possible = (agreeing or equal_answers)(keys, grid.answer, pairs * names)
+    return _by_owner(same, possible, np.repeat(np.arange(pairs), names), pairs)
 
 
 def within_groups(

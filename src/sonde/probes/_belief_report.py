@@ -5,22 +5,27 @@ Knows outcomes, no prompts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from sonde.core.facts import Dataset
 from sonde.core.reports import Cell, Column, Estimate, Headline, Report, Table
+from sonde.core.words import told_apart
 from sonde.metrics.accuracy import manual_rank, manual_rank_by_chance
 from sonde.metrics.calibration import overconf_by_template
 from sonde.metrics.consistency import (
     names_only,
+    over_names,
+    over_templates,
     paraphrase_groups,
     templates_only,
     within_groups,
 )
+from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.grid import Grid
+from sonde.metrics.leading import p_value
 from sonde.metrics.naming import object_names_help, subject_names_help
 from sonde.probes._belief_bias import Bias, measure_bias
 from sonde.probes._belief_browse import pair_table, template_table
@@ -69,7 +74,7 @@ def build_report(
         headlines=(*common.headlines, *_headlines(estimates)),
         tables=_tables(common, estimates, known, outcomes, bias, floor, seed),
         figures=common.figures,
-        findings=(*common.findings, *_findings(estimates, known)),
+        findings=(*common.findings, *_findings(estimates, known, grid, seed)),
         notes=_notes(filled, outcomes),
     )
 
@@ -231,7 +236,7 @@ def _other_table(estimates: Estimates, floor: int) -> Table:
     )
 
 
-def _findings(estimates: Estimates, known: World) -> tuple[str, ...]:
+def _findings(estimates: Estimates, known: World, grid: Grid, seed: int) -> tuple[str, ...]:
     found = []
     single, mean = estimates[SINGLE].value, estimates["acc_at_1"].value
     if single is not None and mean is not None:
@@ -245,7 +250,7 @@ def _findings(estimates: Estimates, known: World) -> tuple[str, ...]:
             "Asked about nothing, a single template leans towards some answers with bias level "
             f"{one:.3f}, the average of a relation's templates with {many:.3f}."
         )
-    found += _driver(estimates["names_only.consist"], estimates["templates_only.consist"])
+    found += _driver(grid, seed)
     owners = np.bincount(known.template_relations, minlength=len(known.relations))
     alone = [known.relations[r].id for r in np.flatnonzero(owners == 1)]
     if alone:
@@ -253,21 +258,24 @@ def _findings(estimates: Estimates, known: World) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _driver(names: Estimate, templates: Estimate) -> list[str]:
-    """Whether another name or another template changes answers more often."""
-    if names.value is None or templates.value is None:
-        return []
-    apart = (names.low or 0.0) > (templates.high or 0.0) or (templates.low or 0.0) > (
-        names.high or 0.0
-    )
-    if not apart:
-        first = "Another name and another template change the answer about as often"
-    elif templates.value < names.value:
+def _driver(grid: Grid, seed: int) -> Iterator[str]:
+    """Whether another name or another template changes answers more often, in the same pairs."""
+    names, templates = over_names(grid), over_templates(grid)
+    both = ~np.isnan(names) & ~np.isnan(templates)
+    if not both.any():
+        return
+    sample = Sample(values=names[both], clusters=np.flatnonzero(both), minus=templates[both])
+    apart = Resampled({"pairs": sample}, seed).mean_over_facts()
+    if not told_apart(apart, p_value({"pairs": sample}, seed, "names and templates")):
+        first = (
+            "Whether another name or another template changes the answer more often cannot be told"
+        )
+    elif (apart.value or 0.0) > 0:
         first = "Another template changes the answer more often than another name of the subject"
     else:
         first = "Another name of the subject changes the answer more often than another template"
-    over = f"{names.value:.1%} over names, {templates.value:.1%} over templates"
-    return [f"{first}: answers agree {over}."]
+    shares = (f"{column[both].mean():.1%}" for column in (names, templates))
+    yield f"{first}: answers agree {' over names, '.join(shares)} over templates."
 
 
 def _notes(filled: bool, outcomes: Outcomes) -> tuple[str, ...]:

@@ -22,10 +22,12 @@ from sonde.core.reports import (
 )
 from sonde.core.words import clearly
 from sonde.metrics.estimates import Sample
+from sonde.metrics.leading import p_value
 from sonde.probes._lke_items import Census
 from sonde.probes._study_asking import ABOVE, CONTROL, Asked, census_findings, counts, put_control
 from sonde.probes._study_baselines import Group, How, Wordings, way
 from sonde.probes._study_marks import Marks, put, spread
+from sonde.stats.paired import holm
 
 OVER = "mean_over_relations"
 SERIES: Mapping[How, str] = {
@@ -85,7 +87,7 @@ def build_report(
         ),
         figures=tuple(_figures(dataset, found, right, estimates, reading)),
         findings=(
-            *_findings(estimates, reading, found),
+            *_findings(estimates, right, reading, found, seed),
             *census_findings(census, found, reading.n, reading.options),
         ),
         notes=tuple(_notes(reading)),
@@ -319,8 +321,13 @@ def _of(
     return made[f"one.{OVER}"]
 
 
-def _findings(estimates: Estimates, reading: Reading, found: list[Asked]) -> Iterator[str]:
-    for kind in reading.known.kinds:
+def _findings(
+    estimates: Estimates, right: Marks, reading: Reading, found: list[Asked], seed: int
+) -> Iterator[str]:
+    kinds, own = reading.known.kinds, reading.group("in_context").ways
+    less = {kind: right.samples(own, minus=reading.group(kind).ways) for kind in kinds}
+    chances = holm([p_value(samples, seed, f"ahead:{kind}") for kind, samples in less.items()])
+    for kind, p in zip(kinds, chances, strict=True):
         ahead = estimates[f"ahead.{kind}.{OVER}"]
         if ahead.value is None:
             continue
@@ -328,7 +335,7 @@ def _findings(estimates: Estimates, reading: Reading, found: list[Asked]) -> Ite
         some = sum(value > 0 for value in known.values())
         yield (
             f"In-context estimation against {kind} templates: "
-            f"{clearly(ahead, 'ahead', 'behind', 'not told apart')}; ahead in {some} of "
+            f"{clearly(ahead, 'ahead', 'behind', 'not told apart', p)}; ahead in {some} of "
             f"{len(known)} relations."
         )
     yield from _lacking(reading.known.kinds)

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 from sonde.core.facts import Dataset
 from sonde.core.reports import Cell, Column, DotPlot, Estimate, Headline, Report, Series, Table
-from sonde.core.words import clearly, told_apart
+from sonde.core.words import clearly, named, told_apart
+from sonde.metrics.leading import lead, p_value
 from sonde.probes._lke_items import Census
 from sonde.probes._study_asking import ABOVE, CONTROL, Asked, census_findings, counts, put_control
-from sonde.probes._study_marks import Choices, put, spread
+from sonde.probes._study_marks import Choices, Marks, put, spread
+from sonde.stats.paired import holm
 from sonde.wording.separating import named_separators
 from sonde.wording.sequences import Line, told
 
@@ -52,14 +54,16 @@ def build_report(
         tables=(_table(found, estimates, reading),),
         figures=(_figure(dataset, found, estimates, reading),),
         findings=(
-            *_findings(estimates, reading),
+            *_best(estimates, choices.right, reading, seed),
+            *_against_first(estimates, choices.right, reading, seed),
             *census_findings(census, found, reading.n, reading.options),
         ),
         notes=(
             "Every separator is asked with the same facts, options and draws of examples "
             f"({reading.seeds} of up to {reading.n}).",
             "Intervals are 95 %: a bootstrap over subjects within relations; of one relation with "
-            "one draw Wilson's, and Newcombe's for a difference.",
+            "one draw Wilson's, and Newcombe's for a difference. A separator is called better "
+            "where a paired test says so, corrected for how many there are (Holm).",
             "Ties count as wrong.",
         ),
     )
@@ -82,11 +86,12 @@ def _estimates(
     return made
 
 
-def _values(estimates: Estimates, reading: Reading) -> list[tuple[float, str]]:
+def _values(estimates: Estimates, reading: Reading) -> dict[str, float]:
+    """The accuracy under each separator."""
     got = (
-        (estimates[f"accuracy.separator.{k}.{OVER}"].value, way) for k, way in _numbered(reading)
+        (way, estimates[f"accuracy.separator.{k}.{OVER}"].value) for k, way in _numbered(reading)
     )
-    return [(value, way) for value, way in got if value is not None]
+    return {way: value for way, value in got if value is not None}
 
 
 def _numbered(reading: Reading) -> Iterator[tuple[int, str]]:
@@ -94,12 +99,9 @@ def _numbered(reading: Reading) -> Iterator[tuple[int, str]]:
 
 
 def _summary(estimates: Estimates, reading: Reading) -> str:
-    values = _values(estimates, reading)
-    (low, worst), (high, best) = min(values), max(values)
-    return (
-        f"Under {len(values)} separators accuracy lies between {low:.1%} ({worst}) and {high:.1%} "
-        f"({best})."
-    )
+    values = _values(estimates, reading).values()
+    low, high = min(values), max(values)
+    return f"Under {len(values)} separators accuracy lies between {low:.1%} and {high:.1%}."
 
 
 def _headlines(reading: Reading) -> tuple[Headline, ...]:
@@ -172,14 +174,35 @@ def _figure(
     )
 
 
-def _findings(estimates: Estimates, reading: Reading) -> Iterator[str]:
+def _best(estimates: Estimates, right: Marks, reading: Reading, seed: int) -> Iterator[str]:
+    first = lead(_values(estimates, reading), lambda a, b: _p(right, a, b, seed))
+    if first is not None:
+        share = f"{first.value:.1%}"
+        yield named(
+            f"{first.best} is right most often: {share} of facts.",
+            "Which separator is right most often",
+            f"{first.best} ({share})",
+            first.tied,
+        )
+
+
+def _against_first(
+    estimates: Estimates, right: Marks, reading: Reading, seed: int
+) -> Iterator[str]:
+    usual, *others = reading.ways
+    chances = holm([_p(right, way, usual, seed) for way in others])
     moved = []
-    for k, way in _numbered(reading):
-        change = estimates.get(f"above_first.separator.{k}.{OVER}")
-        if change is not None and told_apart(change):
+    for (k, way), p in zip(enumerate(others, 2), chances, strict=True):
+        change = estimates[f"above_first.separator.{k}.{OVER}"]
+        if told_apart(change, p):
             moved.append(f"{way} is {clearly(change, 'better', 'worse', '')}")
-    against = f"{reading.ways[0]} on these facts"
+    against = f"{usual} on these facts"
     if moved:
         yield f"Against {against}: {'; '.join(moved)}."
-    elif len(reading.ways) > 1:
+    elif others:
         yield f"No separator is told from {against}."
+
+
+def _p(right: Marks, one: str, other: str, seed: int) -> float:
+    samples = right.samples(right.everywhere(one), minus=right.everywhere(other))
+    return p_value(samples, seed, f"separators:{one}:{other}")
