@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
+from sonde.core.words import told_apart
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.stats.intervals import wilson
 
@@ -99,6 +100,25 @@ def test_a_control_that_always_agrees_leaves_a_width() -> None:
     samples = {name: sample([0.0] * 15, minus=[0.0] * 15) for name in "ab"}
     low, high = ends(Resampled(samples, seed=0).mean_over_facts())
     assert (round(low, 3), round(high, 3)) == (-0.114, 0.114)
+
+
+def test_a_difference_on_few_facts_is_told_from_none_only_where_a_paired_test_says_so() -> None:
+    won = {"a": sample([1.0] * 5 + [0.0], minus=[1.0] * 2 + [0.0] * 4)}
+    three = Resampled(won, seed=0).relation("a")
+    assert three.low is not None and three.low > 0, "the interval alone would be too sure"
+    assert three.p == 0.25 and not told_apart(three)
+    both = {name: sample([1.0, 1.0, 1.0, 0.5], minus=[0.0] * 4) for name in "ab"}
+    mean = Resampled(both, seed=0).mean_over_relations()
+    assert mean.p is not None and mean.p < 0.05 and told_apart(mean)
+    one_subject = {name: sample([1.0] * 4, "xxxx", minus=[0.0] * 4) for name in "ab"}
+    assert (Resampled(one_subject, seed=0).mean_over_relations().p or 0.0) > 0.4
+
+
+def test_of_many_facts_the_interval_is_enough() -> None:
+    rng = np.random.default_rng(0)
+    values, minus = rng.random((2, 600)).tolist()
+    assert Resampled({"a": sample(values, minus=minus)}, seed=0).mean_over_facts().p is None
+    assert Resampled({"a": sample(values)}, seed=0).mean_over_facts().p is None
 
 
 def test_an_interval_without_width_is_none() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sonde.metrics.estimates import Sample
-from sonde.metrics.leading import Lead, lead, p_value
+from sonde.metrics.estimates import Sample, p_value
+from sonde.metrics.leading import Lead, lead
 from sonde.stats.paired import mcnemar
 
 

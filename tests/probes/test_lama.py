@@ -89,6 +89,14 @@ def test_the_majority_control_answers_the_commonest_object() -> None:
     assert above == pytest.approx(0.2 - 0.6)
 
 
+def test_three_facts_more_than_the_control_of_six_are_not_called_clear() -> None:
+    facts = [fact(str(i), f"s{i}", "Rome" if i < 2 else f"city {i}") for i in range(6)]
+    right = {str(i): "Rome" if i < 2 else f"city {i}" for i in range(5)}
+    said = report(world(*facts), right).findings
+    assert said[0].startswith("Overall P@1 is not told from the majority control: +50.0 points")
+    assert "clearly above the control on 0 of 1 relations" in said[1]
+
+
 def test_the_control_does_not_depend_on_how_many_facts_are_asked() -> None:
     """The commonest object is that of the split, not of the few facts a limit leaves."""
     facts = [fact(str(i), f"s{i}", "Rome" if i < 4 else f"city {i}") for i in range(12)]

@@ -12,10 +12,9 @@ import numpy as np
 
 from sonde.analysis.runs import Aligned
 from sonde.core.reports import Cell, Column, Estimate, Headline, Table
-from sonde.core.words import clearly, told_apart
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.core.words import above_zero, clearly
+from sonde.metrics.estimates import Resampled, Sample, p_value
 from sonde.metrics.judged import Judged
-from sonde.metrics.leading import p_value
 
 MEAN = "mean_over_relations"
 SMALL = 0.001
@@ -159,7 +158,7 @@ def _summary_table(
 def _above(name: str, over: str, estimates: Mapping[str, Estimate]) -> bool:
     """Whether the model is above a control, by the interval and by the test."""
     above, p = (estimates[f"controls.{name}.{what}.{over}"] for what in ("above", "p_value"))
-    return told_apart(above, p.value) and (above.value or 0.0) > 0
+    return above_zero(above, p.value)
 
 
 def _relation_table(aligned: Aligned, estimates: Mapping[str, Estimate]) -> Table:

@@ -12,11 +12,10 @@ import numpy as np
 
 from sonde.analysis.learning import Learning, Sheet
 from sonde.core.reports import Estimate
-from sonde.core.words import told_apart
+from sonde.core.words import above_zero
 from sonde.metrics.cells import around, stream
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import Resampled, Sample, p_value
 from sonde.metrics.grid import Bools, Floats
-from sonde.metrics.leading import p_value
 from sonde.stats.intervals import DRAWS, wilson
 
 KINDS = ("1-1", "N-1", "N-M")
@@ -142,8 +141,7 @@ def _parts(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimat
         yield f"gain.part.{part}.{FACTS}", made.mean_over_facts()
     whole = _resampled(split, right_of(name), seed, minus=right_of(base))
     p = p_value(whole.samples, seed, f"gain.facts.{name}", over="facts")
-    gain = whole.mean_over_facts()
-    clear = told_apart(gain, p) and (gain.value or 0.0) > 0
+    clear = above_zero(whole.mean_over_facts(), p)
     for part, where in (("easy", _easy), ("hard", _hard)):
         share = _share_of_gain(split, name, base, where, seed) if clear else None
         yield f"gain.share.{part}", share or Estimate.not_measured()

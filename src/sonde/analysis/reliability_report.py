@@ -261,7 +261,8 @@ def _equal(found: Reliability) -> list[str]:
     said = []
     for pair in [e for e in found.equals if e.monitor.value is not None][:MOST_FINDINGS]:
         a, b = names[pair.first], names[pair.second]
-        word = sided(pair.monitor, "higher", "lower", "neither clearly lower nor higher")
+        p = p_value(found.common, found.monitor, pair.first, pair.second, found.seed)
+        word = sided(pair.monitor, "higher", "lower", "neither clearly lower nor higher", p)
         moved = stdev.difference(pair.first, pair.second)
         told = (
             f"Base accuracy does not tell {a} from {b}: {in_points(pair.base)}. MONITOR of {a} is "
@@ -279,7 +280,8 @@ def _grown(found: Reliability) -> list[str]:
     for kin in sizes(found.common.runs):
         apart = found.monitor.difference(kin.other, kin.lesser)
         if apart.value is not None:
-            word = sided(apart, "higher", "lower", "neither clearly lower nor higher")
+            p = p_value(found.common, found.monitor, kin.other, kin.lesser, found.seed)
+            word = sided(apart, "higher", "lower", "neither clearly lower nor higher", p)
             said.append(
                 f"In family {kin.family} the largest model, {names[kin.other]}, has a MONITOR that "
                 f"is {word} than that of the smallest, {names[kin.lesser]}: {written(apart)}."

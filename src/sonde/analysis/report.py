@@ -38,7 +38,8 @@ from sonde.analysis.tables import (
 )
 from sonde.core.reports import Estimate, Figure, Headline, Report, Table
 from sonde.core.words import named
-from sonde.metrics.leading import lead, p_value
+from sonde.metrics.estimates import p_value
+from sonde.metrics.leading import lead
 
 
 def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:

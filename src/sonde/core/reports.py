@@ -16,13 +16,15 @@ class Estimate:
     """A value with its 95 % interval and the number of things it averages; None = not measured.
 
     An interval without width is none. It is what resampling gives where nothing varies, and would
-    be too sure: other facts may differ.
+    be too sure: other facts may differ. `p` is that of a paired test, of a difference on few facts,
+    where an interval may be too sure as well.
     """
 
     value: float | None
     low: float | None
     high: float | None
     n: int
+    p: float | None = None
 
     def __post_init__(self) -> None:
         if self.low is not None and self.high is not None and self.high - self.low <= FLAT:

@@ -41,8 +41,6 @@ def sided(
 ) -> str:
     """The word for a difference: above or below 0 as a whole interval, or neither.
 
-    With p, that of a test, it must be told by this too.
-
     >>> sided(Estimate(value=0.1, low=0.05, high=0.15, n=9), "above", "below", "not told from")
     'clearly above'
     """
@@ -52,10 +50,18 @@ def sided(
 
 
 def told_apart(difference: Estimate, p: float | None = None) -> bool:
-    """Whether a difference is told from none: its interval does not hold 0, nor does a test."""
-    low, high = difference.low, difference.high
+    """Whether a difference is told from none: by its interval, and by a test where there is one.
+
+    That is the difference's own unless another p is given, such as one corrected for many looks.
+    """
+    low, high, p = difference.low, difference.high, difference.p if p is None else p
     apart = low is not None and high is not None and (low > 0 or high < 0)
     return apart and (p is None or p < LEVEL)
+
+
+def above_zero(difference: Estimate, p: float | None = None) -> bool:
+    """Whether a difference is told to be above 0."""
+    return told_apart(difference, p) and (difference.value or 0.0) > 0
 
 
 def clearly(

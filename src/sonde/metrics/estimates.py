@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import FLAT, Estimate
+from sonde.stats import paired
 from sonde.stats.intervals import (
+    DRAWS,
     Floats,
     paired_difference,
     percentile_interval,
@@ -19,6 +22,11 @@ from sonde.stats.intervals import (
     wilson,
 )
 from sonde.stats.spread import deviation
+
+Over = Literal["relations", "facts"]
+
+FEW = 500
+"""With more clusters than this the interval of a difference and a test of it say the same."""
 
 Clusters = tuple[str, ...] | NDArray[np.int64]
 """Which facts belong together: equal names, or equal numbers."""
@@ -106,6 +114,41 @@ def _shares(samples: Sequence[Sample]) -> bool:
     return all(c.min() >= 0 and c.max() <= 1 for c in columns)
 
 
+def p_value(samples: Mapping[str, Sample], seed: int, name: str, over: Over = "relations") -> float:
+    """Of the mean difference of samples with a control, over relations or over facts.
+
+    McNemar's exact test where it is what is asked: one relation, outcomes of 0 or 1, facts of
+    different subjects. Else signs are flipped, of all facts of a subject together, by a stream of
+    that name.
+    """
+    kept = [sample for sample in samples.values() if len(sample.values)]
+    sizes = [len(sample.values) if over == "facts" else 1 for sample in kept]
+    return _p(kept, sizes, f"p:{name}", seed) if kept else 1.0
+
+
+def _p(
+    samples: Sequence[Sample],
+    weights: Sequence[float],
+    name: str,
+    seed: int,
+    draws: int = paired.DRAWS,
+) -> float:
+    """The p of a weighted mean difference."""
+    first = samples[0]
+    if len(samples) == 1 and first.minus is not None and first.independent_outcomes():
+        return paired.mcnemar(first.values, first.minus)
+    sums = [_cluster_sums(sample) * weight for sample, weight in zip(samples, weights, strict=True)]
+    return paired.sign_flip(
+        np.concatenate(sums), np.random.default_rng(draw_key(seed, name)), draws
+    )
+
+
+def _cluster_sums(sample: Sample) -> Floats:
+    """What each cluster adds to the mean difference."""
+    _, index = np.unique(np.asarray(sample.clusters), return_inverse=True)
+    return np.asarray(np.bincount(index, sample.differences()) / len(sample.values))
+
+
 class Resampled:
     """The samples of some relations, with the bootstrap of every relation's mean.
 
@@ -114,6 +157,7 @@ class Resampled:
     """
 
     def __init__(self, samples: Mapping[str, Sample], seed: int) -> None:
+        self.seed = seed
         self.samples = {name: s for name, s in samples.items() if len(s.values)}
         self.draws = {name: s.draws(draw_key(seed, name)) for name, s in self.samples.items()}
 
@@ -121,7 +165,8 @@ class Resampled:
         """One relation."""
         if name not in self.samples:
             return Estimate.not_measured()
-        return self.samples[name].estimate(self.draws[name])
+        made = self.samples[name].estimate(self.draws[name])
+        return replace(made, p=self._tested([name], [1.0]))
 
     def mean_over_relations(self, only: Collection[str] | None = None) -> Estimate:
         """Every relation counts the same; n is the number of facts behind it."""
@@ -143,4 +188,13 @@ class Resampled:
         value = float(sum(mean * share for mean, share in zip(means, shares, strict=True)))
         low, high = interval(np.asarray(draws), samples, shares)
         n = sum(len(sample.values) for sample in samples)
-        return Estimate(value=value, low=min(low, value), high=max(high, value), n=n)
+        p = self._tested(list(weights), shares)
+        return Estimate(value=value, low=min(low, value), high=max(high, value), n=n, p=p)
+
+    def _tested(self, names: Sequence[str], shares: Sequence[float]) -> float | None:
+        """The p of a difference on few facts; of many the interval is enough."""
+        samples = [self.samples[name] for name in names]
+        few = sum(sample.independent() for sample in samples) <= FEW
+        if not few or samples[0].minus is None:
+            return None
+        return _p(samples, shares, f"p:{','.join(names)}", self.seed, draws=DRAWS)

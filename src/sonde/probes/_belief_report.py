@@ -23,9 +23,8 @@ from sonde.metrics.consistency import (
     templates_only,
     within_groups,
 )
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import Resampled, Sample, p_value
 from sonde.metrics.grid import Grid
-from sonde.metrics.leading import p_value
 from sonde.metrics.naming import object_names_help, subject_names_help
 from sonde.probes._belief_bias import Bias, measure_bias
 from sonde.probes._belief_browse import pair_table, template_table

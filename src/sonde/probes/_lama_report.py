@@ -9,7 +9,7 @@ import numpy as np
 
 from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Cell, Column, DotPlot, Estimate, Headline, Report, Series, Table
-from sonde.core.words import against_control
+from sonde.core.words import above_zero, against_control
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.probes._lama_tally import Columns, Outcomes, Shown
 from sonde.stats.intervals import Floats
@@ -306,12 +306,12 @@ def _figure(relations: Sequence[Relation], estimates: Mapping[str, Estimate]) ->
 
 def _findings(relations: Sequence[Relation], estimates: Mapping[str, Estimate]) -> tuple[str, ...]:
     above = estimates[f"{ABOVE}.mean_over_relations"]
-    if above.value is None or above.low is None or above.high is None:
+    if above.value is None:
         return ()
     first = against_control("Overall P@1", above)
     rows = [(r, estimates[f"{ABOVE}.relation.{r.id}"]) for r in relations]
-    measured = [(r, e) for r, e in rows if e.low is not None]
-    not_above = [f"{r.id} {r.label}" for r, e in measured if e.low is not None and e.low <= 0]
+    measured = [(r, e) for r, e in rows if e.value is not None]
+    not_above = [f"{r.id} {r.label}" for r, e in measured if not above_zero(e)]
     if not not_above:
         return (first, "The model is clearly above the control on every relation.")
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sonde.core.reports import Estimate
-from sonde.core.words import against_control, listed, trust
+from sonde.core.words import above_zero, against_control, listed, trust
 from sonde.probes._lke_items import Census
 from sonde.probes._lke_numbers import ABOVE
 from sonde.probes._lke_tally import Outcomes
@@ -37,8 +37,8 @@ def _sentences(
 def _control(estimates: Estimates, outcomes: Outcomes) -> Iterator[str]:
     yield against_control("Accuracy", estimates[f"{ABOVE}.mean_over_relations"])
     rows = [(r, estimates[f"{ABOVE}.relation.{r.id}"]) for r in outcomes.relations]
-    measured = [(r, e.low) for r, e in rows if e.low is not None]
-    unclear = [f"{r.id} {r.label}" for r, low in measured if low <= 0]
+    measured = [(r, e) for r, e in rows if e.value is not None]
+    unclear = [f"{r.id} {r.label}" for r, e in measured if not above_zero(e)]
     if len(measured) > 1 and unclear:
         yield (
             f"The model is clearly above the control on {len(measured) - len(unclear)} of "

@@ -21,8 +21,7 @@ from sonde.core.reports import (
     Table,
 )
 from sonde.core.words import clearly
-from sonde.metrics.estimates import Sample
-from sonde.metrics.leading import p_value
+from sonde.metrics.estimates import Sample, p_value
 from sonde.probes._lke_items import Census
 from sonde.probes._study_asking import ABOVE, CONTROL, Asked, census_findings, counts, put_control
 from sonde.probes._study_baselines import Group, How, Wordings, way

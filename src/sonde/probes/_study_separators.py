@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from sonde.core.facts import Dataset
 from sonde.core.reports import Cell, Column, DotPlot, Estimate, Headline, Report, Series, Table
 from sonde.core.words import clearly, named, told_apart
-from sonde.metrics.leading import lead, p_value
+from sonde.metrics.estimates import p_value
+from sonde.metrics.leading import lead
 from sonde.probes._lke_items import Census
 from sonde.probes._study_asking import ABOVE, CONTROL, Asked, census_findings, counts, put_control
 from sonde.probes._study_marks import Choices, Marks, put, spread

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from sonde.core.legible import legible_json
-from sonde.core.reports import HeatStrip, Report
+from sonde.core.reports import Estimate, HeatStrip, Report
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
@@ -53,7 +53,10 @@ def plain(value: object) -> Json:
     if isinstance(value, list | tuple):
         return [plain(member) for member in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+        found = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        if isinstance(value, Estimate) and value.p is None:
+            del found["p"]  # only differences on few facts have one
+        return plain(found)
     return str(value)
 
 
