@@ -27,7 +27,7 @@ LOGPS = (
 
 SOUND: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(LOGPS, ("a log-probability", pc.is_finite)),
-    "counts": ("a count", lambda counts: pc.greater(counts, 0)),
+    "counts": ("a count", lambda counts: pc.is_finite(pc.ln(counts))),  # one or more
 }
 """By column what its numbers are called, and whether each is one."""
 
@@ -48,13 +48,15 @@ def unsound(table: pa.Table) -> str:
 
 def _first(column: Any, test: Callable[[Any], Any]) -> tuple[int, str] | None:
     """The first row of a column of numbers, or of lists of them, with one that fails the test."""
-    owners = None
+    parents = []
     while pa.types.is_list(column.type):
-        parents = pc.list_parent_indices(column)
-        owners = parents if owners is None else owners.take(parents)
+        parents.append(pc.list_parent_indices(column))
         column = pc.list_flatten(column)
-    place = pc.index(test(column), False).as_py()
-    if place < 0:
+    fine = test(column)
+    if pc.all(fine).as_py() is not False:
         return None
+    place = pc.index(fine, False).as_py()
     value = str(column[place].as_py()).replace("nan", "NaN")
-    return (place if owners is None else owners[place].as_py()), value
+    for owners in reversed(parents):
+        place = owners[place].as_py()
+    return place, value
