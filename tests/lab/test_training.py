@@ -178,7 +178,7 @@ def test_a_damaged_state_is_refused(world: World, folder: Path, tmp_path: Path) 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b"[" * 99999])
 def test_a_record_that_is_no_record_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "lab.json").write_bytes(content)
-    with pytest.raises(ModelError, match=r"no readable lab\.json: .*train the model anew"):
+    with pytest.raises(ModelError, match=r"lab\.json cannot be read .*train the model anew"):
         open_trained(tmp_path)
 
 

@@ -68,7 +68,7 @@ def refused(reference: str, *parts: str) -> str:
 def test_a_broken_json_file_is_named(copy: Callable[[str], Path], name: str, content: str) -> None:
     folder = copy("llama")
     (folder / f"{name}.json").write_bytes(BROKEN[content])
-    refused(f"hf:{folder}", f"{folder} has no readable {name}.json: ", "; ")
+    refused(f"hf:{folder}", f"{folder / name}.json cannot be read as a JSON object (", "); ")
 
 
 def test_the_command_ends_with_a_message_and_not_a_stack_trace(
@@ -136,7 +136,7 @@ def test_texts_that_end_with_no_token_are_refused(copy: Callable[[str], Path], v
 def test_a_broken_sentence_encoder_is_refused(copy: Callable[[str], Path]) -> None:
     folder = copy("bert")
     (folder / "tokenizer.json").write_text("[]")
-    with pytest.raises(ModelError, match=r"no readable tokenizer\.json"):
+    with pytest.raises(ModelError, match=r"tokenizer\.json cannot be read"):
         mean_encoder(folder)
 
 
@@ -148,14 +148,16 @@ def test_a_plain_copy_of_a_gguf_file_that_was_damaged_says_so(
     load(reference, CPU)
     (plain,) = (tmp_path / "cache" / "gguf").iterdir()
     (plain / "sonde.json").write_text("[]")
-    refused(reference, "no readable sonde.json", f"delete {plain}, and it is made again")
+    refused(reference, "sonde.json cannot be read", f"delete {plain}, and it is made again")
 
 
 @pytest.mark.parametrize("scheme", ["soft", "finetuned", "ensemble"])
 @pytest.mark.parametrize("content", BROKEN)
 def test_a_broken_manifest_is_named(tmp_path: Path, scheme: str, content: str) -> None:
     (tmp_path / "manifest.json").write_bytes(BROKEN[content])
-    refused(f"{scheme}:{tmp_path}", f"{tmp_path} has no readable manifest.json", "sonde optimise")
+    refused(
+        f"{scheme}:{tmp_path}", "manifest.json cannot be read as a JSON object", "sonde optimise"
+    )
 
 
 @pytest.mark.parametrize("model", [None, [], "hf:x", {}, {"reference": "hf:x", "weights": 1}])

@@ -139,7 +139,7 @@ def test_a_folder_without_a_readable_config_is_refused(copy: Path, text: str | N
     (copy / "config.json").unlink()
     if text is not None:
         (copy / "config.json").write_text(text)
-    with pytest.raises(ModelError, match="no readable config"):
+    with pytest.raises(ModelError, match=r"config\.json cannot be read as a JSON object"):
         causal(copy)
 
 

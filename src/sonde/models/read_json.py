@@ -15,9 +15,11 @@ def read_json(path: Path, advice: str = "fetch or save the model again") -> dict
         found = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(found, dict):
             return found
-        reason = f"it holds a {type(found).__name__} and no object"
+        reason = f"it holds a {type(found).__name__}"
     except RecursionError:
         reason = "it is nested too deeply"
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except ValueError as error:
         reason = str(error)
-    raise ModelError(f"{path.parent} has no readable {path.name}: {reason}; {advice}")
+    raise ModelError(f"{path} cannot be read as a JSON object ({reason}); {advice}")
