@@ -266,10 +266,14 @@ def score_rows(model: Any, spans: Sequence[Span]) -> list[list[float]]:
 
 def why_flat(model: Any) -> str:
     """Why a model is not fed trees, and what that costs; empty if it is. Tried, not assumed."""
-    why = OTHER_REACH
-    if reach_of(model) is not None:  # a short trial would not show where other layers stop looking
+    if reach_of(model) is None:  # a short trial would not show where such a layer stops looking
+        return f"{OTHER_REACH}, {FLAT}"
+    try:
         with short_window(model):
             why = tried(model, partial(tree_trial, model))
+    except Exception as error:  # who asks it something will be told
+        log.debug("the trial failed", exc_info=True)
+        why = f"it could not be tried ({type(error).__name__})"
     return why and f"{why}, {FLAT}"
 
 
