@@ -13,6 +13,7 @@ from sonde.core.reports import Cell, Curves, Estimate, Report, Table
 from sonde.lab._report_trust import chosen
 from sonde.lab.judging import judge
 from sonde.lab.report import lab_report
+from sonde.lab.truth import Trial
 from sonde.report.figures import to_plotly, to_spec
 from sonde.report.terminal import show
 from tests.lab.trials import HABITS, known, likely, study, timeline, trial, verdicts
@@ -114,7 +115,7 @@ def test_training_ends_with_the_finished_model(report: Report) -> None:
 
 
 def test_findings_follow_the_data() -> None:
-    trials = study(worlds=2, facts=12, names=("lama", "belief-oracle", "monitor-anchor"))
+    trials = study(worlds=6, facts=24, names=("lama", "belief-oracle", "monitor-anchor"))
     before = "\n".join(lab_report(trials).findings)
     assert "monitor-anchor flatters most" in before
     without = [
@@ -123,6 +124,29 @@ def test_findings_follow_the_data() -> None:
     ]
     after = "\n".join(lab_report(without).findings)
     assert "belief-oracle flatters most" in after and "monitor-anchor" not in after
+
+
+def test_an_estimator_is_singled_out_only_where_a_test_tells_it_from_all_others() -> None:
+    few = study(worlds=2, facts=12, names=("lama", "belief-oracle", "monitor-anchor"))
+    said = "\n".join(f for f in lab_report(few).findings if f.startswith("Causal"))
+    for claim in ("flatters most:", " best by ", "takes the most for known,", "finds the most,"):
+        assert claim not in said
+    for question in ("flatters most cannot be told", "finds the most cannot be told"):
+        assert question in said
+
+
+def test_worlds_in_which_one_is_always_ahead_tell_it_from_the_other() -> None:
+    facts = [known(f"a{i}", 5 * (i % 2), stored=bool(i % 2)) for i in range(40)]
+    ids = [f.taught.fact for f in facts]
+
+    def world(k: int) -> Trial:
+        good = verdicts("good", ids, [1.0 if f.stored else 0.02 * k for f in facts])
+        poor = [0.5 + 0.001 * ((7 * i + k) % 11) for i in range(40)]
+        return trial(facts, [good, verdicts("poor", ids, poor)], world=f"plain-{k}")
+
+    [one] = judge([world(1), world(2), world(3)])
+    choice = chosen(one, "auroc.stored")
+    assert choice is not None and choice.best == "good" and choice.ties == ()
 
 
 def test_learning_is_told_from_recall_by_the_control() -> None:

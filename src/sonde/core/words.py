@@ -104,13 +104,15 @@ def trust(overconf: Estimate) -> str:
     return f"The model is {word}: confidence minus accuracy is {in_points(overconf)}."
 
 
-def named(claim: str, question: str, best: str, tied: Sequence[str]) -> str:
+def named(claim: str, question: str, best: str, tied: Sequence[str], most: int = NAMED) -> str:
     """A claim about who is first, or that it cannot be told, where some are tied with it.
 
     >>> named("a is best.", "Which is best", "a (31.0%)", ["b"])
     'Which is best cannot be told: a (31.0%) is not told from b.'
     """
-    return f"{question} cannot be told: {best} is not told from {listed(tied)}." if tied else claim
+    if not tied:
+        return claim
+    return f"{question} cannot be told: {best} is not told from {listed(tied, most)}."
 
 
 def listed(names: Sequence[str], most: int = NAMED) -> str:

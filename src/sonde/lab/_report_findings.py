@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sonde.core.words import in_points
+from sonde.core.words import in_points, named
 from sonde.lab._report_learning import learning_findings
 from sonde.lab._report_tables import at_chance
-from sonde.lab._report_trust import Choice, chosen
+from sonde.lab._report_trust import Choice, best_of, chosen, farthest, highest, lowest
 from sonde.lab._report_words import percent, sorts, times, told
 from sonde.lab.asked import ANY
 from sonde.lab.judging import Group
@@ -47,41 +47,43 @@ def _upper(parts: Sequence[str]) -> Iterator[str]:
 def _telling(group: Group) -> Iterator[str]:
     for truth, what in (
         ("taught", "taught facts are told from untaught ones"),
-        ("stored", "stored facts from the rest"),
+        ("stored", "stored facts are told from the rest"),
     ):
         choice = chosen(group, f"auroc.{truth}")
         if choice is None:
             continue
         base = group.of(f"auroc.{truth}", BASE)
         beside = f" ({BASE}: {told(base)})" if choice.best != BASE and base.value else ""
-        yield f"{what} best by {choice.best}, AUROC {told(choice.estimate)}{_ties(choice)}{beside}"
+        how = f"AUROC {told(choice.estimate)}"
+        claim = f"{what} best by {choice.best}, {how}"
+        yield _named(choice, claim, f"by which estimator {what} best", how) + beside
 
 
-def _ties(choice: Choice) -> str:
-    if len(choice.ties) < 2:
-        return f", tied with {choice.ties[0]}" if choice.ties else ""
-    return f", tied with {len(choice.ties)} others"
+def _named(choice: Choice, claim: str, question: str, how: str) -> str:
+    """A claim about an estimator, or that it cannot be told which it is true of."""
+    said = named(claim, question, f"{choice.best}, {how},", choice.ties, most=3)
+    return said.removesuffix(".")
 
 
 def _shares(group: Group) -> Iterator[str]:
-    off = {name: group.of("share.less_stored", name) for name in group.own}
-    known = {name: e for name, e in off.items() if e.value is not None}
-    if not known:
+    most = best_of(group, "", "share.less_stored", group.own, highest)
+    if most is None:
         return
-    most = max(known, key=lambda name: known[name].value or 0.0)
     said, stored, taught = (
-        percent(group.of(f"share.{of}", most), ends=False) for of in ("estimated", *TRUTHS)
+        percent(group.of(f"share.{of}", most.best), ends=False) for of in ("estimated", *TRUTHS)
     )
-    word = "flatters most" if (known[most].value or 0.0) > 0 else "says the most"
-    yield (
-        f"{most} {word}: it says {said} of the facts are known, where {stored} are stored and "
-        f"{taught} were taught"
-    )
-    nearest = [chosen(group, f"share.less_{truth}") for truth in TRUTHS]
-    for choice, truth in zip(nearest, TRUTHS, strict=True):
-        if choice is not None:
-            how = f"{in_points(choice.estimate)}{_ties(choice)}"
-            yield f"nearest to the share {truth} is {choice.best}, {how}"
+    word = "flatters most" if (most.estimate.value or 0.0) > 0 else "says the most"
+    how = f"says {said} of the facts are known, where {stored} are stored and {taught} were taught"
+    yield _named(most, f"{most.best} {word}: it {how}", f"which estimator {word}", f"which {how}")
+    for truth in TRUTHS:
+        choice = chosen(group, f"share.less_{truth}")
+        if choice is None:
+            continue
+        off, which = in_points(choice.estimate), f"the share {truth}"
+        claim = f"nearest to {which} is {choice.best}, {off}"
+        if choice.of == 1:
+            claim = f"only {choice.best} tells facts apart, and is off {which} by {off}"
+        yield _named(choice, claim, f"which estimator comes nearest to {which}", off)
 
 
 def _false(group: Group) -> Iterator[str]:
@@ -89,15 +91,12 @@ def _false(group: Group) -> Iterator[str]:
         ("false.guessable", "untaught facts that can be guessed"),
         ("false.not_guessable", "untaught facts that cannot be guessed"),
     ):
-        rates = {n: group.of(measure, n) for n in group.own}
-        known = {n: e for n, e in rates.items() if e.value is not None}
-        if known:
-            worst = max(known, key=lambda n: known[n].value or 0.0)
-            least = min(known, key=lambda n: known[n].value or 0.0)
-            yield (
-                f"of {which} {worst} takes the most for known, {percent(known[worst])}, and "
-                f"{least} the fewest, {percent(known[least])}"
-            )
+        for word, badness in (("the most", highest), ("the fewest", lowest)):
+            choice = best_of(group, "", measure, group.own, badness)
+            if choice is not None and choice.of > 1:
+                share, claims = percent(choice.estimate), f"takes {word} for known"
+                claim = f"of {which} {choice.best} {claims}, {share}"
+                yield _named(choice, claim, f"of {which} which estimator {claims}", share)
 
 
 def _unshown(group: Group) -> Iterator[str]:
@@ -109,10 +108,11 @@ def _unshown(group: Group) -> Iterator[str]:
     apart = [name for name, word in judged.items() if word != "at chance"]
     inside = len(judged) - len(apart)
     text = f"{inside} of {len(judged)} estimators and controls are at chance"
-    if apart:
-        far = max(apart, key=lambda name: abs(off[name].value or 0.0))
-        which = "farthest from it is" if len(apart) > 1 else "not"
-        text += f", {which} {far} with {in_points(off[far])}"
+    far = best_of(group, "", "unshown.less_chance", apart, farthest)
+    if far is not None:
+        which = "farthest from it is" if far.of > 1 else "not"
+        claim = f"{which} {far.best} with {in_points(off[far.best])}"
+        text += f", {_named(far, claim, 'which is farthest from it', in_points(off[far.best]))}"
     yield f"of relations that the text never shows {text}"
 
 
@@ -120,11 +120,11 @@ def _ladder(group: Group) -> Iterator[str]:
     """What the best single estimator finds at the first and the last step, and all of them."""
     taught = [step for step in group.ladder if step]
     for step in dict.fromkeys((*taught[:1], *taught[-1:])):
-        found = {n: group.of(f"recall.exposure.{step}", n) for n in group.finders}
-        known = {n: e for n, e in found.items() if e.value is not None}
-        if known:
-            best = max(known, key=lambda n: known[n].value or 0.0)
-            yield f"of facts read {times(step)} {best} finds the most, {percent(known[best])}"
+        choice = best_of(group, "", f"recall.exposure.{step}", group.finders, highest)
+        if choice is not None:
+            which, share = f"of facts read {times(step)}", percent(choice.estimate)
+            claim = f"{which} {choice.best} finds {'the most, ' if choice.of > 1 else ''}{share}"
+            yield _named(choice, claim, f"{which} which estimator finds the most", share)
     yield from _top(group)
 
 

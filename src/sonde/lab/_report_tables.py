@@ -67,16 +67,18 @@ def trust_table(groups: Groups) -> Table:
         columns=(
             Column(title="models"),
             Column(title="question"),
-            Column(title="best"),
+            Column(title="first", help="best only where nothing is tied with it"),
             Column(title="how good", help="with its 95 % interval"),
-            Column(title="ties", help="estimators whose intervals overlap with it"),
+            Column(title="ties", help="estimators that are not told from it"),
             Column(title="all ties", detail=True),
         ),
         rows=tuple(rows),
         note="By score: the highest AUROC, and the lowest ECE of the score as a probability. By "
         "share: the estimate nearest to the true share. Shares and ECE: only of estimators whose "
         "AUROC is clearly above 0.5; others are near the truth by accident. Fewest: of those that "
-        "find at least half as many taught facts as the one that finds most. No controls.",
+        "find at least half as many taught facts as the one that finds most. No controls. Ties: "
+        "not told apart by a paired test over worlds, corrected for the choice (Holm); in a single "
+        "world, by intervals that overlap.",
     )
 
 
