@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import logging
 import os
 import pty
 import re
@@ -15,10 +16,22 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
 
+from sonde.cli.console import Messages, errors, output, say
+from sonde.cli.diagnosis import column
+from sonde.core.abilities import Identity
 from sonde.core.legible import legible
+from sonde.core.reports import HeatRow, HeatStrip
+from sonde.models.scripted import Scripted
+from sonde.report.terminal_strips import strips
 
 from .world import COMMAND, Done, Sonde, rows
 
@@ -231,6 +244,53 @@ def test_what_a_server_answers_is_harmless(
     assert done.code == 4
     harmless(done)
     assert "cm0gLXJmIC8=" in done.err
+
+
+def test_a_name_that_is_not_utf8_is_shown_and_kept(
+    sonde: Sonde, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = Identity(name="hf:caf\udce9", architecture="table")
+    monkeypatch.setattr(Scripted, "identity", identity)
+    out = tmp_path / "out\udce9"
+    words = ("run", "lama", "-m", "scripted:", "-d", data, "-o", out)
+    for done in (sonde(*words), sonde(*words), sonde("report", out)):
+        assert done.code == 0, done
+        harmless(done, "hf:caf\udce9", f"run:{out}")
+    told = json.loads(sonde("report", out, "--json").out)
+    assert told["provenance"]["model"]["name"] == identity.name
+    assert "hf:caf?" in (out / "report.html").read_text()
+
+
+def test_nothing_gets_past_a_console_however_it_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for evil in HOSTILE.values():
+        table = Table(evil, title=evil)
+        table.add_row(evil)
+        for console in (output(), errors()):
+            for printed in (evil, Text(evil), table, Panel(evil), Padding(Text(evil), 1)):
+                console.print(printed, style="bold")
+            with console.status(Text(evil)):
+                console.print(evil)
+        Messages().emit(logging.LogRecord("x", logging.ERROR, "", 0, evil, None, None))
+        said = capsys.readouterr()
+        assert not OBEYED.search(said.out + said.err)
+        assert f"error: {legible(evil)}" in said.err
+    assert said.out.count(":train:") == 8
+
+
+def test_tokens_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of the doctor's pictures and of heat strips."""
+    pieces = ("a", *HOSTILE.values())
+    text: Any = SimpleNamespace(ids=(1,) * len(pieces), pieces=pieces, start=1, stop=2)
+    for i in range(len(pieces)):
+        say(column(text, i)[0])
+    row = HeatRow(label=pieces[1], tokens=pieces, weights=(0.5,) * len(pieces), note=pieces[2])
+    plot = HeatStrip(id="s", title="t", rows=(row,), limit=1, unit="", towards="+", away="-")
+    output().print(strips(plot, output()))
+    said = capsys.readouterr().out
+    assert not OBEYED.search(said)
+    assert said.count(legible(pieces[1])) >= 3 and said.count("[/INST]") == 2
 
 
 def on_a_terminal(*words: object) -> tuple[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,17 @@ def test_a_model_that_fails_keeps_what_was_answered(tmp_path: Path) -> None:
     sonde.run(LAMA, Listing(), small_world(), tmp_path / "calm", shard_weight=12)
     assert shard_bytes(out) == shard_bytes(tmp_path / "calm")
     assert len((out / "timings.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_clock_that_is_set_back_changes_no_duration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = count(10**9, -3600)
+    monkeypatch.setattr("time.time", lambda: float(next(clock)))
+    run = sonde.run(LAMA, Listing(), small_world(), tmp_path / "out")
+    [session] = run.provenance()["run"]["sessions"]
+    assert session["began"] > 1e8
+    assert 0 <= session["seconds"] < 1000
 
 
 def test_a_model_without_the_ability_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:

@@ -87,6 +87,6 @@ def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> 
         text = page(report, provenance)
     try:
         with whole(path) as file:
-            file.write(text.encode(errors="backslashreplace"))
+            file.write(text.encode())
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error

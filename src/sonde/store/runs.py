@@ -80,9 +80,13 @@ class RunFolder:
         try:
             return Manifest.from_json(path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
-            raise StoreError(f"{self.path} is no run folder: it has no manifest.json") from None
+            raise StoreError(
+                f"{self.path} is no run folder: it has no manifest.json; give another folder"
+            ) from None
         except OSError as error:
-            raise StoreError(f"{path} cannot be read: {error.strerror}") from None
+            raise StoreError(
+                f"{path} cannot be read: {error.strerror}; give another folder"
+            ) from None
         except ValueError as error:
             raise StoreError(
                 f"{path} is no manifest of a run ({error}); give another folder"
