@@ -14,7 +14,7 @@ from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection
 from sonde.models.counting import Majority, majority
 from sonde.models.load import load, schemes
 from sonde.models.scripted import Scripted
-from sonde.models.tables import UNSEEN
+from sonde.models.tables import UNSEEN, fill_from
 from tests import tiny
 
 OBJECTS = ("Oslo", "Paris", "Paris", "Vienna")
@@ -71,6 +71,12 @@ def test_a_table_answers_within_the_vocabulary_only() -> None:
     assert answer.top == ("Oslo", "Vienna")
     assert answer.watched_ranks == (2, None)
     assert answer.watched_logps[1] is None
+
+
+def test_the_mass_of_allowed_names_is_a_number_however_unlikely_they_are() -> None:
+    prompt = tiny.fill("", vocabulary=("Oslo", "Vienna"))
+    answer = fill_from(prompt, {"Paris": 0.0, "Oslo": -900.0, "Vienna": -900.0})
+    assert answer.mass == pytest.approx(-900 + log(2))
 
 
 def test_a_control_needs_a_dataset_and_a_known_name() -> None:

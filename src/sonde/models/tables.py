@@ -44,7 +44,7 @@ def fill_from(prompt: Prompt, logps: Mapping[str, float], other: float = UNSEEN)
         watched=want.watched,
         watched_logps=watched,
         watched_ranks=tuple(None if logp is None else at_least[logp] for logp in watched),
-        mass=log(sum(map(exp, values))) if values else 0.0,
+        mass=values[0] + log(sum(exp(v - values[0]) for v in values)) if values else 0.0,
     )
 
 

@@ -18,8 +18,9 @@ from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score, Want, capitalised
 from sonde.core.reports import Report
+from sonde.core.scores import Normalise
 from sonde.core.settings import setting
-from sonde.metrics.answers import Normalise, judge
+from sonde.metrics.answers import judge
 from sonde.metrics.judged import Judged
 from sonde.probes._lama_judged import Rows
 from sonde.probes._lama_report import Asking, build_report
