@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Fact
-from sonde.core.words import listed
 from sonde.wording.options import correct_for, correct_names, options, spelled, spellings
 from sonde.wording.sequences import TRAIN, Separators
 
 TWO = 2
+SHOWN = 3
 LEVELS = (0.25, 0.5, 0.75, 0.9)
 
 INSIDE_HELP = "what stands between subject and object; or a sentence with [X] and [Y]"
@@ -97,7 +97,9 @@ class Census:
 
     def shortage(self) -> str:
         """Which objects there are to choose from, for the first few relations that lack some."""
-        return listed([_shortage(id, own) for id, own in self.short.items()], most=3)
+        told = "; ".join(_shortage(id, own) for id, own in list(self.short.items())[:SHOWN])
+        more = len(self.short) - SHOWN
+        return f"{told}; and {more} more relations" if more > 0 else told
 
     def counts(self, wanted: int) -> dict[str, int]:
         """Everything by name, as the report gives it."""
