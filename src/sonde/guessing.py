@@ -14,12 +14,18 @@ from typing import Literal
 
 from sonde.core.abilities import Fills, Model
 from sonde.core.errors import AbilityError, DataError, UsageError
-from sonde.core.facts import APART, Dataset, Fact
+from sonde.core.facts import APART, Card, Dataset, Fact
 from sonde.core.fingerprints import fingerprint
 from sonde.core.prompts import Fill, Prompt
 from sonde.metrics.answers import judge
 from sonde.runner import SHARD_WEIGHT, answer, shards
-from sonde.wording.uhn import GUESSABLE_RANK, name_prompts, object_in_subject, suggests
+from sonde.wording.uhn import (
+    GUESSABLE_RANK,
+    PERSON_ANSWERS,
+    name_prompts,
+    object_in_subject,
+    suggests,
+)
 
 Guessable = Literal["string", "names"]
 
@@ -44,17 +50,11 @@ def unguessable(dataset: Dataset, how: Guessable, guesser: Model | None = None) 
         facts = dataset.facts(relation)
         return (f for f in facts if APART in f.tags or _why(f, suggested) == "kept")
 
-    notes = _notes(counts, how) | _lost(len(dataset.relations) - len(kept))
-    told = _told(notes, guesser)
-    card = replace(
-        dataset.card,
-        name=f"{dataset.name} without guessable facts{_judged(guesser)}",
-        description=". ".join(filter(None, (dataset.card.description.rstrip("."), told))),
-    )
+    notes = _notes(counts, how)
     parts = ["unguessable", dataset.fingerprint, *(":".join(place) for place in sorted(suggested))]
     return replace(
         dataset,
-        card=card,
+        card=_card(dataset.card, notes, guesser),
         relations=kept,
         read=read,
         fingerprint=fingerprint(parts),
@@ -91,27 +91,30 @@ def _notes(counts: dict[str, Counter[str]], how: Guessable) -> dict[str, int]:
     reasons = ("string", "names") if how == "names" else ("string",)
     totals = {f"guessable_{why}": sum(own[why] for own in counts.values()) for why in reasons}
     gone = {f"guessable.{id}": own.total() - own["kept"] for id, own in counts.items()}
-    return totals | {key: count for key, count in gone.items() if count}
+    lost = sum(own.total() > 0 and not own["kept"] for own in counts.values())
+    further = {"relations_guessable": lost, **gone}
+    return totals | {key: count for key, count in further.items() if count}
 
 
-def _lost(relations: int) -> dict[str, int]:
-    return {"relations_guessable": relations} if relations else {}
-
-
-def _judged(guesser: Model | None) -> str:
-    """Who judged names, for a title: the last word of what the model is called."""
-    return f" (names by {re.split('[:/]', guesser.identity.name)[-1]})" if guesser else ""
+def _card(card: Card, notes: dict[str, int], guesser: Model | None) -> Card:
+    """The dataset's card, saying that facts were left out, and by whose judgement."""
+    # the last word of what a model is called is enough for a title
+    judge = f" (names by {re.split('[:/]', guesser.identity.name)[-1]})" if guesser else ""
+    return replace(
+        card,
+        name=f"{card.name} without guessable facts{judge}",
+        description=f"{card.description} {_told(notes, guesser)}".strip(),
+    )
 
 
 def _told(notes: dict[str, int], guesser: Model | None) -> str:
-    """What was left out, and by whose judgement, in a sentence."""
     told = f"Left out: {notes['guessable_string']:,} facts whose object's name is in the subject's"
     if guesser is None:
-        return told
+        return f"{told}."
     who = guesser.identity
     return (
         f"{told}, {notes['guessable_names']:,} for which a part of the name has the object among "
-        f"its {GUESSABLE_RANK} likeliest answers, by {who.name} ({who.weights})"
+        f"its {GUESSABLE_RANK} likeliest answers, by {who.name} ({who.weights})."
     )
 
 
@@ -123,6 +126,8 @@ def _suggested(dataset: Dataset, guesser: Model) -> Iterator[Place]:
             "masked model as guesser"
         )
     for relation in dataset.relations:
+        if relation.id not in PERSON_ANSWERS:
+            continue
         names = dataset.object_names(relation.id, aliases=True)
         want = Fill(watched=names, vocabulary=dataset.vocabulary)
         facts = {f.id: f for f in dataset.facts(relation.id) if APART not in f.tags}

@@ -51,8 +51,8 @@ def test_an_error_contradicts_itself_and_a_warning_may_be_meant() -> None:
     assert list(errors(world(twice))) == ["template id 't' stands more than once"] * 2
     lost = (Template(id="t", text="[X] has [Y].", group="gone"),)
     assert list(errors(world(lost))) == ["template 't' is grouped under 'gone', no template"]
-    told = world((Template(id="t", text="[X] has [Y], as Paris."),), ())
-    assert len(list(problems(told))) == 2
+    told = world((Template(id="t", text="[X] has [Y], as Paris."),), (), wrong=(PARIS,))
+    assert len(list(problems(told))) == 4
     assert not list(errors(told))
 
 

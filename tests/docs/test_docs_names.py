@@ -125,6 +125,7 @@ def test_files_of_a_dataset_have_the_documented_fields(name: str, tmp_path: Path
         read=lambda id: [fact],
         fingerprint="",
         vocabulary=("one",),
+        notes={"rows_read": 1},
     )
     write_dataset(dataset, tmp_path)
     written = json.loads((tmp_path / name.replace("ID", "P1")).read_text())

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sonde.core.errors import DataError
@@ -22,7 +23,7 @@ from sonde.data.format import (
     read_relations,
     read_templates,
 )
-from sonde.data.lines import read_lines, read_object
+from sonde.data.lines import Complain, read_lines, read_object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,37 +65,45 @@ def faults(dataset: Dataset) -> Iterator[Fault]:
 def check_folder(folder: Path, tell: Callable[[Fault], None]) -> None:
     """Tell each fault of a dataset folder; a line that cannot be read hides no other."""
 
-    def complain(fault: DataError) -> None:
-        tell(Fault(text=str(fault)))
+    def complain(unread: DataError) -> None:
+        tell(Fault(text=str(unread)))
 
-    try:
-        head = read_object(folder / "dataset.json")
-        card_of(head)
-        notes_of(head)
-    except DataError as fault:
-        complain(fault)
+    _read_head(folder, complain)
     relations = read_relations(folder, complain)
     if not relations:
         tell(Fault(text="no relation in it", where=str(folder / "relations.jsonl")))
     templates = read_templates(folder, relations, complain)
-    stray = {path.stem for path in (folder / "facts").glob("*.jsonl")} - set(relations)
-    for id in (*relations, *sorted(stray)):
+    stray = sorted({path.stem for path in (folder / "facts").glob("*.jsonl")} - set(relations))
+    for id in (*relations, *stray):
         for _ in numbered_facts(folder, id, complain):
             pass
-    if (folder / "vocabulary.txt").is_file():
-        for _ in read_lines(folder / "vocabulary.txt", complain):
-            pass
-    for id in sorted(stray):
+    for id in stray:
         text = "its relation does not stand in relations.jsonl; its facts are not asked"
         tell(Fault(text=text, where=str(facts_path(folder, id)), error=False))
     places = {id: where for id, (where, _) in relations.items()}
-
-    def facts(id: str) -> Iterator[tuple[str, Fact]]:
-        read = numbered_facts(folder, id, lambda _: None)  # was complained of above
-        return ((f"{facts_path(folder, id)}, line {number}", fact) for number, fact in read)
-
+    facts = partial(_placed_facts, folder)
     for fault in _faults(Placed(relations=places, templates=templates, facts=facts)):
         tell(fault)
+
+
+def _read_head(folder: Path, complain: Complain) -> None:
+    """Read what is no list of relations, templates or facts."""
+    try:
+        head = read_object(folder / "dataset.json")
+        card_of(head)
+        notes_of(head)
+    except DataError as unread:
+        complain(unread)
+    if (folder / "vocabulary.txt").is_file():
+        for _ in read_lines(folder / "vocabulary.txt", complain):
+            pass
+
+
+def _placed_facts(folder: Path, relation: str) -> Iterator[tuple[str, Fact]]:
+    """The facts that can be read; of the others was complained before."""
+    path = facts_path(folder, relation)
+    read = numbered_facts(folder, relation, lambda unread: None)
+    return ((f"{path}, line {number}", fact) for number, fact in read)
 
 
 def _unplaced(dataset: Dataset) -> Placed:
@@ -144,9 +153,6 @@ def _fact_errors(fact: Fact, ids: set[str]) -> Iterator[str]:
     ids.add(fact.id)
     if len({entity.id for entity in fact.objects}) < len(fact.objects):
         yield f"fact {fact.id!r} lists an object twice"
-    right = {name for entity in fact.objects for name in entity.names}
-    if both := sorted(right & {name for entity in fact.wrong for name in entity.names}):
-        yield f"fact {fact.id!r} lists as wrong what is correct: {both[0]!r}"
 
 
 def _doubts(placed: Placed, relation: str) -> Iterator[tuple[str, str]]:
@@ -157,7 +163,10 @@ def _doubts(placed: Placed, relation: str) -> Iterator[tuple[str, str]]:
         pair = f"{fact.subject.id}\0{fact.objects[0].id}"
         if splits.setdefault(pair, fact.split) != fact.split:
             yield where, f"fact {fact.id!r} stands in two splits: {splits[pair]} and {fact.split}"
-        objects.update(name for entity in fact.objects for name in entity.names)
+        right = {name for entity in fact.objects for name in entity.names}
+        if both := sorted(right & {name for entity in fact.wrong for name in entity.names}):
+            yield where, f"fact {fact.id!r} lists as wrong what is correct: {both[0]!r}"
+        objects |= right
     if not objects:
         yield "", f"relation {relation} has no fact"
     texts = Counter(_bare(template.text) for _, template in placed.templates[relation])
