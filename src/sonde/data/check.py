@@ -1,14 +1,15 @@
 """Look a dataset over, line by line, and say everything that is wrong with it.
 
-An error makes numbers wrong: a run refuses it, and it is not sealed. A warning is for a person to
-look at. Knows nothing of where faults are shown.
+An error is a line that cannot be read, or an id that stands twice, so that answers would be mixed:
+it is not for sealing nor for asking. A warning is for a person to look at. Knows nothing of where
+faults are shown.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -53,7 +54,7 @@ def problems(dataset: Dataset) -> Iterator[str]:
 
 
 def errors(dataset: Dataset) -> Iterator[str]:
-    """Each fault that makes numbers wrong, in a sentence; what a run refuses."""
+    """Each fault that would mix answers, in a sentence; what a run refuses."""
     return map(str, _errors(_unplaced(dataset)))
 
 
@@ -125,34 +126,17 @@ def _faults(placed: Placed) -> Iterator[Fault]:
 
 
 def _errors(placed: Placed) -> Iterator[Fault]:
-    """What contradicts itself."""
+    """Ids that stand twice: answers are joined to facts and templates by them."""
     ids: set[str] = set()
     for id in placed.relations:
-        for where, text in _template_errors(placed.templates[id]):
-            yield Fault(text=text, where=where)
+        names = Counter(template.id for _, template in placed.templates[id])
+        for where, template in placed.templates[id]:
+            if names[template.id] > 1:
+                yield Fault(text=f"template id {template.id!r} stands more than once", where=where)
         for where, fact in placed.facts(id):
-            for text in _fact_errors(fact, ids):
-                yield Fault(text=text, where=where)
-
-
-def _template_errors(templates: Sequence[tuple[str, Template]]) -> Iterator[tuple[str, str]]:
-    ids = Counter(template.id for _, template in templates)
-    for where, template in templates:
-        if ids[template.id] > 1:
-            yield where, f"template id {template.id!r} stands more than once"
-        if (template.group or template.id) not in ids:
-            yield (
-                where,
-                f"template {template.id!r} is grouped under {template.group!r}, no template",
-            )
-
-
-def _fact_errors(fact: Fact, ids: set[str]) -> Iterator[str]:
-    if fact.id in ids:
-        yield f"fact id {fact.id!r} stands more than once"
-    ids.add(fact.id)
-    if len({entity.id for entity in fact.objects}) < len(fact.objects):
-        yield f"fact {fact.id!r} lists an object twice"
+            if fact.id in ids:
+                yield Fault(text=f"fact id {fact.id!r} stands more than once", where=where)
+            ids.add(fact.id)
 
 
 def _doubts(placed: Placed, relation: str) -> Iterator[tuple[str, str]]:
@@ -163,16 +147,30 @@ def _doubts(placed: Placed, relation: str) -> Iterator[tuple[str, str]]:
         pair = f"{fact.subject.id}\0{fact.objects[0].id}"
         if splits.setdefault(pair, fact.split) != fact.split:
             yield where, f"fact {fact.id!r} stands in two splits: {splits[pair]} and {fact.split}"
+        if len({entity.id for entity in fact.objects}) < len(fact.objects):
+            yield where, f"fact {fact.id!r} lists an object twice"
         right = {name for entity in fact.objects for name in entity.names}
         if both := sorted(right & {name for entity in fact.wrong for name in entity.names}):
             yield where, f"fact {fact.id!r} lists as wrong what is correct: {both[0]!r}"
         objects |= right
     if not objects:
         yield "", f"relation {relation} has no fact"
-    texts = Counter(_bare(template.text) for _, template in placed.templates[relation])
-    for where, template in placed.templates[relation]:
+    yield from _template_doubts(placed.templates[relation], objects)
+
+
+def _template_doubts(
+    templates: Sequence[tuple[str, Template]], objects: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    ids = {template.id for _, template in templates}
+    texts = Counter(_bare(template.text) for _, template in templates)
+    for where, template in templates:
         if texts[_bare(template.text)] > 1:
             yield where, f"template {template.id!r} repeats another's text: {template.text!r}"
+        if (template.group or template.id) not in ids:
+            yield (
+                where,
+                f"template {template.id!r} is grouped under {template.group!r}, no template",
+            )
         for name in sorted(objects):
             if stands_in(name, template.text):
                 yield where, f"template {template.id!r} gives an answer away: {name!r} stands in it"
