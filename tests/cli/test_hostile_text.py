@@ -13,6 +13,7 @@ import pty
 import re
 import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,6 +207,20 @@ def test_a_stack_trace_and_an_internal_error_are_harmless(
     done = sonde("report", "x")
     assert done.code == 70 and "Traceback" in done.err and "[/INST]" in done.err
     assert not OBEYED.search(done.err)
+
+
+def test_a_warning_is_harmless() -> None:
+    code = (
+        "import sys, warnings; from sonde.cli import main, verbs\n"
+        "@verbs.app.command('warn')\n"
+        "def warn() -> None:\n"
+        "    warnings.warn(sys.stdin.read())\n"
+        "main.main(['warn'])\n"
+    )
+    every = "".join(HOSTILE.values())
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, input=every.encode(), capture_output=True, check=True)
+    assert not OBEYED.search(done.stderr.decode()) and "[/INST]" in done.stderr.decode()
 
 
 def test_a_manifest_is_harmless(sonde: Sonde, run: Path) -> None:

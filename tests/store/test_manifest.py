@@ -118,6 +118,15 @@ def test_values_of_other_types_are_no_manifest() -> None:
         Manifest.from_json(json.dumps({**good, "shard_weight": 1}))
 
 
+def test_a_selection_may_lack_what_was_added_later_and_has_nothing_else() -> None:
+    here = manifest()
+    older = replace(here, selection={"split": "test", "relations": ()})
+    assert Manifest.from_json(older.to_json()).selection == {"split": "test", "relations": []}
+    newer = replace(here, selection={**here.selection, "colour": "red"})
+    with pytest.raises(ValueError, match="its 'selection' cannot be"):
+        Manifest.from_json(newer.to_json())
+
+
 def test_a_name_that_is_no_text_is_kept() -> None:
     here = manifest()
     odd = replace(here, model={**here.model, "name": "hf:caf\udce9", "weights": ""})

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, get_type_hints
+from typing import Any
 
 from sonde.core.facts import Selection
 from sonde.core.files import parsed
@@ -18,7 +18,7 @@ from sonde.core.shapes import fits
 FORMAT = 1
 SHAPE: dict[str, Any] = {
     "dataset": {"name": str, "fingerprint": str, "notes": dict[str, int]},
-    "selection": get_type_hints(Selection),
+    "selection": Selection,
     "probe": {"name": str, "settings": dict[str, Any], "reading": dict[str, Any]},
     "model": {"name": str, "weights": str, "details": dict[str, Any]},
     "shard_weight": int,

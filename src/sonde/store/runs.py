@@ -110,13 +110,7 @@ class RunFolder:
                 f"{self.path} holds an unfinished run ({len(self.shards())} shards so far); "
                 f"{AGAIN} to finish it"
             )
-        for number in range(complete.shards):
-            if not self.shard(number).exists():
-                raise StoreError(f"{self.shard(number)} is missing; {AGAIN} to compute it")
-        for extra in self.beyond(complete.shards):
-            raise StoreError(
-                f"{extra} is none of the run's {complete.shards} shards; {AGAIN}: it is put aside"
-            )
+        self._refuse_shards(complete.shards)
         if not self.keeps(complete, MANIFEST):
             raise StoreError(
                 f"{self.path / MANIFEST} is not as it was when the run ended; {AGAIN} to write it "
@@ -125,6 +119,16 @@ class RunFolder:
         if not self.keeps(complete, DATASET):
             raise self.damaged_dataset()
         return complete
+
+    def _refuse_shards(self, count: int) -> None:
+        """Refuse a folder that has other shards than so many from the first."""
+        for path in map(self.shard, range(count)):
+            if not path.exists():
+                raise StoreError(f"{path} is missing; {AGAIN} to compute it")
+        for path in self.beyond(count):
+            raise StoreError(
+                f"{path} is none of the run's {count} shards; {AGAIN}: it is put aside"
+            )
 
     def beyond(self, shards: int) -> list[Path]:
         """The shards there are beside those of a run of so many."""

@@ -36,6 +36,9 @@ Kind = Literal["causal", "masked", "seq2seq"]
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+# what it has to say is said where all messages are
+transformers.logging.disable_default_handler()
+transformers.logging.enable_propagation()
 transformers.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
