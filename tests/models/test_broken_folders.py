@@ -103,6 +103,7 @@ def spoil(path: Path, *where: str, value: Any) -> None:
         ("llama", "tokenizer", ("model",), {}, AGAIN),
         ("llama", "tokenizer_config", ("model_max_length",), "x", AGAIN),
         ("bert", "tokenizer", ("model", "vocab"), {}, "[UNK]"),
+        ("t5", "config", ("relative_attention_max_distance",), 0, AGAIN),
         ("t5", "generation_config", ("decoder_start_token_id",), "x", "decoder_start_token_id is"),
         (
             "t5",

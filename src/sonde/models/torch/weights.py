@@ -91,9 +91,10 @@ def load_folder(name: str, folder: Path, options: LoadOptions, *, weights: str =
         tokenizer, model, found = pretrained(_auto(config), folder, DTYPES[dtype], trust=trust)
         refuse_holes(folder, model, found)
         refuse_slow(folder, tokenizer)
+        try_out(model.to(device).eval())
         return Loaded(
             name=name,
-            model=model.to(device).eval(),
+            model=model,
             tokenizer=tokenizer,
             # the config too: the same weights under other settings answer otherwise
             weights=weights or fingerprint(map(remembered_hash, [folder / "config.json", *files])),
@@ -162,6 +163,13 @@ def refuse_slow(folder: Path, tokenizer: Any) -> None:
     if not getattr(tokenizer, "is_fast", False):
         raise ModelError(f"{folder}: its tokenizer has no fast form, so answers cannot be located")
     tokenizer.backend_tokenizer.encode(STRANGE)
+
+
+@torch.no_grad()
+def try_out(model: Any) -> None:
+    """Let a model read one token, so that settings it cannot work with fail here."""
+    ids = torch.zeros(1, 1, dtype=torch.long, device=model.device)
+    model(ids, **({"decoder_input_ids": ids} if model.config.is_encoder_decoder else {}))
 
 
 def kind_of(config: dict[str, Any]) -> Kind:
