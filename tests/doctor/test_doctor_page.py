@@ -22,6 +22,7 @@ def test_every_check_stands_in_the_page() -> None:
         texts.KNOWN,
         texts.UNKNOWN,
         texts.ANSWERED,
+        numbers.WEIGHTS,
         numbers.FINITE,
         numbers.SUMS,
         numbers.VARIED,

@@ -6,6 +6,7 @@ import json
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from sonde.cli.lab_validate import SHIPPED
 from sonde.core.errors import ModelError
+from sonde.core.prompts import Cloze
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch.sentences import mean_encoder
@@ -215,7 +217,8 @@ KINDS: dict[str, Callable[[Path], str]] = {
 def test_no_way_of_loading_reaches_pickled_weights(kind: str, tmp_path: Path) -> None:
     model: Any = load(KINDS[kind](tmp_path), CPU)
     if hasattr(model, "fill"):
-        assert list(model.fill([tiny.fill("It is ")]))
+        sentence = replace(tiny.fill("It is "), cloze=Cloze(relation="P36", subject="It"))
+        assert list(model.fill([sentence]))
     else:
         assert list(model.score([tiny.score("It is ", tiny.CITIES)]))
 
