@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sonde.core.facts import Template
-from sonde.core.prompts import Prompt
+from sonde.core.prompts import Cloze, Prompt
 from sonde.models.torch.causal import CausalModel
 from sonde.models.torch.ensemble import ensemble
 from sonde.models.torch.masked import MaskedModel
@@ -20,7 +20,8 @@ NAMES = tuple(name.lower() for name in CITIES)
 
 
 def about(prompt: Prompt, prefix: str = "", suffix: str = "") -> Prompt:
-    return replace(prompt, key=replace(prompt.key, subject="norway"), prefix=prefix, suffix=suffix)
+    cloze = Cloze(relation="P36", subject="norway")
+    return replace(prompt, cloze=cloze, prefix=prefix, suffix=suffix)
 
 
 @pytest.mark.parametrize("template", [OPENS, INSIDE])
