@@ -169,7 +169,8 @@ def tricky_cells() -> list[tuple[object, Cell, ColumnKind]]:
     made: list[tuple[object, Cell, ColumnKind]] = []
     for kind in kinds:
         made += [(x, x, kind) for x in numbers]
-        made += [([x, x, x, 3], Estimate(value=x, low=x, high=x, n=3), kind) for x in numbers[:99]]
+        ends = [(x, x, x + 0.5) for x in numbers[:99]]
+        made += [([x, a, b, 3], Estimate(value=x, low=a, high=b, n=3), kind) for x, a, b in ends]
         made += [([None, None, None, 0], Estimate.not_measured(), kind), (None, None, kind)]
     plain: list[Cell] = [True, False, None, "other"]
     made += [(cell, cell, "verdict") for cell in plain]

@@ -25,7 +25,7 @@ from sonde.store.shards import Digests
 from tests import tiny
 from tests.cli.world import dataset as written_dataset
 
-from .world import Listing, small_world
+from .world import Listing, small_world, unseal
 
 CITIES = {"France": "Paris", "Austria": "Vienna", "Norway": "Oslo"}
 
@@ -182,7 +182,7 @@ def test_what_was_finished_before_is_kept_and_gone_on_from(tmp_path: Path) -> No
 
 
 def spoil_shard(out: Path) -> Path:
-    """Put NaN where a number was, and note the new digest."""
+    """Put NaN where a number was and note the digest, as a run made before NaN was refused has it."""
     (path,) = RunFolder(out).shards()
     table = pq.read_table(path)
     rows = table.column("logps").to_pylist()
@@ -191,6 +191,7 @@ def spoil_shard(out: Path) -> Path:
     table = table.set_column(place, table.field(place), pa.array(rows, table.field(place).type))
     pq.write_table(table, path)
     Digests(out / "shards.sha256").add(path, path.read_bytes())
+    unseal(out)
     return path
 
 

@@ -28,7 +28,7 @@ from tests import tiny
 from tests.cli.world import fact as line
 from tests.cli.world import in_this_process, rows, two_relations
 
-from .world import Listing, fact, small_world, world
+from .world import Listing, fact, small_world, unseal, world
 
 SPAIN = {**line("P36", "Spain", "Madrid"), "id": "P36:Italy"}
 
@@ -149,6 +149,7 @@ def test_a_run_that_was_made_of_such_facts_is_not_read(tmp_path: Path) -> None:
     first, _, *rest = path.read_text().splitlines()
     path.write_text("\n".join([first, first, *rest]))
     seal(out / "dataset")
+    unseal(out)
     with pytest.raises(DataError, match=r"P1.jsonl, line 2: fact id 'P1:0'"):
         open_run(out).report()
 
