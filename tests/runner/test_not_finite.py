@@ -182,7 +182,7 @@ def test_what_was_finished_before_is_kept_and_gone_on_from(tmp_path: Path) -> No
 
 
 def spoil_shard(out: Path) -> Path:
-    """Put NaN where a number was and note the digest, as a run made before NaN was refused has it."""
+    """Put NaN where a number was, in a run as it was made before NaN was refused."""
     (path,) = RunFolder(out).shards()
     table = pq.read_table(path)
     rows = table.column("logps").to_pylist()
