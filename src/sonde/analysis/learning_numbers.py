@@ -142,9 +142,10 @@ def _parts(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimat
     whole = _resampled(split, right_of(name), seed, minus=right_of(base))
     p = p_value(whole.samples, seed, f"gain.facts.{name}", over="facts")
     clear = above_zero(whole.mean_over_facts(), p)
-    for part, where in (("easy", _easy), ("hard", _hard)):
-        share = _share_of_gain(split, name, base, where, seed) if clear else None
-        yield f"gain.share.{part}", share or Estimate.not_measured()
+    for subset, where in (("easy", _easy), ("hard", _hard)):
+        # a share of what may be no gain says nothing
+        of_gain = _share_of_gain(split, name, base, where, seed) if clear else None
+        yield f"gain.share.{subset}", of_gain or Estimate.not_measured()
 
 
 def _share_of_gain(

@@ -238,12 +238,10 @@ def resampled(found: Common, columns: Floats, seed: int) -> Iterator[Floats]:
 def p_value(found: Common, monitor: Measure, one: int, other: int, seed: int) -> float:
     """Of the difference between two runs' MONITORs over the relations that both have: subjects may
     as well have had each other's distances and anchors."""
-    tables = [
-        [_by_subject(found, run, int(r)) for r in monitor.measured(one, other)]
-        for run in (one, other)
-    ]
+    relations = monitor.measured(one, other).tolist()
+    first, second = ([_by_subject(found, run, r) for r in relations] for run in (one, other))
     rng = np.random.default_rng(draw_key(seed, f"monitor:{one}:{other}"))
-    return swapped(*tables, rng) if tables[0] else 1.0
+    return swapped(first, second, rng) if first else 1.0
 
 
 def _by_subject(found: Common, run: int, relation: int) -> Floats:
