@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from sonde.core.reports import Column, Estimate, Report, Table
+from sonde.report import cells
 from sonde.report.terminal import show
 
 from .sample import belief, estimate, hostile, lama
@@ -136,3 +137,11 @@ def test_figures_that_a_terminal_cannot_show_are_named() -> None:
 def test_the_terminal_does_not_load_plotly() -> None:
     code = "import sys, sonde.report.terminal; sys.exit('plotly' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_brackets_whose_ends_read_the_same_are_left_out() -> None:
+    tiny = Estimate(value=2e-5, low=1e-5, high=3e-5, n=3)
+    assert cells.interval(tiny, "percent") == ""
+    assert cells.interval(tiny, "number") != ""
+    assert cells.written_difference(tiny, "percent").interval == ""
+    assert cells.interval(Estimate(value=0.5, low=0.4, high=0.6, n=3), "percent") == "[40.0, 60.0]"

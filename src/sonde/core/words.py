@@ -32,8 +32,9 @@ def in_points(difference: Estimate) -> str:
         return "not measured"
     if difference.low is None or difference.high is None:
         return f"{points(difference.value)} points"
-    ends = f"{points(difference.low)} to {points(difference.high)}"
-    return f"{points(difference.value)} points ({ends})"
+    low, high = points(difference.low), points(difference.high)
+    ends = f" ({low} to {high})" if low != high else ""
+    return f"{points(difference.value)} points{ends}"
 
 
 def sided(

@@ -104,8 +104,13 @@ def interval(estimate: Estimate, kind: ColumnKind) -> str:
     if known(estimate.value) is None or low is None or high is None:
         return ""
     if kind == "percent":
-        return f"[{fixed(low * 100, 1)}, {fixed(high * 100, 1)}]"
-    return f"[{number(low, kind)}, {number(high, kind)}]"
+        return brackets(fixed(low * 100, 1), fixed(high * 100, 1))
+    return brackets(number(low, kind), number(high, kind))
+
+
+def brackets(low: str, high: str) -> str:
+    """Two ends as they are written; nothing where they read the same, as if all were certain."""
+    return f"[{low}, {high}]" if low != high else ""
 
 
 def written(estimate: Estimate, kind: ColumnKind) -> Written:
@@ -132,7 +137,7 @@ def written_difference(estimate: Estimate, scale: Scale) -> Written:
     value, low, high = ("" if part is None else signed(part, scale) for part in parts)
     return Written(
         value=value + (" points" if scale == "percent" else ""),
-        interval=f"[{low}, {high}]" if low and high else "",
+        interval=brackets(low, high),
         n=f"n = {fixed(estimate.n, 0)}",
     )
 

@@ -31,8 +31,8 @@ const cells = (function () {
   }
   function interval([value, low, high], kind) {
     if (value === null || low === null || high === null) return "";
-    if (kind !== "percent") return `[${number(low, kind)}, ${number(high, kind)}]`;
-    return `[${fixed(low * 100, 1)}, ${fixed(high * 100, 1)}]`;
+    const [from, to] = [low, high].map((end) => kind === "percent" ? fixed(end * 100, 1) : number(end, kind));
+    return from === to ? "" : `[${from}, ${to}]`;
   }
   function verdict(cell) {
     if (cell === true) return "right";
