@@ -116,7 +116,7 @@ def learnt(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning:
                 judged=_judging(run).judged(dataset, run.answered()),
                 counting=run.manifest.model["name"].startswith("control:"),
                 taught=_taught(run),
-                uhn=run.manifest.probe["settings"]["uhn"],
+                uhn=run.manifest.probe["settings"].get("uhn", "string"),
             )
         )
     return learning(methods, known, easy)

@@ -45,8 +45,11 @@ def sign_flip(differences: Floats, rng: np.random.Generator, draws: int = DRAWS)
     sizes, counts = np.unique(np.abs(differences[differences != 0]), return_counts=True)
     if not len(sizes):
         return 1.0
-    positive = rng.binomial(counts, 0.5, size=(draws, len(counts)))
-    sums = (2 * positive - counts) @ sizes
+    blocks = [
+        (2 * rng.binomial(counts, 0.5, size=(size, len(counts))) - counts) @ sizes
+        for size in _blocks(draws, len(counts))
+    ]
+    sums = np.concatenate(blocks)
     # sums of the same numbers in another order differ by rounding
     least = abs(float(differences.sum())) - ROUNDING * float(sizes @ counts)
     return (1 + int((np.abs(sums) >= least).sum())) / (1 + draws)
@@ -83,8 +86,7 @@ def swapped(
     """
     found = np.zeros(draws + 1)
     for one, other in zip(first, second, strict=True):
-        step = max(1, PICKS // len(one))
-        sizes = [min(step, draws - start) for start in range(0, draws, step)]
+        sizes = _blocks(draws, len(one))
         turned = [rng.integers(0, 2, (size, len(one))) @ (other - one) for size in sizes]
         moved = np.vstack([np.zeros(2), *turned])  # the first as they are
         ours, theirs = one.sum(axis=0) + moved, other.sum(axis=0) - moved
@@ -111,6 +113,12 @@ def shuffled(first: Floats, second: Floats, rng: np.random.Generator, draws: int
     expected = total * len(first) / size
     least = abs(float(first.sum()) - expected) - ROUNDING * max(1.0, abs(total))
     return (1 + int((np.abs(sums - expected) >= least).sum())) / (1 + draws)
+
+
+def _blocks(draws: int, width: int) -> list[int]:
+    """Draws of so many numbers each, in parts that fit into memory."""
+    step = max(1, PICKS // width)
+    return [min(step, draws - start) for start in range(0, draws, step)]
 
 
 def holm(found: Sequence[float]) -> list[float]:
