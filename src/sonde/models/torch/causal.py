@@ -35,7 +35,7 @@ from sonde.models.torch.limits import check_predicted, check_spans, naming, tell
 from sonde.models.torch.masks import reach_of
 from sonde.models.torch.traces import Tracer
 from sonde.models.torch.trees import StemCache, by_sequence, forest_logps, prefill
-from sonde.models.torch.trials import largest, tried, unlike
+from sonde.models.torch.trials import NOT_FINITE, largest, tried, unlike
 from sonde.models.torch.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
@@ -311,7 +311,9 @@ def tree_trial(model: Any) -> str:
     plain, again, other = map(_numbers, (apart, score_rows(model, spans), together + behind))
     noise = largest(plain - again)
     differ = unlike(model, plain.repeat(2), other, noise=noise, logits=logits)
-    return differ and f"it does not heed the mask or the positions of a tree of tokens ({differ})"
+    if differ in ("", NOT_FINITE):
+        return differ
+    return f"it does not heed the mask or the positions of a tree of tokens ({differ})"
 
 
 def trial_texts(size: int) -> tuple[tuple[int, ...], list[Span]]:

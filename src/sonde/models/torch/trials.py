@@ -20,6 +20,8 @@ import torch
 
 log = logging.getLogger("sonde")
 
+NOT_FINITE = "its log-probabilities are not finite and cannot be compared"
+
 FEWEST = 2
 """Layers that a model is tried with, where all are of one kind."""
 
@@ -59,7 +61,7 @@ def unlike(model: Any, plain: Any, other: Any, *, noise: float, logits: Any) -> 
     if gap <= allowed:
         return ""
     if not isfinite(gap):
-        return "its log-probabilities are not finite"
+        return NOT_FINITE
     return f"log-probabilities then differ by {gap:.2g} nats, and rounding explains {allowed:.1g}"
 
 
