@@ -100,8 +100,8 @@ def fact(relation: str, number: int) -> Fact:
 def child(folder: Path, answer: str) -> Measured:
     """The whole line in this process, as `sonde run` goes through it."""
     import sonde
-    from sonde.report.html import page
-    from sonde.report.terminal import show
+    from sonde.reporting.render.html import page
+    from sonde.reporting.render.terminal import show
 
     dataset = open_dataset(folder / "data")
     model = scripted(dataset)

@@ -21,8 +21,8 @@ from sonde.core.prompts import Key, Prompt, Score
 from sonde.engine.encode import lengthened
 from sonde.engine.trie import merge
 from sonde.models.options import LoadOptions
-from sonde.models.torch.causal import CausalModel, score_rows
-from sonde.models.torch.weights import Loaded
+from sonde.models.torch.causal.model import CausalModel, score_rows
+from sonde.models.torch.loading.weights import Loaded
 
 LENGTH = 600
 OPTIONS = 100

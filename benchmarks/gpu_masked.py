@@ -20,8 +20,8 @@ from benchmarks.common import Result, parser, tell
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Fill, Key, Prompt
 from sonde.models.options import LoadOptions
-from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.weights import Loaded
+from sonde.models.torch.loading.weights import Loaded
+from sonde.models.torch.masked.model import MaskedModel
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SIZE = 30522

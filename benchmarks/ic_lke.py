@@ -18,7 +18,7 @@ from sonde.core.facts import Dataset, Fact
 from sonde.core.prompts import Key, Prompt, Score
 from sonde.core.scores import option_logps
 from sonde.engine.encode import Span
-from sonde.engine.stems import shared
+from sonde.engine.prefixes import shared
 from sonde.engine.trie import merge
 
 NAME = "ic_lke"

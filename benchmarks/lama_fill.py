@@ -146,7 +146,7 @@ def padded(subject: Any, texts: Sequence[str]) -> list[tuple[float, int]]:
 
 def token_ids(subject: Any) -> dict[str, int]:
     """The token that each shown name stands for; of several with one name the first."""
-    from sonde.models.torch.answers import token_name
+    from sonde.models.torch.masked.answers import token_name
 
     names: dict[str, int] = {}
     for id in range(subject.loaded.vocabulary):

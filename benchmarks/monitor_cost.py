@@ -13,9 +13,9 @@ from time import perf_counter
 import sonde
 from benchmarks.common import Positions, Result, parser, tell
 from sonde.core.prompts import Generate, Prompt
-from sonde.models.torch.causal import CausalModel
-from sonde.probes.monitor import Monitor
-from sonde.runner import answer
+from sonde.models.torch.causal.model import CausalModel
+from sonde.probes.monitor.probe import Monitor
+from sonde.runs.run import answer
 
 NAME = "monitor_cost"
 

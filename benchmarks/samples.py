@@ -18,8 +18,8 @@ import sonde
 from benchmarks.common import Positions, Result, parser, tell
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.prompts import Key, Prompt, Sample
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.endings import end_tokens
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.decode.endings import end_tokens
 
 NAME = "samples"
 INSTRUCTION = "Predict the [MASK] in each sentence in one word."

@@ -22,8 +22,8 @@ from sonde.core.answers import Scored
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Generate, Key, Prompt, Score, Want
 from sonde.models.options import LoadOptions
-from sonde.models.torch.seq2seq import Seq2SeqModel
-from sonde.models.torch.weights import UNLIMITED, Loaded
+from sonde.models.torch.loading.weights import UNLIMITED, Loaded
+from sonde.models.torch.seq2seq.model import Seq2SeqModel
 
 SPECIAL = ["<pad>", "</s>", "<unk>", "<extra_id_0>"]
 SIZE = 32128
@@ -49,7 +49,7 @@ def main() -> None:
         rows.append(row(f"scoring, {label}", own / len(prompts), other / len(few)))
         findings.append(f"{label}: log-probabilities differ by at most {gap:.1g} nats")
     writing = asked(dataset, chosen.prompts, 0)
-    model.forget()
+    model.reset_cache()
     own = seconds(lambda: list(model.generate(writing)), warm=warm(model))
     other = seconds(lambda: generated(model, writing[: chosen.others]))
     rows.append(row(f"writing {WRITTEN} tokens", own / len(writing), other / chosen.others))
@@ -68,7 +68,7 @@ def main() -> None:
 
 def answered(model: Seq2SeqModel, prompts: Sequence[Prompt]) -> list[Scored]:
     """The engine's answers, with nothing read before."""
-    model.forget()
+    model.reset_cache()
     found = dict(model.score(prompts))
     return [found[i] for i in range(len(prompts))]
 

@@ -20,9 +20,9 @@ import sonde
 from benchmarks.common import Positions, Result, parser, tell
 from sonde.core.answers import Answer, Generated, Scored
 from sonde.core.prompts import Prompt, Score
-from sonde.models.torch.causal import CausalModel
-from sonde.probes.monitor import Monitor
-from sonde.runner import answer
+from sonde.models.torch.causal.model import CausalModel
+from sonde.probes.monitor.probe import Monitor
+from sonde.runs.run import answer
 
 NAME = "together"
 

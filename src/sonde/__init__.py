@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from sonde.api import learning as learning
     from sonde.api import model as model
     from sonde.api import probe as probe
-    from sonde.planner import Plan as Plan
-    from sonde.planner import plan as plan
-    from sonde.runner import Run as Run
-    from sonde.runner import open_run as open_run
-    from sonde.runner import run as run
+    from sonde.runs.plan import Plan as Plan
+    from sonde.runs.plan import plan as plan
+    from sonde.runs.run import Run as Run
+    from sonde.runs.run import open_run as open_run
+    from sonde.runs.run import run as run
 
 __version__ = "0.1.0"
 
@@ -31,11 +31,11 @@ _LAZY = {
     "learning": "sonde.api",
     "model": "sonde.api",
     "probe": "sonde.api",
-    "Plan": "sonde.planner",
-    "Run": "sonde.runner",
-    "open_run": "sonde.runner",
-    "plan": "sonde.planner",
-    "run": "sonde.runner",
+    "Plan": "sonde.runs.plan",
+    "Run": "sonde.runs.run",
+    "open_run": "sonde.runs.run",
+    "plan": "sonde.runs.plan",
+    "run": "sonde.runs.run",
 }
 
 __all__ = [

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from sonde.comparing import asked_of, compared, learnt, opened
 from sonde.core.abilities import Model, Probe
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Selection
 from sonde.core.reports import Report
-from sonde.core.settings import made
+from sonde.core.settings import build
 from sonde.data import catalog
 from sonde.models import load as models
 from sonde.models.options import BosChoice, LoadOptions
-from sonde.runner import Run, find_probe
+from sonde.runs.compare import asked_of, compared, load_learning, opened
+from sonde.runs.run import Run, find_probe
 
 if TYPE_CHECKING:
-    from sonde.guessing import Guessable
+    from sonde.runs.guessing import Guessable
 
 
 def dataset(
@@ -52,7 +52,7 @@ def whole_dataset(
     device: str = "auto",
 ) -> Dataset:
     """A dataset as `dataset` opens it, with nothing selected."""
-    from sonde.guessing import check_guesser, unguessable
+    from sonde.runs.guessing import check_guesser, unguessable
 
     check_guesser(drop_guessable, named=bool(guesser))
     found = catalog.load(reference, wording)
@@ -89,7 +89,7 @@ def model(
 
 def probe(name: str, **settings: Any) -> Probe:
     """A probe by name, with its settings as keywords."""
-    return cast(Probe, made(find_probe(name), settings))
+    return cast(Probe, build(find_probe(name), settings))
 
 
 def analyse(
@@ -106,8 +106,8 @@ def analyse(
     The first is what the others' accuracy is compared with. `models` names a table of your own.
     `frames` is how many frames the prompt ablation of runs of `monitor` keeps.
     """
-    from sonde.analysis.numbers import Reading
-    from sonde.analysis.report import analyse as compare
+    from sonde.analysis.comparison.numbers import Reading
+    from sonde.analysis.comparison.report import analyse as compare
 
     if seed < 0:
         raise UsageError(f"seed must not be negative, found {seed}")
@@ -124,9 +124,9 @@ def learning(*runs: Run | str | Path, easy: tuple[str, ...] = (), seed: int = 0)
     names the runs whose right answers make a fact easy: by default naive Bayes and random models
     that were fine-tuned.
     """
-    from sonde.analysis.learning_report import learning_report
+    from sonde.analysis.learning.report import learning_report
 
     if seed < 0:
         raise UsageError(f"seed must not be negative, found {seed}")
     found = opened(runs)
-    return learning_report(learnt(found, easy), asked_of(found), seed)
+    return learning_report(load_learning(found, easy), asked_of(found), seed)

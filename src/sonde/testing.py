@@ -22,9 +22,9 @@ from sonde.core.prompts import Prompt
 from sonde.core.reports import Report
 from sonde.core.settings import settings_of
 from sonde.data.check import problems
-from sonde.models.counting import majority
+from sonde.models.controls.counting import majority
 from sonde.models.scripted import Scripted
-from sonde.runner import answer, prompt_key
+from sonde.runs.run import answer, prompt_key
 
 TOLERANCE = 1e-4
 

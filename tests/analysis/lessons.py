@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sonde.analysis.learning import Learning, Lesson, Method, learning
+from sonde.analysis.learning.sheets import Learning, Lesson, Method, learning
 from sonde.core.facts import Entity, Fact, Kind, Relation
 from tests.analysis.world import judged
 from tests.grids import grid

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sonde.analysis.kin import sizes, tuned
+from sonde.analysis.comparison.kin import sizes, tuned
 from sonde.analysis.runs import Compared
 from tests.analysis.world import asked
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.analysis.learning import Learning, learning, together
-from sonde.analysis.learning_numbers import FACTS, RELATIONS, numbers
-from sonde.analysis.learning_samples import answered_too_often, drawn_facts, elicited
+from sonde.analysis.learning.numbers import FACTS, RELATIONS, numbers
+from sonde.analysis.learning.samples import answered_too_often, drawn_facts, elicited
+from sonde.analysis.learning.sheets import Learning, learning, together
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
 from tests.analysis.lessons import lesson, method, world, worlds

@@ -6,8 +6,8 @@ import re
 
 from hypothesis import given, settings
 
-from sonde.analysis.learning import Learning, learning
-from sonde.analysis.learning_report import learning_report
+from sonde.analysis.learning.report import learning_report
+from sonde.analysis.learning.sheets import Learning, learning
 from sonde.core.reports import Bars, Curves, DotPlot, Report, Strip
 from tests.analysis.lessons import lesson, method, world, worlds
 from tests.analysis.world import table

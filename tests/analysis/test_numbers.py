@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.analysis.numbers import Reading, all_numbers
+from sonde.analysis.comparison.numbers import Reading, all_numbers
 from sonde.core.abilities import Ability, Probe
 from sonde.core.answers import Answered
 from sonde.core.facts import Dataset
@@ -18,13 +18,13 @@ from sonde.core.reports import Estimate
 from sonde.metrics.consistency import equal_answers, matching_answers, names_only, templates_only
 from sonde.metrics.grid import Grid
 from sonde.metrics.judged import Judges
-from sonde.probes.belief import Belief
-from sonde.probes.belief_icl import BeliefIcl
+from sonde.probes.belief.probe import Belief
+from sonde.probes.belief_icl.probe import BeliefIcl
 from sonde.testing import answer_all, oracle_for
 from tests.analysis.world import judged
 from tests.grids import grids, one_relation
 from tests.probes.belief_world import ANSWERS, FACTS, Told, world
-from tests.wording.icl_world import dataset
+from tests.prompting.icl_world import dataset
 
 FILLS: frozenset[Ability] = frozenset({"fill"})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from sonde.analysis.ranks import rank_agreement
+from sonde.analysis.comparison.ranks import rank_agreement
 from sonde.analysis.runs import Compared, align
 from tests.analysis.world import run, several
 from tests.grids import grid

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sonde.analysis.relations import ByRelation, by_relation, differences, extremes, run_order
+from sonde.analysis.comparison.relations import (
+    ByRelation,
+    by_relation,
+    differences,
+    extremes,
+    run_order,
+)
 from sonde.analysis.runs import Compared, Lineage, align
 from sonde.core.reports import Estimate
 from tests.analysis.world import asked, run, several

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.analysis.numbers import Reading
-from sonde.analysis.reliability import Measure, common, measures
-from sonde.analysis.reliability_accuracy import equals, linked, on_shared_anchors, over_models
-from sonde.analysis.reliability_facts import most_disputed, seen
-from sonde.analysis.reliability_frames import ablation, chosen, monitor_from
-from sonde.analysis.reliability_report import reliability
+from sonde.analysis.comparison.numbers import Reading
+from sonde.analysis.reliability.accuracy import equals, linked, on_shared_anchors, over_models
+from sonde.analysis.reliability.facts import most_disputed, seen
+from sonde.analysis.reliability.frames import ablation, chosen, monitor_from
+from sonde.analysis.reliability.outcomes import Measure, common, measures
+from sonde.analysis.reliability.report import reliability
 from sonde.analysis.runs import Compared
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate

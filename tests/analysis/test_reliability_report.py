@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from sonde.analysis.numbers import Reading
-from sonde.analysis.report import analyse
+from sonde.analysis.comparison.numbers import Reading
+from sonde.analysis.comparison.report import analyse
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Bars, Boxes, Curves, Estimate, HeatMap, Report
 from sonde.metrics.distance import Monitored
-from sonde.probes.monitor import Monitor
-from sonde.report.figures import to_plotly
+from sonde.probes.monitor.probe import Monitor
+from sonde.reporting.render.figures.draw import to_plotly
 from sonde.testing import answer_all
 from tests.analysis.monitors import monitored, run
 from tests.analysis.world import asked, table

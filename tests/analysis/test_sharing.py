@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from sonde.analysis.comparison.sharing import sharing
 from sonde.analysis.runs import Compared, align
-from sonde.analysis.sharing import sharing
 from sonde.metrics import coverage
 from tests.analysis.world import run, several
 from tests.grids import measured

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from sonde.analysis.comparison.sharing import sharing
+from sonde.analysis.comparison.subsumption import subsumption
 from sonde.analysis.runs import Compared, align
-from sonde.analysis.sharing import sharing
-from sonde.analysis.subsumption import subsumption
 from sonde.metrics import coverage
 from tests.analysis.world import asked, run, several
 from tests.grids import measured

@@ -15,7 +15,7 @@ from sonde.core.abilities import Identity, Model
 from sonde.core.answers import Scored
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
-from sonde.models.counting import Majority, majority
+from sonde.models.controls.counting import Majority, majority
 from sonde.models.options import LoadOptions
 
 

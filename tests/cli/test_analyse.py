@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.comparing import group_names, names, opened
+from sonde.runs.compare import group_names, names, opened
 
 from .world import Sonde
 

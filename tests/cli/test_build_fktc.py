@@ -12,7 +12,7 @@ import pytest
 
 from sonde.data.builders import bleu, endpoint
 from sonde.data.format import open_dataset
-from sonde.wording.frames import frames
+from sonde.prompting.frames import frames
 from tests.data.chat_server import Answer, Reply, said, serving
 
 from .world import COMMAND, Sonde, files

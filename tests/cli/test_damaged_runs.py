@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from sonde.core.errors import StoreError
-from sonde.runner import open_run
+from sonde.runs.run import open_run
 
 from .world import Done, Sonde, two_relations
 

@@ -9,7 +9,7 @@ import pytest
 
 from sonde.cli.demo import show_known
 from sonde.cli.lab_validate import SHIPPED
-from sonde.lab.folder import open_world
+from sonde.lab.worlds.folder import open_world
 
 
 def test_the_shipped_model_is_shown_with_its_truth_and_asked_once(

@@ -10,7 +10,7 @@ import pytest
 
 from sonde.cli.figures import write_figures
 from sonde.core.reports import Report
-from tests.report.sample import belief, hostile
+from tests.reporting.sample import belief, hostile
 
 from .world import Sonde
 

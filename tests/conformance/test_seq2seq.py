@@ -12,9 +12,9 @@ import pytest
 from sonde.core.errors import PromptError, PromptTooLong
 from sonde.core.prompts import Generate, Key, Prompt, Sample, Score, Want
 from sonde.models.options import LoadOptions
-from sonde.models.torch.open import open_model
-from sonde.models.torch.seq2seq import Seq2SeqModel
-from sonde.runner import answer
+from sonde.models.torch.loading.open import open_model
+from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.runs.run import answer
 from sonde.testing import check_model
 from tests.tiny import SEQ2SEQ
 

@@ -22,8 +22,8 @@ from sonde.data.builders.writing import write_whole
 from sonde.data.catalog import load
 from sonde.data.check import problems
 from sonde.data.format import open_dataset
-from sonde.wording.frames import frames
-from sonde.wording.options import correct_for, correct_names
+from sonde.prompting.frames import frames
+from sonde.prompting.options import correct_for, correct_names
 
 CITIES = ("Bern", "Oslo", "Rome", "Lima", "Bonn", "Kyiv", "Riga", "Baku")
 ASKED = "What is the capital of [X]?"

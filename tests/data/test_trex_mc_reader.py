@@ -13,7 +13,7 @@ from sonde.core.errors import DataError
 from sonde.core.scores import shares
 from sonde.data.readers.trex_mc import BETWEEN, INSIDE, examples, read_published
 from sonde.metrics.choices import accuracy, choose_from, mass
-from sonde.wording.sequences import Separators, told
+from sonde.prompting.sequences import Separators, told
 
 SMALL: dict[str, Any] = {
     "base_prompts": ["Peru : Lima , Chile : Santiago France : "],

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sonde.core.facts import Style
 from sonde.data.builders.fktc_frames import fault_of
 from sonde.data.wordings import Wording, gather, style_of
-from sonde.wording.contexts import QUESTION_MARKS, question
+from sonde.prompting.few_shot import QUESTION_MARKS, question
 
 ASKED = {
     "?": "Where was [X] born? [Y].",

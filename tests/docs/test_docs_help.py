@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sonde.core.settings import settings_of
-from sonde.runner import probes
+from sonde.runs.run import probes
 
 from .pages import DOCS, PAGES, Block, blocks, rows
 from .program import help_text, verbs

@@ -17,7 +17,7 @@ from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.catalog import load
 from sonde.data.format import write_dataset
 from sonde.models.scripted import Scripted
-from sonde.report.json import as_json
+from sonde.reporting.render.json import as_json
 from sonde.store.rows import SCHEMA
 
 from . import program

@@ -16,13 +16,13 @@ from sonde.doctor.findings import Diagnosis
 from sonde.doctor.sample import sample, wants
 from sonde.engine.encode import Branches, CausalEncoder, MaskedEncoder, Span
 from sonde.models.examine import examiner
-from sonde.models.torch import reference
-from sonde.models.torch.answers import token_name
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.seq2seq import Seq2SeqModel
-from sonde.models.torch.weights import Loaded
-from sonde.probes.lama import Lama
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weights import Loaded
+from sonde.models.torch.masked.answers import token_name
+from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.reference import one_text as reference
+from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.probes.lama.probe import Lama
 
 Torch = CausalModel | MaskedModel | Seq2SeqModel
 

@@ -15,9 +15,9 @@ from sonde.data.catalog import load as load_dataset
 from sonde.engine.encode import Span, Start, lengthened, shortened
 from sonde.models.examine import examiner
 from sonde.models.options import LoadOptions
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.weights import load_folder
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weights import load_folder
+from sonde.models.torch.masked.model import MaskedModel
 from tests import tiny as world
 from tests.cli.world import CAPITALS, dataset
 

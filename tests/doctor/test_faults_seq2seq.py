@@ -15,10 +15,10 @@ from sonde.core.answers import Scored
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Score
 from sonde.data.catalog import load as load_dataset
-from sonde.engine.pairs import Source
+from sonde.engine.seq2seq_encode import Source
 from sonde.models.options import LoadOptions
-from sonde.models.torch.seq2seq import Seq2SeqModel
-from sonde.models.torch.weights import load_folder
+from sonde.models.torch.loading.weights import load_folder
+from sonde.models.torch.seq2seq.model import Seq2SeqModel
 from tests import tiny as world
 from tests.cli.world import CAPITALS, dataset
 from tests.tiny import SEQ2SEQ

@@ -9,9 +9,9 @@ import pytest
 
 import sonde
 from sonde.core.facts import Dataset
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.seq2seq import Seq2SeqModel
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.seq2seq.model import Seq2SeqModel
 from tests.docs.program import smollm2_installed
 from tests.tiny import CAUSAL, MASKED, SEQ2SEQ
 

@@ -17,8 +17,8 @@ from sonde.doctor.findings import Diagnosis
 from sonde.doctor.sample import sample, wants
 from sonde.models.examine import examiner
 from sonde.models.scripted import Scripted
-from sonde.models.torch.causal import CausalModel
-from sonde.probes.lama import Lama
+from sonde.models.torch.causal.model import CausalModel
+from sonde.probes.lama.probe import Lama
 
 from .conftest import Load
 from .faulty import fault, faults

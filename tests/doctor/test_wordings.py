@@ -13,10 +13,10 @@ from sonde.core.prompts import Fill, Score
 from sonde.doctor.diagnose import diagnose
 from sonde.doctor.sample import sample, wants
 from sonde.models.examine import examiner
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.seq2seq import Seq2SeqModel
-from sonde.probes.lama import Lama
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.probes.lama.probe import Lama
 
 from .conftest import Load
 from .faulty import faults

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sonde.core.errors import PromptError
-from sonde.engine.ahead import ahead
 from sonde.engine.encode import MaskedEncoder
-from sonde.engine.holes import Holes
+from sonde.engine.masked_batch import MaskedTexts
+from sonde.engine.prefetch import prefetch
 from sonde.engine.tokenise import TASK, Tokenisers, encode
 from tests import tiny
 
@@ -31,7 +31,7 @@ def texts(count: int, word: str) -> list[tuple[str, str]]:
     return [(f"the {word} of {i} is ", ".") for i in range(count)]
 
 
-def same(one: Holes, other: Holes) -> bool:
+def same(one: MaskedTexts, other: MaskedTexts) -> bool:
     pairs = ((one.ids, other.ids), (one.offsets, other.offsets), (one.places, other.places))
     return all((a == b).all() for a, b in pairs)
 
@@ -78,7 +78,7 @@ def test_what_is_made_ahead_fails_where_it_is_used() -> None:
         yield 1
         raise PromptError("no")
 
-    coming = ahead(items(), 2)
+    coming = prefetch(items(), 2)
     assert next(coming) == 1
     with pytest.raises(PromptError):
         next(coming)

@@ -10,10 +10,10 @@ from pathlib import Path
 import sonde
 from sonde.cli.lab_validate import SHIPPED, reported
 from sonde.cli.main import main
-from sonde.controls import beside
 from sonde.core.reports import Estimate, Report
-from sonde.lab.report import lab_report
-from sonde.lab.validating import Order, validate
+from sonde.lab.evaluation.validating import Order, validate
+from sonde.lab.report.report import lab_report
+from sonde.runs.controls import attach_controls
 from tests.lab import trials
 
 __all__ = ["SHIPPED", "Estimate", "Report", "command", "lab", "made_up_lab", "with_controls"]
@@ -26,7 +26,7 @@ def command(words: list[str]) -> int:
 
 def with_controls(run: sonde.Run) -> Report:
     """The report of a run with its controls beside it, as `sonde report` shows it."""
-    return beside(run, run.report())
+    return attach_controls(run, run.report())
 
 
 def lab(models: list[Path], out: Path, estimators: tuple[str, ...], limit: int) -> Report:

@@ -6,10 +6,10 @@ from functools import cache
 
 from sonde.cli.lab_validate import SHIPPED
 from sonde.core.abilities import Model
-from sonde.lab.folder import open_world
-from sonde.lab.training import Trained, open_trained
-from sonde.lab.truth import Kind
-from sonde.lab.world import World
+from sonde.lab.training.train import Trained, open_trained
+from sonde.lab.worlds.folder import open_world
+from sonde.lab.worlds.truth import Kind
+from sonde.lab.worlds.world import World
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sonde.lab.brief import brief
+from sonde.lab.report.brief import brief
 
 from .trials import known, trial, verdicts
 

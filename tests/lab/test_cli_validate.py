@@ -9,9 +9,9 @@ import pytest
 
 from sonde.cli.lab_validate import shipped_models
 from sonde.core.errors import DataError
-from sonde.lab.folder import write_world
-from sonde.lab.training import TrainSettings, train
-from sonde.lab.world import make_world
+from sonde.lab.training.train import TrainSettings, train
+from sonde.lab.worlds.folder import write_world
+from sonde.lab.worlds.world import make_world
 from tests.cli.world import Sonde, in_this_process
 
 from .worlds import small

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sonde.lab.folder import open_world
-from sonde.lab.settings import WorldSettings
+from sonde.lab.worlds.folder import open_world
+from sonde.lab.worlds.settings import WorldSettings
 from tests.cli.world import Sonde, in_this_process
 
 SMALL = (

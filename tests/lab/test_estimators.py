@@ -16,13 +16,13 @@ from sonde.core.abilities import Model
 from sonde.core.answers import Filled
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
-from sonde.lab.efforts import EFFORTS
-from sonde.lab.estimators import Estimator, chosen, estimators
-from sonde.lab.estimators_asking import Setup, unused_only
-from sonde.lab.estimators_reading import Columns, Prompts, by_chance, read_any, read_average
+from sonde.lab.estimators.asking import Setup, unused_only
+from sonde.lab.estimators.catalogue import Estimator, chosen, estimators
+from sonde.lab.estimators.efforts import EFFORTS
+from sonde.lab.estimators.reading import Columns, Prompts, by_chance, read_any, read_average
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import methods
-from sonde.runner import Run, find_probe
+from sonde.runs.run import Run, find_probe
 
 from .guessing import Fills, Writes
 

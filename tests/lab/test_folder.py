@@ -10,9 +10,9 @@ import pytest
 
 from sonde.core.errors import DataError, UsageError
 from sonde.data.catalog import load
-from sonde.lab.folder import open_world, sentences, write_world
-from sonde.lab.text import documents
-from sonde.lab.world import World, make_world
+from sonde.lab.worlds.folder import open_world, sentences, write_world
+from sonde.lab.worlds.text import documents
+from sonde.lab.worlds.world import World, make_world
 
 from .worlds import small
 

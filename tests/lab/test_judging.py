@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
-from sonde.lab.asked import ANY, Asked, model
-from sonde.lab.judging import Group, judge
-from sonde.lab.judging_discoveries import CAUSES, causes, discoveries
-from sonde.lab.judging_recall import recall
-from sonde.lab.judging_shares import shares
-from sonde.lab.measured import MANY, Measured, includes, mean, mean_less, over_worlds
-from sonde.lab.truth import Guess, Known, Verdicts
+from sonde.lab.evaluation.asked import ANY, Asked, model
+from sonde.lab.evaluation.discoveries import CAUSES, causes, discoveries
+from sonde.lab.evaluation.judging import Group, judge
+from sonde.lab.evaluation.measured import MANY, Measured, includes, mean, mean_less, over_worlds
+from sonde.lab.evaluation.recall import recall
+from sonde.lab.evaluation.shares import shares
+from sonde.lab.worlds.truth import Guess, Known, Verdicts
 from sonde.metrics.calibration import calibration
 from tests.lab.trials import known, study, trial, verdicts
 

@@ -10,12 +10,12 @@ from rich.console import Console
 
 from sonde.core.errors import UsageError
 from sonde.core.reports import Cell, Curves, Estimate, Report, Table
-from sonde.lab._report_trust import chosen
-from sonde.lab.judging import judge
-from sonde.lab.report import lab_report
-from sonde.lab.truth import Trial
-from sonde.report.figures import to_plotly, to_spec
-from sonde.report.terminal import show
+from sonde.lab.evaluation.judging import judge
+from sonde.lab.report.report import lab_report
+from sonde.lab.report.trust import chosen
+from sonde.lab.worlds.truth import Trial
+from sonde.reporting.render.figures.draw import to_plotly, to_spec
+from sonde.reporting.render.terminal import show
 from tests.lab.trials import HABITS, known, likely, study, timeline, trial, verdicts
 
 

@@ -13,14 +13,14 @@ import pytest
 from sonde.cli.lab_validate import SHIPPED, shipped_models
 from sonde.core.fingerprints import file_hash
 from sonde.core.reports import Report
-from sonde.lab.estimators import estimators
-from sonde.lab.measured import includes
-from sonde.lab.report import lab_report
-from sonde.lab.stored import check
-from sonde.lab.training import open_trained, train
-from sonde.lab.truth import Kind, Trial
-from sonde.lab.validating import Order, validate
-from sonde.lab.world import make_world
+from sonde.lab.estimators.catalogue import estimators
+from sonde.lab.evaluation.measured import includes
+from sonde.lab.evaluation.validating import Order, validate
+from sonde.lab.report.report import lab_report
+from sonde.lab.training.stored import check
+from sonde.lab.training.train import open_trained, train
+from sonde.lab.worlds.truth import Kind, Trial
+from sonde.lab.worlds.world import make_world
 from tests.cli.world import Sonde, in_this_process
 
 from .shipped import PLACE, the_world

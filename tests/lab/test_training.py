@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from sonde.core.errors import ModelError, RunMismatch, StoreError, UsageError
-from sonde.lab._training_corpus import IGNORED, Blocks, Corpus, Holes, tokenised
-from sonde.lab.folder import write_world
-from sonde.lab.tokens import PAD, make_tokenizer
-from sonde.lab.training import STATE, Trained, TrainSettings, open_trained, train
-from sonde.lab.truth import Kind
-from sonde.lab.world import World, make_world
+from sonde.lab.training.corpus import IGNORED, Blocks, Corpus, Holes, tokenised
+from sonde.lab.training.tokens import PAD, make_tokenizer
+from sonde.lab.training.train import STATE, Trained, TrainSettings, open_trained, train
+from sonde.lab.worlds.folder import write_world
+from sonde.lab.worlds.truth import Kind
+from sonde.lab.worlds.world import World, make_world
 
 from .worlds import small
 
@@ -29,8 +29,8 @@ SHORT = TrainSettings(size="16x1", epochs=2, batch=16, block=32, checkpoints=2, 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from sonde.lab.folder import open_world
-from sonde.lab.training import TrainSettings, train
+from sonde.lab.worlds.folder import open_world
+from sonde.lab.training.train import TrainSettings, train
 world, out, settings = Path(sys.argv[1]), Path(sys.argv[2]), eval(sys.argv[3])
 def tick(done, total, how):
     if done == 5:

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from sonde.cli.lab_validate import SHIPPED
 from sonde.core.errors import DataError, ModelError, RunMismatch, StoreError, UsageError
-from sonde.lab.efforts import EFFORTS
-from sonde.lab.estimators import estimators
-from sonde.lab.folder import open_world, write_world
-from sonde.lab.keeping import load_verdicts, save_reason, save_verdicts
-from sonde.lab.training import TrainSettings, train
-from sonde.lab.truth import Kind, Verdicts
-from sonde.lab.validating import Order, Validated, validate
-from sonde.lab.world import make_world
+from sonde.lab.estimators.catalogue import estimators
+from sonde.lab.estimators.efforts import EFFORTS
+from sonde.lab.evaluation.keeping import load_verdicts, save_reason, save_verdicts
+from sonde.lab.evaluation.validating import Order, Validated, validate
+from sonde.lab.training.train import TrainSettings, train
+from sonde.lab.worlds.folder import open_world, write_world
+from sonde.lab.worlds.truth import Kind, Verdicts
+from sonde.lab.worlds.world import make_world
 
 from .worlds import FEW, small
 
@@ -258,7 +258,7 @@ def test_templates_that_were_optimised_are_asked_with(
         },
         learning=6,
     )
-    monkeypatch.setattr("sonde.lab.validating.EFFORTS", {"quick": few})
+    monkeypatch.setattr("sonde.lab.evaluation.validating.EFFORTS", {"quick": few})
     found = asked(place, tmp_path, "optiprompt", "lpaqa", "optiprompt-random", limit=2)
     assert [v.estimator for v in found.trials[0].verdicts] == [
         "optiprompt",

@@ -13,12 +13,12 @@ from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Relation, Selection
 from sonde.core.fingerprints import fingerprint
 from sonde.data.check import problems
-from sonde.lab.frames import pieces
-from sonde.lab.settings import WorldSettings
-from sonde.lab.text import documents
-from sonde.lab.truth import Taught
-from sonde.lab.world import World, make_world
-from sonde.runner import probes
+from sonde.lab.worlds.frames import pieces
+from sonde.lab.worlds.settings import WorldSettings
+from sonde.lab.worlds.text import documents
+from sonde.lab.worlds.truth import Taught
+from sonde.lab.worlds.world import World, make_world
+from sonde.runs.run import probes
 
 from .worlds import FEW, any_world, small
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from sonde.lab.truth import Guess, Kind, Known, Taught, Trial, Verdicts
+from sonde.lab.worlds.truth import Guess, Kind, Known, Taught, Trial, Verdicts
 
 LADDER = (0, 1, 2, 5, 10, 50)
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from sonde.lab.settings import WorldSettings
+from sonde.lab.worlds.settings import WorldSettings
 
 FEW = examples(max_examples=12, deadline=None)
 

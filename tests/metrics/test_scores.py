@@ -21,16 +21,16 @@ from sonde.core.scores import option_logps, shares
 from sonde.doctor.agreement import choice
 from sonde.metrics.answers import judge
 from sonde.metrics.choices import choose
-from sonde.models.torch.ensemble import ensemble
-from sonde.optimise._choosing import Scoring
+from sonde.models.torch.wrappers.ensemble import ensemble
 from sonde.optimise.facts import Task
-from sonde.probes._belief_pairs import Pair
-from sonde.probes._belief_tally import _Judge
-from sonde.probes._framing_asking import FALSE, TRUE
-from sonde.probes._framing_tally import SAID_TRUE, verdict
-from sonde.probes._lke_items import Item
-from sonde.probes._study_marks import Choices
-from sonde.probes.ic_lke import _Asked
+from sonde.optimise.lpaqa.choosing import Scoring
+from sonde.probes.belief.tally import _Judge
+from sonde.probes.framing.ask import FALSE, TRUE
+from sonde.probes.framing.tally import SAID_TRUE, verdict
+from sonde.probes.lke.ic import _Asked
+from sonde.probes.lke.items import Item
+from sonde.probes.lke.studies.fact_scores import Choices
+from sonde.prompting.pairs import Pair
 
 TEMPLATE = Template(id="t", text="[X] is [Y] of them", group="t")
 KEY = Key(fact="f", relation="r", template="t", subject="it", context="0")

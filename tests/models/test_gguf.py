@@ -12,8 +12,8 @@ from sonde.core.errors import MissingExtra, ModelError, UsageError
 from sonde.models import extras, smollm2
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from sonde.models.torch import dequantise
-from sonde.models.torch.causal import CausalModel
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading import dequantise
 from tests import tiny
 from tests.models.gguf_file import write_gguf, write_header
 

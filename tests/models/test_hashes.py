@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sonde.core.fingerprints import file_hash
-from sonde.models.torch import hashes
-from sonde.models.torch.hashes import remembered_hash
+from sonde.models.torch.loading import hashes
+from sonde.models.torch.loading.hashes import remembered_hash
 
 
 @pytest.fixture

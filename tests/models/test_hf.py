@@ -17,8 +17,8 @@ from safetensors.torch import load_file, save_file
 from sonde.core.errors import AbilityError, ModelError, PromptError, UsageError
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.masked import MaskedModel
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.masked.model import MaskedModel
 from tests import tiny
 
 

@@ -11,7 +11,7 @@ import pytest
 from sonde.core.abilities import abilities
 from sonde.core.errors import AbilityError, ModelError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection
-from sonde.models.counting import Majority, majority
+from sonde.models.controls.counting import Majority, majority
 from sonde.models.load import load, schemes
 from sonde.models.scripted import Scripted
 from sonde.models.tables import UNSEEN, fill_from

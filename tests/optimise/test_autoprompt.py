@@ -14,17 +14,17 @@ import torch
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Entity
 from sonde.core.markers import marker, markers
-from sonde.models.counting import majority
+from sonde.models.controls.counting import majority
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from sonde.models.torch.soft import soft_model
-from sonde.optimise._search import ranked
-from sonde.optimise._training import Standing
-from sonde.optimise._trigger_prompts import Group
-from sonde.optimise._triggers import Writer, candidates, start_token
-from sonde.optimise.autoprompt import AutoPrompt
+from sonde.models.torch.wrappers.soft import soft_model
+from sonde.optimise.autoprompt.method import AutoPrompt
+from sonde.optimise.autoprompt.search import ranked
+from sonde.optimise.autoprompt.trigger_prompts import Group
+from sonde.optimise.autoprompt.triggers import Writer, candidates, start_token
 from sonde.optimise.facts import tasks
 from sonde.optimise.making import Job, Made, Order, optimise
+from sonde.optimise.shared.training import Standing
 from tests import tiny
 
 from .world import answers, changed, dataset, fact, facts, opened, opposed, prompts

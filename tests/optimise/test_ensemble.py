@@ -15,11 +15,11 @@ from sonde.core.errors import PromptError
 from sonde.core.facts import Template
 from sonde.core.prompts import Prompt
 from sonde.data.vocabulary import trial
-from sonde.models.torch.ensemble import ensemble
-from sonde.probes.belief import Belief
-from sonde.probes.ic_lke import IcLke
-from sonde.probes.lama import Lama
-from sonde.runner import run
+from sonde.models.torch.wrappers.ensemble import ensemble
+from sonde.probes.belief.probe import Belief
+from sonde.probes.lama.probe import Lama
+from sonde.probes.lke.ic import IcLke
+from sonde.runs.run import run
 
 from .world import answers, dataset, opened
 

@@ -20,11 +20,11 @@ from sonde.core.errors import AbilityError, ModelError, PromptError
 from sonde.core.facts import Relation
 from sonde.core.prompts import Fill
 from sonde.data.format import write_dataset
-from sonde.models.counting import majority
+from sonde.models.controls.counting import majority
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from sonde.optimise._stacks import Stacked
-from sonde.optimise.finetune import FineTune
+from sonde.optimise.finetune.method import FineTune
+from sonde.optimise.finetune.stacks import Stacked
 from sonde.optimise.making import Order, optimise
 from tests import tiny
 

@@ -17,7 +17,7 @@ from sonde.core.errors import DataError, RunMismatch, StoreError
 from sonde.core.facts import Entity
 from sonde.core.markers import marker
 from sonde.optimise.making import Made, Order, optimise
-from sonde.optimise.optiprompt import OptiPrompt
+from sonde.optimise.optiprompt.method import OptiPrompt
 from tests.tiny import CITIES
 
 from .world import changed, dataset, fact, facts, opened
@@ -220,7 +220,8 @@ def test_a_loss_that_is_no_number_stops_its_relation_and_keeps_the_last_good(
 def test_a_relation_that_breaks_leaves_the_one_beside_it_alone(
     folder: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sonde.optimise import _forms, _soft_prompts
+    from sonde.optimise.optiprompt import soft_prompts as _soft_prompts
+    from sonde.optimise.shared import forms as _forms
 
     run(folder("bert"), tmp_path / "well")
     plain = _forms.random_form

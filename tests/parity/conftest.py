@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from sonde.models.options import LoadOptions
-from sonde.models.torch.weights import Loaded, load_folder
+from sonde.models.torch.loading.weights import Loaded, load_folder
 from tests.tiny import CAUSAL, MASKED, SEQ2SEQ
 
 Load = Callable[[str], Loaded]

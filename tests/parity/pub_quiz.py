@@ -19,7 +19,7 @@ import numpy as np
 
 import sonde
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
-from sonde.probes.lama import Lama
+from sonde.probes.lama.probe import Lama
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "lm-pub-quiz.jsonl"
 CHOSEN = {"P27": 3, "P105": 6}

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from sonde.core.answers import Scored
 from sonde.core.prompts import Prompt
 from sonde.engine.encode import Span, Start
-from sonde.engine.forest import ancestors
+from sonde.engine.token_tree import ancestors
 from sonde.engine.trie import merge
-from sonde.models.torch.causal import CausalModel, why_flat
-from sonde.models.torch.masks import additive_mask
-from sonde.models.torch.reference import score_causal
+from sonde.models.torch.causal.model import CausalModel, why_flat
+from sonde.models.torch.causal.tree_masks import additive_mask
+from sonde.models.torch.reference.one_text import score_causal
 from tests.parity.conftest import Load
 from tests.parity.world import (
     BUDGETS,

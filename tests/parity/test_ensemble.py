@@ -9,9 +9,9 @@ import pytest
 
 from sonde.core.facts import Template
 from sonde.core.prompts import Cloze, Prompt
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.ensemble import ensemble
-from sonde.models.torch.masked import MaskedModel
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.wrappers.ensemble import ensemble
 from tests.parity.conftest import Load
 from tests.tiny import CITIES, fill, score
 

@@ -15,13 +15,13 @@ import transformers
 
 import sonde
 from sonde.models.options import LoadOptions
-from sonde.models.torch import trials
-from sonde.models.torch.causal import CausalModel, why_flat
-from sonde.models.torch.hole_logits import EQUAL, Ways, differs
-from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.trials import in_float32, largest, spread, tried, unlike
-from sonde.models.torch.weights import Loaded, load_folder
-from sonde.optimise._losses import Losses
+from sonde.models.torch.causal.model import CausalModel, why_flat
+from sonde.models.torch.loading import trials
+from sonde.models.torch.loading.trials import in_float32, largest, spread, tried, unlike
+from sonde.models.torch.loading.weights import Loaded, load_folder
+from sonde.models.torch.masked.logits import EQUAL, Ways, differs
+from sonde.models.torch.masked.model import MaskedModel
+from sonde.optimise.shared.losses import Losses
 from tests.docs.program import smollm2_installed
 from tests.parity.conftest import Load
 from tests.parity.test_masked import NeighbourHead
@@ -188,7 +188,7 @@ def test_a_real_model_is_far_from_the_line_on_both_sides(monkeypatch: pytest.Mon
         shares.append(largest(plain - other) / spread(logits))
         return unlike(model, plain, other, noise=noise, logits=logits)
 
-    monkeypatch.setattr("sonde.models.torch.causal.unlike", measured)
+    monkeypatch.setattr("sonde.models.torch.causal.model.unlike", measured)
     loaded = sonde.model("smollm2", device="cpu", dtype="bfloat16").loaded  # type: ignore[attr-defined]
     whole = loaded.model.forward
     for deaf in ("position_ids", "attention_mask"):

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from sonde.core.answers import Filled
 from sonde.core.prompts import Fill, Prompt
-from sonde.engine.holes import columns
-from sonde.models.torch.answers import best, count_ranks, in_order, rank_rows
-from sonde.models.torch.hole_logits import EQUAL, Ways, differs, hole_logits, ways_of
-from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.reference import fill_masked, score_masked
+from sonde.engine.masked_batch import columns
+from sonde.models.torch.masked.answers import best, count_ranks, in_order, rank_rows
+from sonde.models.torch.masked.logits import EQUAL, Ways, differs, hole_logits, ways_of
+from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.reference.one_text import fill_masked, score_masked
 from sonde.testing import assert_same as same
 from tests.parity.conftest import Load
 from tests.parity.world import (
@@ -298,8 +298,8 @@ def test_the_number_of_workers_and_the_chunks_change_no_answer(
     model = MaskedModel(replace(loaded, options=options))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sonde.engine.tokenise.TASK", task)
-        patch.setattr("sonde.models.torch.masked.FIRST", 1)
-        patch.setattr("sonde.models.torch.masked.CHUNK", chunk)
+        patch.setattr("sonde.models.torch.masked.model.FIRST", 1)
+        patch.setattr("sonde.models.torch.masked.model.CHUNK", chunk)
         found = dict(model.fill(prompts))
     model.tokenisers.close()
     for i, answer in expected.items():

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from sonde.core.errors import ModelError
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.weights import out_of_memory
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weights import out_of_memory
+from sonde.models.torch.masked.model import MaskedModel
 from tests.parity.conftest import Load
 from tests.parity.world import TOLERANCE, answers, assert_same
 from tests.tiny import CITIES, fill, score

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sonde.probes.lama import Lama
+from sonde.probes.lama.probe import Lama
 from tests.docs.program import smollm2_installed
 from tests.parity.pub_quiz import (
     CHOSEN,

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from sonde.core.errors import AbilityError, PromptError, PromptTooLong
 from sonde.core.prompts import Generate, Prompt
 from sonde.models.options import LoadOptions
-from sonde.models.torch.endings import Endings, end_tokens
-from sonde.models.torch.open import open_model
-from sonde.models.torch.reference_seq2seq import generate_seq2seq, score_seq2seq
-from sonde.models.torch.seq2seq import Seq2SeqModel
+from sonde.models.torch.decode.endings import Endings, end_tokens
+from sonde.models.torch.loading.open import open_model
+from sonde.models.torch.reference.seq2seq import generate_seq2seq, score_seq2seq
+from sonde.models.torch.seq2seq.model import Seq2SeqModel
 from sonde.testing import assert_same, check_model
 from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS

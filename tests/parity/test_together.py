@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.core.abilities import Joins
+from sonde.core.abilities import ScoresAndGenerates
 from sonde.core.answers import Answer, Generated, Scored
 from sonde.core.errors import AbilityError, PromptError
 from sonde.core.prompts import Prompt, Score
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.endings import end_tokens
-from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.reference import generate_causal, score_causal
-from sonde.runner import answer
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.decode.endings import end_tokens
+from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.reference.one_text import generate_causal, score_causal
+from sonde.runs.run import answer
 from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS, limit
 from tests.parity.world import BUDGETS, OPTIONS, PREFIXES, assert_same
@@ -55,7 +55,7 @@ def shards(draw: Any) -> list[Prompt]:
 
 
 def joined(model: CausalModel, prompts: Sequence[Prompt]) -> list[Answer]:
-    found: list[Answer] = in_order(list(model.together(prompts)), len(prompts))
+    found: list[Answer] = in_order(list(model.score_and_generate(prompts)), len(prompts))
     return found
 
 
@@ -211,7 +211,9 @@ def test_a_shard_of_one_kind_goes_the_usual_way(
     tiny: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = causal(tiny, "llama")
-    assert isinstance(model, Joins) and not isinstance(MaskedModel(tiny("bert")), Joins)
+    assert isinstance(model, ScoresAndGenerates) and not isinstance(
+        MaskedModel(tiny("bert")), ScoresAndGenerates
+    )
     monkeypatch.setattr(model, "together", None)
     assert len(list(answer(model, [write(FRANCE), draw(FRANCE)]))) == 2
     assert len(list(answer(model, [score(FRANCE, CITIES)]))) == 1

@@ -18,20 +18,20 @@ from sonde.core.answers import Traced
 from sonde.core.costs import Cost
 from sonde.core.errors import AbilityError, ModelError, PromptError, PromptTooLong
 from sonde.core.prompts import Prompt
+from sonde.engine.counting import Tree
 from sonde.engine.encode import Span, Start
-from sonde.engine.marks import Marked
-from sonde.engine.plan import Tree
+from sonde.engine.spans import SpanTokens
 from sonde.models.options import LoadOptions
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.reference import trace_causal
-from sonde.models.torch.weights import load_folder
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weights import load_folder
+from sonde.models.torch.reference.one_text import trace_causal
 from sonde.testing import check_model
 from tests import tiny as worlds
 from tests.parity.conftest import Load
 from tests.parity.test_causal import WAYS, causal
 from tests.parity.test_memory import ERRORS, limit
 from tests.parity.world import BUDGETS, TOLERANCE, WORDS, assert_near
-from tests.planner.test_counts import watched
+from tests.runs.plan.test_counts import watched
 from tests.tiny import CITIES, score, trace
 
 LONG = "Paris is the capital of France, and Vienna that of Austria. "
@@ -190,7 +190,7 @@ def sequences(count: int, training: int, first: int, stride: int) -> list[Prompt
     return found
 
 
-def distinct(marked: Sequence[Marked]) -> int:
+def distinct(marked: Sequence[SpanTokens]) -> int:
     """How many different beginnings some texts have, up to the last token that each must feed."""
     tree = Tree()
     for text in marked:
@@ -233,7 +233,7 @@ def test_a_hundred_sequences_cost_little_more_than_their_distinct_beginnings(roo
     prompts = sequences(100, training=100, first=50, stride=5)
     marked = model.tracer().texts(prompts)
     assert {len(text.ranges) for text in marked} == {10}
-    cost = sum(next(model.bills([prompts])).costs, Cost())
+    cost = sum(next(model.estimate_costs([prompts])).costs, Cost())
     assert distinct(marked) <= cost.fed < 1.02 * distinct(marked)
     assert cost.fed < 0.6 * cost.naive
 

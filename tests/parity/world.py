@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from sonde.core.answers import Scored
 from sonde.core.prompts import Prompt
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.masked import MaskedModel
-from sonde.models.torch.weights import Loaded
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weights import Loaded
+from sonde.models.torch.masked.model import MaskedModel
 from tests.tiny import CITIES, score
 
 BUDGETS = (1, 7, 64, 4096)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sonde.core.answers import Generated, Sampled
 from sonde.core.prompts import Generate, Key, Prompt, Sample
-from sonde.models.torch.causal import CausalModel
+from sonde.models.torch.causal.model import CausalModel
 from tests.parity.conftest import Load
 from tests.parity.world import PREFIXES, TOLERANCE, with_budget
 

@@ -13,12 +13,12 @@ from sonde.core.facts import Dataset, Relation, Selection, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
-from sonde.probes.framing import Framing
+from sonde.probes.framing.probe import Framing
+from sonde.prompting.frames import cleaned
+from sonde.prompting.matching import correct
+from sonde.prompting.options import correct_for, correct_names
 from sonde.testing import answer_all
-from sonde.wording.frames import cleaned
-from sonde.wording.matching import correct
-from sonde.wording.options import correct_for, correct_names
-from tests.wording.icl_world import RELATIONS, dataset, fact, facts, template
+from tests.prompting.icl_world import RELATIONS, dataset, fact, facts, template
 
 Write = Callable[[Prompt], str]
 Check = Callable[[Prompt], tuple[float, float]]

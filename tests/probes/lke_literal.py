@@ -14,8 +14,8 @@ import transformers
 from sonde.core.facts import Dataset
 from sonde.metrics.judged import Judged
 from sonde.models.options import LoadOptions
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.weights import load_folder
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weights import load_folder
 
 from .lke_world import fact, world
 

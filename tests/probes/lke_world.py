@@ -14,7 +14,7 @@ from sonde.core.reports import Report
 from sonde.metrics.judged import Judged
 from sonde.models.scripted import Scripted
 from sonde.testing import answer_all
-from tests.wording.icl_world import dataset, fact, facts
+from tests.prompting.icl_world import dataset, fact, facts
 
 ANSWERS = {"P36-Austria": "Vienna", "P36-Egypt": "Lima", "P1303-Gus": "violin"}
 

@@ -11,7 +11,7 @@ from sonde.core.answers import Generated, Scored
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
-from sonde.probes.monitor import Monitor
+from sonde.probes.monitor.probe import Monitor
 from sonde.testing import answer_all
 
 Likely = Callable[[Prompt], float]

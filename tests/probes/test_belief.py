@@ -15,9 +15,9 @@ from sonde.core.facts import Dataset, Fact, Selection, Template
 from sonde.core.prompts import Fill, Score
 from sonde.core.reports import Estimate, Histogram, Report
 from sonde.models.scripted import Scripted
-from sonde.probes.belief import Belief
-from sonde.probes.lama import Lama
-from sonde.runner import probes
+from sonde.probes.belief.probe import Belief
+from sonde.probes.lama.probe import Lama
+from sonde.runs.run import probes
 from sonde.testing import answer_all, check_probe
 
 from .belief_world import ANSWERS, FACTS, TEMPLATES, Told, entity, fact, marked, world

@@ -20,14 +20,14 @@ from sonde.core.facts import Dataset, Relation, Selection
 from sonde.core.prompts import Generate, Prompt, Sample
 from sonde.core.reports import Estimate, Report, Table
 from sonde.core.settings import settings_of
-from sonde.models.counting import majority
-from sonde.probes._belief_icl_tally import answer_logps
-from sonde.probes.belief_icl import BeliefIcl
+from sonde.models.controls.counting import majority
+from sonde.probes.belief_icl.probe import BeliefIcl
+from sonde.probes.belief_icl.tally import answer_logps
+from sonde.prompting.few_shot import Context, Style
 from sonde.testing import answer_all, check_probe, oracle_for
-from sonde.wording.contexts import Context, Style
 from tests import tiny
 from tests.docs.pages import DOCS, first_cells, rows
-from tests.wording.icl_world import MUSIC, RELATIONS, dataset, fact, facts, template
+from tests.prompting.icl_world import MUSIC, RELATIONS, dataset, fact, facts, template
 
 CAPITAL, INSTRUMENT = RELATIONS
 CAN: frozenset[Ability] = frozenset({"generate", "sample"})

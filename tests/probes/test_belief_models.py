@@ -10,7 +10,7 @@ import sonde
 from sonde.core.abilities import Model
 from sonde.core.facts import Dataset, Template
 from sonde.core.reports import Report
-from sonde.report.html import page
+from sonde.reporting.render.html import page
 from tests import tiny
 
 from .belief_world import entity, fact, marked, world

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sonde.core.settings import settings_of
-from sonde.probes.belief import Belief
+from sonde.probes.belief.probe import Belief
 from sonde.testing import answer_all
 from tests.docs import program
 from tests.docs.pages import DOCS, first_cells

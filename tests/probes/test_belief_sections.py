@@ -8,7 +8,7 @@ import pytest
 from sonde.core.facts import Relation, Template
 from sonde.core.reports import Bars, Curves, Estimate, Histogram, Strip
 from sonde.metrics.grid import Grid
-from sonde.probes._belief_sections import Sections, sections
+from sonde.reporting.build.multi_prompt.sections import Sections, sections
 
 RELATIONS = tuple(Relation(id=id, label="l", kind="N-1") for id in ("A", "B", "C"))
 TEMPLATES = tuple(Template(id=f"t{i}", text=f"[X] {i} [Y]") for i in range(4))

@@ -11,7 +11,7 @@ import pytest
 
 from sonde.core.answers import Answered, Filled
 from sonde.core.prompts import Key
-from sonde.probes._belief_tally import CONTENT_FREE, Outcomes, Tally, world
+from sonde.probes.belief.tally import CONTENT_FREE, Outcomes, Tally, world
 
 from .belief_world import FACTS, TEMPLATES, entity, fact
 from .belief_world import world as facts_of

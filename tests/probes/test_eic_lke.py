@@ -12,13 +12,13 @@ from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Fact, Selection
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Prompt, Trace
-from sonde.models.counting import majority
-from sonde.probes._lke_items import Item
-from sonde.probes._lke_sequences import Shape, in_turn, spots
-from sonde.probes.eic_lke import EicLke
-from sonde.probes.ic_lke import IcLke
+from sonde.models.controls.counting import majority
+from sonde.probes.lke.eic import EicLke
+from sonde.probes.lke.ic import IcLke
+from sonde.probes.lke.items import Item
+from sonde.probes.lke.sequences import Shape, in_turn, spots
+from sonde.prompting.sequences import Separators
 from sonde.testing import answer_all, check_probe
-from sonde.wording.sequences import Separators
 
 from .lke_literal import Reader, assert_equal, causal, cities
 from .lke_world import fact, facts, read, trained, world

@@ -12,10 +12,10 @@ import sonde
 from sonde.core.facts import Dataset, Entity
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Report, Strip, Table
-from sonde.models.counting import majority
-from sonde.probes import _framing_tally
-from sonde.probes._framing_asking import Place
-from sonde.probes.framing import Framing
+from sonde.models.controls.counting import majority
+from sonde.probes.framing import tally as _framing_tally
+from sonde.probes.framing.ask import Place
+from sonde.probes.framing.probe import Framing
 from sonde.testing import answer_all, check_probe
 from tests import tiny
 

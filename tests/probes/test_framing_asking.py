@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Entity
 from sonde.core.prompts import Generate, Prompt, Score
-from sonde.probes._framing_asking import TASKS, Place
-from sonde.probes.framing import Framing
+from sonde.probes.framing.ask import TASKS, Place
+from sonde.probes.framing.probe import Framing
 
 from .framing_world import (
     RELATIONS,

@@ -8,7 +8,7 @@ import pytest
 
 import sonde
 from sonde.core.facts import Entity
-from sonde.probes.framing import Framing
+from sonde.probes.framing.probe import Framing
 from tests.docs.pages import DOCS, first_cells, rows
 
 from .framing_world import fact, read, whimsical, world

@@ -15,8 +15,8 @@ from sonde.core.facts import Dataset, Entity
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Score
 from sonde.core.reports import Curves
-from sonde.models.counting import majority
-from sonde.probes.ic_lke import IcLke
+from sonde.models.controls.counting import majority
+from sonde.probes.lke.ic import IcLke
 from sonde.testing import answer_all, check_probe
 
 from .lke_literal import Reader, assert_equal, causal, cities

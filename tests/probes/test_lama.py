@@ -15,9 +15,9 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
 from sonde.core.prompts import Fill, Score
 from sonde.core.reports import Report
-from sonde.models.counting import majority
+from sonde.models.controls.counting import majority
 from sonde.models.scripted import Scripted
-from sonde.probes.lama import Lama
+from sonde.probes.lama.probe import Lama
 from sonde.testing import answer_all, oracle_for
 
 

@@ -12,9 +12,9 @@ import sonde
 from sonde.core.facts import Dataset, Fact
 from sonde.metrics.answers import Judgement
 from sonde.models.scripted import Scripted
-from sonde.probes import lama
-from sonde.probes._lama_tally import Facts, Tally
-from sonde.probes.lama import Lama
+from sonde.probes.lama import probe as lama
+from sonde.probes.lama.probe import Lama
+from sonde.probes.lama.tally import Facts, Tally
 from sonde.testing import answer_all
 
 RIGHT = Judgement(rank=1, probability=0.9, top=(("x", 0.9),), tied=False)

@@ -16,14 +16,14 @@ from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Dataset, Fact, Relation, Source
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.reports import DotPlot, Report, Strip
-from sonde.models.counting import majority
+from sonde.models.controls.counting import majority
 from sonde.models.scripted import Scripted
-from sonde.probes._study_marks import Marks
-from sonde.probes.lke_baselines import LkeBaselines
+from sonde.probes.lke.studies.baselines import LkeBaselines
+from sonde.probes.lke.studies.fact_scores import FactScores
+from sonde.prompting.matching import correct
 from sonde.testing import answer_all, check_probe
-from sonde.wording.matching import correct
 from tests import tiny
-from tests.wording.icl_world import template
+from tests.prompting.icl_world import template
 
 from .lke_world import read, read_as, world
 
@@ -293,7 +293,7 @@ def test_it_passes_the_checks_on_nobel(most: int) -> None:
 def test_three_templates_that_are_right_together_are_not_behind_by_a_last_digit() -> None:
     data = world(relations=("P36",))
     [fact, *_] = data.asked("P36")
-    marks = Marks({"P36": [fact]})
+    marks = FactScores({"P36": [fact]})
     for way in ("in-context", "a", "b", "c"):
         marks.add("P36", fact.id, way, 0.1)
     [sample] = marks.samples({"P36": ("in-context",)}, minus={"P36": ("a", "b", "c")}).values()

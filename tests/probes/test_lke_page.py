@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sonde.probes.eic_lke import EicLke
-from sonde.probes.ic_lke import IcLke
+from sonde.probes.lke.eic import EicLke
+from sonde.probes.lke.ic import IcLke
 from tests.docs.pages import DOCS, first_cells
 
 from .lke_world import read, world

@@ -13,9 +13,9 @@ from sonde.core.errors import TemplateError, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import DotPlot, Report
-from sonde.probes.lke_separators import SEPARATORS, LkeSeparators
+from sonde.probes.lke.studies.separators import SEPARATORS, LkeSeparators
+from sonde.prompting.separators import NAMES
 from sonde.testing import answer_all, check_probe
-from sonde.wording.separating import NAMES
 from tests import tiny
 
 from .lke_world import Told, read, read_as, world

@@ -19,9 +19,9 @@ from sonde.core.errors import DataError, PromptTooLong
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Trace
 from sonde.core.reports import Curves
-from sonde.probes._study_sequence import groups, outcomes, sequences
-from sonde.probes.lke_sequence import LkeSequence
-from sonde.runner import run
+from sonde.probes.lke.studies.sequence import LkeSequence
+from sonde.probes.lke.studies.sequence_outcomes import groups, outcomes, sequences
+from sonde.runs.run import run
 from sonde.testing import answer_all, check_probe, oracle_for
 from tests import tiny
 

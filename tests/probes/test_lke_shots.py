@@ -15,10 +15,10 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Score
 from sonde.core.reports import Curves
-from sonde.probes._study_shots import Reading, first_reaching
-from sonde.probes.lke_shots import LkeShots
+from sonde.probes.lke.studies.shots import LkeShots
+from sonde.probes.lke.studies.shots_report import Reading, first_reaching
+from sonde.prompting.sequences import Separators, asked, examples, training
 from sonde.testing import answer_all, check_probe
-from sonde.wording.sequences import Separators, asked, examples, training
 from tests import tiny
 
 from .lke_world import fact, read, trained, world

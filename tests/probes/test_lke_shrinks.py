@@ -12,14 +12,14 @@ from sonde.core.errors import DataError, PromptTooLong
 from sonde.core.facts import Entity, Fact
 from sonde.core.prompts import Score
 from sonde.models.options import LoadOptions
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.weights import load_folder
-from sonde.planner import plan
-from sonde.probes.eic_lke import EicLke
-from sonde.probes.ic_lke import IcLke
-from sonde.probes.lke_separators import LkeSeparators
-from sonde.probes.lke_shots import LkeShots
-from sonde.runner import run
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weights import load_folder
+from sonde.probes.lke.eic import EicLke
+from sonde.probes.lke.ic import IcLke
+from sonde.probes.lke.studies.separators import LkeSeparators
+from sonde.probes.lke.studies.shots import LkeShots
+from sonde.runs.plan import plan
+from sonde.runs.run import run
 from tests import tiny
 from tests.docs import program
 

@@ -13,8 +13,8 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.prompts import Prompt
 from sonde.metrics.distance import Monitors
 from sonde.metrics.judged import Judges
-from sonde.probes._monitor_tally import begins
-from sonde.probes.monitor import Monitor
+from sonde.probes.monitor.probe import Monitor
+from sonde.probes.monitor.tally import begins
 from sonde.testing import answer_all, check_probe
 
 from .monitor_world import (

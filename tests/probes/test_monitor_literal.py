@@ -11,9 +11,9 @@ import transformers
 
 from sonde.core.facts import Dataset
 from sonde.models.options import LoadOptions
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.weights import load_folder
-from sonde.probes.monitor import Monitor
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weights import load_folder
+from sonde.probes.monitor.probe import Monitor
 from sonde.testing import answer_all
 from tests import tiny
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sonde.core.settings import settings_of
-from sonde.probes.monitor import Monitor
+from sonde.probes.monitor.probe import Monitor
 from tests.docs.pages import DOCS, first_cells
 
 from .monitor_world import golden, read, world

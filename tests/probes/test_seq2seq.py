@@ -11,7 +11,7 @@ import sonde
 from sonde.core.abilities import Model
 from sonde.core.errors import AbilityError, PromptTooLong
 from sonde.core.facts import Dataset
-from sonde.runner import Run
+from sonde.runs.run import Run
 from tests.tiny import bart, t5
 
 PROBES: dict[str, dict[str, Any]] = {

@@ -11,8 +11,8 @@ from shutil import which
 import pytest
 
 import sonde
-from sonde.models.counting import majority
-from sonde.runner import describe
+from sonde.models.controls.counting import majority
+from sonde.runs.run import describe
 from sonde.store.manifest import Manifest, differences, surroundings
 
 from .sample import manifest

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sonde.core.errors import RunMismatch, StoreError
-from sonde.store.files import add_line, take_lock, told, write_whole
+from sonde.store.files import add_line, explain_os_errors, take_lock, write_whole
 from sonde.store.runs import RunFolder
 from sonde.store.shards import Digests
 
@@ -191,7 +191,13 @@ def test_lines_are_added_after_whole_lines_only(tmp_path: Path) -> None:
 
 
 def test_a_system_error_is_told_with_its_folder(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=f"{tmp_path} cannot be written: no"), told(tmp_path):
+    with (
+        pytest.raises(StoreError, match=f"{tmp_path} cannot be written: no"),
+        explain_os_errors(tmp_path),
+    ):
         raise NotADirectoryError(20, "no")
-    with pytest.raises(StoreError, match=f"no space left for {tmp_path}"), told(tmp_path):
+    with (
+        pytest.raises(StoreError, match=f"no space left for {tmp_path}"),
+        explain_os_errors(tmp_path),
+    ):
         raise OSError(28, "No space left on device")

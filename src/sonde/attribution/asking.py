@@ -11,8 +11,8 @@ from typing import Literal
 
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import SUBJECT_SLOT, Dataset, Fact, Selection, Template
-from sonde.wording.contexts import question
-from sonde.wording.frames import (
+from sonde.prompting.few_shot import question
+from sonde.prompting.frames import (
     Form,
     asked,
     cleaned,
@@ -22,7 +22,7 @@ from sonde.wording.frames import (
     shown,
     told,
 )
-from sonde.wording.options import correct_for, correct_names
+from sonde.prompting.options import correct_for, correct_names
 
 __all__ = ["Parted", "Shape", "cleaned", "find_fact", "free", "of_fact"]
 

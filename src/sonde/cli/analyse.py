@@ -10,13 +10,13 @@ import typer
 from sonde.cli.console import waiting
 from sonde.cli.report import Figures, Json, PictureFormat
 from sonde.cli.show import show_report
-from sonde.comparing import asked_of, compared, learnt, opened
 from sonde.core.errors import StoreError, UsageError
 from sonde.core.reports import Report
-from sonde.runner import Run
+from sonde.runs.compare import asked_of, compared, load_learning, opened
+from sonde.runs.run import Run
 
 if TYPE_CHECKING:
-    from sonde.analysis.numbers import Reading
+    from sonde.analysis.comparison.numbers import Reading
 
 
 def analyse(
@@ -72,7 +72,7 @@ def analyse(
 
     Example: sonde analyse runs/zero-shot runs/four-shot -o runs/both
     """
-    from sonde.analysis.numbers import Reading
+    from sonde.analysis.comparison.numbers import Reading
 
     runs = opened(folders)
     reading = Reading(draw=draw, floor=floor, frames=frames, seed=seed)
@@ -95,7 +95,7 @@ def analyse(
 
 
 def _report(runs: dict[str, Run], groups: str, models: Path | None, reading: Reading) -> Report:
-    from sonde.analysis.report import analyse as compare
+    from sonde.analysis.comparison.report import analyse as compare
 
     if reading.seed < 0:
         raise UsageError(f"seed must not be negative, found {reading.seed}")
@@ -106,12 +106,12 @@ def _report(runs: dict[str, Run], groups: str, models: Path | None, reading: Rea
 
 
 def _learning(runs: dict[str, Run], easy: str, seed: int) -> Report:
-    from sonde.analysis.learning_report import learning_report
+    from sonde.analysis.learning.report import learning_report
 
     if seed < 0:
         raise UsageError(f"seed must not be negative, found {seed}")
     with waiting("reading the answers"):
-        found = learnt(runs, [name.strip() for name in easy.split(",") if name.strip()])
+        found = load_learning(runs, [name.strip() for name in easy.split(",") if name.strip()])
     with waiting("comparing the runs"):
         return learning_report(found, asked_of(runs), seed)
 

@@ -188,8 +188,8 @@ def _show(
 ) -> None:
     """Show the report in the terminal, and write what is wanted of it."""
     if as_json is not None:
-        from sonde.report.json import as_json as to_json
-        from sonde.report.json import json_text
+        from sonde.reporting.render.json import as_json as to_json
+        from sonde.reporting.render.json import json_text
 
         text = json_text(to_json(made, provenance))
         try:

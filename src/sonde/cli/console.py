@@ -35,11 +35,11 @@ from rich.segment import Segment
 from rich.text import Text
 
 from sonde.core.legible import legible
-from sonde.report.json import json_text
-from sonde.report.terminal import line
+from sonde.reporting.render.json import json_text
+from sonde.reporting.render.terminal import line
 
 if TYPE_CHECKING:
-    from sonde.runner import Progress as Tick
+    from sonde.runs.run import Progress as Tick
 
 
 PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}

@@ -11,7 +11,7 @@ from sonde.cli.console import cells, output, say
 from sonde.core.errors import MissingExtra
 from sonde.core.facts import Dataset
 from sonde.data.statistics import RelationStatistics, Totals, relation_statistics, totals
-from sonde.report.terminal import line
+from sonde.reporting.render.terminal import line
 
 if TYPE_CHECKING:
     from sonde.data.diversity import Diversity

@@ -11,7 +11,7 @@ from sonde.cli.console import training
 from sonde.cli.lab_validate import shipped_models
 from sonde.cli.run import run_probe
 from sonde.cli.show import show_report
-from sonde.runner import find_probe
+from sonde.runs.run import find_probe
 
 LIMIT = 12
 
@@ -36,8 +36,8 @@ def demo(
 
 def show_known(out: Path) -> None:
     """Put the same probe to the masked model that comes with sonde, and show it with the truth."""
-    from sonde.lab.brief import brief
-    from sonde.lab.validating import Order, validate
+    from sonde.lab.evaluation.validating import Order, validate
+    from sonde.lab.report.brief import brief
 
     masked = next(path for path in shipped_models() if path.name == "masked")
     [trial] = validate([masked], out, Order(names=("lama",)), training).trials

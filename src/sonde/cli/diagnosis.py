@@ -15,7 +15,7 @@ from sonde.core.abilities import Identity
 from sonde.core.examinations import Text
 from sonde.core.legible import legible
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
-from sonde.report.terminal import line
+from sonde.reporting.render.terminal import line
 
 STYLES: dict[Verdict, str] = {
     "ok": "green",

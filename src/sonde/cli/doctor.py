@@ -28,11 +28,11 @@ from sonde.cli.run import (
 from sonde.core.abilities import Probe, abilities
 from sonde.core.errors import ModelError, UsageError
 from sonde.core.repeats import Watched
-from sonde.core.settings import made, parse
+from sonde.core.settings import build, parse
 from sonde.doctor.diagnose import diagnose
 from sonde.doctor.findings import Diagnosis, counted
 from sonde.doctor.sample import sample, wants
-from sonde.runner import find_probe
+from sonde.runs.run import find_probe
 
 
 def doctor(
@@ -68,7 +68,7 @@ def doctor(
     if bos not in ("auto", "always", "never"):
         raise UsageError(f"--bos must be auto, always or never; not {bos!r}")
     kind = find_probe(probe)
-    chosen: Probe = made(kind, parse(kind, pairs(set or [])))
+    chosen: Probe = build(kind, parse(kind, pairs(set or [])))
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
         dataset = api.dataset(

@@ -10,11 +10,11 @@ import typer
 
 from sonde.cli.console import say, training, waiting
 from sonde.cli.run import command, flags_of
-from sonde.core.settings import made
-from sonde.lab.training import TrainSettings
+from sonde.core.settings import build
+from sonde.lab.training.train import TrainSettings
 
 if TYPE_CHECKING:
-    from sonde.lab.training import Trained
+    from sonde.lab.training.train import Trained
 
 Folder = Annotated[Path, typer.Argument(metavar="WORLD", help="Folder of the world.")]
 Out = Annotated[
@@ -25,10 +25,10 @@ Out = Annotated[
 
 def make(kind: type, settings: dict[str, Any], *, folder: Folder, out: Out) -> None:
     """Train a model and keep it; what the command does."""
-    from sonde.lab.folder import open_world
-    from sonde.lab.training import train
+    from sonde.lab.training.train import train
+    from sonde.lab.worlds.folder import open_world
 
-    chosen = cast(TrainSettings, made(kind, settings))
+    chosen = cast(TrainSettings, build(kind, settings))
     with waiting(f"opening {folder}"):
         world = open_world(folder)
     with training(f"training a {chosen.size} {chosen.kind} model") as tick:

@@ -14,10 +14,10 @@ from sonde.cli.report import Figures, Json, PictureFormat
 from sonde.cli.show import show_report, write_html
 from sonde.core.errors import DataError, UsageError
 from sonde.core.reports import Column, Report, Table
-from sonde.lab.efforts import Effort
+from sonde.lab.estimators.efforts import Effort
 
 if TYPE_CHECKING:
-    from sonde.lab.validating import Order, Validated
+    from sonde.lab.evaluation.validating import Order, Validated
 
 SHIPPED = Path(__file__).parents[1] / "lab" / "shipped"
 KINDS = ("causal", "masked")
@@ -66,9 +66,9 @@ def validate(
 
     Example: sonde lab validate models/causal models/masked -o runs/lab
     """
-    from sonde.lab.keeping import alone
-    from sonde.lab.validating import Order
-    from sonde.lab.validating import validate as ask
+    from sonde.lab.evaluation.keeping import alone
+    from sonde.lab.evaluation.validating import Order
+    from sonde.lab.evaluation.validating import validate as ask
 
     chosen = [*(models or ()), *(shipped_models() if shipped else ())]
     if not chosen:
@@ -113,7 +113,7 @@ def shipped_models(folder: Path = SHIPPED) -> list[Path]:
 
 def reported(found: Validated) -> Report:
     """The report, with what had to be left out among its notes."""
-    from sonde.lab.report import lab_report
+    from sonde.lab.report.report import lab_report
 
     report = lab_report(found.trials, found.timeline)
     asked = dict.fromkeys(v.estimator for trial in found.trials for v in trial.verdicts)
@@ -126,7 +126,7 @@ def reported(found: Validated) -> Report:
 
 def what_they_say(names: Sequence[str]) -> Table:
     """What the score and the decision of each estimator are."""
-    from sonde.lab.estimators import estimators
+    from sonde.lab.estimators.catalogue import estimators
 
     rows = tuple((name, each.says) for name, each in estimators().items() if name in names)
     return Table(

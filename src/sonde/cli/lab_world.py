@@ -11,20 +11,20 @@ from rich.table import Table
 from sonde.cli.building import Force, Out
 from sonde.cli.console import output, progress, say, waiting
 from sonde.cli.run import command, flags_of
-from sonde.core.settings import made
-from sonde.lab.settings import WorldSettings
+from sonde.core.settings import build
+from sonde.lab.worlds.settings import WorldSettings
 
 if TYPE_CHECKING:
-    from sonde.lab.world import World
+    from sonde.lab.worlds.world import World
 
 
 def make(kind: type, settings: dict[str, Any], *, out: Out, force: Force = False) -> None:
     """Make a world and write it; what the command does."""
     from sonde.data.builders.writing import check_place
-    from sonde.lab.folder import write_world
-    from sonde.lab.world import make_world
+    from sonde.lab.worlds.folder import write_world
+    from sonde.lab.worlds.world import make_world
 
-    chosen = cast(WorldSettings, made(kind, settings))
+    chosen = cast(WorldSettings, build(kind, settings))
     check_place(out, force=force)
     with waiting("inventing a world"):
         found = make_world(chosen)
@@ -35,7 +35,7 @@ def make(kind: type, settings: dict[str, Any], *, out: Out, force: Force = False
 
 def show(world: World, out: Path) -> None:
     """Print what the world holds."""
-    from sonde.lab.summary import counts, length
+    from sonde.lab.worlds.summary import counts, length
 
     columns = ("facts", "taught", "statements", "guessed by name", "as commonest")
     table = Table("relations", "number", *columns, box=None, padding=(0, 2, 0, 0))

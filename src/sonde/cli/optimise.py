@@ -27,7 +27,7 @@ from sonde.cli.run import (
     flags_of,
 )
 from sonde.core.errors import UsageError
-from sonde.core.settings import made
+from sonde.core.settings import build
 from sonde.optimise.making import Made, Method, Order, methods, optimise
 
 app = typer.Typer(
@@ -93,7 +93,7 @@ def run_method(
     if batch_tokens is not None and batch_tokens < 1:
         raise UsageError(f"--batch-tokens must be at least 1, not {batch_tokens}")
     kind = cast(type, method)
-    chosen: Method = made(kind, settings)
+    chosen: Method = build(kind, settings)
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
         dataset = api.whole_dataset(data, wording or (), drop_guessable, guesser, device)

@@ -13,8 +13,8 @@ from sonde.cli.console import output, print_json, waiting
 from sonde.cli.run import command, flags_of, prepare, run_probe
 from sonde.core.abilities import Model, Probe
 from sonde.core.facts import Dataset
-from sonde.planner import SECONDS, plan
-from sonde.runner import probes
+from sonde.runs.plan import SECONDS, plan
+from sonde.runs.run import probes
 
 app = typer.Typer(
     no_args_is_help=True,

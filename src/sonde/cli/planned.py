@@ -9,10 +9,10 @@ from rich.console import Console, RenderableType
 
 from sonde.core.costs import Cost
 from sonde.core.reports import Column, Table
-from sonde.planner import Plan, Share, Time
-from sonde.report.cells import fixed, share
-from sonde.report.json import plain
-from sonde.report.terminal import bare_grid, line, listed, section, table_section
+from sonde.reporting.render.cells import fixed, share
+from sonde.reporting.render.json import plain
+from sonde.reporting.render.terminal import bare_grid, line, listed, section, table_section
+from sonde.runs.plan import Plan, Share, Time
 
 COMPLETE = "The run is complete: nothing is left to be computed."
 

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from sonde.cli.console import cells, output, say
 from sonde.core.settings import settings_of
-from sonde.runner import probes as all_probes
+from sonde.runs.run import probes as all_probes
 
 
 def probes() -> None:

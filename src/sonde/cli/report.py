@@ -10,7 +10,7 @@ import typer
 from sonde.cli.run import pairs
 from sonde.cli.show import show_run
 from sonde.core.settings import parse
-from sonde.runner import open_run
+from sonde.runs.run import open_run
 
 Json = Annotated[bool, typer.Option("--json", help="Print every estimate with its stable name.")]
 Figures = Annotated[

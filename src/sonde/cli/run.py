@@ -11,14 +11,14 @@ import typer
 
 from sonde.cli.console import progress, waiting
 from sonde.cli.show import show_run
-from sonde.controls import chosen as chosen_controls
-from sonde.controls import run_controls
 from sonde.core.abilities import Model as LoadedModel
 from sonde.core.abilities import Probe, abilities
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
-from sonde.core.settings import Setting, made, parse, settings_of
-from sonde.runner import SHARD_WEIGHT, probes, run
+from sonde.core.settings import Setting, build, parse, settings_of
+from sonde.runs.controls import chosen as chosen_controls
+from sonde.runs.controls import run_controls
+from sonde.runs.run import SHARD_WEIGHT, probes, run
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -191,7 +191,7 @@ def prepare(
     if batch_tokens is not None and batch_tokens < 1:
         raise UsageError(f"--batch-tokens must be at least 1, not {batch_tokens}")
     kind = cast(type, probe)
-    chosen: Probe = made(kind, {**settings, **parse(kind, pairs(set or []))})
+    chosen: Probe = build(kind, {**settings, **parse(kind, pairs(set or []))})
     wanted = tuple(name for name in relations.split(",") if name)
     with waiting(f"opening {data}"):
         dataset = api.dataset(

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sonde.cli.console import output, print_json, say, waiting
-from sonde.controls import beside
 from sonde.core.errors import StoreError
 from sonde.core.files import whole
 from sonde.core.reports import Report
-from sonde.runner import Run
+from sonde.runs.controls import attach_controls
+from sonde.runs.run import Run
 
 if TYPE_CHECKING:
-    from sonde.report.pictures import Format
+    from sonde.reporting.render.pictures import Format
 
 
 def show_run(
@@ -28,7 +28,7 @@ def show_run(
 ) -> None:
     """Read a run and show its report; `html` and `figures` name what to write, if anything."""
     with waiting("reading the answers"):
-        report = beside(run, run.report(**(reading or {})), reading)
+        report = attach_controls(run, run.report(**(reading or {})), reading)
     show_report(
         report,
         run.provenance(),
@@ -55,11 +55,11 @@ def show_report(
         write_html(report, provenance, html)
     drawn = write_pictures(report, figures, format) if figures is not None else []
     if as_json:
-        from sonde.report.json import as_json as to_json
+        from sonde.reporting.render.json import as_json as to_json
 
         print_json(to_json(report, provenance))
         return
-    from sonde.report.terminal import show
+    from sonde.reporting.render.terminal import show
 
     show(report, output())
     for line in lines:
@@ -81,7 +81,7 @@ def write_pictures(report: Report, folder: Path, format: Format) -> list[Path]:
 
 def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> None:
     """Write the self-contained page."""
-    from sonde.report.html import page
+    from sonde.reporting.render.html import page
 
     with waiting("writing the HTML report"):
         text = page(report, provenance)

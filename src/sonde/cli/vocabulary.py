@@ -13,7 +13,7 @@ from sonde.core.errors import AbilityError, StoreError, UsageError
 from sonde.core.facts import Dataset
 from sonde.data import catalog
 from sonde.data.vocabulary import common, single, trial, words_of
-from sonde.runner import answer
+from sonde.runs.run import answer
 
 
 def vocabulary(

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from sonde.core.answers import Answered, Filled, Generated, Sampled, Scored, Traced
 from sonde.core.attributions import Attribution
-from sonde.core.costs import Bill
+from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError
 from sonde.core.examinations import Examination
 from sonde.core.facts import Dataset
@@ -98,10 +98,12 @@ class Examines(Protocol):
 
 
 @runtime_checkable
-class Joins(Protocol):
+class ScoresAndGenerates(Protocol):
     """A model that reads a text once where options are scored after it and more is written."""
 
-    def together(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored | Generated]]:
+    def score_and_generate(
+        self, prompts: Sequence[Prompt]
+    ) -> Iterator[tuple[int, Scored | Generated]]:
         """Yield (position in `prompts`, answer) in any order; each wants `Score` or `Generate`."""
 
 
@@ -123,7 +125,7 @@ class Attributes(Protocol):
 class Plans(Protocol):
     """A model that can say what prompts would cost, without answering them."""
 
-    def bills(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[Bill]:
+    def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
         """What each shard costs, in turn, if they are put to the model one after the other."""
 
 
@@ -136,10 +138,10 @@ class Admits(Protocol):
 
 
 @runtime_checkable
-class Keeps(Protocol):
+class KeepsCache(Protocol):
     """A model that keeps what it read, for what else may be asked of the same text."""
 
-    def forget(self) -> None:
+    def reset_cache(self) -> None:
         """Drop it, so that answers depend on what is asked with them alone."""
 
 
@@ -157,7 +159,7 @@ def abilities(model: Model) -> frozenset[Ability]:
     return frozenset(name for name, protocol in ABILITIES.items() if isinstance(model, protocol))
 
 
-def ways(prompts: Sequence[Prompt], *, joins: bool) -> dict[str, list[int]]:
+def group_by_ability(prompts: Sequence[Prompt], *, joins: bool) -> dict[str, list[int]]:
     """Positions of the prompts that go to a model in one call, by the name of its method.
 
     `joins`: whether the model is one that `Joins`.
@@ -166,7 +168,7 @@ def ways(prompts: Sequence[Prompt], *, joins: bool) -> dict[str, list[int]]:
     for i, prompt in enumerate(prompts):
         groups.setdefault(WANTED[type(prompt.want)], []).append(i)
     if joins and "score" in groups and "generate" in groups:
-        groups["together"] = sorted(groups.pop("score") + groups.pop("generate"))
+        groups["score_and_generate"] = sorted(groups.pop("score") + groups.pop("generate"))
     return groups
 
 

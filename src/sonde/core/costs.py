@@ -77,7 +77,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bill:
+class ShardCost:
     """What a shard costs: one cost for each of its prompts, and the memory it takes."""
 
     costs: tuple[Cost, ...]

@@ -55,7 +55,7 @@ def _default(f: Field[Any]) -> Any:
     return f.default_factory() if f.default_factory is not MISSING else None
 
 
-def made(cls: type, values: Mapping[str, Any]) -> Any:
+def build(cls: type, values: Mapping[str, Any]) -> Any:
     """The probe with these settings, each checked against its type."""
     known = {s.name: s for s in settings_of(cls)}
     for name, value in values.items():

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from sonde.core.components import find
+from sonde.core.components import Components
 from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.facts import Card, Dataset
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import is_dataset, open_dataset
 from sonde.data.joining import merged, named_after, worded, wordings_of
+from sonde.data.readers import ADDITIONS, DATASETS
 from sonde.data.wordings import Wordings
 
 BUNDLED = Path(__file__).parent / "bundled"
@@ -55,18 +56,14 @@ class Extender(Protocol):
         """The dataset with what the source adds."""
 
 
-def readers() -> dict[str, Reader]:
+def readers() -> Mapping[str, Reader]:
     """Every reader of a whole dataset by name."""
-    return {name: cast(Reader, c) for name, c in _components().items() if hasattr(c, "read")}
+    return Components(DATASETS, "sonde.readers", lambda c: hasattr(c, "read"))
 
 
-def additions() -> dict[str, TemplateReader | Extender]:
+def additions() -> Mapping[str, TemplateReader | Extender]:
     """Every source that can be added to a dataset with a plus, by name."""
-    return {name: c for name, c in _components().items() if not hasattr(c, "read")}
-
-
-def _components() -> dict[str, Any]:
-    return find("sonde.data.readers", "sonde.readers")
+    return Components(ADDITIONS, "sonde.readers", lambda c: not hasattr(c, "read"))
 
 
 def bundled() -> dict[str, Path]:

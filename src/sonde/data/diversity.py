@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
+from sonde.prompting.matching import word_count
 from sonde.stats.intervals import percentile_interval, resampled_means
-from sonde.wording.matching import word_count
 
 Floats = NDArray[np.floating]
 Edge = tuple[str, str, str]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sonde.core.errors import TemplateError
 from sonde.core.facts import ANSWER_SLOT, Card, Source, Style, Template
-from sonde.wording.contexts import QUESTION_MARKS
+from sonde.prompting.few_shot import QUESTION_MARKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sonde.core.abilities import WANTED, Examines, Keeps, Model
+from sonde.core.abilities import WANTED, Examines, KeepsCache, Model
 from sonde.core.answers import Answer
 from sonde.core.errors import PromptError
 from sonde.core.prompts import Prompt
@@ -91,8 +91,8 @@ def examined(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
 
 def answered(model: Model, prompts: Sequence[Prompt]) -> tuple[list[Answer | None], list[str]]:
     """The answers, all prompts of a kind asked together; one by one if one of them is refused."""
-    if isinstance(model, Keeps):
-        model.forget()
+    if isinstance(model, KeepsCache):
+        model.reset_cache()
     answers: list[Answer | None] = [None] * len(prompts)
     refusals = [""] * len(prompts)
     for kind in dict.fromkeys(type(prompt.want) for prompt in prompts):

@@ -16,8 +16,8 @@ from tokenizers import Encoding, Tokenizer
 from sonde.core.errors import PromptError
 from sonde.core.markers import markers
 from sonde.core.prompts import capitalised
-from sonde.engine.seams import Beginnings, ends_at_seam, has_seams
-from sonde.engine.stems import shared
+from sonde.engine.prefixes import shared
+from sonde.engine.token_boundaries import Beginnings, ends_at_seam, has_seams
 
 log = logging.getLogger("sonde")
 

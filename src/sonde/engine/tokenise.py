@@ -20,7 +20,7 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from sonde.engine.encode import MaskedEncoder
-from sonde.engine.holes import Holes, columns, joined
+from sonde.engine.masked_batch import MaskedTexts, columns, joined
 
 Texts = Sequence[tuple[str, str]]
 """What stands before the hole and what stands after it, for each text."""
@@ -37,9 +37,9 @@ class Tokenisers:
         self._idle: SimpleQueue[_Worker] | None = None
         self._threads: ThreadPoolExecutor | None = None
 
-    def columns(self, chunks: Iterable[Texts]) -> Iterator[Holes]:
+    def columns(self, chunks: Iterable[Texts]) -> Iterator[MaskedTexts]:
         """The columns of each chunk of texts, the next one under way while one is used."""
-        ahead: deque[list[Future[Holes]]] = deque()
+        ahead: deque[list[Future[MaskedTexts]]] = deque()
         for chunk in chunks:
             if not self.workers or len(chunk) < TASK:
                 yield from (joined([task.result() for task in tasks]) for tasks in ahead)
@@ -52,7 +52,7 @@ class Tokenisers:
                 yield joined([task.result() for task in ahead.popleft()])
         yield from (joined([task.result() for task in tasks]) for tasks in ahead)
 
-    def _submit(self, texts: Texts) -> Future[Holes]:
+    def _submit(self, texts: Texts) -> Future[MaskedTexts]:
         if self._threads is None or self._idle is None:
             self._idle = SimpleQueue()
             for _ in range(self.workers):
@@ -60,7 +60,7 @@ class Tokenisers:
             self._threads = ThreadPoolExecutor(self.workers, "tokenise")
         return self._threads.submit(self._ask, texts)
 
-    def _ask(self, texts: Texts) -> Holes:
+    def _ask(self, texts: Texts) -> MaskedTexts:
         assert self._idle is not None
         worker = self._idle.get()
         try:
@@ -94,13 +94,13 @@ class _Worker:
         )
         self._send((encoder.tokenizer.to_str(), encoder.mask))
 
-    def ask(self, texts: Texts) -> Holes:
+    def ask(self, texts: Texts) -> MaskedTexts:
         self._send(texts)
         assert self.process.stdout is not None
         answer = pickle.load(self.process.stdout)
         if isinstance(answer, Exception):
             raise answer
-        assert isinstance(answer, Holes)
+        assert isinstance(answer, MaskedTexts)
         return answer
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class _Worker:
         self.process.stdin.flush()
 
 
-def encode(encoder: MaskedEncoder, texts: Texts) -> Holes:
+def encode(encoder: MaskedEncoder, texts: Texts) -> MaskedTexts:
     """The columns of some texts."""
     return columns([(span.ids, span.start) for span in encoder.holes(texts)])
 
@@ -130,7 +130,7 @@ def serve() -> None:
         except EOFError:
             return
         try:
-            answer: Holes | Exception = encode(encoder, texts)
+            answer: MaskedTexts | Exception = encode(encoder, texts)
         except Exception as error:
             answer = error
         pickle.dump(answer, sink, protocol=5)

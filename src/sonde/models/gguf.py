@@ -27,7 +27,7 @@ class Gguf:
         if not path.is_file():
             raise ModelError(f"gguf:{rest}: {path} is not a file; give the path of a .gguf file")
         needs(f"gguf:{rest}", "torch", "transformers", "gguf")
-        from sonde.models.torch.dequantise import open_gguf
+        from sonde.models.torch.loading.dequantise import open_gguf
 
         return open_gguf(f"gguf:{rest}", path, options)
 

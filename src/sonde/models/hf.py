@@ -28,8 +28,8 @@ class HuggingFace:
         if not rest:
             raise UsageError("hf: needs a folder or a hub id, as in hf:./my-model")
         needs(f"hf:{rest}", "torch", "transformers")
-        from sonde.models.torch.open import open_model
-        from sonde.models.torch.weights import resolve
+        from sonde.models.torch.loading.open import open_model
+        from sonde.models.torch.loading.weights import resolve
 
         return open_model(f"hf:{rest}", resolve(rest, options), options)
 

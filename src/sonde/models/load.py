@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol, cast
+from typing import Protocol
 
 from sonde.core.abilities import Model
-from sonde.core.components import find
+from sonde.core.components import Components
 from sonde.core.errors import ModelError, UsageError, nearest
 from sonde.core.facts import Dataset
+from sonde.models import MODULES
 from sonde.models.options import LoadOptions
 
 DEEPEST = 8
@@ -31,9 +32,9 @@ class Scheme(Protocol):
         """Load the model that `rest`, what follows the colon, names."""
 
 
-def schemes() -> dict[str, Scheme]:
+def schemes() -> Mapping[str, Scheme]:
     """Every scheme by name."""
-    return cast(dict[str, Scheme], find("sonde.models", "sonde.models"))
+    return Components(MODULES, "sonde.models")
 
 
 def load(

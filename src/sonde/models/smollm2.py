@@ -30,7 +30,7 @@ class SmolLM2:
             raise UsageError(f"smollm2 is one model and takes nothing after a colon, not {rest!r}")
         path = wheel_file()
         needs("smollm2", "torch", "transformers", "gguf")
-        from sonde.models.torch.dequantise import open_gguf
+        from sonde.models.torch.loading.dequantise import open_gguf
 
         return open_gguf("smollm2", path, options)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact, Relation
 from sonde.core.fingerprints import draw_key
-from sonde.core.leaks import leaked
+from sonde.core.train_test_overlap import leaked
 
 HELD_OUT = 5  # one in so many training facts, where a relation has none for development
 SHOWN = 3

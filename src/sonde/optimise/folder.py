@@ -22,7 +22,7 @@ import sonde
 from sonde.core.abilities import Identity
 from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.facts import Dataset
-from sonde.store.files import add_line, take_lock, told, write_whole
+from sonde.store.files import add_line, explain_os_errors, take_lock, write_whole
 
 if TYPE_CHECKING:
     from sonde.optimise.making import Made
@@ -65,7 +65,7 @@ class Folder:
     @contextmanager
     def writing(self, head: dict[str, Any]) -> Iterator[None]:
         """Begin or go on, alone; refuses a folder that holds something else."""
-        with told(self.path):
+        with explain_os_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
             with take_lock(self.path / ".lock", f"another process is at work in {self.path}"):
                 self._begin(head)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, cast
 
 from sonde.core.abilities import Model
-from sonde.core.components import find
+from sonde.core.components import Components
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.repeats import Watched
+from sonde.optimise import MODULES
 from sonde.optimise.facts import Task, tasks
 from sonde.optimise.folder import Folder, head
 
@@ -83,9 +84,9 @@ class Order:
     drop_leaked: bool = False
 
 
-def methods() -> dict[str, type]:
+def methods() -> Mapping[str, type]:
     """Every method by name."""
-    return cast(dict[str, type], find("sonde.optimise", "sonde.optimisers"))
+    return Components(MODULES, "sonde.optimisers")
 
 
 def optimise(

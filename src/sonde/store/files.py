@@ -72,7 +72,7 @@ def refuse_link(path: Path) -> None:
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
+def explain_os_errors(path: Path) -> Iterator[None]:
     """Say what a failed write means for the run."""
     try:
         yield

@@ -27,7 +27,7 @@ from sonde.core.errors import CorruptShard, NotFinite, RunMismatch, StoreError
 from sonde.core.files import PARTIAL
 from sonde.core.fingerprints import file_hash
 from sonde.store.complete import DATASET, MANIFEST, Complete, shard_name
-from sonde.store.files import add_line, refuse_link, take_lock, told, write_whole
+from sonde.store.files import add_line, explain_os_errors, refuse_link, take_lock, write_whole
 from sonde.store.manifest import Manifest, differences
 from sonde.store.rows import from_table, to_table
 from sonde.store.shards import Digests, read_shard, shard_bytes, shard_keys
@@ -201,7 +201,7 @@ class RunFolder:
     @contextmanager
     def writing(self, manifest: Manifest) -> Iterator[Writer]:
         """Open the folder for this run and no other, alone, making it where it is missing."""
-        with told(self.path):
+        with explain_os_errors(self.path):
             self._refuse_foreign()
             (self.path / "shards").mkdir(parents=True, exist_ok=True)
             lock = take_lock(
@@ -210,7 +210,7 @@ class RunFolder:
                 "folder with -o",
             )
         with lock:
-            with told(self.path):
+            with explain_os_errors(self.path):
                 self._sweep()
                 self._admit(manifest)
             yield Writer(self)
@@ -289,7 +289,7 @@ class Writer:
     def quarantine(self, path: Path) -> Path:
         """Put a shard aside, keeping it for whoever wants to look."""
         aside = self.folder.path / "quarantine"
-        with told(self.folder.path):
+        with explain_os_errors(self.folder.path):
             aside.mkdir(exist_ok=True)
             number = len(list(aside.iterdir()))
             while (target := aside / f"{path.name}.{number}").exists():
@@ -304,7 +304,7 @@ class Writer:
             model = self.folder.manifest().model
             raise NotFinite(f"{model['name']} ({model['dtype'] or 'no dtype'}) gives {found}")
         data = shard_bytes(table)
-        with told(self.folder.path):
+        with explain_os_errors(self.folder.path):
             (self.folder.path / "complete.json").unlink(missing_ok=True)
             self._digests[path] = self.folder.digests.add(path, data)
             write_whole(path, data)
@@ -316,7 +316,7 @@ class Writer:
             aside = self.quarantine(path)
             log.warning("%s is none of the run's %d shards; put aside as %s", path, shards, aside)
         digests = {path: self._digests[path] for path in map(folder.shard, range(shards))}
-        with told(folder.path):
+        with explain_os_errors(folder.path):
             folder.digests.settle(digests)
             sealed = {name: file_hash(folder.path / name) for name in (MANIFEST, DATASET)}
             sealed |= {shard_name(n): digest for n, digest in enumerate(digests.values())}

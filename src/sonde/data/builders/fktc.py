@@ -14,8 +14,8 @@ from sonde.core.errors import DataError, EndpointError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation
 from sonde.data.builders.fktc_frames import Fault, Gathered, Origin, Rule, templates
 from sonde.data.builders.fktc_writer import Writer
-from sonde.wording.frames import negatives
-from sonde.wording.options import correct_for, correct_names, spellings
+from sonde.prompting.frames import negatives
+from sonde.prompting.options import correct_for, correct_names, spellings
 
 NAMED = 8
 

@@ -15,7 +15,7 @@ from typing import Literal
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Relation, Template
 from sonde.data.builders.bleu import likeness
 from sonde.data.check import stands_in
-from sonde.wording.contexts import QUESTION_MARKS
+from sonde.prompting.few_shot import QUESTION_MARKS
 
 Origin = Literal["own", "file", "endpoint"]
 Fault = Literal["malformed", "repeated", "alike", "telling"]

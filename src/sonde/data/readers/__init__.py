@@ -1,1 +1,18 @@
-"""Readers of public datasets, one file each; found by being here or through `sonde.readers`."""
+"""Readers of public sets, one file each: whole datasets, and what can be added to one with a plus.
+
+The tables are how they are found; readers of other packages come through `sonde.readers`.
+"""
+
+DATASETS = {
+    "fktc": "sonde.data.readers.fktc",
+    "lama": "sonde.data.readers.lama",
+    "myriadlama": "sonde.data.readers.myriadlama",
+}
+
+ADDITIONS = {
+    "aliases": "sonde.data.readers.aliases",
+    "autoprompt": "sonde.data.readers.autoprompt",
+    "lpaqa": "sonde.data.readers.lpaqa",
+    "optimised": "sonde.data.readers.optimised",
+    "pararel": "sonde.data.readers.pararel",
+}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.core.errors import DataError
-from sonde.wording.sequences import Line
+from sonde.prompting.sequences import Line
 
 INSIDE, BETWEEN = " : ", " , "
 FIELDS = ("base_prompts", "post_processed_outputs", "post_processed_outputs_normalized")

@@ -1,7 +1,7 @@
 """What prompts would cost a model of torch, without putting them to it.
 
 Encodes as the model does, so a prompt that it would refuse is refused here. The counting itself is
-`sonde.engine.plan`; the bytes of a batch are an estimate.
+`sonde.engine.counting`; the bytes of a batch are an estimate.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
-from sonde.core.abilities import WANTED, ways
-from sonde.core.costs import Bill, Cost, Memory
+from sonde.core.abilities import WANTED, group_by_ability
+from sonde.core.costs import Cost, Memory, ShardCost
 from sonde.core.errors import AbilityError
 from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
-from sonde.engine.encode import Branches
-from sonde.engine.marks import Marked
-from sonde.engine.plan import (
+from sonde.engine.counting import (
     Kept,
     Ledger,
     Paid,
@@ -29,14 +27,16 @@ from sonde.engine.plan import (
     count_trees,
     distinct_rows,
 )
-from sonde.engine.stems import stems
-from sonde.models.torch.causal import CausalModel, beginning, cut
-from sonde.models.torch.hole_logits import ROW
-from sonde.models.torch.limits import check_room, check_spans, naming
-from sonde.models.torch.masked import MaskedModel, chunk_starts, hole_steps
-from sonde.models.torch.traces import behind
-from sonde.models.torch.trees import prefill, size
-from sonde.models.torch.weights import Loaded
+from sonde.engine.encode import Branches
+from sonde.engine.prefixes import stems
+from sonde.engine.spans import SpanTokens
+from sonde.models.torch.causal.model import CausalModel, beginning, cut
+from sonde.models.torch.causal.token_tree import prefill, size
+from sonde.models.torch.causal.traces import behind
+from sonde.models.torch.loading.limits import check_room, check_spans, naming
+from sonde.models.torch.loading.weights import Loaded
+from sonde.models.torch.masked.logits import ROW
+from sonde.models.torch.masked.model import MaskedModel, chunk_starts, hole_steps
 
 Texts = Sequence[tuple[int, Branches]]
 """Positions of prompts, each with the texts of its options."""
@@ -45,13 +45,13 @@ Openings = Sequence[tuple[int, tuple[int, ...]]]
 """Positions of prompts, each with the token ids that are written on from."""
 
 
-def causal_bills(model: CausalModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[Bill]:
+def causal_bills(model: CausalModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
     """The bill of each shard in turn; a stem that is kept from one to the next is paid once."""
     token = size(prefill(model.model, (0,))) if model.tree else 0
     kept = Kept(model.stems.budget, token)
     for prompts in shards:
         ledger = Ledger([Cost(prompts=1)] * len(prompts))
-        for way, positions in ways(prompts, joins=True).items():
+        for way, positions in group_by_ability(prompts, joins=True).items():
             if way == "sample":
                 openings = [(i, _opening(model, prompts[i])) for i in positions]
                 _count_writing(model, ledger, openings, prompts, kept)
@@ -107,7 +107,7 @@ def _count_options(model: CausalModel, ledger: Ledger, texts: Texts, kept: Kept)
 
 
 def _count_reading(
-    model: CausalModel, ledger: Ledger, texts: Sequence[tuple[int, Marked]], kept: Kept
+    model: CausalModel, ledger: Ledger, texts: Sequence[tuple[int, SpanTokens]], kept: Kept
 ) -> None:
     """Texts that are read in parts: as trees behind stems, or each as a row."""
     seen: set[tuple[int, ...]] = set()
@@ -177,7 +177,7 @@ def longest(prompt: Prompt) -> int:
     return prompt.want.most if isinstance(prompt.want, Generate | Sample) else 0
 
 
-def masked_bills(model: MaskedModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[Bill]:
+def masked_bills(model: MaskedModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
     """The bill of each shard in turn; identical inputs of a shard are paid once."""
     for prompts in shards:
         inputs = masked_inputs(model, prompts)
@@ -241,10 +241,12 @@ def by_want(prompts: Sequence[Prompt]) -> dict[type, list[int]]:
     return groups
 
 
-def _bill(loaded: Loaded, ledger: Ledger, *, stems: int, token: int, narrow: bool) -> Bill:
+def _bill(loaded: Loaded, ledger: Ledger, *, stems: int, token: int, narrow: bool) -> ShardCost:
     batch = max((batch_bytes(loaded, p, token, narrow) for p in ledger.passes), default=0)
     weights = sum(p.numel() * p.element_size() for p in loaded.model.parameters())
-    return Bill(costs=tuple(ledger.costs), memory=Memory(weights=weights, stems=stems, batch=batch))
+    return ShardCost(
+        costs=tuple(ledger.costs), memory=Memory(weights=weights, stems=stems, batch=batch)
+    )
 
 
 def batch_bytes(loaded: Loaded, batch: Pass, token: int, narrow: bool) -> int:

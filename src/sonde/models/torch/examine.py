@@ -20,11 +20,11 @@ from sonde.core.errors import PromptError
 from sonde.core.examinations import Examination, Limits, Text
 from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace
 from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span
-from sonde.models.torch import reference
-from sonde.models.torch.answers import token_name
-from sonde.models.torch.causal import CausalModel
-from sonde.models.torch.endings import end_tokens
-from sonde.models.torch.masked import MaskedModel
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.decode.endings import end_tokens
+from sonde.models.torch.masked.answers import token_name
+from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.reference import one_text as reference
 from sonde.models.torch.tokens import Tokens
 
 SHIFTED = 2  # options per prompt for which shifted answers are computed too
@@ -36,8 +36,8 @@ def examiner(model: Any) -> Examines | None:
         return CausalExaminer(model)
     if isinstance(model, MaskedModel):
         return MaskedExaminer(model)
-    from sonde.models.torch.examine_seq2seq import PairExaminer  # it knows this module
-    from sonde.models.torch.seq2seq import Seq2SeqModel
+    from sonde.models.torch.seq2seq.examine import PairExaminer  # it knows this module
+    from sonde.models.torch.seq2seq.model import Seq2SeqModel
 
     return PairExaminer(model) if isinstance(model, Seq2SeqModel) else None
 

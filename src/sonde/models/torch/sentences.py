@@ -11,8 +11,8 @@ import torch
 import transformers
 from numpy.typing import NDArray
 
-from sonde.models.torch.weight_files import weight_files
-from sonde.models.torch.weights import explained, pretrained, read_config
+from sonde.models.torch.loading.weight_files import weight_files
+from sonde.models.torch.loading.weights import explained, pretrained, read_config
 
 if TYPE_CHECKING:
     from sonde.models.sentences import Encoder

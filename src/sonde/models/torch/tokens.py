@@ -11,8 +11,8 @@ from tokenizers import Encoding, Tokenizer
 
 from sonde.core.examinations import Limits, Text
 from sonde.engine.encode import Span, literal
-from sonde.models.torch.damage import damaged
-from sonde.models.torch.weights import UNLIMITED, Loaded
+from sonde.models.torch.loading.damage import damaged
+from sonde.models.torch.loading.weights import UNLIMITED, Loaded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,5 @@
+"""`python -m sonde`: the command line."""
+
+from sonde.cli.main import entry
+
+entry()

@@ -1,0 +1,1 @@
+"""Runs side by side: what they share, rank alike, know of each other."""

@@ -1,0 +1,1 @@
+"""What runs may have learnt from training facts."""

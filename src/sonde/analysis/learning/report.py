@@ -1,0 +1,222 @@
+"""The report of runs under several prompts: what they may have learnt from training facts.
+
+Knows judged facts, nothing of files or models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from sonde.analysis.controls import shown_p
+from sonde.analysis.learning.figures import figures
+from sonde.analysis.learning.numbers import FACTS, RELATIONS, numbers
+from sonde.analysis.learning.samples import Often, answered_too_often, drawn_facts, elicited
+from sonde.analysis.learning.sheets import Learning
+from sonde.analysis.learning.tables import (
+    facts_table,
+    majority_table,
+    methods_table,
+    models_table,
+    often_table,
+    parts_table,
+    relations_table,
+    shares_table,
+    split_note,
+    subset_relations_table,
+    subsets_table,
+)
+from sonde.core.reports import Estimate, Headline, Report, Table
+from sonde.core.words import clearly, in_points, listed
+
+Estimates = Mapping[str, Estimate]
+
+
+def learning_report(found: Learning, dataset: str, seed: int = 0) -> Report:
+    """Everything that can be said about what the runs may have learnt."""
+    estimates = numbers(found, seed)
+    often = answered_too_often(found, seed)
+    return Report(
+        title=f"What {len(found.methods)} runs on {dataset} may have learnt",
+        summary=_summary(found),
+        estimates=estimates,
+        counts=_counts(found),
+        headlines=_headlines(found),
+        tables=_tables(found, estimates, often, seed),
+        figures=figures(found, estimates),
+        findings=tuple(_findings(found, estimates, often)),
+        notes=tuple(_notes(found)),
+    )
+
+
+def _tables(
+    found: Learning, estimates: Estimates, often: Sequence[Often], seed: int
+) -> tuple[Table, ...]:
+    tables = (
+        methods_table(found, estimates),
+        models_table(found, estimates),
+        subsets_table(found, estimates),
+        parts_table(found, estimates),
+        majority_table(found, estimates, often),
+        often_table(often),
+        relations_table(found, estimates),
+        shares_table(found, estimates),
+        *(
+            subset_relations_table(found, estimates, subset)
+            for subset in (("easy", "hard") if found.split else ())
+        ),
+        facts_table(found, drawn_facts(found, seed)),
+    )
+    return tuple(table for table in tables if table is not None)
+
+
+def _counts(found: Learning) -> dict[str, int]:
+    easy = sum(int(sheet.easy.sum()) for sheet in found.sheets if sheet.easy is not None)
+    split = sum(len(sheet.facts) for sheet in found.split)
+    return {
+        "runs": len(found.methods),
+        "relations": len(found.sheets),
+        "facts": sum(len(sheet.facts) for sheet in found.sheets),
+        "easy_facts": easy,
+        "hard_facts": split - easy,
+        "relations_without_training_facts": sum(not s.lesson.majority for s in found.sheets),
+        **{f"facts_left_out.run.{m.name}": _left_out(found, m.name) for m in found.methods},
+    }
+
+
+def _left_out(found: Learning, name: str) -> int:
+    """Facts that a run judged and another one that was asked the relation could not."""
+    judged = next(len(m.judged.grid) for m in found.methods if m.name == name)
+    return judged - sum(len(sheet.facts) for sheet in found.having(name))
+
+
+def _headlines(found: Learning) -> tuple[Headline, ...]:
+    """Every run beside the first, or with its gain alone where it was asked other relations.
+
+    The first run's own accuracy is over other relations then, and would not add up with the gain.
+    """
+    lines = []
+    for name in found.names:
+        base, asked = found.base(name), len(found.having(name))
+        alike = asked == len(found.having(base))
+        accuracy = f"accuracy.{RELATIONS}.run"
+        over = "mean over relations" if alike else f"mean over its {asked} relations"
+        lines.append(
+            Headline(
+                label=f"Accuracy of {name}, {over}",
+                estimate=f"{accuracy}.{name}",
+                control="" if name == base or not alike else f"{accuracy}.{base}",
+                control_label=base,
+                difference="" if name == base or not alike else f"gain.{RELATIONS}.run.{name}",
+            )
+        )
+        if not alike:
+            label = f"Gain of {name} over {base}, on these"
+            lines.append(Headline(label=label, estimate=f"gain.{RELATIONS}.run.{name}"))
+    return tuple(lines)
+
+
+def _summary(found: Learning) -> str:
+    facts, relations = sum(len(sheet.facts) for sheet in found.sheets), len(found.sheets)
+    return (
+        f"{len(found.methods)} runs are compared on {facts:,} facts of {relations} "
+        f"relation{'s' * (relations > 1)}. {split_note(found)}"
+    )
+
+
+def _findings(found: Learning, estimates: Estimates, often: Sequence[Often]) -> Iterator[str]:
+    for method in found.methods:
+        if method.name != found.base(method.name):
+            yield _gain(found, estimates, method.name)
+            if method.name not in found.easy and not method.counting:
+                yield from _where(estimates, method.name)
+    for method in found.methods:
+        if not method.counting:
+            yield from _majority(estimates, method.name, elicited(often, method.name))
+    yield from _others(often)
+
+
+def _gain(found: Learning, estimates: Estimates, name: str) -> str:
+    gain, p = estimates[f"gain.{RELATIONS}.run.{name}"], estimates[f"gain.p_value.run.{name}"]
+    word, _, rest = clearly(gain, "above", "below", "not told from", p.value).partition(" (")
+    return f"{name} is {word} {found.base(name)} ({rest.rstrip(')')}; p {shown_p(p)})."
+
+
+def _where(estimates: Estimates, name: str) -> Iterator[str]:
+    """How much of a gain is on facts that training facts alone give away."""
+    easy, hard = (estimates[f"{subset}.gain.{RELATIONS}.run.{name}"] for subset in ("easy", "hard"))
+    share = estimates[f"gain.share.easy.run.{name}"]
+    if easy.value is None and hard.value is None:
+        return
+    if share.value is not None:
+        part = estimates[f"gain.part.easy.{FACTS}.run.{name}"]
+        whole = (part.value or 0.0) + (estimates[f"gain.part.hard.{FACTS}.run.{name}"].value or 0.0)
+        yield (
+            f"Of the gain of {name} over facts ({100 * whole:+.1f} points), {_percent(share)} is "
+            "on easy facts, which the training facts alone give away."
+        )
+    yield f"{name} gains on easy facts {in_points(easy)}, on hard facts {in_points(hard)}."
+
+
+def _majority(estimates: Estimates, name: str, always: Sequence[str]) -> Iterator[str]:
+    answered = estimates[f"majority.answered.{RELATIONS}.run.{name}"]
+    train, test = (estimates[f"majority.{s}.{RELATIONS}"].value for s in ("train", "test"))
+    if answered.value is None or train is None or test is None:
+        return
+    end = f"; for over 95 % of the facts in {listed(always)}" if always else ""
+    yield (
+        f"{name} answers {_percent(answered)} of the facts with the commonest training object, "
+        f"which {train:.1%} of the training facts and {test:.1%} of the facts asked have{end}."
+    )
+
+
+def _others(often: Sequence[Often]) -> Iterator[str]:
+    others = [one for one in often if not one.majority]
+    if others:
+        told = [
+            f"{one.object} ({one.run}, {one.relation}: {one.answered.value or 0.0:.1%} of answers, "
+            f"{one.test:.1%} of facts)"
+            for one in others
+        ]
+        yield f"Other objects that are answered too often: {listed(told, most=3)}."
+
+
+def _percent(share: Estimate) -> str:
+    if share.value is None:
+        return "not measured"
+    if share.low is None or share.high is None:
+        return f"{share.value:.1%}"
+    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
+
+
+def _notes(found: Learning) -> Iterator[str]:
+    yield (
+        "Every number of a relation is of the facts that all runs which were asked the relation "
+        "could judge. A run is right if it answers the object of the fact, whatever the prompt."
+    )
+    left = {name: _left_out(found, name) for name in found.names}
+    if any(left.values()):
+        told = ", ".join(f"{name} {count:,}" for name, count in left.items() if count)
+        yield f"Left out, because not all runs could judge them: {told} facts."
+    ways = dict.fromkeys(method.judged.way for method in found.methods)
+    if len(ways) > 1:
+        yield (
+            f"The runs answered in different ways ({', '.join(ways)}), which allow other answers: "
+            "compare their numbers with care."
+        )
+    bare = [sheet.id for sheet in found.sheets if not sheet.lesson.majority]
+    if bare:
+        yield (
+            f"No training facts, so that the commonest training object is not known: "
+            f"{listed(bare)}."
+        )
+    if found.easy:
+        yield (
+            "What is easy is a lower bound: other ways to learn from the training facts would "
+            "answer more facts. A gain on hard facts is not proof that a model knew them."
+        )
+    yield (
+        "Leaked training facts, which are asked too, are left out where training objects are "
+        "counted. Intervals are 95 %: a bootstrap over subjects within relations, or exact for a "
+        "relation whose facts have different subjects. p: McNemar's exact test for one relation, "
+        "else a permutation of signs, of all facts of a subject together."
+    )

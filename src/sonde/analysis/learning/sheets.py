@@ -1,0 +1,268 @@
+"""Runs of the same facts under several prompts, relation by relation: who is right, who answers the
+commonest object of the training facts, and which facts are easy.
+
+A fact is easy if a run that learnt from nothing but training facts answers it; the others are hard.
+Knows judged facts, nothing of files or models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.core.errors import UsageError
+from sonde.core.facts import Dataset, Fact, Relation, commonest_objects
+from sonde.core.train_test_overlap import training
+from sonde.metrics.grid import Bools, Ints
+from sonde.metrics.judged import Judged
+
+OF = "@"
+"""Stands between a method and a model in a run's name: optiprompt@bert."""
+
+TAUGHT = ("naive Bayes", "a fine-tuned random model", "fine-tuned random embeddings")
+"""What can know the training facts alone: what one of these answers is easy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Method:
+    """A run: a way to ask a model. One that is `counting` reads no prompt.
+
+    `taught`: which of TAUGHT the model is, if any. `uhn`: which facts the run calls guessable.
+    """
+
+    name: str
+    judged: Judged
+    counting: bool = False
+    taught: str = ""
+    uhn: str = "string"
+
+    @property
+    def model(self) -> str:
+        """The model that the name tells, if it tells one."""
+        return self.name.partition(OF)[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lesson:
+    """A relation: its facts by id, and how often each object is that of a training fact; the
+    commonest first."""
+
+    relation: Relation
+    facts: Mapping[str, Fact]
+    trained: Mapping[str, int]
+
+    @property
+    def majority(self) -> str:
+        """The commonest object of the training facts; nothing where there are none."""
+        return next(iter(self.trained), "")
+
+    def train_share(self, name: str) -> float | None:
+        """The share of training facts with an object."""
+        total = sum(self.trained.values())
+        return self.trained.get(name, 0) / total if total else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sheet:
+    """One relation on the facts that all runs which were asked about it could judge.
+
+    `right`, `answers` and what is `guessable` from the subject's name go by run and fact,
+    `templates` by run; facts with equal `clusters` have the same subject. `easy` is None where a
+    run that decides it was not asked.
+    """
+
+    lesson: Lesson
+    facts: tuple[Fact, ...]
+    clusters: Ints
+    right: Mapping[str, Bools]
+    answers: Mapping[str, tuple[str, ...]]
+    guessable: Mapping[str, Bools]
+    templates: Mapping[str, str]
+    easy: Bools | None
+
+    @property
+    def id(self) -> str:
+        """The relation's."""
+        return self.lesson.relation.id
+
+    def answered(self, run: str, name: str) -> Bools:
+        """Which facts a run answers with an object."""
+        return np.array([answer == name for answer in self.answers[run]], dtype=np.bool_)
+
+    def of(self, name: str) -> Bools:
+        """Which facts have an object."""
+        return np.array([name in _names(fact) for fact in self.facts], dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Learning:
+    """Everything that is read: the runs, which of them decide what is easy, and the relations."""
+
+    methods: tuple[Method, ...]
+    easy: tuple[str, ...]
+    sheets: tuple[Sheet, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the runs."""
+        return tuple(method.name for method in self.methods)
+
+    def base(self, name: str) -> str:
+        """The run that another is set against: the first, of its model where names tell models."""
+        model = name.partition(OF)[2]
+        return next(method.name for method in self.methods if method.model == model)
+
+    @property
+    def split(self) -> tuple[Sheet, ...]:
+        """The relations whose facts are told into easy and hard ones."""
+        return tuple(sheet for sheet in self.sheets if sheet.easy is not None)
+
+    def having(self, *names: str) -> tuple[Sheet, ...]:
+        """The relations that some runs were all asked about."""
+        return tuple(s for s in self.sheets if all(name in s.right for name in names))
+
+
+def lessons(dataset: Dataset) -> dict[str, Lesson]:
+    """What a dataset asks and teaches, by relation; leaked training facts teach nothing."""
+    found = {}
+    for relation in dataset.asked_relations():
+        facts = {fact.id: fact for fact in dataset.asked(relation.id)}
+        found[relation.id] = Lesson(
+            relation=relation,
+            facts=facts,
+            trained=dict(commonest_objects(training(dataset, relation.id).facts)),
+        )
+    return found
+
+
+def together(
+    known: Mapping[str, Lesson], more: Mapping[str, Lesson], run: str
+) -> dict[str, Lesson]:
+    """The lessons of several runs in one; refused where two of them tell of other facts."""
+    for id, own in more.items():
+        other = known.get(id)
+        if other is None:
+            continue
+        for fact in set(own.facts) & set(other.facts):
+            if _told(own.facts[fact]) != _told(other.facts[fact]):
+                raise UsageError(
+                    f"run {run!r} was asked other facts than the runs before it: {fact!r} is not "
+                    "the same; only runs on the same facts can be compared"
+                )
+        if own.trained != other.trained:
+            raise UsageError(
+                f"run {run!r} has other training facts of {id} than the runs before it; make all "
+                "runs from the same dataset"
+            )
+    return {id: _joined(known.get(id), more.get(id)) for id in dict.fromkeys((*known, *more))}
+
+
+def learning(
+    methods: Sequence[Method], known: Mapping[str, Lesson], easy: Sequence[str] = ()
+) -> Learning:
+    """The runs on the facts that they share; refuses runs that share none with the first.
+
+    Without `easy`, the runs that are taught by training facts alone decide what is easy.
+    """
+    easy = easy or [method.name for method in methods if method.taught]
+    names = [method.name for method in methods]
+    if len(set(names)) < len(names):
+        raise UsageError(f"two runs have the same name: {', '.join(names)}")
+    if strangers := [name for name in easy if name not in names]:
+        raise UsageError(f"no run is called {strangers[0]!r}; runs: {', '.join(names)}")
+    rows = {method.name: _rows(method.judged) for method in methods}
+    made = (_sheet(lesson, methods, rows, easy) for lesson in known.values())
+    found = Learning(
+        methods=tuple(methods),
+        easy=tuple(easy),
+        sheets=tuple(sheet for sheet in made if sheet is not None),
+    )
+    for name in names:
+        if not found.having(name, found.base(name)):
+            raise UsageError(
+                f"{name!r} and {found.base(name)!r} share no fact that could be judged; compare "
+                "runs of the same facts ('--limit', '--relations', '--split', the seed)"
+            )
+    return found
+
+
+def _sheet(
+    lesson: Lesson,
+    methods: Sequence[Method],
+    rows: Mapping[str, Mapping[str, Mapping[str, int]]],
+    easy: Sequence[str],
+) -> Sheet | None:
+    id = lesson.relation.id
+    asked = [method for method in methods if rows[method.name].get(id)]
+    own = [rows[method.name][id] for method in asked]
+    facts = [f for key, f in lesson.facts.items() if own and all(key in one for one in own)]
+    if not facts:
+        return None
+    at = {
+        method.name: np.array([one[fact.id] for fact in facts], dtype=np.int64)
+        for method, one in zip(asked, own, strict=True)
+    }
+    right = {method.name: method.judged.grid.right[at[method.name]] for method in asked}
+    decided = bool(easy) and all(name in right for name in easy)
+    subjects: dict[str, int] = {}
+    return Sheet(
+        lesson=lesson,
+        facts=tuple(facts),
+        clusters=np.array([subjects.setdefault(f.subject.id, len(subjects)) for f in facts]),
+        right=right,
+        answers={method.name: tuple(_answers(method.judged, at[method.name])) for method in asked},
+        guessable={m.name: _guessable(m.judged, at[m.name]) for m in asked},
+        templates={method.name: _template(method.judged, id) for method in asked},
+        easy=np.any([right[name] for name in easy], axis=0) if decided else None,
+    )
+
+
+def _rows(judged: Judged) -> dict[str, dict[str, int]]:
+    """Where each judged fact stands, by relation and id."""
+    found: dict[str, dict[str, int]] = {}
+    for row, pair in enumerate(judged.grid.pair.tolist()):
+        relation = judged.relations[judged.grid.relations[pair]].id
+        found.setdefault(relation, {})[judged.pairs[pair]] = row
+    return found
+
+
+def _answers(judged: Judged, rows: Ints) -> Iterator[str]:
+    return (judged.answers[answer].strip() for answer in judged.grid.answer[rows].tolist())
+
+
+def _guessable(judged: Judged, rows: Ints) -> Bools:
+    if judged.guessable is None:
+        return np.zeros(len(rows), dtype=np.bool_)
+    return judged.guessable[rows]
+
+
+def _template(judged: Judged, relation: str) -> str:
+    owners = judged.grid.template_relations.tolist()
+    texts = (
+        template.text
+        for template, owner in zip(judged.templates, owners, strict=True)
+        if judged.relations[owner].id == relation
+    )
+    return next(texts, "")
+
+
+def _joined(one: Lesson | None, other: Lesson | None) -> Lesson:
+    if one is None or other is None:
+        found = one or other
+        assert found is not None
+        return found
+    return Lesson(
+        relation=one.relation,
+        facts={**one.facts, **other.facts},
+        trained=one.trained,
+    )
+
+
+def _told(fact: Fact) -> tuple[object, ...]:
+    return fact.subject.names, [entity.names for entity in fact.objects]
+
+
+def _names(fact: Fact) -> set[str]:
+    return {name for entity in fact.objects for name in entity.names}

@@ -1,0 +1,1 @@
+"""MONITOR over several runs."""

@@ -1,0 +1,1 @@
+"""Every estimator of what a model knows."""

@@ -1,0 +1,143 @@
+"""What a lab's numbers say, in sentences for somebody who must choose an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from sonde.core.words import in_points, named
+from sonde.lab.evaluation.asked import ANY
+from sonde.lab.evaluation.judging import Group
+from sonde.lab.evaluation.learning import BASE
+from sonde.lab.report.learning import learning_findings
+from sonde.lab.report.tables import at_chance
+from sonde.lab.report.trust import Choice, best_of, chosen, farthest, highest, lowest
+from sonde.lab.report.words import percent, sorts, times, told
+
+TRUTHS = ("stored", "taught")
+
+Clauses = Callable[[Group], Iterator[str]]
+
+
+def findings(groups: Sequence[Group]) -> tuple[str, ...]:
+    """Sentences by topic, causal models before masked ones; sorts of worlds in one sentence."""
+    made = []
+    for topic in (_telling, _shares, _false, learning_findings, _unshown, _ladder):
+        for kind in dict.fromkeys(group.kind for group in groups):
+            own = [group for group in groups if group.kind == kind]
+            made += list(_sentence(kind, own, topic, tell=len(sorts(groups)) > 1))
+    return tuple(made)
+
+
+def _sentence(kind: str, groups: Sequence[Group], topic: Clauses, *, tell: bool) -> Iterator[str]:
+    parts = []
+    for group in groups:
+        clauses = "; ".join(topic(group))
+        if clauses:
+            parts.append(f"in {group.worlds} worlds, {clauses}" if tell else clauses)
+    if parts:
+        yield f"{kind.capitalize()} models: {'. '.join(_upper(parts))}."
+
+
+def _upper(parts: Sequence[str]) -> Iterator[str]:
+    """All sentences but the first begin with a capital letter."""
+    for i, part in enumerate(parts):
+        yield part[0].upper() + part[1:] if i else part
+
+
+def _telling(group: Group) -> Iterator[str]:
+    for truth, what in (
+        ("taught", "taught facts are told from untaught ones"),
+        ("stored", "stored facts are told from the rest"),
+    ):
+        choice = chosen(group, f"auroc.{truth}")
+        if choice is None:
+            continue
+        base = group.of(f"auroc.{truth}", BASE)
+        beside = f" ({BASE}: {told(base)})" if choice.best != BASE and base.value else ""
+        how = f"AUROC {told(choice.estimate)}"
+        claim = f"{what} best by {choice.best}, {how}"
+        yield _named(choice, claim, f"by which estimator {what} best", how) + beside
+
+
+def _named(choice: Choice, claim: str, question: str, how: str) -> str:
+    """A claim about an estimator, or that it cannot be told which it is true of."""
+    said = named(claim, question, f"{choice.best}, {how},", choice.ties, most=3)
+    return said.removesuffix(".")
+
+
+def _shares(group: Group) -> Iterator[str]:
+    most = best_of(group, "", "share.less_stored", group.own, highest)
+    if most is None:
+        return
+    said, stored, taught = (
+        percent(group.of(f"share.{of}", most.best), ends=False) for of in ("estimated", *TRUTHS)
+    )
+    word = "flatters most" if (most.estimate.value or 0.0) > 0 else "says the most"
+    how = f"says {said} of the facts are known, where {stored} are stored and {taught} were taught"
+    yield _named(most, f"{most.best} {word}: it {how}", f"which estimator {word}", f"which {how}")
+    for truth in TRUTHS:
+        choice = chosen(group, f"share.less_{truth}")
+        if choice is None:
+            continue
+        off, which = in_points(choice.estimate), f"the share {truth}"
+        claim = f"nearest to {which} is {choice.best}, {off}"
+        if choice.of == 1:
+            claim = f"only {choice.best} tells facts apart, and is off {which} by {off}"
+        yield _named(choice, claim, f"which estimator comes nearest to {which}", off)
+
+
+def _false(group: Group) -> Iterator[str]:
+    for measure, which in (
+        ("false.guessable", "untaught facts that can be guessed"),
+        ("false.not_guessable", "untaught facts that cannot be guessed"),
+    ):
+        for word, badness in (("the most", highest), ("the fewest", lowest)):
+            choice = best_of(group, "", measure, group.own, badness)
+            if choice is not None and choice.of > 1:
+                share, claims = percent(choice.estimate), f"takes {word} for known"
+                claim = f"of {which} {choice.best} {claims}, {share}"
+                yield _named(choice, claim, f"of {which} which estimator {claims}", share)
+
+
+def _unshown(group: Group) -> Iterator[str]:
+    words = {name: at_chance(group, name) for name in group.names}
+    judged = {name: word for name, word in words.items() if word != "not measured"}
+    if not judged:
+        return
+    off = {name: group.of("unshown.less_chance", name) for name in judged}
+    apart = [name for name, word in judged.items() if word != "at chance"]
+    inside = len(judged) - len(apart)
+    text = f"{inside} of {len(judged)} estimators and controls are at chance"
+    far = best_of(group, "", "unshown.less_chance", apart, farthest)
+    if far is not None:
+        which = "farthest from it is" if far.of > 1 else "not"
+        claim = f"{which} {far.best} with {in_points(off[far.best])}"
+        text += f", {_named(far, claim, 'which is farthest from it', in_points(off[far.best]))}"
+    yield f"of relations that the text never shows {text}"
+
+
+def _ladder(group: Group) -> Iterator[str]:
+    """What the best single estimator finds at the first and the last step, and all of them."""
+    taught = [step for step in group.ladder if step]
+    for step in dict.fromkeys((*taught[:1], *taught[-1:])):
+        choice = best_of(group, "", f"recall.exposure.{step}", group.finders, highest)
+        if choice is not None:
+            which, share = f"of facts read {times(step)}", percent(choice.estimate)
+            claim = f"{which} {choice.best} finds {'the most, ' if choice.of > 1 else ''}{share}"
+            yield _named(choice, claim, f"{which} which estimator finds the most", share)
+    yield from _top(group)
+
+
+def _top(group: Group) -> Iterator[str]:
+    top = group.top
+    found = group.of(f"recall.exposure.{top.exposure}", ANY)
+    if not top.facts or found.value is None:
+        return
+    if len(group.finders) > 1:
+        some = f"at least one of {len(group.finders)} estimators finds {percent(found)}"
+        yield f"of those read {times(top.exposure)} {some}"
+    if top.unfound:
+        yield (
+            f"of the {top.unfound:,} of {top.facts:,} that none finds {top.unfound - top.stored:,} "
+            f"are not stored either, {top.learnt:,} are found by a method that learns"
+        )

@@ -1,0 +1,140 @@
+"""Which estimator to trust for which question, read off the numbers. Knows no words of reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.core.reports import Estimate
+from sonde.lab.evaluation.judging import Group
+from sonde.metrics.leading import lead
+from sonde.stats.paired import student
+
+ENOUGH = 0.5
+"""Of the best recall: an estimator that finds less is no answer to which one errs least."""
+
+USELESS = 0.5
+"""The AUROC of a score that tells nothing: one that may have it is right by accident alone."""
+
+
+Badness = Callable[[Estimate], Estimate]
+"""How bad an answer to a question a number is, with its interval."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The estimator that answers a question best, of how many, and those not told from it."""
+
+    question: str
+    measure: str
+    best: str
+    estimate: Estimate
+    ties: tuple[str, ...]
+    of: int
+
+
+def choices(group: Group) -> tuple[Choice, ...]:
+    """The questions that a group can answer, each with its choice; controls are none."""
+    finding = _finding(group)
+    taught, stored = (_telling(group, truth) for truth in ("taught", "stored"))
+    asked: tuple[tuple[str, str, Sequence[str], Badness], ...] = (
+        ("Was this fact in the text?", "auroc.taught", group.own, highest),
+        ("Can the model give it back?", "auroc.stored", group.own, highest),
+        ("How many facts were in the text?", "share.less_taught", taught, nearest),
+        ("How many can it give back?", "share.less_stored", stored, nearest),
+        ("Which claims fewest not in the text?", "false.untaught", finding, lowest),
+        ("How likely was this fact in the text?", "ece.taught", taught, lowest),
+        ("How likely can the model give it back?", "ece.stored", stored, lowest),
+    )
+    made = (best_of(group, *question) for question in asked)
+    return tuple(choice for choice in made if choice is not None)
+
+
+def chosen(group: Group, measure: str) -> Choice | None:
+    """The choice by one measure."""
+    return next((choice for choice in choices(group) if choice.measure == measure), None)
+
+
+def best_of(
+    group: Group, question: str, measure: str, names: Sequence[str], badness: Badness
+) -> Choice | None:
+    """The estimator of the least badness, and those that are not told from it.
+
+    Two are told apart by a paired test over the worlds, corrected for how many there are to choose
+    from; in a single world by intervals that do not overlap.
+    """
+    found = {name: group.of(measure, name) for name in names}
+    bad = {name: badness(e).value or 0.0 for name, e in found.items() if e.value is not None}
+    if not bad:
+        return None
+    first = lead(bad, lambda a, b: _p(group, measure, badness, a, b), lowest=True)
+    best = next(iter(bad)) if first is None else first.best
+    return Choice(
+        question=question,
+        measure=measure,
+        best=best,
+        estimate=found[best],
+        ties=() if first is None else first.tied,
+        of=len(bad),
+    )
+
+
+def _p(group: Group, measure: str, badness: Badness, one: str, other: str) -> float:
+    worlds = [_by_world(group, measure, name, badness) for name in (one, other)]
+    shared = [world for world in worlds[0] if world in worlds[1]]
+    if len(shared) > 1:
+        return student(np.array([worlds[0][world] - worlds[1][world] for world in shared]))
+    (low, high), (least, most) = (badness(group.of(measure, name)).ends for name in (one, other))
+    return 0.0 if high < least or most < low else 1.0
+
+
+def _by_world(group: Group, measure: str, name: str, badness: Badness) -> dict[str, float]:
+    """How bad an estimator is in each world, its models taken together."""
+    values: dict[str, list[float]] = {}
+    for (world, _), value in group.each.get((measure, name), {}).items():
+        values.setdefault(world, []).append(value)
+    means = {world: sum(own) / len(own) for world, own in values.items()}
+    made = {w: badness(Estimate(value=v, low=None, high=None, n=1)) for w, v in means.items()}
+    return {world: e.value or 0.0 for world, e in made.items()}
+
+
+def _telling(group: Group, truth: str) -> tuple[str, ...]:
+    """The estimators whose scores tell known facts from others at all."""
+    lows = {name: group.of(f"auroc.{truth}", name).low for name in group.own}
+    return tuple(name for name, low in lows.items() if low is not None and low > USELESS)
+
+
+def _finding(group: Group) -> tuple[str, ...]:
+    recalls = {name: group.of("recall.taught", name).value or 0.0 for name in group.own}
+    least = ENOUGH * max(recalls.values(), default=0.0)
+    return tuple(name for name in group.own if recalls[name] >= least)
+
+
+def lowest(e: Estimate) -> Estimate:
+    """The lower the better."""
+    return e
+
+
+def highest(e: Estimate) -> Estimate:
+    """The higher the better."""
+    return _made(e, *(None if x is None else -x for x in (e.value, e.high, e.low)))
+
+
+def nearest(e: Estimate) -> Estimate:
+    """How far a difference is from 0, whichever way."""
+    value = None if e.value is None else abs(e.value)
+    if e.low is None or e.high is None:
+        return _made(e, value, None, None)
+    least = 0.0 if e.low <= 0 <= e.high else min(abs(e.low), abs(e.high))
+    return _made(e, value, least, max(abs(e.low), abs(e.high)))
+
+
+def farthest(e: Estimate) -> Estimate:
+    """The farther from 0 the better."""
+    return highest(nearest(e))
+
+
+def _made(e: Estimate, value: float | None, low: float | None, high: float | None) -> Estimate:
+    return Estimate(value=value, low=low, high=high, n=e.n)

@@ -1,0 +1,1 @@
+"""Models taught a world's text."""

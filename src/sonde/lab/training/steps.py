@@ -1,0 +1,235 @@
+"""Move the weights of a new model, step by step, so that a killed training ends as an unbroken one.
+
+The state after some step is saved now and then, whole or not at all; all that is drawn is drawn by
+name. Knows a world's texts as tokens; nothing of facts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+import transformers
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from sonde import __version__
+from sonde.core.errors import ModelError, StoreError
+from sonde.core.fingerprints import file_hash
+from sonde.lab.training.corpus import Blocks, Holes, tokenised
+from sonde.lab.training.models import WEIGHTS, keep, loss_of, new_model
+from sonde.lab.training.tokens import make_tokenizer
+from sonde.lab.training.train import (
+    CHECKPOINTS,
+    CONTEXT,
+    STATE,
+    Tick,
+    TrainSettings,
+    kept_steps,
+    write_record,
+)
+from sonde.lab.worlds.text import documents
+from sonde.lab.worlds.world import World
+from sonde.models.torch.loading.weights import pick_device
+from sonde.store.files import explain_os_errors, write_whole
+
+BETAS, CLIP = (0.9, 0.98), 1.0
+POINTS = 100
+"""Losses that are kept of a training, each a mean."""
+
+
+class Training:
+    """One training: its texts, model and optimiser, and how far it is."""
+
+    def __init__(
+        self, world: World, settings: TrainSettings, path: Path, *, every: float, tick: Tick
+    ) -> None:
+        self.device = pick_device(settings.device)
+        self.settings = replace(settings, device=self.device)
+        self.path, self.every, self.tick = path, every, tick
+        self.tokenizer = make_tokenizer(world.words(), settings.kind)
+        texts = (d.text for d in documents(world, lists=settings.lists, seed=settings.seed))
+        corpus = tokenised(texts, self.tokenizer)
+        self.tokens = len(corpus.ids)
+        self.batches = self._cut(corpus)
+        self.steps = self.batches.each * settings.epochs
+        self.model = new_model(settings, self.tokenizer).to(self.device).train()
+        self.optimiser = torch.optim.AdamW(
+            self.model.parameters(),
+            lr=torch.tensor(0.0, device=self.device),
+            betas=BETAS,
+            weight_decay=settings.decay,
+            fused=True,
+        )
+        self.done = 0
+        self.history: list[tuple[int, float]] = []
+        self.total = torch.zeros((), device=self.device)
+
+    def run(self, about: Mapping[str, Any]) -> None:
+        """Train to the end, from where the folder stands."""
+        with explain_os_errors(self.path), steady(self.settings):
+            self._load()
+            saved = time.monotonic()
+            kept = kept_steps(self.steps, self.settings.checkpoints)
+            while self.done < self.steps:
+                self._step()
+                if self.done in kept:
+                    self._keep(self.path / CHECKPOINTS / f"step-{self.done:06}", about, deeper=2)
+                if time.monotonic() - saved >= self.every and self.done < self.steps:
+                    self._save()
+                    saved = time.monotonic()
+            self._keep(self.path, about)
+            (self.path / STATE).unlink(missing_ok=True)
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step: up from nothing over the warm-up, then down to nothing."""
+        warm = max(1, int(self.steps * self.settings.warmup))
+        falling = (self.steps - step) / max(1, self.steps - warm)
+        return self.settings.rate * min((step + 1) / warm, falling)
+
+    def _cut(self, corpus: Any) -> Blocks | Holes:
+        s = self.settings
+        if s.kind == "causal":
+            return Blocks(corpus, block=s.block, batch=s.batch, seed=s.seed, device=self.device)
+        longest = int(corpus.lengths.max())
+        if longest > CONTEXT["masked"]:
+            raise ModelError(
+                f"a sentence of the world has {longest} tokens and a masked model takes "
+                f"{CONTEXT['masked']}; use shorter templates"
+            )
+        mask = self.tokenizer.token_to_id("[MASK]")
+        assert mask is not None
+        return Holes(
+            corpus, share=s.mask, mask=mask, batch=s.batch, seed=s.seed, device=self.device
+        )
+
+    def _step(self) -> None:
+        ids, labels = self.batches.step(self.done)
+        half = self.settings.precision == "bfloat16"
+        with torch.autocast(self.device, torch.bfloat16, enabled=half):
+            loss = loss_of(self.model, self.settings.kind, ids, labels)
+        self.optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
+        self.optimiser.param_groups[0]["lr"].fill_(self.rate(self.done))
+        self.optimiser.step()
+        self.total += loss.detach()
+        self.done += 1
+        self._note()
+        self.tick(self.done, self.steps, f"loss {self.history[-1][1]:.3f}" if self.history else "")
+
+    def _note(self) -> None:
+        """Now and then keep the mean loss; not each time, since a GPU would have to wait."""
+        stretch = max(1, self.steps // POINTS)
+        if self.done % stretch and self.done != self.steps:
+            return
+        since = self.done - (self.history[-1][0] if self.history else 0)
+        self.history.append((self.done, self._finite(float(self.total) / since)))
+        self.total.zero_()
+
+    def _finite(self, loss: float) -> float:
+        if not math.isfinite(loss):
+            raise ModelError(
+                f"training broke off at step {self.done} of {self.steps}: its loss was no longer "
+                f"a finite number; use a smaller --rate than {self.settings.rate:g}"
+            )
+        return loss
+
+    def _keep(self, folder: Path, about: Mapping[str, Any], deeper: int = 0) -> None:
+        """Write the model as it stands; its record comes last and makes it whole."""
+        self._finite(float(self.total))
+        folder.mkdir(parents=True, exist_ok=True)
+        keep(self.model, self.tokenizer, self.settings.kind, folder)
+        where = about["world"]["path"]
+        up = None if where is None else os.path.join(*[".."] * deeper, where)
+        record = {
+            **about,
+            "world": {**about["world"], "path": up},
+            "step": self.done,
+            "steps": self.steps,
+            "tokens": self.tokens,
+            "parameters": sum(p.numel() for p in self.model.parameters()),
+            "loss": self.history[-1][1] if self.history else None,
+            "history": self.history,
+            "versions": versions(),
+            "weights": file_hash(folder / WEIGHTS),
+            "complete": True,
+        }
+        write_record(folder, record)
+
+    def _save(self) -> None:
+        """Save all that the next step needs."""
+        self._finite(float(self.total))
+        tensors = {"total": self.total.clone()}
+        for name, weight in self.model.named_parameters():
+            tensors[f"weight.{name}"] = weight.detach()
+            for moment in ("exp_avg", "exp_avg_sq"):
+                tensors[f"{moment}.{name}"] = self.optimiser.state[weight][moment]
+        there = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
+        said = {"done": str(self.done), "history": json.dumps(self.history)}
+        data = safetensors.torch.save(there, metadata=said)
+        # a byte that went wrong would be trained on, unseen
+        write_whole(self.path / STATE, hashlib.sha256(data).digest() + data)
+
+    def _load(self) -> None:
+        """Go on from what was saved, if anything was."""
+        path = self.path / STATE
+        if not path.exists():
+            return
+        data = path.read_bytes()
+        if hashlib.sha256(data[32:]).digest() != data[:32]:
+            raise StoreError(f"{path} is damaged; remove the folder and train anew")
+        header = json.loads(data[40 : 40 + int.from_bytes(data[32:40], "little")])["__metadata__"]
+        tensors = safetensors.torch.load(data[32:])
+        self.done = int(header["done"])
+        self.history = [(step, loss) for step, loss in json.loads(header["history"])]
+        self.total.copy_(tensors["total"])
+        for name, weight in self.model.named_parameters():
+            weight.data.copy_(tensors[f"weight.{name}"])
+            self.optimiser.state[weight] = {
+                "step": torch.tensor(float(self.done), device=self.device),
+                "exp_avg": tensors[f"exp_avg.{name}"].to(self.device),
+                "exp_avg_sq": tensors[f"exp_avg_sq.{name}"].to(self.device),
+            }
+
+
+def versions() -> dict[str, str]:
+    """What a training was made with."""
+    return {
+        "sonde": __version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "transformers": str(transformers.__version__),
+    }
+
+
+@contextmanager
+def steady(settings: TrainSettings) -> Iterator[None]:
+    """Sums in one order only, so that a training can be repeated; set back afterwards."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    threads, was = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    caution: Any = torch.utils.deterministic
+    fills = caution.fill_uninitialized_memory
+    torch.set_num_threads(settings.threads)
+    torch.use_deterministic_algorithms(True)
+    caution.fill_uninitialized_memory = False  # costs time, finds errors of torch
+    quiet: Any = transformers.utils.logging
+    quiet.disable_progress_bar()
+    try:
+        with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]):  # both repeat themselves
+            yield
+    finally:
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(was)
+        caution.fill_uninitialized_memory = fills

@@ -1,0 +1,169 @@
+r"""The tokenizer of a world: a token for every word, so that an object is always one.
+
+A word has its space in its token, and the first word of a line is the same token as elsewhere; a
+mark and the end of a line are tokens of their own. What a world does not know becomes bytes, so
+that nothing is lost. Knows words and the tokenizers library, nothing of models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
+
+from sonde.core.errors import ModelError
+from sonde.lab.worlds.truth import Kind
+
+SPACE = "▁"
+WORD_SCORE, BYTE_SCORE = -1.0, -100.0
+
+SPECIAL: Mapping[Kind, Mapping[str, str]] = {
+    # one token opens and ends a text: it stands between any two
+    "causal": {"pad_token": "<pad>", "unk_token": "<unk>", "bos_token": "<s>", "eos_token": "<s>"},
+    "masked": {
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+        "mask_token": "[MASK]",
+    },
+}
+PAD, UNKNOWN = 0, 1
+"""Their ids, of either kind."""
+
+UNKNOWNS = ("<unk>", "[UNK]")
+
+
+class HasWords(Protocol):
+    """A world, as far as its words go."""
+
+    def words(self) -> tuple[str, ...]:
+        """Every word and mark that its texts can hold."""
+
+
+def make_tokenizer(words: Iterable[str], kind: Kind) -> Tokenizer:
+    """A tokenizer in which each of the words, behind a space or opening a line, is one token."""
+    special = list(dict.fromkeys(SPECIAL[kind].values()))
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.normalizer = _normalizer()
+    tokenizer.pre_tokenizer = _splitter()
+    pieces = dict.fromkeys([*special, *_bytes(), "\n", SPACE])
+    for word in filter(str.strip, words):
+        pieces.update(dict.fromkeys(_pieces(tokenizer, word)))
+    scores = [(piece, BYTE_SCORE if _is_byte(piece) else WORD_SCORE) for piece in pieces]
+    tokenizer.model = models.Unigram(scores, unk_id=UNKNOWN, byte_fallback=True)
+    tokenizer.decoder = _decoder()
+    # the mask takes the space before it, as the word that it stands for does
+    tokenizer.add_special_tokens(
+        [
+            AddedToken(name, special=True, lstrip=name == "[MASK]", normalized=False)
+            for name in special
+        ]
+    )
+    tokenizer.post_processor = _around(tokenizer, kind)
+    return tokenizer
+
+
+def check_tokenizer(world: HasWords, folder: Path) -> None:
+    """Refuse a model folder in whose tokenizer a word of the world is not one token."""
+    path = folder / "tokenizer.json"
+    try:
+        tokenizer: Tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare exceptions
+        raise ModelError(f"{path} cannot be read as a tokenizer: {error}") from None
+    tokenizer.encode_special_tokens = True
+    for word, pieces in cut_words(tokenizer, world.words()):
+        raise ModelError(
+            f"the tokenizer of {folder} does not fit the world: it cuts {word!r} into "
+            f"{', '.join(map(repr, pieces))}; give a model that was trained on this world"
+        )
+
+
+def cut_words(tokenizer: Tokenizer, words: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The words that are not one known token behind a space, with their pieces.
+
+    Marks do not count: no answer is one.
+    """
+    asked = [word for word in words if word.isalnum()]
+    before = len(tokenizer.encode("a", add_special_tokens=False).ids)
+    found = tokenizer.encode_batch([f"a {word}" for word in asked], add_special_tokens=False)
+    for word, encoding in zip(asked, found, strict=True):
+        if len(encoding.ids) != before + 1 or encoding.tokens[-1] in UNKNOWNS:
+            yield word, tuple(encoding.tokens[before:])
+
+
+def wrapped(tokenizer: Tokenizer, kind: Kind) -> Mapping[str, Any]:
+    """What transformers wants to know of the tokenizer, for its own class around it."""
+    return {
+        "tokenizer_object": tokenizer,
+        "clean_up_tokenization_spaces": False,
+        **SPECIAL[kind],
+    }
+
+
+def _normalizer() -> Any:
+    """The first word of a line gets its space; the space before a closing mark goes.
+
+    Prompts that are optimised write one there: ' .' is '.' to a world.
+    """
+    rules = [(Regex(r"\n(?=[^\n])"), "\n "), (Regex(r" (?=[.,?!:;])"), "")]
+    return normalizers.Sequence([normalizers.Replace(was, now) for was, now in rules])
+
+
+def _splitter() -> Any:
+    """Words with the space before them; marks and ends of lines alone."""
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="first", split=True),
+            pre_tokenizers.Split(Regex(rf"\n|{SPACE}?[^\w\s{SPACE}]"), "isolated"),
+        ]
+    )
+
+
+def _decoder() -> Any:
+    """Bytes to text, then the spaces; a line and a text open without one."""
+    return decoders.Sequence(
+        [
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Replace(f"\n{SPACE}", "\n"),
+            decoders.Replace(SPACE, " "),
+            decoders.Strip(" ", 1, 0),
+        ]
+    )
+
+
+def _around(tokenizer: Tokenizer, kind: Kind) -> Any:
+    names = ("<s>",) if kind == "causal" else ("[CLS]", "[SEP]")
+    ids = [(name, tokenizer.token_to_id(name)) for name in names]
+    form = "<s> $A" if kind == "causal" else "[CLS] $A [SEP]"
+    return processors.TemplateProcessing(single=form, special_tokens=ids)
+
+
+def _pieces(tokenizer: Tokenizer, word: str) -> Iterator[str]:
+    """How a word is split behind a space; a mark also without the space."""
+    split: Any = tokenizer.pre_tokenizer
+    for piece, _ in split.pre_tokenize_str(word):
+        yield piece
+        if not any(c.isalnum() for c in piece):
+            yield piece.removeprefix(SPACE)
+            yield SPACE + piece.removeprefix(SPACE)
+
+
+def _bytes() -> list[str]:
+    return [f"<0x{byte:02X}>" for byte in range(256)]
+
+
+def _is_byte(piece: str) -> bool:
+    return piece.startswith("<0x")

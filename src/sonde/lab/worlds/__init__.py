@@ -1,0 +1,1 @@
+"""Invented worlds: facts, truth, text."""

@@ -1,0 +1,239 @@
+"""The relations of a world, one at a time: subjects, objects, templates, and what is taught.
+
+Knows facts and draws, nothing of sentences or files.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from random import Random
+
+from sonde.core.facts import Entity, Fact, Kind, Relation
+from sonde.core.train_test_overlap import DEV, TEST, TRAIN
+from sonde.lab.worlds.frames import templates
+from sonde.lab.worlds.names import full_names, made_words
+from sonde.lab.worlds.settings import WorldSettings
+from sonde.lab.worlds.truth import Guess, Taught
+
+FEWEST, MOST = 2, 3
+"""Objects of a fact in an N-M relation."""
+
+TWICE = 2
+"""A fact is stated at least so often to have both names of its subject in the text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """An entity with the family word of its usual name."""
+
+    entity: Entity
+    family: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One relation of a world, with the names of all its objects, the commonest first."""
+
+    relation: Relation
+    used: tuple[str, ...]
+    objects: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    truth: tuple[Taught, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What a relation is drawn from: `cues` says which object a family word stands for."""
+
+    id: str
+    kind: Kind
+    shown: bool
+    objects: tuple[Entity, ...]
+    cues: Mapping[str, int]
+    settings: WorldSettings
+
+    def random(self, what: str) -> Random:
+        """A source of draws for one purpose."""
+        return Random(f"{self.settings.seed}:{self.id}:{what}")
+
+
+def made_subjects(settings: WorldSettings, reserved: frozenset[str]) -> tuple[Subject, ...]:
+    """The subjects of a world, each with a usual name of two words and an alias of one."""
+    seed = settings.seed
+    count = settings.words - settings.families
+    given = made_words("given", count, Random(f"{seed}:given"), reserved)
+    family = made_words("family", settings.families, Random(f"{seed}:family"), reserved)
+    aliases = made_words("alias", settings.subjects, Random(f"{seed}:alias"), reserved)
+    pairs = full_names(given, family, settings.subjects, Random(f"{seed}:names"))
+    return tuple(
+        Subject(entity=Entity(id=f"s{n:05d}", names=(f"{first} {last}", alias)), family=last)
+        for n, ((first, last), alias) in enumerate(zip(pairs, aliases, strict=True), 1)
+    )
+
+
+def drafts(
+    settings: WorldSettings, subjects: Sequence[Subject], reserved: frozenset[str]
+) -> Iterator[Draft]:
+    """Every relation, 1-1 first, then N-1, of which the last are unshown, then N-M."""
+    numbers: dict[Kind, int] = {
+        "1-1": settings.one_one,
+        "N-1": settings.many_one,
+        "N-M": settings.many_many,
+    }
+    kinds = [kind for kind, count in numbers.items() for _ in range(count)]
+    few = settings.one_one + settings.many_one
+    unshown = range(few - settings.unshown, few)
+    nouns = made_words("noun", len(kinds), Random(f"{settings.seed}:noun"), reserved)
+    taken = set(reserved)
+    for number, (kind, noun) in enumerate(zip(kinds, nouns, strict=True)):
+        id = f"R{number + 1:02d}"
+        count = settings.facts if kind == "1-1" else settings.objects
+        words = made_words("object", count, Random(f"{settings.seed}:{id}:object"), taken)
+        taken.update(word.casefold() for word in words)
+        plan = _Plan(
+            id=id,
+            kind=kind,
+            shown=number not in unshown,
+            objects=tuple(Entity(id=f"{id}-o{k:04d}", names=(w,)) for k, w in enumerate(words, 1)),
+            cues=_cues(settings, id, subjects) if settings.cues and kind != "1-1" else {},
+            settings=settings,
+        )
+        yield _draft(plan, noun, subjects)
+
+
+def _draft(plan: _Plan, noun: str, subjects: Sequence[Subject]) -> Draft:
+    settings = plan.settings
+    worded = templates(plan.id, noun, settings.templates, plan.random("templates"))
+    chosen = plan.random("subjects").sample(subjects, settings.facts)
+    objects = _objects(plan, chosen)
+    splits = _splits(plan)
+    exposures = _exposures(plan, splits)
+    aliases = _aliases(plan, exposures)
+    ids = [f"{plan.id}-{number:05d}" for number in range(1, settings.facts + 1)]
+    facts = tuple(
+        Fact(
+            id=id,
+            relation=plan.id,
+            subject=subject.entity,
+            objects=tuple(plan.objects[place] for place in own),
+            split=split,
+        )
+        for id, subject, own, split in zip(ids, chosen, objects, splits, strict=True)
+    )
+    truth = tuple(
+        Taught(
+            fact=id,
+            relation=plan.id,
+            split=split,
+            exposure=exposure,
+            guess=_guess(plan, subject, own),
+            alias=alias,
+            shown=plan.shown,
+        )
+        for id, subject, own, split, exposure, alias in zip(
+            ids, chosen, objects, splits, exposures, aliases, strict=True
+        )
+    )
+    return Draft(
+        relation=Relation(id=plan.id, label=noun, kind=plan.kind, templates=worded),
+        used=_used(plan, [t.id for t in worded]),
+        objects=tuple(entity.name for entity in plan.objects),
+        facts=facts,
+        truth=truth,
+    )
+
+
+def _used(plan: _Plan, ids: Sequence[str]) -> tuple[str, ...]:
+    """The templates that the text uses: the first statement, the first question, and others."""
+    others = plan.random("used").sample(ids[2:], plan.settings.used - 2)
+    return tuple(id for id in ids if id in ids[:2] or id in others)
+
+
+def _objects(plan: _Plan, subjects: Sequence[Subject]) -> list[tuple[int, ...]]:
+    """The places of every fact's objects among those of the relation."""
+    if plan.kind == "1-1":
+        return [(place,) for place in range(len(subjects))]
+    random = plan.random("objects")
+    cued = set(_some(range(len(subjects)), plan.settings.cues, plan.random("cued")))
+    free = iter(_weighted(len(subjects) - len(cued), plan.settings, random))
+    firsts = [
+        plan.cues[subject.family] if n in cued else next(free) for n, subject in enumerate(subjects)
+    ]
+    if plan.kind == "N-1":
+        return [(place,) for place in firsts]
+    return [(place, *_others(plan, place, random)) for place in firsts]
+
+
+def _others(plan: _Plan, first: int, random: Random) -> list[int]:
+    """Further objects of a fact, all alike common."""
+    places = [place for place in range(len(plan.objects)) if place != first]
+    return random.sample(places, random.randint(FEWEST, MOST) - 1)
+
+
+def _weighted(count: int, settings: WorldSettings, random: Random) -> list[int]:
+    """So many places of objects, as near to their weights as whole numbers come, in any order.
+
+    One even step through the weights, so that no object is common by chance.
+    """
+    weights = [rank**-settings.skew for rank in range(1, settings.objects + 1)]
+    ends = list(accumulate(weights))
+    start = random.random()
+    steps = ((start + n) / count * ends[-1] for n in range(count))
+    places = [min(bisect_right(ends, step), settings.objects - 1) for step in steps]
+    random.shuffle(places)
+    return places
+
+
+def _cues(settings: WorldSettings, id: str, subjects: Sequence[Subject]) -> Mapping[str, int]:
+    """Which object each family word stands for in a relation; as common as its weight says."""
+    families = sorted({subject.family for subject in subjects})
+    random = Random(f"{settings.seed}:{id}:cues")
+    return dict(zip(families, _weighted(len(families), settings, random), strict=True))
+
+
+def _splits(plan: _Plan) -> list[str]:
+    settings = plan.settings
+    count = settings.facts
+    splits = [TRAIN] * round(settings.train * count) + [DEV] * round(settings.dev * count)
+    splits += [TEST] * (count - len(splits))
+    plan.random("splits").shuffle(splits)
+    return splits
+
+
+def _exposures(plan: _Plan, splits: Sequence[str]) -> list[int]:
+    """The ladder dealt over the facts of one split after the other, so that each has all of it."""
+    if not plan.shown:
+        return [0] * len(splits)
+    random = plan.random("ladder")
+    ladder = random.sample(plan.settings.ladder, len(plan.settings.ladder))
+    order = random.sample(range(len(splits)), len(splits))
+    order.sort(key=lambda place: splits[place])
+    found = [0] * len(splits)
+    for number, place in enumerate(order):
+        found[place] = ladder[number % len(ladder)]
+    return found
+
+
+def _aliases(plan: _Plan, exposures: Sequence[int]) -> list[bool]:
+    """Which facts have both names of their subject in the text: a share of each rung."""
+    chosen: set[int] = set()
+    for rung in plan.settings.ladder:
+        own = [place for place, exposure in enumerate(exposures) if exposure == rung >= TWICE]
+        chosen.update(_some(own, plan.settings.aliases, plan.random(f"aliases:{rung}")))
+    return [place in chosen for place in range(len(exposures))]
+
+
+def _some(places: Sequence[int], share: float, random: Random) -> list[int]:
+    return random.sample(places, round(share * len(places)))
+
+
+def _guess(plan: _Plan, subject: Subject, objects: Sequence[int]) -> Guess:
+    """Whether one of a fact's objects can be guessed: from the name, or as the commonest."""
+    if plan.kind == "1-1":
+        return ""
+    if plan.cues and plan.cues[subject.family] in objects:
+        return "cue"
+    return "majority" if plan.settings.skew and 0 in objects else ""

@@ -1,0 +1,144 @@
+"""A made-up world: its facts, what its text tells of them, and in which words.
+
+Knows facts and draws, nothing of files, tokens or models. Everything follows from the settings;
+every draw has a name of its own, so that a further relation moves nothing in those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import chain
+
+from sonde.core.facts import Card, Dataset, Fact, Template
+from sonde.core.fingerprints import canonical, fingerprint
+from sonde.lab.worlds.drafts import drafts, made_subjects
+from sonde.lab.worlds.frames import distinct, introduced, named, plain_words
+from sonde.lab.worlds.mentions import Told, drawn, told
+from sonde.lab.worlds.names import check_room
+from sonde.lab.worlds.settings import WorldSettings
+from sonde.lab.worlds.truth import Mention, Taught
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class World:
+    """Facts, what the text tells of each, and the templates that the text uses, by relation."""
+
+    settings: WorldSettings
+    dataset: Dataset
+    truth: Mapping[str, Taught]
+    used: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short name for the world and its text: equal worlds, equal names."""
+        settings = canonical(asdict(self.settings))
+        told = (canonical([f.id, f.subject.names, _names(f)]) for f in self.facts.values())
+        truth = (canonical(asdict(taught)) for taught in self.truth.values())
+        worded = (canonical([t.id, t.text]) for t in self.templates.values())
+        return fingerprint(chain(["world", settings, canonical(self.used)], told, truth, worded))
+
+    @cached_property
+    def facts(self) -> Mapping[str, Fact]:
+        """Every fact by its id, relation by relation."""
+        relations = self.dataset.relations
+        return {fact.id: fact for r in relations for fact in self.dataset.facts(r.id)}
+
+    @cached_property
+    def templates(self) -> Mapping[str, Template]:
+        """Every template by its id, used or not."""
+        return {t.id: t for r in self.dataset.relations for t in r.templates}
+
+    def mentions(self, fact: str) -> tuple[Mention, ...]:
+        """Every place where the text states a fact; none for an untaught one."""
+        taught, objects = self.truth[fact], len(self.facts[fact].objects)
+        return drawn(taught, self.used[taught.relation], objects, self.settings.seed)
+
+    @cached_property
+    def told(self) -> Told:
+        """Every mention of the text, fact by fact, in little space."""
+        return told(self.truth.values(), self.used, self.mentions)
+
+    def sentence(self, mention: Mention) -> str:
+        """A mention as a sentence of the text."""
+        fact = self.facts[mention.fact]
+        before, after = self.templates[mention.template].fill(fact.subject.names[mention.name])
+        return f"{before}{fact.objects[mention.object].name}{after}"
+
+    def introductions(self) -> tuple[str, ...]:
+        """The sentences that state no fact: other names of subjects, and what each object is."""
+        called = (self.facts[id].subject for id, taught in self.truth.items() if taught.alias)
+        subjects = {subject.id: subject for subject in called}
+        times = self.settings.introductions
+        pairs = (subjects[id].names[:2] for id in sorted(subjects))
+        aliases = chain.from_iterable(introduced(name, alias, times) for name, alias in pairs)
+        return (*aliases, *self._namings())
+
+    def _namings(self) -> Iterator[str]:
+        """Without them a model never meets the object of an untaught 1-1 fact, and any score would
+        tell that fact by its object alone. Relations that are not shown stay unmentioned."""
+        shown = {taught.relation for taught in self.truth.values() if taught.shown}
+        for relation in self.dataset.relations:
+            if relation.id in shown:
+                for name in self.dataset.object_names(relation.id):
+                    yield from named(relation.label, name, self.settings.namings)
+
+    def words(self) -> tuple[str, ...]:
+        """Every word and mark of the text, of names, templates and forms of prompts, each once.
+
+        Names and nouns that the text never holds are among them, and [MASK] is one word.
+        """
+        worded = (t.text.replace("[X]", "").replace("[Y]", "") for t in self.templates.values())
+        names = (name for fact in self.facts.values() for name in fact.subject.names)
+        return tuple(
+            dict.fromkeys(
+                chain(
+                    plain_words(),
+                    distinct(worded),
+                    self.dataset.vocabulary or (),
+                    distinct(dict.fromkeys(names)),
+                )
+            )
+        )
+
+
+def make_world(settings: WorldSettings) -> World:
+    """The world that the settings describe."""
+    _check_room(settings)
+    reserved = frozenset(word.casefold() for word in plain_words())
+    made = tuple(drafts(settings, made_subjects(settings, reserved), reserved))
+    own = {draft.relation.id: draft.facts for draft in made}
+    dataset = Dataset(
+        card=_card(settings),
+        relations=tuple(draft.relation for draft in made),
+        read=lambda id: own[id],
+        fingerprint=fingerprint(["world", canonical(asdict(settings))]),
+        vocabulary=tuple(name for draft in made for name in draft.objects),
+    )
+    truth = {taught.fact: taught for draft in made for taught in draft.truth}
+    used = {draft.relation.id: draft.used for draft in made}
+    return World(settings=settings, dataset=dataset, truth=truth, used=used)
+
+
+def _card(settings: WorldSettings) -> Card:
+    return Card(
+        name=f"world-{settings.seed}",
+        licence="CC0-1.0",
+        sources=("sonde lab world",),
+        description="An invented world: its names are made up and its facts are true nowhere. "
+        "truth.jsonl says how often text.txt states each.",
+    )
+
+
+def _check_room(settings: WorldSettings) -> None:
+    check_room("given", settings.words - settings.families)
+    check_room("family", settings.families)
+    check_room("alias", settings.subjects)
+    few = settings.many_one + settings.many_many
+    check_room("object", settings.one_one * settings.facts + few * settings.objects)
+    check_room("noun", settings.relations)
+
+
+def _names(fact: Fact) -> list[str]:
+    return [entity.name for entity in fact.objects]

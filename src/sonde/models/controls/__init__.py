@@ -1,0 +1,1 @@
+"""Models that know counts of facts and no text."""

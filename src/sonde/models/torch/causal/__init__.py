@@ -1,0 +1,1 @@
+"""Causal language models: options scored along a tree of shared tokens."""

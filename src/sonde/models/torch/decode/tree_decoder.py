@@ -1,0 +1,337 @@
+"""Write on from many prompts at once, each distinct text computed once.
+
+The prompts of a batch are one tree behind their shared stem. Its leaves get children step by step:
+one each where the likeliest text is wanted, one per distinct drawn token where texts are sampled.
+All new tokens of a step go through the model in one pass, each seeing the stem, its ancestors and
+itself. Options that are to be scored after the same prompts are fed with them, in the first pass.
+Models that cannot be fed a tree read every text anew for each token ("flat").
+`reference.py` is the naive twin.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from sonde.core.answers import Generated, Sampled
+from sonde.core.errors import AbilityError, NotFinite, PromptError
+from sonde.core.prompts import Generate, Prompt, Sample, called
+from sonde.engine.batching import Budget
+from sonde.engine.encode import CausalEncoder, Span
+from sonde.engine.prefixes import stems
+from sonde.engine.sampling import draw_name
+from sonde.engine.trie import merge
+from sonde.models.torch.causal.token_tree import PrefixCache
+from sonde.models.torch.decode.choose import Leaf, NoDistribution, draws, likeliest
+from sonde.models.torch.decode.endings import End, Endings, Writing, end_tokens
+from sonde.models.torch.decode.state import (
+    DecodeState,
+    compact,
+    crowded,
+    feed,
+    halves,
+    onward,
+    prefill_tree,
+    read_rows,
+)
+from sonde.models.torch.loading.limits import check_room, naming
+from sonde.models.torch.loading.weights import Loaded, out_of_memory
+
+Choose = Callable[[Any, Sequence[Leaf]], list[list[Leaf]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A prompt as token ids, what is to be written after it, and options to score there."""
+
+    ids: tuple[int, ...]
+    want: Writing
+    options: tuple[Span, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A text that has ended: for which prompt, by which tokens, and how many draws came there."""
+
+    owner: int
+    leaf: Leaf
+    end: End
+    count: int
+
+
+Grown = tuple[list[Written], list[tuple[int, Leaf]]]
+"""Texts that have ended, and leaves that go on, each with the row of its parent."""
+
+Step = Callable[[Any, Sequence[Leaf]], Grown]
+
+
+class Writer(ABC):
+    """Writes texts and draws samples, whatever way their tokens go through a model."""
+
+    def __init__(self, endings: Endings) -> None:
+        self.endings = endings
+
+    @abstractmethod
+    def ids(self, prompt: Prompt, most: int) -> tuple[int, ...]:
+        """A prompt as token ids, refused if the model cannot write so much after it."""
+
+    @abstractmethod
+    def tail(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """The tokens that stand before the first that is written."""
+
+    @abstractmethod
+    def texts(
+        self, roots: list[Leaf], room: list[int], step: Step
+    ) -> Iterator[tuple[list[Leaf], list[Written]]]:
+        """Some roots with all that was written after them, until none is left."""
+
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
+        """The likeliest continuation of each prompt, token by token."""
+        openings = [self.open(prompt, Generate) for prompt in prompts]
+        for owner, written in self._grow(openings, likeliest):
+            yield owner, self._generated(written[0])
+
+    def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
+        """Continuations of each prompt, drawn from the model."""
+        openings = [self.open(prompt, Sample) for prompt in prompts]
+        names = [prompt_name(prompt) for prompt in prompts]
+        for owner, written in self._grow(openings, partial(drawn, prompts, names)):
+            yield owner, pooled((w.end.text, w.count) for w in written)
+
+    def open(self, prompt: Prompt, kind: type[Generate] | type[Sample]) -> Opening:
+        """A prompt to write on from, refused if it wants another kind or cannot be."""
+        if not isinstance(prompt.want, kind):
+            verb = kind.__name__.lower()
+            raise AbilityError(f"{verb}() takes prompts that want {kind.__name__}(…)")
+        with naming(prompt):
+            if prompt.suffix:
+                raise PromptError(
+                    f"text follows the answer ({prompt.suffix!r}) and this model only writes on; "
+                    "use a template that ends with the answer"
+                )
+            return Opening(ids=self.ids(prompt, prompt.want.most), want=prompt.want)
+
+    def _grow(
+        self, openings: Sequence[Opening], choose: Choose
+    ) -> Iterator[tuple[int, list[Written]]]:
+        """Yield (position, texts) for every prompt; prompts of the same tokens share a leaf."""
+        owners: dict[tuple[int, ...], dict[int, int]] = {}
+        for position, opening in enumerate(openings):
+            owners.setdefault(opening.ids, {})[position] = _count(opening.want)
+        roots = [self._root(openings, ids, shares) for ids, shares in owners.items()]
+        room = [
+            max(_room(openings[owner].want) for owner in leaf.shares) + len(merge(leaf.options).ids)
+            for leaf in roots
+        ]
+        step = partial(self._step, openings, choose)
+        for leaves, written in self.texts(roots, room, step):
+            texts: dict[int, list[Written]] = {i: [] for leaf in leaves for i in leaf.shares}
+            for text in written:
+                texts[text.owner].append(text)
+            yield from texts.items()
+
+    def _root(
+        self, openings: Sequence[Opening], ids: tuple[int, ...], shares: Mapping[int, int]
+    ) -> Leaf:
+        options = tuple(option for owner in shares for option in openings[owner].options)
+        return Leaf(ids=ids, tail=self.tail(ids), shares=shares, options=options)
+
+    def _step(
+        self, openings: Sequence[Opening], choose: Choose, logits: Any, leaves: Sequence[Leaf]
+    ) -> Grown:
+        """Let every leaf go on: the texts that have ended, and the children that go on."""
+        written: list[Written] = []
+        children: list[tuple[int, Leaf]] = []
+        for row, chosen in enumerate(choose(logits, leaves)):
+            for leaf in chosen:
+                ended, shares = self._settle(openings, leaf)
+                written += ended
+                if shares:
+                    children.append((row, replace(leaf, shares=shares)))
+        return written, children
+
+    def _settle(
+        self, openings: Sequence[Opening], leaf: Leaf
+    ) -> tuple[list[Written], dict[int, int]]:
+        """Which prompts' texts have ended at a leaf, and the shares of the others."""
+        written, shares = [], {}
+        for owner, count in leaf.shares.items():
+            end = self.endings.end(leaf.tail, leaf.path, openings[owner].want)
+            if end is None:
+                shares[owner] = count
+            else:
+                written.append(Written(owner=owner, leaf=leaf, end=end, count=count))
+        return written, shares
+
+    def _generated(self, written: Written) -> Generated:
+        leaf, end = written.leaf, written.end
+        if not end.finished:
+            return Generated(text=end.text, logps=leaf.logps, finished=False)
+        said = self.endings.said(leaf.tail, leaf.path, end.text)
+        # all tokens after the text, should its end be written with several
+        closing = sum(leaf.logps[said:]) if said < len(leaf.logps) else None
+        return Generated(text=end.text, logps=leaf.logps[:said], end_logp=closing)
+
+
+class TreeDecoder(Writer):
+    """Writes with a causal model, along a tree where it can be fed one."""
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        encoder: CausalEncoder,
+        budget: Budget,
+        stems: PrefixCache,
+        *,
+        tree: bool,
+    ) -> None:
+        super().__init__(Endings(loaded.backend, end_tokens(loaded)))
+        self.loaded = loaded
+        self.model = loaded.model
+        self.encoder = encoder
+        self.budget = budget
+        self.stems = stems
+        self.tree = tree
+
+    def ids(self, prompt: Prompt, most: int) -> tuple[int, ...]:
+        """The prompt's own tokens, which the model writes on from."""
+        ids = self.encoder.open(prompt.prefix)
+        check_room(ids, most, self.loaded)
+        return ids
+
+    def tail(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """The last tokens of the prompt."""
+        return self.endings.tail(ids)
+
+    def generate_beside(
+        self, openings: Sequence[Opening]
+    ) -> Iterator[tuple[int, Generated, tuple[tuple[float, ...], ...]]]:
+        """What `generate` gives, and the log-probabilities of the options of an opening's ids.
+
+        Only a model that takes trees has the latter.
+        """
+        for owner, written in self._grow(openings, likeliest):
+            yield owner, self._generated(written[0]), written[0].leaf.option_logps
+
+    def texts(
+        self, roots: list[Leaf], room: list[int], step: Step
+    ) -> Iterator[tuple[list[Leaf], list[Written]]]:
+        """Along trees, or text by text."""
+        return self._trees(roots, room, step) if self.tree else self._flat(roots, step)
+
+    def _trees(
+        self, roots: list[Leaf], room: list[int], step: Step
+    ) -> Iterator[tuple[list[Leaf], list[Written]]]:
+        """Prompts that begin alike go together, behind their stem."""
+        for stem in stems([leaf.ids[:-1] for leaf in roots]):
+            members = [roots[i] for i in stem.members]
+            lengths = [len(roots[i].ids) - len(stem.ids) + room[i] for i in stem.members]
+            forward = partial(self._tree, stem.ids, members, step)
+            for batch, written in self.budget.run(lengths, forward, padded=False):
+                yield [members[i] for i in batch], written
+
+    def _tree(
+        self, stem: tuple[int, ...], roots: list[Leaf], step: Step, batch: list[int]
+    ) -> list[Written]:
+        """Grow the texts of some prompts to their ends."""
+        try:
+            logits, front = prefill_tree(
+                self.model, [roots[i] for i in batch], self.stems.get(stem)
+            )
+            written, children = step(logits, front.leaves)
+            del logits
+            return written + self._on(onward(front, children), step)
+        except Exception:
+            self.stems.clear()  # if memory ran out, they are the first to go
+            raise
+
+    def _on(self, front: DecodeState, step: Step) -> list[Written]:
+        """Go on from a frontier that is yet to be fed; in parts, where it outgrows the budget."""
+        found: list[Written] = []
+        pending = [front]
+        while pending:
+            if not pending[-1].leaves:
+                pending.pop()
+                continue
+            front = compact(pending.pop())
+            if crowded(front, self.budget.tokens):
+                pending += halves(front)
+            elif (fed := self._feed(front)) is None:
+                pending.append(front)  # now over the budget, which has been halved
+            else:
+                written, children = step(fed[0], front.leaves)
+                found += written
+                pending.append(onward(fed[1], children))
+        return found
+
+    def _feed(self, front: DecodeState) -> tuple[Any, DecodeState] | None:
+        """Logits after every leaf; None if memory ran out for several leaves together."""
+        try:
+            return feed(self.model, front)
+        except Exception as error:
+            if len(front.leaves) == 1 or not out_of_memory(error):
+                raise
+        self.budget.halve(len(front.leaves))
+        return None
+
+    def _flat(self, roots: list[Leaf], step: Step) -> Iterator[tuple[list[Leaf], list[Written]]]:
+        """All texts a token further at a time, each read anew as a row of its own."""
+        found: list[Written] = []
+        leaves = roots
+        while leaves:
+            forward = partial(self._rows, leaves, step)
+            lengths = [len(leaf.ids) + len(leaf.path) for leaf in leaves]
+            grown = [result for _, result in self.budget.run(lengths, forward)]
+            found += [text for written, _ in grown for text in written]
+            leaves = [leaf for _, children in grown for _, leaf in children]
+        yield roots, found
+
+    def _rows(self, leaves: list[Leaf], step: Step, batch: list[int]) -> Grown:
+        chosen = [leaves[i] for i in batch]
+        return step(read_rows(self.model, chosen), chosen)
+
+
+def pooled(texts: Iterable[tuple[str, int]]) -> Sampled:
+    """Distinct texts with their counts, the commonest first; the same text may come by two paths.
+
+    >>> pooled([(" b", 1), (" a", 1), (" b", 2)])
+    Sampled(texts=(' b', ' a'), counts=(3, 1))
+    """
+    counts: Counter[str] = Counter()
+    for text, count in texts:
+        counts[text] += count
+    order = sorted(counts, key=lambda text: (-counts[text], text))
+    return Sampled(texts=tuple(order), counts=tuple(counts[text] for text in order))
+
+
+def drawn(
+    prompts: Sequence[Prompt], names: Sequence[bytes], logits: Any, leaves: Sequence[Leaf]
+) -> list[list[Leaf]]:
+    """Each leaf with the tokens drawn there; says for which prompt nothing can be drawn."""
+    try:
+        return draws(names, logits, leaves)
+    except NoDistribution as error:
+        prompt = prompts[min(leaves[error.row].shares)]
+        where = called(prompt.key, prompt.prefix)
+        raise NotFinite(f"NaN or infinity where texts are drawn, for {where}") from None
+
+
+def prompt_name(prompt: Prompt) -> bytes:
+    """The name under which a prompt draws: its seed, what it is about, and its text."""
+    assert isinstance(prompt.want, Sample)
+    key = prompt.key
+    about = (key.fact, key.relation, key.template, key.subject, key.context)
+    return draw_name(prompt.want.seed, *about, prompt.prefix)
+
+
+def _count(want: Writing) -> int:
+    return want.count if isinstance(want, Sample) else 1
+
+
+def _room(want: Writing) -> int:
+    """Tokens that a prompt may add: all of a text, or the widest step of its samples."""
+    return want.count if isinstance(want, Sample) else want.most

@@ -1,0 +1,1 @@
+"""Weights, tokenizer and device of a model."""

@@ -1,0 +1,222 @@
+"""Read the likeliest and the watched answers off the logits at many holes.
+
+Knows which tokens may be answered and what they are called; nothing of how a model is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from sonde.core.errors import PromptError
+from sonde.core.prompts import Fill
+from sonde.engine.blocks import FilledBlock
+from sonde.engine.encode import MaskedEncoder, opening
+from sonde.models.torch.loading.device import fetched, onto
+from sonde.models.torch.loading.weights import Loaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """The tokens that may be answered, ids rising, and what each is called.
+
+    `all`: they are every token of the model.
+    """
+
+    names: Sequence[str]
+    ids: Any
+    may: frozenset[int]
+    all: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What may be answered at a hole, and the tokens of the watched names that may, as an array.
+
+    `columns[j]` is where the token of the watched name j stands in `ids`; None if it may not.
+    """
+
+    allowed: Allowed
+    ids: np.ndarray
+    columns: Sequence[int | None]
+
+
+Kind = tuple[Fill, Table]
+"""What is wanted of a hole, and what may be answered there."""
+
+
+class Tables:
+    """Makes the table of each kind of hole once."""
+
+    def __init__(self, loaded: Loaded, encoder: MaskedEncoder) -> None:
+        self.loaded = loaded
+        self.encoder = encoder
+        self._allowed = lru_cache(maxsize=16)(self._make_allowed)
+
+    def table(self, want: Fill, prefix: str) -> Table:
+        """The table of a hole that comes after `prefix`."""
+        before, capitals = opening(prefix), want.capitals
+        free = want.vocabulary is None
+        allowed = self._allowed(want.vocabulary, "" if free else before, not free and capitals)
+        tokens = self.encoder.single_tokens(want.watched, before, capitals=capitals)
+        found = {name: id for name, id in tokens.items() if id in allowed.may}
+        column = {name: j for j, name in enumerate(found)}
+        return Table(
+            allowed=allowed,
+            ids=np.array(list(found.values()), dtype=np.int64),
+            columns=[column.get(name) for name in want.watched],
+        )
+
+    def _make_allowed(
+        self, vocabulary: tuple[str, ...] | None, before: str, capitals: bool
+    ) -> Allowed:
+        if vocabulary is None:
+            called = {id: token_name(self.loaded, id) for id in self.loaded.answerable}
+        else:
+            words = self.encoder.single_tokens(vocabulary, before, capitals=capitals)
+            called = {id: word for word, id in reversed(words.items())}
+        ids = sorted(set(self.loaded.answerable).intersection(called))
+        if not ids:
+            where = (
+                f"after {before!r}; is a space missing?" if before.strip(" .") else "of this model"
+            )
+            raise PromptError(f"no word of the vocabulary is a single token {where}")
+        device = self.loaded.model.device
+        return Allowed(
+            names=[called[id] for id in ids],
+            ids=torch.tensor(ids, device=device),
+            may=frozenset(ids),
+            all=len(ids) == self.loaded.rows,
+        )
+
+
+def read_holes(
+    kinds: Sequence[Kind], which: np.ndarray, logits: Any
+) -> Callable[[], list[tuple[np.ndarray, FilledBlock]]]:
+    """Begin to read the answers off the logits at some holes, [holes, vocabulary] in float32.
+
+    Hole i is of the kind `which[i]`; all kinds here allow the same tokens and keep as many. What
+    is returned waits for the device and gives, for each kind, its holes and their answers.
+    """
+    (want, table), device = kinds[0], logits.device
+    allowed = logits if table.allowed.all else logits[:, table.allowed.ids]
+    norms = torch.logsumexp(logits, -1)
+    mass = torch.zeros_like(norms) if table.allowed.all else torch.logsumexp(allowed, -1) - norms
+    count = min(want.top, allowed.shape[1])
+    found = torch.topk(allowed, min(count + 1, allowed.shape[1]))
+    values = watched_values(logits, [table.ids for _, table in kinds], onto(device, which))
+    watched = fetched(values - norms[:, None])
+    ranks = fetched(rank_rows(allowed, values))
+    top, places, norm, rest = map(fetched, (found.values, found.indices, norms, mass))
+
+    def read() -> list[tuple[np.ndarray, FilledBlock]]:
+        best, at = in_order(top(), places(), count, allowed)
+        whole = Columns(at, best - norm()[:, None], watched(), ranks(), rest())
+        return [(rows, whole.block(*kind, rows)) for kind, rows in by_kind(kinds, which)]
+
+    return read
+
+
+class Columns(NamedTuple):
+    """The answers at some holes, a row each."""
+
+    places: np.ndarray
+    top_logps: np.ndarray
+    watched_logps: np.ndarray
+    watched_ranks: np.ndarray
+    mass: np.ndarray
+
+    def block(self, want: Fill, table: Table, rows: np.ndarray) -> FilledBlock:
+        """Those of one kind."""
+        width = len(table.ids)
+        whole = len(rows) == len(self.mass)
+        own = self if whole else Columns(*(column[rows] for column in self))
+        return FilledBlock(
+            want=want,
+            names=table.allowed.names,
+            places=own.places,
+            top_logps=own.top_logps,
+            columns=table.columns,
+            watched_logps=own.watched_logps[:, :width],
+            watched_ranks=own.watched_ranks[:, :width],
+            mass=own.mass,
+        )
+
+
+def by_kind(kinds: Sequence[Kind], which: np.ndarray) -> Iterator[tuple[Kind, np.ndarray]]:
+    """Each kind that is there, and the holes of that kind."""
+    for number, kind in enumerate(kinds):
+        rows = np.flatnonzero(which == number)
+        if len(rows):
+            yield kind, rows
+
+
+def watched_values(logits: Any, ids: Sequence[np.ndarray], which: Any) -> Any:
+    """The logits of the tokens each hole's kind watches, filled up with some of no meaning."""
+    table = np.zeros((len(ids), max(map(len, ids))), dtype=np.int64)
+    for row, own in zip(table, ids, strict=True):
+        row[: len(own)] = own
+    return logits.gather(1, onto(logits.device, table)[which])
+
+
+def in_order(
+    values: np.ndarray, places: np.ndarray, count: int, allowed: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The `count` largest of each row, equal ones in order of place.
+
+    Given are the largest and one more, equal ones in any order. Where the one more equals the last
+    that counts, places that were not given may come before it: such rows are looked at again.
+    """
+    if (values[:, 1:] < values[:, :-1]).all():
+        return values[:, :count], places[:, :count]
+    order = np.lexsort((places, -values), axis=-1)
+    values = np.take_along_axis(values, order, -1)
+    places = np.take_along_axis(places, order, -1)
+    if 0 < count < values.shape[1]:
+        for row in np.flatnonzero(values[:, count - 1] == values[:, count]).tolist():
+            places[row, :count] = best(allowed[row], count)
+    return values[:, :count], places[:, :count]
+
+
+def best(values: Any, count: int) -> list[int]:
+    """Where the largest values stand; equal ones in order of place."""
+    threshold = torch.topk(values, count).values[-1]
+    places = torch.nonzero(values >= threshold)[:, 0]
+    order = torch.sort(values[places], descending=True, stable=True).indices[:count]
+    return [int(place) for place in places[order]]
+
+
+def rank_rows(allowed: Any, values: Any) -> Any:
+    """For each value of a row, how many allowed ones of that row are at least as large."""
+    if values.shape[1] == 0:
+        return torch.zeros(values.shape, dtype=torch.int32, device=values.device)
+    if values.device.type == "cpu":  # where numpy sorts quicker than anything here counts
+        ordered = torch.from_numpy(np.sort(allowed.numpy(), axis=1))
+        return (allowed.shape[1] - torch.searchsorted(ordered, values)).to(torch.int32)
+    return count_ranks(allowed, values)
+
+
+def count_ranks(allowed: Any, values: Any) -> Any:
+    """What `rank_rows` gives, for a device that counts quicker than it sorts."""
+    rows, count = values.shape
+    thresholds, order = torch.sort(values)
+    # allowed tokens that fall below each threshold, by counting them between thresholds
+    between = torch.searchsorted(thresholds, allowed.contiguous(), right=True)
+    counts = torch.zeros(rows, count + 1, dtype=torch.int32, device=values.device)
+    counts.scatter_add_(1, between, torch.ones_like(between, dtype=torch.int32))
+    below = torch.cumsum(counts, 1, dtype=torch.int32)[:, :-1]
+    return torch.empty_like(below).scatter_(1, order, allowed.shape[1] - below)
+
+
+def token_name(loaded: Loaded, id: int) -> str:
+    """How a token is shown: its text, with the mark of a word's inner piece kept."""
+    piece = loaded.backend.id_to_token(id) or f"<{id}>"
+    if piece.startswith("##"):
+        return piece
+    text: str = loaded.tokenizer.decode([id]).strip()
+    return text or piece

@@ -1,0 +1,192 @@
+"""Logits at the holes of many texts: body on all tokens, head at the hole alone.
+
+Short texts of equal length are laid end to end in rows of about a hundred tokens, each seeing
+itself alone, because attention over many tiny texts costs a GPU more than over few longer ones.
+What a model takes is tried, not assumed. Knows columns of token ids, nothing of prompts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from sonde.engine.masked_batch import MaskedText, MaskedTexts, columns
+from sonde.models.torch.loading.device import onto, steady_attention
+from sonde.models.torch.loading.trials import largest, tried, unlike
+
+log = logging.getLogger("sonde")
+
+ROW = 128  # tokens of a packed row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """How a model may be fed.
+
+    `narrow`: the head at the hole alone; `pads`: beside longer texts; `packs`: end to end, with
+    positions counted from `first`. `slow` says what is not done, and why; empty if nothing.
+    """
+
+    narrow: bool = False
+    pads: bool = True
+    packs: bool = False
+    first: int = 0
+    slow: str = ""
+
+
+@torch.inference_mode()
+def hole_logits(
+    model: Any, holes: MaskedTexts, chosen: Sequence[int] | np.ndarray, ways: Ways
+) -> Any:
+    """Logits at the holes of some texts, float32, [texts, vocabulary], still on the device."""
+    lengths = holes.lengths[chosen]
+    ids = onto(model.device, holes.rows(chosen))
+    places = onto(model.device, holes.places[chosen].astype(np.int64))
+    if lengths.min() < lengths.max():
+        kept = onto(model.device, np.arange(lengths.max())[None] < lengths[:, None])
+        inputs = {"input_ids": ids, "attention_mask": padding_mask(model, kept, ways)}
+    elif ways.packs and 2 * lengths.max() <= ROW:
+        inputs = packed(model, ids, ways.first)
+    else:
+        inputs = {"input_ids": ids}
+    with steady_attention(model):
+        return _at_holes(model, inputs, ids.shape, places, narrow=ways.narrow)
+
+
+def padding_mask(model: Any, kept: Any, ways: Ways) -> Any:
+    """A mask that hides the padding."""
+    if not ways.packs:
+        return kept.long()
+    # such a model takes masks as they are added; of others transformers asks whether they hide
+    # anything at all, and waits for the device to say so
+    mask = torch.zeros(kept.shape, dtype=model.dtype, device=kept.device)
+    return mask.masked_fill_(~kept, torch.finfo(model.dtype).min)[:, None, None]
+
+
+def packed(model: Any, ids: Any, first: int) -> dict[str, Any]:
+    """Texts of equal length end to end, as many to a row as fit; the last row is filled up."""
+    count, length = ids.shape
+    each = min(ROW // length, count)
+    missing = -count % each
+    if missing:
+        ids = torch.cat([ids, ids[-1:].expand(missing, length)])
+    own = torch.arange(each, device=ids.device).repeat_interleave(length)
+    mask = torch.zeros(each * length, each * length, dtype=model.dtype, device=ids.device)
+    mask.masked_fill_(own[:, None] != own[None], torch.finfo(model.dtype).min)
+    places = torch.arange(length, device=ids.device).repeat(each) + first
+    rows = len(ids) // each
+    return {
+        "input_ids": ids.reshape(rows, each * length),
+        "position_ids": places[None].expand(rows, -1),
+        "attention_mask": mask[None, None].expand(rows, -1, -1, -1),
+    }
+
+
+def _at_holes(
+    model: Any, inputs: dict[str, Any], shape: tuple[int, int], places: Any, *, narrow: bool
+) -> Any:
+    """Run the model and keep one row per text; packed texts are told apart again first."""
+    count, length = shape
+    rows = torch.arange(count, device=places.device)
+
+    def at(states: Any) -> Any:
+        return states.reshape(-1, length, states.shape[-1])[rows, places]
+
+    if not narrow:
+        return at(model(**inputs).logits).float()
+
+    def keep_holes(_module: Any, _inputs: Any, output: Any) -> Any:
+        output.last_hidden_state = at(output.last_hidden_state)[:, None]
+        return output
+
+    hook = model.base_model.register_forward_hook(keep_holes)
+    try:
+        return model(**inputs).logits[:, 0].float()
+    finally:
+        hook.remove()
+
+
+def first_position(model: Any) -> int:
+    """The position of the first token; RoBERTa and its kin keep those up to the padding's."""
+    for name, module in model.named_modules():
+        padding = getattr(module, "padding_idx", None)
+        if name.endswith("position_embeddings") and padding is not None:
+            return int(padding) + 1
+    return 0
+
+
+def ways_of(model: Any) -> Ways:
+    """How a model may be fed, by trying."""
+    return tried(model, partial(_ways, model))
+
+
+def _ways(model: Any) -> Ways:
+    packs = Ways(packs=True, first=first_position(model))
+    gpu = model.device.type == "cuda"
+    head = differs(model, Ways(narrow=True), LONG)
+    padding = padding_shows(model)
+    ends = (differs(model, packs, EQUAL) or differs(model, packs, LONG)) if gpu else ""
+    lost = {
+        "its head is computed 15 times in a text of 15 tokens, not at the mask alone": head,
+        "only texts of equal length go together, in smaller batches": padding,
+        "short texts take a row each, not one for many": ends,
+    }
+    return Ways(
+        narrow=not head,
+        pads=not padding,
+        packs=gpu and not ends,
+        first=packs.first,
+        slow="; ".join(f"{what}, because {why}" for what, why in lost.items() if why),
+    )
+
+
+LONG: list[MaskedText] = [((5, 6, 7, 8), 2), ((9, 5), 1)]
+EQUAL: list[MaskedText] = [((5, 6, 7), 2), ((9, 5, 8), 0), ((7, 5, 6), 1)]
+
+
+def differs(model: Any, ways: Ways, texts: list[MaskedText]) -> str:
+    """Why a model fed so does not answer as it does when fed plainly; empty if it does."""
+    holes = trial(model, texts)
+    expected = hole_logits(model, holes, range(len(holes)), Ways())
+    try:
+        found = hole_logits(model, holes, range(len(holes)), ways)
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # architectures refuse in their own ways
+        log.debug("%s failed", ways, exc_info=True)
+        return f"it does not take texts otherwise ({type(error).__name__})"
+    return _unlike(model, expected, found)
+
+
+def padding_shows(model: Any) -> str:
+    """Why a text is not answered the same beside a longer one: convolutions look into padding."""
+    holes = trial(model, LONG)
+    alone = hole_logits(model, holes, [1], Ways())
+    return _unlike(model, alone, hole_logits(model, holes, [0, 1], Ways())[1:])
+
+
+def _unlike(model: Any, plain: Any, other: Any) -> str:
+    if plain.shape != other.shape:
+        return f"it gives {tuple(other.shape)} logits and not {tuple(plain.shape)}"
+    one, two = torch.log_softmax(plain, -1), torch.log_softmax(other, -1)
+    return unlike(model, one, two, noise=_noise(model), logits=plain)
+
+
+def _noise(model: Any) -> float:
+    """How far log-probabilities of a text lie apart when it is fed alone and with others."""
+    holes = trial(model, EQUAL)
+    whole = hole_logits(model, holes, range(len(holes)), Ways())
+    alone = [hole_logits(model, holes, [i], Ways()) for i in range(len(holes))]
+    return largest(torch.log_softmax(whole, -1) - torch.log_softmax(torch.cat(alone), -1))
+
+
+def trial(model: Any, texts: list[MaskedText]) -> MaskedTexts:
+    """Short texts of tokens that the model has."""
+    size = model.config.get_text_config().vocab_size
+    return columns([(tuple(id % size for id in ids), place) for ids, place in texts])

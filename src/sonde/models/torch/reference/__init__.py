@@ -1,0 +1,1 @@
+"""The naive twins of the engine: one text at a time."""

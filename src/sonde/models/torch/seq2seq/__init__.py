@@ -1,0 +1,1 @@
+"""Encoder-decoder language models."""

@@ -1,0 +1,1 @@
+"""Models with other weights, vectors or templates."""

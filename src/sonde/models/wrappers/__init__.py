@@ -1,0 +1,1 @@
+"""Models made out of another: random weights, soft prompts, ensembles, fine-tuned."""

@@ -1,0 +1,1 @@
+"""AutoPrompt: trigger tokens by gradient."""

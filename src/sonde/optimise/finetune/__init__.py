@@ -1,0 +1,1 @@
+"""Fine-tuning: all weights follow the gradient."""

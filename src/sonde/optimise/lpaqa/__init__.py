@@ -1,0 +1,1 @@
+"""LPAQA: templates chosen and weighed."""

@@ -1,0 +1,1 @@
+"""OptiPrompt: soft prompts by gradient."""

@@ -1,0 +1,1 @@
+"""What several methods use: texts, losses, training of vectors."""

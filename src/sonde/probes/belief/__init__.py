@@ -1,0 +1,1 @@
+"""BELIEF: every fact in many wordings."""

@@ -1,0 +1,93 @@
+"""How far templates lean towards some answers when they are asked about nothing.
+
+Knows log-probabilities of candidates under content-free subjects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.core.reports import Estimate
+from sonde.core.scores import shares as among
+from sonde.metrics.bias import bias, bias_level, bias_over_relations
+from sonde.metrics.grid import Floats
+from sonde.probes.belief.tally import Outcomes, World
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lean:
+    """What one template leans to: its bias level, the candidate it inflates most against the
+    relation's average, and that candidate's share under the template and on average."""
+
+    level: float
+    candidate: str
+    share: float
+    average: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bias:
+    """Bias levels by estimate name, and what each template leans to."""
+
+    estimates: dict[str, Estimate]
+    leans: Mapping[int, Lean]
+
+
+def measure_bias(known: World, outcomes: Outcomes, seed: int) -> Bias:
+    """Bias levels per relation, and over all of them."""
+    estimates: dict[str, Estimate] = {}
+    leans: dict[int, Lean] = {}
+    every: list[Floats] = []
+    for number, relation in enumerate(known.relations):
+        templates, candidates, shares = _shares(outcomes, number)
+        every.append(shares)
+        single, multi = bias_over_relations([shares], seed)
+        estimates[f"bias.single.relation.{relation.id}"] = single
+        estimates[f"bias.multi.relation.{relation.id}"] = multi
+        leans |= _leans(templates, candidates, shares)
+    single, multi = bias_over_relations(every, seed)
+    overall = {"bias.single": single, "bias.multi": multi}
+    return Bias(estimates=overall | estimates, leans=leans)
+
+
+def _shares(outcomes: Outcomes, relation: int) -> tuple[list[int], list[str], Floats]:
+    """Templates, candidates, and the share of each, averaged over content-free subjects.
+
+    A candidate is a name that can be answered under every template; names that are the same token
+    are one candidate. Fewer than two candidates have no distribution.
+    """
+    asked = outcomes.contents.get(relation, {})
+    keys = sorted(asked)
+    if not keys:
+        return [], [], np.empty((0, 0))
+    logps = np.stack([asked[key] for key in keys])
+    able = np.flatnonzero(~np.isnan(logps).any(axis=0))
+    _, first = np.unique(logps[:, able], axis=1, return_index=True)
+    able = able[np.sort(first)]
+    if len(able) < 2:
+        return [], [], np.empty((0, 0))
+    weights = among(logps[:, able])
+    templates = sorted({template for template, _ in keys})
+    owners = np.array([template for template, _ in keys])
+    shares = np.stack([weights[owners == template].mean(axis=0) for template in templates])
+    names = outcomes.candidates[relation]
+    return templates, [names[i] for i in able], shares
+
+
+def _leans(templates: list[int], candidates: list[str], shares: Floats) -> dict[int, Lean]:
+    if not shares.size:
+        return {}
+    inflated = bias(shares)[2]
+    average = shares.mean(axis=0)
+    return {
+        template: Lean(
+            level=bias_level(shares[i]),
+            candidate=candidates[int(inflated[i])],
+            share=float(shares[i, inflated[i]]),
+            average=float(average[inflated[i]]),
+        )
+        for i, template in enumerate(templates)
+    }

@@ -1,0 +1,142 @@
+"""BELIEF: every pair of subject and relation in many wordings, under every name of the subject.
+
+Masked models fill the hole from their whole vocabulary; other models score the relation's objects
+as options. methods: Acc@1, template accuracies, fluctuation, Consist, Overconf, bias level,
+coverage, what drives the fluctuation, names that help, manual against paraphrased templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+from sonde.core.abilities import Ability, need
+from sonde.core.answers import Answered
+from sonde.core.facts import Dataset, Relation, Template
+from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score, Want
+from sonde.core.reports import Report
+from sonde.core.settings import setting
+from sonde.metrics.judged import Judged
+from sonde.probes.belief.report import build_report
+from sonde.probes.belief.tally import CONTENT_FREE, Outcomes, Tally, World, world
+from sonde.prompting.pairs import asked_pairs
+from sonde.reporting.build.multi_prompt.sections import DRAWS, Draw
+
+SAYS_NOTHING = ("N/A", "", "?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """Accuracy, consistency and confidence over many wordings of each fact."""
+
+    name: ClassVar[str] = "belief"
+
+    answer: Literal["auto", "fill", "score"] = setting(
+        "auto", "fill a mask from the whole vocabulary, or score the relation's objects as options"
+    )
+    templates: Literal["all", "manual"] = setting(
+        "all", "which templates to ask with: all, or those written by hand"
+    )
+    names: Literal["all", "original"] = setting(
+        "all", "which names of a subject to ask with: all, or its usual one"
+    )
+    bias: bool = setting(True, "also ask each template about subjects that say nothing")
+    top: int = setting(5, "how many of the likeliest answers to keep when filling", least=2)
+    draw: Draw = setting(
+        "relation",
+        "fluctuation shown first: a template per relation, or a prompt per pair, is drawn",
+        reads=True,
+    )
+    draws: int = setting(DRAWS, "how many draws the fluctuation takes", least=2, reads=True)
+    floor: int = setting(
+        100, "prompts a template needs for an Overconf of its own", least=1, reads=True
+    )
+
+    def suited(self, can: frozenset[Ability]) -> Self:
+        """Fill where the model can, else score."""
+        choices: tuple[Literal["fill", "score"], ...] = (
+            ("fill", "score") if self.answer == "auto" else (self.answer,)
+        )
+        return replace(self, answer=need(self.name, can, *choices))
+
+    def ask(self, dataset: Dataset) -> Iterator[Prompt]:
+        """Relation by relation: templates with content-free subjects, then pair by pair."""
+        for relation in dataset.asked_relations():
+            templates = self._templates(relation)
+            if not templates:
+                continue
+            want = self._want(dataset, relation)
+            for template in templates if self.bias else ():
+                for subject in SAYS_NOTHING:
+                    yield _prompt(relation, "", template, subject, want, CONTENT_FREE)
+            for pair in asked_pairs(dataset, relation.id):
+                for template in templates:
+                    for subject in pair.names if self.names == "all" else pair.names[:1]:
+                        yield _prompt(relation, pair.fact, template, subject, want)
+
+    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+        """Judge every answer and compute every number."""
+        known, outcomes = self._tallied(dataset, answered)
+        return build_report(
+            dataset,
+            known,
+            outcomes,
+            draw=self.draw,
+            draws=self.draws,
+            floor=self.floor,
+            filled=self.answer == "fill",
+        )
+
+    def judged(self, dataset: Dataset, answered: Iterable[Answered]) -> Judged:
+        """Every judged prompt, for comparisons with other runs."""
+        known, outcomes = self._tallied(dataset, answered)
+        return Judged(
+            grid=outcomes.grid,
+            relations=known.relations,
+            pairs=tuple(pair.fact for pair in known.pairs),
+            templates=known.templates,
+            answers=outcomes.answers,
+            way="filled" if self.answer == "fill" else "scored",
+            sure=outcomes.grid.confidence,
+            gold=outcomes.gold,
+            helped=outcomes.helped,
+            compared=outcomes.compared,
+        )
+
+    def _tallied(self, dataset: Dataset, answered: Iterable[Answered]) -> tuple[World, Outcomes]:
+        asked = {r.id: self._templates(r) for r in dataset.asked_relations()}
+        known = world(dataset, asked)
+        tally = Tally(known)
+        for row in answered:
+            tally.add(row)
+        return known, tally.outcomes()
+
+    def _templates(self, relation: Relation) -> tuple[Template, ...]:
+        chosen = relation.templates
+        return tuple(t for t in chosen if self.templates == "all" or t.source == "manual")
+
+    def _want(self, dataset: Dataset, relation: Relation) -> Want:
+        if self.answer == "score":
+            return Score(options=dataset.object_names(relation.id))
+        names = dataset.object_names(relation.id, aliases=True)
+        # a name with a space in it is never one token, and most aliases have one
+        return Fill(top=self.top, watched=tuple(n for n in names if len(n.split()) == 1))
+
+
+def _prompt(
+    relation: Relation, fact: str, template: Template, subject: str, want: Want, context: str = ""
+) -> Prompt:
+    prefix, suffix = template.fill(subject)
+    key = Key(
+        fact=fact,
+        relation=relation.id,
+        template=template.id,
+        subject=subject,
+        context=context,
+    )
+    cloze = Cloze(relation=relation.id, subject=subject)
+    return Prompt(key=key, prefix=prefix, suffix=suffix, want=want, cloze=cloze)
+
+
+COMPONENT = Belief

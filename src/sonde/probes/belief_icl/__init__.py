@@ -1,0 +1,1 @@
+"""BELIEF-ICL: answers written after examples."""

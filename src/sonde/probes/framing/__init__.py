@@ -1,0 +1,1 @@
+"""Framing: the same facts as sentences, questions and statements."""

@@ -1,0 +1,1 @@
+"""LAMA: one sentence per fact."""

@@ -1,0 +1,145 @@
+"""LAMA: one sentence per fact, one answer, right or wrong.
+
+Masked models fill the hole from a vocabulary; other models score the relation's objects as options.
+methods: P@1, P@k and MRR per relation, by relation type, averaged over relations and over facts,
+on all facts and on those whose answer cannot be guessed from the name (UHN), beside the majority
+control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, Self
+
+from sonde.core.abilities import Ability, need
+from sonde.core.answers import Answered
+from sonde.core.errors import DataError
+from sonde.core.facts import Dataset, Fact, Relation, Template
+from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score, Want, capitalised
+from sonde.core.reports import Report
+from sonde.core.scores import Normalise
+from sonde.core.settings import setting
+from sonde.metrics.answers import judge
+from sonde.metrics.judged import Judged
+from sonde.probes.lama.judged import Rows
+from sonde.probes.lama.report import Asking, build_report
+from sonde.probes.lama.tally import Facts, Tally
+from sonde.prompting.uhn import CONTEXT, name_prompts, object_in_subject, suggests
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lama:
+    """Accuracy on cloze sentences, one per fact."""
+
+    name: ClassVar[str] = "lama"
+
+    answer: Literal["auto", "fill", "score"] = setting(
+        "auto", "fill a mask from a vocabulary, or score the relation's objects as options"
+    )
+    template: int = setting(1, "which template of each relation to use, counted from 1", least=1)
+    k: int = setting(
+        10, "P@k: an answer counts if it is among the k likeliest", least=2, reads=True
+    )
+    top: int = setting(10, "how many of the likeliest answers to keep", least=2)
+    vocabulary: Literal["dataset", "full"] = setting(
+        "dataset", "answers allowed when filling: the dataset's list where it has one, or any token"
+    )
+    normalise: Normalise = setting(
+        "none",
+        "compare options by summed log-probability (none) or per token (tokens)",
+        reads=True,
+    )
+    uhn: Literal["string", "names"] = setting(
+        "string", "UHN drops answers found in the subject's name; 'names' also asks the model"
+    )
+    capitals: bool = setting(
+        False, "begin every sentence with a capital, also where a name or the answer opens it"
+    )
+    punctuation: bool = setting(
+        False, "score the punctuation that closes a sentence, too, not only words"
+    )
+
+    def suited(self, can: frozenset[Ability]) -> Self:
+        """Fill where the model can, else score."""
+        choices: tuple[Literal["fill", "score"], ...] = (
+            ("fill", "score") if self.answer == "auto" else (self.answer,)
+        )
+        return replace(self, answer=need(self.name, can, *choices))
+
+    def ask(self, dataset: Dataset) -> Iterator[Prompt]:
+        """One prompt per fact; for uhn='names' also one per part of a person's name."""
+        for relation in dataset.asked_relations():
+            want = self._want(dataset, relation)
+            template = self._template(relation)
+            for fact in dataset.asked(relation.id):
+                yield self._prompt(fact, template, want)
+                if self.uhn == "names":
+                    yield from name_prompts(fact, want)
+
+    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+        """Judge every answer and average."""
+        facts, tally = Facts(dataset), Tally(dataset)
+        for row in answered:
+            place, fact = facts.find(row.key.fact)
+            judgement = judge(row.answer, self._correct(fact), self.normalise)
+            if row.key.context != CONTEXT:
+                tally.add(place, fact, f"{row.prefix}___{row.suffix}", judgement)
+            elif suggests(judgement.rank):
+                tally.guessed(place)
+        outcomes = tally.outcomes()
+        asking = Asking(
+            uhn=self.uhn,
+            filled=self.answer == "fill",
+            capitals=self.capitals,
+            punctuation=self.punctuation,
+        )
+        return build_report(dataset, outcomes, k=self.k, asking=asking)
+
+    def judged(self, dataset: Dataset, answered: Iterable[Answered]) -> Judged:
+        """Every judged fact, for comparisons with other runs."""
+        facts, rows = Facts(dataset), Rows()
+        for row in answered:
+            place, fact = facts.find(row.key.fact)
+            judgement = judge(row.answer, self._correct(fact), self.normalise)
+            if row.key.context != CONTEXT:
+                rows.add(place, judgement, object_in_subject(fact))
+            elif suggests(judgement.rank):
+                rows.guessed(place)
+        return rows.judged(dataset, self._template, "filled" if self.answer == "fill" else "scored")
+
+    def _want(self, dataset: Dataset, relation: Relation) -> Want:
+        if self.answer == "score":
+            options = dataset.object_names(relation.id)
+            return Score(options=options, capitals=self.capitals, punctuation=self.punctuation)
+        return Fill(
+            top=self.top,
+            watched=dataset.object_names(relation.id, aliases=True),
+            vocabulary=dataset.vocabulary if self.vocabulary == "dataset" else None,
+            capitals=self.capitals,
+        )
+
+    def _template(self, relation: Relation) -> Template:
+        if not 1 <= self.template <= len(relation.templates):
+            raise DataError(
+                f"relation {relation.id} has {len(relation.templates)} templates; "
+                f"template {self.template} was asked for"
+            )
+        return relation.templates[self.template - 1]
+
+    def _correct(self, fact: Fact) -> frozenset[str]:
+        return frozenset(name for entity in fact.objects for name in entity.names)
+
+    def _prompt(self, fact: Fact, template: Template, want: Want) -> Prompt:
+        subject = fact.subject.name
+        prefix, suffix = template.fill(subject)
+        return Prompt(
+            key=Key(fact=fact.id, relation=fact.relation, template=template.id, subject=subject),
+            prefix=capitalised(prefix) if self.capitals else prefix,
+            suffix=suffix,
+            want=want,
+            cloze=Cloze(relation=fact.relation, subject=subject),
+        )
+
+
+COMPONENT = Lama

@@ -1,0 +1,158 @@
+"""Sequences of EIC-LKE: training facts in a row with the facts that are tested set between them.
+
+Knows facts and options, nothing of models. In layout "facts" a sequence tests one option of each of
+several facts; in layout "options" several options of one fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from sonde.core.fingerprints import draw_key
+from sonde.probes.lke.items import Census, Item
+from sonde.prompting.sequences import Line, Separators, spaced, spans, told
+
+Layout = Literal["facts", "options"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How sequences look: `training` facts, one tested after the `start`-th and every `stride`."""
+
+    training: int = 100
+    start: int = 50
+    stride: int = 5
+    layout: Layout = "facts"
+    separators: Separators
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """One text to read. `facts` are tested in it, with option `number` of each (layout "facts"), or
+    one fact with option `number` and those after it; `places` are where the options stand.
+
+    `lines` is how many facts the text has, `before` how many stand before the first tested one.
+    """
+
+    facts: tuple[str, ...]
+    number: int
+    text: str
+    places: tuple[tuple[int, int], ...]
+    before: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """Facts that are tested together, in the order of the spots they are tested at."""
+
+    items: tuple[Item, ...]
+    shown: tuple[Line, ...]
+    spots: tuple[int, ...]
+
+
+def spots(training: int, shape: Shape) -> tuple[int, ...]:
+    """After how many training facts one is tested; with fewer than asked for it starts earlier.
+
+    >>> spots(100, Shape(separators=Separators()))
+    (50, 55, 60, 65, 70, 75, 80, 85, 90, 95)
+    >>> spots(30, Shape(separators=Separators())), spots(1, Shape(separators=Separators()))
+    ((15, 20, 25), (1,))
+    """
+    start = max(1, shape.start * min(training, shape.training) // shape.training)
+    return tuple(range(start, training, shape.stride)) or (training,)
+
+
+def in_turn(item: Item, seed: int) -> tuple[str, ...]:
+    """The options in the order they are tested: drawn for each fact, so that no two facts agree."""
+    id = item.fact.id
+    return tuple(sorted(item.options, key=lambda o: (draw_key(seed, f"turn:{id}:{o}"), o)))
+
+
+def passages(
+    items: Iterable[Item], lines: Sequence[Line], shape: Shape, census: Census
+) -> Iterator[Passage]:
+    """Every text that tests the facts of one relation, block by block."""
+    for block in _blocks(items, lines, shape, census):
+        turned = [in_turn(item, shape.seed) for item in block.items]
+        if shape.layout == "options":
+            yield from _of_options(block, turned[0], shape)
+        else:
+            yield from _of_facts(block, turned, shape)
+
+
+def _of_facts(block: _Block, turned: Sequence[tuple[str, ...]], shape: Shape) -> Iterator[Passage]:
+    for number in range(max(map(len, turned))):
+        # a fact with fewer options shows one again, so that the next stand where they should
+        tested = [
+            _line(item, own[number % len(own)])
+            for item, own in zip(block.items, turned, strict=True)
+        ]
+        facts = tuple(item.fact.id for item in block.items)
+        yield _passage(block, tested, facts, number, shape.separators)
+
+
+def _of_options(block: _Block, turned: tuple[str, ...], shape: Shape) -> Iterator[Passage]:
+    (item,) = block.items
+    for number in range(0, len(turned), len(block.spots)):
+        tested = [_line(item, o) for o in turned[number : number + len(block.spots)]]
+        yield _passage(block, tested, (item.fact.id,), number, shape.separators)
+
+
+def _blocks(
+    items: Iterable[Item], lines: Sequence[Line], shape: Shape, census: Census
+) -> Iterator[_Block]:
+    """Facts by as many as a sequence has spots, each with training facts about other subjects."""
+    most = 1 if shape.layout == "options" else len(spots(min(shape.training, len(lines)), shape))
+    waiting: list[Item] = []
+    left = iter(items)
+    while waiting := [*waiting, *islice(left, most - len(waiting))]:
+        names = {name for item in waiting for name in item.fact.subject.names}
+        shown = tuple(line for line in lines if line.subject not in names)[: shape.training]
+        if not shown:
+            census.no_examples += 1
+            waiting = waiting[1:]
+            continue
+        places = spots(len(shown), shape)
+        chosen = tuple(waiting[: len(places)])
+        waiting = waiting[len(places) :]
+        for item in chosen:
+            own = set(item.fact.subject.names)
+            met = any(line.subject in own for line in lines[: shape.training])
+            census.shown(item.fact.relation, len(shown), shape.training, met)
+        yield _Block(items=chosen, shown=shown, spots=places)
+
+
+def _line(item: Item, option: str) -> Line:
+    return Line(fact=item.fact.id, subject=item.fact.subject.name, object=option)
+
+
+def _passage(
+    block: _Block,
+    tested: Sequence[Line],
+    facts: tuple[str, ...],
+    number: int,
+    separators: Separators,
+) -> Passage:
+    """The text up to the last fact that is tested: nothing behind it can change what is read."""
+    lines: list[Line] = []
+    at = 0
+    places = []
+    for spot, line in zip(block.spots, tested, strict=False):
+        lines += (*block.shown[at:spot], line)
+        places.append(len(lines) - 1)
+        at = spot
+    text = told(lines, separators)
+    every = spans(lines, separators)
+    return Passage(
+        facts=facts,
+        number=number,
+        text=text,
+        places=spaced(text, (every[place] for place in places)),
+        before=places[0],
+        lines=len(lines),
+    )

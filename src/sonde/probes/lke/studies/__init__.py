@@ -1,0 +1,1 @@
+"""Studies of the design of in-context estimation."""

@@ -1,0 +1,1 @@
+"""MONITOR: reliability under framing and interference."""

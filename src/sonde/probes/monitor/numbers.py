@@ -1,0 +1,255 @@
+"""Every number of MONITOR, by its name. Knows outcomes, no tables.
+
+Names end in `.mean_over_relations` or `.relation.P36`. Accuracies are over prompts: the frames with
+nothing told, and the base frame after each wrong name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sonde.core.fingerprints import draw_key
+from sonde.core.reports import Estimate
+from sonde.metrics.distance import (
+    PULLED,
+    ROUNDING,
+    RULES,
+    SOLID,
+    Ratios,
+    combined,
+    over_prompts,
+)
+from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.grid import Bools, Floats, Ints
+from sonde.probes.monitor.tally import Outcomes
+from sonde.prompting.frames import cleaned
+from sonde.stats.draws import resampled_sums
+from sonde.stats.intervals import percentile_interval, unvaried_difference, wilson
+
+GROUPS = ("all", "valid")
+"""Whose accuracies are taken: of all facts, or of those with a valid anchor."""
+
+OVER_PROMPTS = ("avg", "max", "min", "stdev", "base", "majority", "above")
+
+Estimates = dict[str, Estimate]
+Row = Callable[[Outcomes, int], Floats]
+"""Whether a fact was answered in each of some prompts."""
+
+
+def measure(outcomes: Outcomes) -> Estimates:
+    """Everything that is estimated."""
+    found: Estimates = {}
+    found.update(_distances(outcomes))
+    found.update(_shares(outcomes))
+    for group in GROUPS:
+        known = outcomes.monitored
+        kept = known.valid[known.rule] if group == "valid" else np.ones(len(known.facts), np.bool_)
+        found.update(_accuracies(outcomes, kept, f"accuracy.{group}", prompts_of))
+        if any(len(grid) for grid in outcomes.grid):
+            found.update(_accuracies(outcomes, kept, f"full.{group}", grid_of))
+    return found
+
+
+def prompts_of(outcomes: Outcomes, c: int) -> Floats:
+    """Whether a fact was answered in each prompt: frames, then wrong names."""
+    return outcomes.monitored.right[c][1:].astype(np.float64)
+
+
+def grid_of(outcomes: Outcomes, c: int) -> Floats:
+    """Whether a fact was answered in each prompt of the full grid, the base frame first."""
+    frames = len(outcomes.monitored.framed[c])
+    bare = outcomes.monitored.right[c][1 : 1 + frames]
+    return np.concatenate([bare, outcomes.grid[c].ravel()]).astype(np.float64)
+
+
+def table_of(outcomes: Outcomes, relation: int, kept: Bools, row: Row = prompts_of) -> Floats:
+    """Right or wrong for each kept fact of a relation and each prompt; nan where it has none."""
+    places = np.flatnonzero((outcomes.monitored.relation == relation) & kept)
+    found = [row(outcomes, c) for c in places.tolist()]
+    width = max((len(row) for row in found), default=0)
+    table = np.full((len(found), width), np.nan)
+    for place, own in enumerate(found):
+        table[place, : len(own)] = own
+    return table
+
+
+def _distances(outcomes: Outcomes) -> Iterator[tuple[str, Estimate]]:
+    known = outcomes.monitored
+    counted, pfd, ird = known.counted(), known.pfd(), known.ird()
+    ratios = Ratios(
+        _by_relation(outcomes, combined(pfd, ird, known.alphas), counted),
+        _by_relation(outcomes, known.anchors(), counted),
+        _by_relation(outcomes, outcomes.subjects, counted),
+        known.seed,
+    )
+    yield "monitor.mean_over_relations", ratios.mean_over_relations()
+    for relation in known.relations:
+        yield f"monitor.relation.{relation.id}", ratios.relation(relation.id)
+    yield from _averaged(outcomes, "pfd", pfd, counted)
+    yield from _averaged(outcomes, "ird", ird, counted)
+    yield from _averaged(outcomes, "ird_minus_pfd", ird, counted, pfd)
+
+
+def _by_relation(outcomes: Outcomes, values: Floats | Ints, kept: Bools) -> dict[str, np.ndarray]:
+    known = outcomes.monitored
+    return {
+        relation.id: values[(known.relation == number) & kept]
+        for number, relation in enumerate(known.relations)
+    }
+
+
+def _shares(outcomes: Outcomes) -> Iterator[tuple[str, Estimate]]:
+    """Means over facts that are plain shares or probabilities."""
+    known = outcomes.monitored
+    everyone = np.ones(len(known.facts), dtype=np.bool_)
+    valid = known.valid[known.rule]
+    anchors = known.anchors()
+    misled = np.array([len(m) > 0 for m in known.misled], dtype=np.bool_)
+    yield from _averaged(outcomes, "anchor_probability", anchors, valid)
+    yield from _averaged(outcomes, "solid_anchors", (anchors > SOLID).astype(np.float64), valid)
+    for rule in RULES:
+        rate = known.valid[rule].astype(np.float64)
+        yield from _averaged(outcomes, f"anchor_rate.{rule}", rate, everyone)
+    yield from _averaged(outcomes, "copied_wrong_name", _copied(outcomes), misled)
+
+
+def _copied(outcomes: Outcomes) -> Floats:
+    """The share of a fact's wrong names that the model says when they stand in front."""
+    known = outcomes.monitored
+    found = np.zeros(len(known.facts))
+    for c, wrong in enumerate(known.wrong):
+        said = known.said[c][1 + len(known.framed[c]) :]
+        same = [cleaned(name) == text for name, text in zip(wrong, said, strict=True)]
+        found[c] = float(np.mean(same)) if same else 0.0
+    return found
+
+
+def _averaged(
+    outcomes: Outcomes, name: str, values: Floats, kept: Bools, minus: Floats | None = None
+) -> Iterator[tuple[str, Estimate]]:
+    known = outcomes.monitored
+    own, subjects = (_by_relation(outcomes, c, kept) for c in (values, outcomes.subjects))
+    less = {} if minus is None else _by_relation(outcomes, minus, kept)
+    samples = {
+        id: Sample(values=v, clusters=subjects[id], minus=less.get(id)) for id, v in own.items()
+    }
+    resampled = Resampled(samples, known.seed)
+    yield f"{name}.mean_over_relations", resampled.mean_over_relations()
+    for relation in known.relations:
+        yield f"{name}.relation.{relation.id}", resampled.relation(relation.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Spread:
+    """What accuracies over prompts come to, in truth and under resampling of `subjects`."""
+
+    values: dict[str, float]
+    draws: dict[str, Floats]
+    subjects: float
+    facts: int
+
+    def estimate(self, what: str) -> Estimate:
+        """One of them; where no draw differs, with the interval of a share of so many trials."""
+        value, draws = self.values[what], self.draws[what]
+        if np.isnan(value):
+            return Estimate.not_measured()
+        if what in PULLED:
+            draws = draws - draws.mean() + value
+        low, high = percentile_interval(draws)
+        if low == high and what == "above":
+            low, high = unvaried_difference(value, self.subjects)
+        elif low == high and what != "stdev":
+            low, high = wilson(value * self.subjects, self.subjects)
+        low, high = max(low, -1.0 if what == "above" else 0.0), min(high, 1.0)
+        return Estimate(value=value, low=min(low, value), high=max(high, value), n=self.facts)
+
+
+def _accuracies(
+    outcomes: Outcomes, kept: Bools, name: str, row: Row
+) -> Iterator[tuple[str, Estimate]]:
+    """Over prompts: average, largest, smallest, standard deviation, and that of the base frame."""
+    known = outcomes.monitored
+    spreads = []
+    for number, relation in enumerate(known.relations):
+        own = np.flatnonzero((known.relation == number) & kept)
+        spread = None
+        if len(own):
+            sums = _summed(
+                table_of(outcomes, number, kept, row),
+                outcomes.by_majority[own],
+                outcomes.subjects[own],
+            )
+            spread = _spread(sums, len(own), draw_key(known.seed, relation.id))
+            spreads.append(spread)
+        for one in OVER_PROMPTS:
+            yield f"{name}.{one}.relation.{relation.id}", _told(spread, one)
+    for one in OVER_PROMPTS:
+        yield f"{name}.{one}.mean_over_relations", _told(_mean(spreads), one)
+
+
+def _spread(sums: Floats, facts: int, seed: int) -> _Spread:
+    draws = resampled_sums(sums, np.random.default_rng(seed))
+    whole = _over(sums.sum(axis=0)[None])
+    return _Spread(
+        values={one: float(v[0]) for one, v in whole.items()},
+        draws=_over(draws),
+        subjects=len(sums),
+        facts=facts,
+    )
+
+
+def _mean(spreads: list[_Spread]) -> _Spread | None:
+    """The mean over relations; as many trials as equal weights leave."""
+    if not spreads:
+        return None
+    count = len(spreads)
+    whole = {o: [s for s in spreads if not np.isnan(s.values[o])] for o in OVER_PROMPTS}
+    nothing = np.full(1, np.nan)
+    return _Spread(
+        values={o: _average([s.values[o] for s in own]) for o, own in whole.items()},
+        draws={
+            o: np.mean([s.draws[o] for s in own], axis=0) if own else nothing
+            for o, own in whole.items()
+        },
+        subjects=count**2 / sum(1 / s.subjects for s in spreads),
+        facts=sum(s.facts for s in spreads),
+    )
+
+
+def _average(values: list[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")
+
+
+def _told(spread: _Spread | None, what: str) -> Estimate:
+    return Estimate.not_measured() if spread is None else spread.estimate(what)
+
+
+def _summed(table: Floats, by_majority: Bools, subjects: Ints) -> Floats:
+    """Sums of each subject: right answers of every prompt, prompts there are, control, facts."""
+    columns = np.concatenate(
+        [
+            np.nan_to_num(table),
+            ~np.isnan(table),
+            by_majority[:, None],
+            np.ones((len(table), 1)),
+        ],
+        axis=1,
+    )
+    _, index = np.unique(subjects, return_inverse=True)
+    sums = np.zeros((int(index.max()) + 1, columns.shape[1]))
+    np.add.at(sums, index, columns)
+    return sums
+
+
+def _over(sums: Floats) -> dict[str, Floats]:
+    """What is made of the accuracies of all prompts; [draws, columns] to [draws] each."""
+    prompts = (sums.shape[1] - 2) // 2
+    asked = sums[:, prompts : 2 * prompts]
+    rates = np.divide(sums[:, :prompts], asked, out=np.full_like(asked, np.nan), where=asked > 0)
+    control = sums[:, -2] / sums[:, -1]
+    found = over_prompts(rates)
+    above = found["avg"] - control
+    return {**found, "majority": control, "above": np.where(abs(above) < ROUNDING, 0.0, above)}

@@ -1,0 +1,1 @@
+"""What every report of many prompts per fact has: estimates, tables, figures, findings."""

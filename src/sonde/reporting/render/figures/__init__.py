@@ -1,0 +1,1 @@
+"""Figures as pictures, by plotly. Knows plain data, nothing of probes."""

@@ -1,0 +1,278 @@
+"""Show a report in the terminal, readable at 80 columns. Knows nothing of colours' meaning.
+
+Colour only repeats what the words say. Browsable tables and most figures are left to the HTML page;
+a histogram is drawn in one line, a small heat map is written as a table, and heat strips are whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from sonde.core.legible import legible
+from sonde.core.reports import (
+    Cell,
+    Column,
+    Estimate,
+    Figure,
+    HeatMap,
+    HeatStrip,
+    Histogram,
+    Report,
+    Table,
+)
+from sonde.reporting.render import cells
+from sonde.reporting.render.figures.heat import heat_table
+from sonde.reporting.render.terminal_strips import strips
+
+MOST_ROWS = 60
+MOST_BLOCKS = 40
+BLOCKS = " ▁▂▃▄▅▆▇█"
+VERDICT_STYLES = {"right": "green", "wrong": "red", "skipped": "dim"}
+
+
+def show(report: Report, console: Console) -> None:
+    """Print a report: title, summary, headline numbers, findings, tables, counts and notes."""
+    console.print()
+    console.print(line(report.title, "bold"))
+    if report.summary:
+        console.print(line(report.summary))
+    for part in parts(report, console):
+        console.print(part)
+    console.print()
+
+
+def parts(report: Report, console: Console) -> Iterator[RenderableType]:
+    """The sections of a report below its summary, in reading order."""
+    if report.headlines:
+        yield from section("Headline numbers", headlines(report))
+        yield indent(line("Brackets hold 95% intervals.", "dim"))
+    elif report.estimates:
+        yield from section("Estimates", grid(cells.estimates_table(report), console))
+    if report.findings:
+        yield from section("Findings", listed(report.findings))
+    for table in report.tables:
+        if not table.browsable:
+            yield from table_section(table, console)
+    for figure in report.figures:
+        yield from figure_section(figure, console)
+    if report.counts:
+        yield from section("Counts", counts(report))
+    if report.notes:
+        yield from section("Notes", listed(report.notes))
+    yield from left_out(report)
+
+
+def section(title: str, body: RenderableType) -> Iterator[RenderableType]:
+    """A heading and what it heads."""
+    yield Text()
+    yield line(title, "bold cyan")
+    yield indent(body)
+
+
+def indent(body: RenderableType) -> Padding:
+    """The body, two columns in from the left."""
+    return Padding(body, (0, 0, 0, 2))
+
+
+def line(text: str, style: str = "") -> Text:
+    """Text as it is: no markup is read in it, and control characters are spelt out."""
+    return Text(legible(text), style)
+
+
+def bare_grid() -> Grid:
+    """A grid without lines, its columns two spaces apart."""
+    return Grid.grid(padding=(0, 2, 0, 0))
+
+
+def headlines(report: Report) -> Grid:
+    """Each headline number over its control and the difference between them."""
+    rows = bare_grid()
+    rows.add_column(overflow="fold")
+    rows.add_column(justify="right", no_wrap=True)
+    rows.add_column(no_wrap=True)
+    rows.add_column(no_wrap=True)
+    for i, headline in enumerate(report.headlines):
+        if i:
+            rows.add_row()
+        add_headline(rows, cells.read_headline(headline, report))
+    return rows
+
+
+def add_headline(rows: Grid, read: cells.Read) -> None:
+    """Up to three rows: the number, its control, the difference."""
+    add_written(rows, line(read.label, "bold"), cells.written(read.estimate, read.scale), "bold")
+    if read.control is not None:
+        label = Text("control: ").append_text(line(read.control_name, "dim"))
+        add_written(rows, indent(label), cells.written(read.control, read.scale))
+    if read.difference is not None:
+        words = cells.written_difference(read.difference, read.scale)
+        add_written(rows, indent(Text("difference")), words)
+
+
+def add_written(rows: Grid, label: RenderableType, words: cells.Written, style: str = "") -> None:
+    """One row: a label, a value, its interval and its n."""
+    rows.add_row(label, Text(words.value, style), Text(words.interval), Text(words.n, "dim"))
+
+
+def listed(sentences: tuple[str, ...]) -> Grid:
+    """Sentences, each behind a bullet and wrapped under itself."""
+    rows = Grid.grid(padding=(0, 1, 0, 0))
+    rows.add_column(width=1)
+    rows.add_column(overflow="fold")
+    for sentence in sentences:
+        rows.add_row("•", line(sentence))
+    return rows
+
+
+def counts(report: Report) -> Grid:
+    """What was counted, numbers right-aligned."""
+    rows = bare_grid()
+    rows.add_column(overflow="fold")
+    rows.add_column(justify="right", no_wrap=True)
+    for name, count in report.counts.items():
+        rows.add_row(line(cells.spoken(name)), cells.fixed(count, 0))
+    return rows
+
+
+def table_section(table: Table, console: Console) -> Iterator[RenderableType]:
+    """A table under its title, with its note and word of any rows left out."""
+    yield from section(table.title, grid(table, console))
+    if len(table.rows) > MOST_ROWS:
+        more = cells.fixed(len(table.rows) - MOST_ROWS, 0)
+        yield indent(line(f"… and {more} more rows in the HTML report.", "dim"))
+    if table.note:
+        yield indent(line(table.note, "dim"))
+
+
+def grid(table: Table, console: Console) -> Grid:
+    """The table with intervals beside values where the console is wide enough, else under them."""
+    table = without_detail(table)
+    flat = drawn(table, between=" ")
+    unbounded = console.options.update(max_width=1000)  # else the answer always fits
+    if Measurement.get(console, unbounded, flat).minimum <= console.width - 2:
+        return flat
+    return drawn(table, between="\n")
+
+
+def without_detail(table: Table) -> Table:
+    """The table without the columns that are for wide pages only."""
+    kept = [i for i, column in enumerate(table.columns) if not column.detail]
+    return replace(
+        table,
+        columns=tuple(table.columns[i] for i in kept),
+        rows=tuple(tuple(row[i] for i in kept) for row in table.rows),
+    )
+
+
+def drawn(table: Table, between: str) -> Grid:
+    """The table with value and interval apart by a space or a line break."""
+    table_n, own = cells.with_n(table), cells.apart(table)
+    rows = Grid(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    shown, texts = table_n.rows[:MOST_ROWS], []
+    for i, column in enumerate(table_n.columns):
+        found = [row[i] for row in shown]
+        aligned = between == " " and any(isinstance(cell, Estimate) for cell in found)
+        width = value_width(found, column) if aligned else 0
+        texts.append([cell_shown(cell, column, between, own, width) for cell in found])
+        add_column(rows, column, texts[-1], left=aligned or column.kind in ("text", "verdict"))
+    for row in zip(*texts, strict=True):
+        rows.add_row(*row)
+    return rows
+
+
+def value_width(found: Sequence[Cell], column: Column) -> int:
+    """The width of the longest value among estimates, so that they can stand right-aligned."""
+    return max(len(cells.number(c.value, column.kind)) for c in found if isinstance(c, Estimate))
+
+
+def add_column(rows: Grid, column: Column, texts: Sequence[Text], left: bool) -> None:
+    """A column under its title; only text may wrap."""
+    widths = (max(map(len, text.plain.splitlines()), default=0) for text in texts)
+    rows.add_column(
+        line(column.title),
+        justify="left" if left else "right",
+        overflow="fold",
+        no_wrap=column.kind != "text",
+        min_width=None if column.kind == "text" else max(widths, default=0),
+    )
+
+
+def cell_shown(cell: Cell, column: Column, between: str, own: bool, width: int) -> Text:
+    """A cell; an estimate with its interval, and with its n when rows do not share one."""
+    if column.kind == "verdict":
+        return line(cells.cell_text(cell, "verdict"), VERDICT_STYLES.get(cells.verdict(cell), ""))
+    if not isinstance(cell, Estimate):
+        return line(cells.cell_text(cell, column.kind).rjust(width))
+    words = [cells.number(cell.value, column.kind).rjust(width), cells.interval(cell, column.kind)]
+    if own and cell.value is not None:
+        words.append(f"n={cells.fixed(cell.n, 0)}")
+    return Text(between.join(word for word in words if word))
+
+
+def figure_section(figure: Figure, console: Console) -> Iterator[RenderableType]:
+    """A figure that a terminal can show: a histogram, heat strips, a heat map of few columns."""
+    if isinstance(figure, Histogram) and any(figure.counts):
+        yield from section(figure.title, line(sparkline(figure)))
+        places = (figure.axis, *(f"{n} {cells.number(v, figure.kind)}" for n, v in figure.marks))
+        yield indent(line("; ".join(places), "dim"))
+    elif isinstance(figure, HeatStrip):
+        yield from section(figure.title, strips(figure, console))
+        if figure.note:
+            yield indent(line(figure.note, "dim"))
+    elif isinstance(figure, HeatMap):
+        table = numbered(figure)
+        longest = max((len(name) for name in figure.rows), default=0)
+        room = console.width - min(longest, 30) - 4
+        if sum(max(len(column.title), 6) + 2 for column in table.columns[1:]) <= room:
+            yield from table_section(table, console)
+
+
+def numbered(figure: HeatMap) -> Table:
+    """A heat map as a table; where rows and columns are the same, columns have numbers for names.
+
+    >>> names = ("a", "b")
+    >>> square = HeatMap(id="h", title="", rows=names, columns=names, values=((1, 0),) * 2)
+    >>> [column.title for column in numbered(square).columns], numbered(square).rows[1]
+    (['', '1', '2'], ('2 b', 1, 0))
+    """
+    if figure.rows == figure.columns:
+        rows = tuple(f"{k} {name}" for k, name in enumerate(figure.rows, 1))
+        columns = tuple(str(k) for k in range(1, len(rows) + 1))
+        figure = replace(figure, rows=rows, columns=columns)
+    return replace(heat_table(figure), note=figure.note)
+
+
+def sparkline(figure: Histogram) -> str:
+    """The counts as blocks between the first and the last edge, at most some forty of them.
+
+    >>> made = Histogram(id="h", title="", axis="", edges=(0, 0.5, 1), counts=(1, 4))
+    >>> sparkline(made)
+    '0.0% ▂█ 100.0%'
+    """
+    group = -(-len(figure.counts) // MOST_BLOCKS)
+    sums = [sum(figure.counts[i : i + group]) for i in range(0, len(figure.counts), group)]
+    heights = (-(-8 * n // max(sums)) for n in sums)  # rounded up: what is there is seen
+    ends = (cells.number(edge, figure.kind) for edge in (figure.edges[0], figure.edges[-1]))
+    return "{} {} {}".format(next(ends), "".join(BLOCKS[h] for h in heights), next(ends))
+
+
+def left_out(report: Report) -> Iterator[RenderableType]:
+    """A line that names what only the HTML report shows."""
+    hidden = (figure for figure in report.figures if not isinstance(figure, HeatStrip))
+    names = [f"figure “{figure.title}”" for figure in hidden]
+    names += [
+        f"table “{t.title}” ({cells.fixed(len(t.rows), 0)} rows)"
+        for t in report.tables
+        if t.browsable
+    ]
+    if names:
+        yield Text()
+        yield line("In the HTML report: " + "; ".join(names) + ".", "dim")

@@ -1,0 +1,1 @@
+"""Make a run, plan it, set controls beside it, open several to compare."""

@@ -1,0 +1,252 @@
+"""Stored runs as analyses take them: opened, named by what sets them apart, and grouped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sonde.core.errors import UsageError, nearest
+from sonde.models.families import Described, describe, model_table, plain
+from sonde.runs.run import Run, open_run, probes
+
+if TYPE_CHECKING:
+    from sonde.analysis.learning.sheets import Learning
+    from sonde.analysis.runs import Compared, Lineage
+    from sonde.metrics.distance import Monitors
+    from sonde.metrics.judged import Judges
+
+WHO = ("model", "probe")
+SPEAK = (*WHO, "style", "context", "answer", "frame")
+"""What is understood without its key: zero-shot, not context=zero-shot."""
+
+OF_MODELS = ("family", "stage", "architecture", "corpus")
+
+Table = Mapping[str, Described]
+
+
+def opened(given: Sequence[Run | str | Path]) -> dict[str, Run]:
+    """The runs by name, in the order given; a run that stands there twice is refused.
+
+    NAME=FOLDER gives a run a name of its own.
+    """
+    if len(given) < 2:
+        raise UsageError(
+            "an analysis compares at least two runs; name their folders: sonde analyse RUN RUN …"
+        )
+    chosen = [_named(one) for one in given]
+    folders = [one.path if isinstance(one, Run) else one for _, one in chosen]
+    places = [folder.resolve() for folder in folders]
+    for i, place in enumerate(places):
+        if place in places[:i]:
+            raise UsageError(f"{folders[i]} was given twice")
+    runs = [one if isinstance(one, Run) else open_run(one) for _, one in chosen]
+    for run in runs:
+        _judging(run)
+    called = [own or made for (own, _), made in zip(chosen, names(runs), strict=True)]
+    if len(set(called)) < len(called):
+        raise UsageError(f"two runs have the same name: {', '.join(called)}")
+    return dict(zip(called, runs, strict=True))
+
+
+def _named(one: Run | str | Path) -> tuple[str, Run | Path]:
+    """The name that a run is given, if any, and the run or its folder."""
+    if isinstance(one, Run):
+        return "", one
+    name, equals, folder = str(one).partition("=")
+    if not equals or Path(one).exists():
+        return "", Path(one)
+    if not name.strip() or not folder:
+        raise UsageError(f"write NAME=FOLDER to name a run, not {str(one)!r}")
+    return name.strip(), Path(folder)
+
+
+def compared(
+    runs: Mapping[str, Run], groups: str, models: str | Path | None = None
+) -> list[Compared]:
+    """The judged prompts of every run, with its group and what is known of its model.
+
+    models: a table of models whose entries win over all others.
+    """
+    from sonde.analysis.runs import Compared
+
+    table = model_table(None if models is None else Path(models))
+    grouped = group_names(list(runs.values()), groups, table)
+    monitors = [_monitoring(run) for run in runs.values()]
+    return [
+        Compared(
+            name=name,
+            group=group,
+            judged=_judging(run).judged(run.dataset(), run.answered()),
+            dataset=_dataset(run),
+            seconds=run.provenance()["run"]["seconds"],
+            lineage=_lineage(run, table),
+            setting=_setting(run),
+            # of no use unless all runs have it
+            monitored=probe.monitored(run.dataset(), run.answered())
+            if probe is not None and all(monitors)
+            else None,
+        )
+        for (name, run), group, probe in zip(runs.items(), grouped, monitors, strict=True)
+    ]
+
+
+def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning:
+    """Runs of lama on the same facts, under whatever templates, with the training facts.
+
+    `easy` names the runs whose right answers make a fact easy; without it, those of naive Bayes and
+    of random models that were fine-tuned.
+    """
+    from sonde.analysis.learning.sheets import Lesson, Method, learning, lessons, together
+
+    known: dict[str, Lesson] = {}
+    methods = []
+    for name, run in runs.items():
+        if run.manifest.probe["name"] != "lama":
+            raise UsageError(
+                f"{run.path} is a run of {run.manifest.probe['name']!r}; what was learnt is read "
+                "from runs of lama"
+            )
+        dataset = run.dataset()
+        known = together(known, lessons(dataset), name)
+        methods.append(
+            Method(
+                name=name,
+                judged=_judging(run).judged(dataset, run.answered()),
+                counting=run.manifest.model["name"].startswith("control:"),
+                taught=_taught(run),
+                uhn=run.manifest.probe["settings"].get("uhn", "string"),
+            )
+        )
+    return learning(methods, known, easy)
+
+
+def _taught(run: Run) -> str:
+    """Which of those that know the training facts alone a run's model is, if any."""
+    from sonde.analysis.learning.sheets import TAUGHT
+
+    bayes, *random = TAUGHT
+    model = run.manifest.model
+    if model["name"] == "control:naive-bayes":
+        return bayes
+    if not model["name"].startswith("finetuned:"):
+        return ""  # an untrained random model has learnt nothing, not even from training facts
+    scheme = model["details"].get("base", "").partition(":")[0]
+    return dict(zip(("random", "random-embeddings"), random, strict=True)).get(scheme, "")
+
+
+def asked_of(runs: Mapping[str, Run]) -> str:
+    """The name of the dataset of the first run."""
+    return str(next(iter(runs.values())).manifest.dataset["name"])
+
+
+def names(runs: Sequence[Run]) -> list[str]:
+    """A short name for each run: its model, probe and settings, as far as they differ.
+
+    Settings are compared with those of the same probe. Runs of one name get that of their folder.
+    """
+    told = _facts(runs)
+    parts: list[list[str]] = [[] for _ in runs]
+    for key, values in told.items():
+        for i in _telling(key, values, told["probe"]):
+            parts[i].append(values[i] if key in SPEAK else f"{key}={values[i]}")
+    made = [" ".join(part) or model for part, model in zip(parts, told["model"], strict=True)]
+    if len(set(made)) == len(made):
+        return made
+    return [f"{name} {run.path.resolve().name}" for name, run in zip(made, runs, strict=True)]
+
+
+def _telling(key: str, values: Sequence[str], probes: Sequence[str]) -> Iterator[int]:
+    """The runs that a key tells from another run; a setting, from one of the same probe."""
+    for i, value in enumerate(values):
+        rivals = [v for v, p in zip(values, probes, strict=True) if key in WHO or p == probes[i]]
+        if len(set(rivals)) > 1 and value:
+            yield i
+
+
+def group_names(runs: Sequence[Run], groups: str, table: Table | None = None) -> list[str]:
+    """The group of each run, by a key or as named one by one.
+
+    A model that the table does not have, or says nothing of, is a group of its own.
+    """
+    if "," in groups:
+        given = [name.strip() for name in groups.split(",")]
+        if len(given) != len(runs) or not all(given):
+            raise UsageError(f"--groups names {len(given)} groups for {len(runs)} runs: {groups!r}")
+        return given
+    told = _facts(runs)
+    if groups in OF_MODELS:
+        known = [describe(model, table) for model in told["model"]]
+        values = [str(getattr(described, groups, "")) for described in known]
+        return [v or f"unknown ({model})" for v, model in zip(values, told["model"], strict=True)]
+    if groups in told:
+        return [value or "none" for value in told[groups]]
+    hint = nearest(groups, [*OF_MODELS, *told])
+    raise UsageError(f"runs cannot be grouped by {groups!r}; {hint}")
+
+
+def _lineage(run: Run, table: Table) -> Lineage:
+    from sonde.analysis.runs import Lineage
+
+    name = plain(run.manifest.model["name"])
+    known = describe(name, table)
+    if known is None:
+        return Lineage(model=name)
+    return Lineage(
+        model=name,
+        family=known.family,
+        size=known.size,
+        stage=known.stage,
+        base=plain(known.base) if known.base else "",
+    )
+
+
+def _setting(run: Run) -> str:
+    """How the run asked: its probe with the settings that decide it."""
+    entry = run.manifest.probe
+    return json.dumps([entry["name"], entry["settings"]], sort_keys=True)
+
+
+def _facts(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """What is known of each run, by key: its model, its probe, then its settings; "" is nothing."""
+    settings = [run.manifest.probe["settings"] for run in runs]
+    keys = dict.fromkeys(key for own in settings for key in own)
+    return {
+        "model": [plain(run.manifest.model["name"]) for run in runs],
+        "probe": [run.manifest.probe["name"] for run in runs],
+        **{key: [_word(own[key]) if key in own else "" for own in settings] for key in keys},
+    }
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _dataset(run: Run) -> str:
+    entry = run.manifest.dataset
+    return f"{entry['name']} (content {entry['fingerprint'][:12]})"
+
+
+def _monitoring(run: Run) -> Monitors | None:
+    """The run's probe, if it measures MONITOR."""
+    from sonde.metrics.distance import Monitors
+
+    probe = run.probe()
+    return probe if isinstance(probe, Monitors) else None
+
+
+def _judging(run: Run) -> Judges:
+    """The run's probe; refused where it does not judge single prompts."""
+    from sonde.metrics.judged import Judges
+
+    probe = run.probe()
+    if isinstance(probe, Judges):
+        return probe
+    able = sorted(name for name, kind in probes().items() if issubclass(kind, Judges))
+    raise UsageError(
+        f"{run.path} was made by probe {run.manifest.probe['name']!r}, whose runs cannot be "
+        f"compared; analyses take runs of {', '.join(able)}"
+    )

@@ -1,0 +1,151 @@
+"""Run the controls of a run into its folder, and put them beside its report.
+
+A control is asked what the model was asked, by the same probe with the same settings, and kept in
+`controls/NAME` of the run's folder. A report finds its controls there and nowhere else; reading
+writes nothing. Knows nothing of how a control answers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sonde.core.abilities import Model, Probe
+from sonde.core.errors import DataError, ModelError, StoreError, UsageError, nearest
+from sonde.core.facts import Dataset
+from sonde.core.fingerprints import canonical
+from sonde.core.reports import Report
+from sonde.runs.run import Progress, Run, open_run, run
+
+CONTROLS: Mapping[str, str] = {
+    "majority": "control:majority",
+    "class-prior": "control:class-prior",
+    "naive-bayes": "control:naive-bayes",
+    "random": "random:{model}",
+    "random-embeddings": "random-embeddings:{model}",
+}
+"""The model that each control is; {model} is the one that is probed."""
+
+FOLDER = "controls"
+
+log = logging.getLogger(__name__)
+
+Load = Callable[[str], Model]
+Watch = Callable[[str], AbstractContextManager[Progress]]
+
+
+def chosen(text: str) -> tuple[str, ...]:
+    """The controls that a text names: some, separated by commas, or all.
+
+    >>> chosen("majority,random"), len(chosen("all"))
+    (('majority', 'random'), 5)
+    """
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if names == ["all"]:
+        return tuple(CONTROLS)
+    for name in names:
+        if name not in CONTROLS:
+            raise UsageError(f"no control called {name!r}; {nearest(name, ['all', *CONTROLS])}")
+    return tuple(dict.fromkeys(names))
+
+
+def run_controls(
+    names: Sequence[str],
+    model: str,
+    probe: Probe,
+    dataset: Dataset,
+    out: Path,
+    *,
+    load: Load,
+    watch: Watch,
+) -> dict[str, Run]:
+    """Run each control into the run's folder `out`; one that cannot answer is left out, aloud.
+
+    `probe` is as it was settled for the model, so that controls are asked in the same way.
+    """
+    done = {}
+    for name in names:
+        place = out / FOLDER / name
+        try:
+            loaded = load(CONTROLS[name].format(model=model))
+            with watch(f"control {name}") as tick:
+                done[name] = run(probe, loaded, dataset, place, progress=tick)
+        except (ModelError, DataError, UsageError) as error:
+            log.warning("control %s is left out: %s", name, error)
+    return done
+
+
+def control_runs(of: Run) -> tuple[dict[str, Run], list[str]]:
+    """The finished controls of a run, and what is wrong with others that lie there."""
+    found: dict[str, Run] = {}
+    faults: list[str] = []
+    for name in CONTROLS:
+        place = of.path / FOLDER / name
+        if not place.is_dir():
+            continue
+        try:
+            control = open_run(place)
+        except StoreError as error:
+            faults.append(f"Control {name} is not shown: {error}.")
+            continue
+        if _asked(control) == _asked(of):
+            found[name] = control
+        else:
+            faults.append(f"Control {name} is not shown: it was asked other prompts ({place}).")
+    return found, faults
+
+
+def attach_controls(of: Run, report: Report, reading: Mapping[str, Any] | None = None) -> Report:
+    """The report of a run with its controls beside it; unchanged where it has none."""
+    runs, faults = control_runs(of)
+    if not runs:
+        return replace(report, notes=(*report.notes, *faults)) if faults else report
+    from sonde.analysis.controls import paired, side_by_side
+    from sonde.analysis.runs import Compared, align
+    from sonde.metrics.judged import Judges
+
+    probe = of.probe(reading)
+    if isinstance(probe, Judges):
+        dataset = of.dataset()
+        judged = {
+            name: one.probe(reading).judged(dataset, one.answered())  # type: ignore[attr-defined]
+            for name, one in {"model": of, **runs}.items()
+        }
+        empty = [name for name, one in judged.items() if not len(one.grid)]
+        faults += [f"Control {name} is not shown: nothing of it could be judged." for name in empty]
+        kept = [
+            Compared(name=name, judged=one, dataset=dataset.name)
+            for name, one in judged.items()
+            if name not in empty
+        ]
+        if "model" in empty or len(kept) < 2:
+            return replace(report, notes=(*report.notes, *faults))
+        found = paired(align(kept), _subjects(dataset), dataset.selection.seed)
+    else:
+        others = {name: one.report(**(reading or {})).estimates for name, one in runs.items()}
+        found = side_by_side(report.headlines, {"model": report.estimates, **others})
+    return replace(
+        report,
+        estimates={**report.estimates, **found.estimates},
+        tables=(*found.tables, *report.tables),
+        findings=(*report.findings, *found.findings),
+        notes=(*report.notes, *found.notes, *faults),
+    )
+
+
+def _asked(run: Run) -> str:
+    """What decides a run's prompts: everything but its model; lists and tuples are the same."""
+    return canonical({k: v for k, v in run.manifest.decides.items() if k != "model"})
+
+
+def _subjects(dataset: Dataset) -> dict[str, str]:
+    """The subject of every fact that is asked about, told apart by relation."""
+    return {
+        fact.id: f"{relation.id}:{fact.subject.id}"
+        for relation in dataset.asked_relations()
+        for fact in dataset.asked(relation.id)
+    }

@@ -1,0 +1,144 @@
+"""A dataset without the facts that can be guessed from the subject's name, for every probe.
+
+Both filters of LAMA-UHN: the object's name stands in the subject's; or a part of a person's name
+suggests the object to a masked model. Knows nothing of what is asked about the facts that stay.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from sonde.core.abilities import Fills, Model
+from sonde.core.errors import AbilityError, DataError, UsageError
+from sonde.core.facts import APART, Card, Dataset, Fact
+from sonde.core.fingerprints import fingerprint
+from sonde.core.prompts import Fill, Prompt
+from sonde.metrics.answers import judge
+from sonde.prompting.uhn import (
+    GUESSABLE_RANK,
+    PERSON_ANSWERS,
+    name_prompts,
+    object_in_subject,
+    suggests,
+)
+from sonde.runs.run import SHARD_WEIGHT, answer, shards
+
+Guessable = Literal["string", "names"]
+
+Place = tuple[str, str]
+"""A relation and a fact of it, by their ids."""
+
+
+def unguessable(dataset: Dataset, how: Guessable, guesser: Model | None = None) -> Dataset:
+    """The dataset without facts that can be guessed, counted by relation in its notes.
+
+    A fact with several objects goes if any of them can be guessed; facts collected apart, to train
+    on, stay. `guesser` is asked for `names`: the same prompts and rule as LAMA's own UHN.
+    """
+    check_guesser(how, named=guesser is not None)
+    suggested = frozenset(_suggested(dataset, guesser)) if guesser is not None else frozenset()
+    counts = _counts(dataset, suggested)
+    kept = tuple(r for r in dataset.relations if counts[r.id]["kept"] or not counts[r.id].total())
+    if not any(counts[relation.id]["kept"] for relation in kept):
+        raise DataError(f"every fact of {dataset.name!r} can be guessed from its subject's name")
+
+    def read(relation: str) -> Iterator[Fact]:
+        facts = dataset.facts(relation)
+        return (f for f in facts if APART in f.tags or _why(f, suggested) == "kept")
+
+    notes = _notes(counts, how)
+    parts = ["unguessable", dataset.fingerprint, *(":".join(place) for place in sorted(suggested))]
+    return replace(
+        dataset,
+        card=_card(dataset.card, notes, guesser),
+        relations=kept,
+        read=read,
+        fingerprint=fingerprint(parts),
+        notes={**dataset.notes, **notes},
+    )
+
+
+def check_guesser(how: Guessable | None, *, named: bool) -> None:
+    """Refuse names without a model to judge them, and a model that nothing asks."""
+    if (how == "names") is not named:
+        raise UsageError(
+            "--drop-guessable names asks a masked model, which --guesser must name (--guesser "
+            "hf:bert-base-cased); nothing else asks one"
+        )
+
+
+def _why(fact: Fact, suggested: frozenset[Place]) -> str:
+    if object_in_subject(fact):
+        return "string"
+    return "names" if (fact.relation, fact.id) in suggested else "kept"
+
+
+def _counts(dataset: Dataset, suggested: frozenset[Place]) -> dict[str, Counter[str]]:
+    """How many facts of each relation go for which reason, and how many stay."""
+    return {
+        relation.id: Counter(
+            _why(fact, suggested) for fact in dataset.facts(relation.id) if APART not in fact.tags
+        )
+        for relation in dataset.relations
+    }
+
+
+def _notes(counts: dict[str, Counter[str]], how: Guessable) -> dict[str, int]:
+    reasons = ("string", "names") if how == "names" else ("string",)
+    totals = {f"guessable_{why}": sum(own[why] for own in counts.values()) for why in reasons}
+    gone = {f"guessable.{id}": own.total() - own["kept"] for id, own in counts.items()}
+    lost = sum(own.total() > 0 and not own["kept"] for own in counts.values())
+    further = {"relations_guessable": lost, **gone}
+    return totals | {key: count for key, count in further.items() if count}
+
+
+def _card(card: Card, notes: dict[str, int], guesser: Model | None) -> Card:
+    """The dataset's card, saying that facts were left out, and by whose judgement."""
+    # the last word of what a model is called is enough for a title
+    judge = f" (names by {re.split('[:/]', guesser.identity.name)[-1]})" if guesser else ""
+    return replace(
+        card,
+        name=f"{card.name} without guessable facts{judge}",
+        description=f"{card.description} {_told(notes, guesser)}".strip(),
+    )
+
+
+def _told(notes: dict[str, int], guesser: Model | None) -> str:
+    told = f"Left out: {notes['guessable_string']:,} facts whose object's name is in the subject's"
+    if guesser is None:
+        return f"{told}."
+    who = guesser.identity
+    return (
+        f"{told}, {notes['guessable_names']:,} for which a part of the name has the object among "
+        f"its {GUESSABLE_RANK} likeliest answers, by {who.name} ({who.weights})."
+    )
+
+
+def _suggested(dataset: Dataset, guesser: Model) -> Iterator[Place]:
+    """The facts about persons whose object a part of the name alone brings to the top."""
+    if not isinstance(guesser, Fills):
+        raise AbilityError(
+            f"{guesser.identity.name} cannot fill a mask, so names cannot be judged by it; name a "
+            "masked model as guesser"
+        )
+    for relation in dataset.relations:
+        if relation.id not in PERSON_ANSWERS:
+            continue
+        names = dataset.object_names(relation.id, aliases=True)
+        want = Fill(watched=names, vocabulary=dataset.vocabulary)
+        facts = {f.id: f for f in dataset.facts(relation.id) if APART not in f.tags}
+        prompts = (prompt for fact in facts.values() for prompt in name_prompts(fact, want))
+        for shard in shards(prompts, SHARD_WEIGHT):
+            yield from _guessed(shard, facts, guesser)
+
+
+def _guessed(shard: list[Prompt], facts: dict[str, Fact], guesser: Model) -> Iterator[Place]:
+    for position, found in answer(guesser, shard):
+        fact = facts[shard[position].key.fact]
+        right = {name for entity in fact.objects for name in entity.names}
+        if suggests(judge(found, right).rank):
+            yield fact.relation, fact.id

@@ -1,0 +1,384 @@
+"""Say what a run would cost before it is made: prompts, tokens, time, memory. Writes nothing.
+
+Knows nothing of how tokens are counted (a model's own `bills`) or of how a plan is shown.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sonde.core.abilities import WANTED, Model, Plans, Probe, abilities
+from sonde.core.costs import Cost, Memory, ShardCost
+from sonde.core.errors import RunMismatch, UsageError
+from sonde.core.facts import Dataset
+from sonde.core.prompts import Prompt, Score
+from sonde.core.repeats import Watched
+from sonde.runs.prompt_length import fitting
+from sonde.runs.run import SHARD_WEIGHT, answer, default_folder, describe, prompt_weight, shards
+from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
+from sonde.store.manifest import Manifest, differences
+from sonde.store.runs import RunFolder
+
+COUNTED = 48
+"""Shards that are counted at most, unless all are asked for."""
+
+POOLED = 16
+"""Shards whose prompts are kept for measuring."""
+
+TAIL = 8
+"""Prompts before a counted shard that say which beginnings the model already holds."""
+
+SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Time:
+    """Seconds a run will take: about `value`, between `low` and `high`."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """One relation's part of what is left to do; `share` is of the time."""
+
+    relation: str
+    label: str
+    prompts: int
+    options: int
+    cost: Cost | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run would cost. `cost`, `memory`, `relations` and `time` are of what is left to do.
+
+    `wants`: prompts by what they want of the model. `counted`: shards whose tokens were counted;
+    where that is fewer than are left, token counts are scaled from them. `cost` and `memory` are
+    None for a model that computes no tokens, `time` and `pace` where nothing was measured. `work`:
+    what time is reckoned by: tokens that go through the model, or else options and prompts.
+    """
+
+    probe: str
+    dataset: str
+    model: str
+    device: str
+    folder: Path
+    prompts: int
+    options: int
+    wants: Mapping[str, int]
+    shards: int
+    done_prompts: int
+    done_shards: int
+    counted: int
+    work: int
+    cost: Cost | None
+    memory: Memory | None
+    relations: tuple[Share, ...]
+    time: Time | None = None
+    pace: Throughput | None = None
+
+    @property
+    def left(self) -> int:
+        """Shards that are still to be computed."""
+        return self.shards - self.done_shards
+
+    @property
+    def exact(self) -> bool:
+        """Whether every token that is left was counted."""
+        return self.counted == self.left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """One shard in numbers: prompts and options by relation, prompts by want."""
+
+    prompts: Counter[str]
+    options: Counter[str]
+    work: Counter[str]
+    wants: Counter[str]
+
+
+def plan(
+    probe: Probe,
+    model: Model,
+    dataset: Dataset,
+    out: str | Path | None = None,
+    *,
+    exact: bool = False,
+    seconds: float = SECONDS,
+    shard_weight: int = SHARD_WEIGHT,
+) -> Plan:
+    """What `run` with the same arguments would cost; nothing is answered for good or written.
+
+    `exact` counts every shard of a large run. `seconds` bounds the measurement; 0 leaves it out.
+    """
+    probe = probe.suited(abilities(model))
+    manifest = describe(probe, model, dataset, shard_weight)
+    folder = Path(out) if out is not None else default_folder(manifest)
+    began = time.perf_counter()
+    watched = Watched(dataset)
+    outlines = [outline(shard) for shard in shards(probe.ask(watched.dataset), shard_weight)]
+    asking = 2 * (time.perf_counter() - began)  # a run asks twice: it counts before it begins
+    watched.refuse(dataset.asked_relations())
+    if not outlines:
+        raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
+    done = finished(folder, manifest, len(outlines))
+    left = [n for n in range(len(outlines)) if n not in done]
+    chosen = choose([outlines[n].work for n in left], left, len(left) if exact else COUNTED)
+    cut = enumerate(shards(probe.ask(dataset), shard_weight))
+    with fitting(probe, model, dataset):
+        counted = count(model, steps(cut, chosen, done))
+    scheme = _scheme(probe, model, dataset, folder, outlines, done, len(chosen), counted)
+    if not left or seconds <= 0:
+        return scheme
+    work = scheme.work
+    pace = measure(lambda ps: list(answer(model, ps)), meter(model), counted.pool, work, seconds)
+    return replace(scheme, pace=pace, time=_time(pace, work, asking))
+
+
+def outline(prompts: Iterable[Prompt]) -> Outline:
+    """A shard in numbers."""
+    found = Outline(prompts=Counter(), options=Counter(), work=Counter(), wants=Counter())
+    for prompt in prompts:
+        relation, want = prompt.key.relation, prompt.want
+        found.prompts[relation] += 1
+        found.options[relation] += len(want.options) if isinstance(want, Score) else 0
+        found.work[relation] += prompt_weight(prompt)
+        found.wants[WANTED[type(want)]] += 1
+    return found
+
+
+def finished(path: Path, manifest: Manifest, count: int) -> frozenset[int]:
+    """Shards that the folder already holds; a folder with another run is refused, as `run` does."""
+    folder = RunFolder(path)
+    if not (path / "manifest.json").exists():
+        return frozenset()
+    there = frozenset(int(shard.stem) for shard in folder.shards())
+    unlike = differences(folder.manifest(), manifest)
+    if unlike and there:
+        raise RunMismatch(
+            f"{path} holds a different run:\n  "
+            + "\n  ".join(unlike)
+            + "\ngive another folder with -o, or the settings of the run that is there"
+        )
+    return frozenset(n for n in there if n < count)
+
+
+def choose(work: Sequence[Counter[str]], numbers: Sequence[int], most: int) -> frozenset[int]:
+    """Shards to count: all if they are few, else one in the middle of each relation, and others.
+
+    >>> sorted(choose([Counter(a=1), Counter(a=1), Counter(a=1)], [4, 5, 6], 1))
+    [5]
+    """
+    if len(numbers) <= most:
+        return frozenset(numbers)
+    homes: dict[str, list[int]] = {}
+    for number, relations in zip(numbers, work, strict=True):
+        for relation in relations:
+            homes.setdefault(relation, []).append(number)
+    middles = sorted({found[len(found) // 2] for found in homes.values()})
+    chosen = set(spread(middles, most))
+    others = [n for n in numbers if n not in chosen]
+    return frozenset(chosen | set(spread(others, most - len(chosen))))
+
+
+def spread(items: Sequence[int], most: int) -> list[int]:
+    """At most so many of the items, evenly apart.
+
+    >>> spread([1, 2, 3, 4, 5, 6], 2)
+    [2, 5]
+    """
+    if len(items) <= most:
+        return list(items)
+    return [items[int((i + 0.5) * len(items) / most)] for i in range(most)]
+
+
+def steps(
+    cut: Iterable[tuple[int, list[Prompt]]], chosen: Collection[int], done: Collection[int]
+) -> Iterator[tuple[int | None, list[Prompt]]]:
+    """The shards to count, each after the end of an uncounted one before it, which has no number.
+
+    That end is not paid for: it tells the model which beginnings it will hold by then.
+    """
+    tail: list[Prompt] = []
+    for number, shard in cut:
+        if number in chosen:
+            if tail:
+                yield None, tail
+            yield number, shard
+        tail = [] if number in chosen or number in done else shard[-TAIL:]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """What counting found: tokens by relation, the work behind them, memory, and a pool."""
+
+    costs: Mapping[str, Cost]
+    work: Counter[str]
+    memory: Memory | None
+    pool: Pool
+
+
+def count(model: Model, shards: Iterable[tuple[int | None, list[Prompt]]]) -> Count:
+    """Count the tokens of some shards, keeping a few of them to measure with."""
+    costs: dict[str, Cost] = {}
+    work: Counter[str] = Counter()
+    memory: Memory | None = None
+    kept: list[tuple[list[Prompt], list[int]]] = []
+    every = 1
+    for seen, (prompts, bill) in enumerate(billed(model, shards)):
+        for i, prompt in enumerate(prompts):
+            relation = prompt.key.relation
+            work[relation] += prompt_weight(prompt)
+            if bill:
+                costs[relation] = costs.get(relation, Cost()) + bill.costs[i]
+        if bill:
+            memory = bill.memory | (memory or Memory())
+        if seen % every == 0:
+            fed = [c.fed for c in bill.costs] if bill else [prompt_weight(p) for p in prompts]
+            kept.append((prompts, fed))
+        if len(kept) > POOLED:
+            kept, every = kept[::2], every * 2
+    pool = Pool(shards=tuple(p for p, _ in kept), work=tuple(w for _, w in kept))
+    return Count(costs=costs, work=work, memory=memory, pool=pool)
+
+
+def billed(
+    model: Model, shards: Iterable[tuple[int | None, list[Prompt]]]
+) -> Iterator[tuple[list[Prompt], ShardCost | None]]:
+    """Each numbered shard with its bill; None where the model has none to give."""
+    if not isinstance(model, Plans):
+        yield from ((prompts, None) for number, prompts in shards if number is not None)
+        return
+    waiting: list[tuple[int | None, list[Prompt]]] = []
+
+    def fed() -> Iterator[list[Prompt]]:
+        for step in shards:
+            waiting.append(step)
+            yield step[1]
+
+    for bill in model.estimate_costs(fed()):
+        number, prompts = waiting.pop(0)
+        if number is not None:
+            yield prompts, bill
+
+
+def _scheme(
+    probe: Probe,
+    model: Model,
+    dataset: Dataset,
+    folder: Path,
+    outlines: Sequence[Outline],
+    done: Collection[int],
+    counted: int,
+    found: Count,
+) -> Plan:
+    """The plan without time."""
+    left = [o for n, o in enumerate(outlines) if n not in done]
+    relations = _shares(dataset, left, found)
+    costs = [share.cost for share in relations if share.cost is not None]
+    whole = _together(outlines)
+    return Plan(
+        probe=probe.name,
+        dataset=dataset.name,
+        model=model.identity.name,
+        device=model.identity.details.get("device", "cpu"),
+        folder=folder,
+        prompts=whole.prompts.total(),
+        options=whole.options.total(),
+        wants=dict(sorted(whole.wants.items())),
+        shards=len(outlines),
+        done_prompts=sum(outlines[n].prompts.total() for n in done),
+        done_shards=len(done),
+        counted=counted,
+        work=_together(left).work.total() if not costs else sum(costs, Cost()).fed,
+        cost=sum(costs, Cost()) if isinstance(model, Plans) else None,
+        memory=found.memory,
+        relations=relations,
+    )
+
+
+def _together(outlines: Iterable[Outline]) -> Outline:
+    """Several shards in numbers."""
+    whole = Outline(prompts=Counter(), options=Counter(), work=Counter(), wants=Counter())
+    for each in outlines:
+        whole.prompts.update(each.prompts)
+        whole.options.update(each.options)
+        whole.work.update(each.work)
+        whole.wants.update(each.wants)
+    return whole
+
+
+def _shares(dataset: Dataset, left: Sequence[Outline], counted: Count) -> tuple[Share, ...]:
+    """What each relation takes of what is left, the most expensive first."""
+    labels = {relation.id: relation.label for relation in dataset.relations}
+    whole = _together(left)
+    prompts, options, work = whole.prompts, whole.options, whole.work
+    costs = {r: _scaled(r, whole, counted) for r in prompts}
+    effort = {r: work[r] if (c := costs[r]) is None else c.fed for r in prompts}
+    total = sum(effort.values()) or 1
+    return tuple(
+        Share(
+            relation=r,
+            label=labels.get(r, ""),
+            prompts=prompts[r],
+            options=options[r],
+            cost=costs[r],
+            share=effort[r] / total,
+        )
+        for r in sorted(prompts, key=lambda r: (-effort[r], r))
+    )
+
+
+def _scaled(relation: str, whole: Outline, counted: Count) -> Cost | None:
+    """A relation's tokens, scaled by its work where only a part was counted."""
+    if not counted.costs:
+        return None
+    work = whole.work[relation]
+    cost, seen = counted.costs.get(relation), counted.work[relation]
+    if cost is None:  # none of it was counted: take it to be like the others
+        cost, seen = sum(counted.costs.values(), Cost()), counted.work.total()
+    elif seen == work:
+        return cost
+    return replace(
+        cost.scaled(work / seen),
+        prompts=whole.prompts[relation],
+        options=whole.options[relation],
+    )
+
+
+def meter(model: Model) -> Callable[[Sequence[Prompt]], int]:
+    """The work of slices that are put to the model one after the other."""
+    if not isinstance(model, Plans):
+        return lambda prompts: sum(map(prompt_weight, prompts))
+    current: list[Sequence[Prompt]] = []
+
+    def fed() -> Iterator[Sequence[Prompt]]:
+        while True:
+            yield current.pop()
+
+    bills = model.estimate_costs(fed())
+
+    def work(prompts: Sequence[Prompt]) -> int:
+        current.append(prompts)
+        return sum(cost.fed for cost in next(bills).costs)
+
+    return work
+
+
+def _time(pace: Throughput, work: int, asking: float) -> Time:
+    """The pace applied to the work, after what comes once."""
+    once = pace.start + asking
+    return Time(
+        value=once + pace.value * work,
+        low=once * (1 - MARGIN) + pace.low * work,
+        high=once * (1 + MARGIN) + pace.high * work,
+    )

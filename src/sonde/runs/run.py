@@ -1,0 +1,340 @@
+"""Join a probe, a model and a folder: ask, answer shard by shard, and read the answers back.
+
+Knows nothing of how a model answers or what a probe means by its questions.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from sonde import __version__
+from sonde.core.abilities import (
+    Admits,
+    KeepsCache,
+    Model,
+    Probe,
+    ScoresAndGenerates,
+    abilities,
+    group_by_ability,
+)
+from sonde.core.answers import Answer, Answered
+from sonde.core.components import Components
+from sonde.core.errors import AbilityError, DataError, StoreError, UsageError, nearest
+from sonde.core.facts import Dataset, Selection
+from sonde.core.prompts import Fill, Prompt, Score, Trace
+from sonde.core.repeats import Watched
+from sonde.core.reports import Report
+from sonde.core.settings import build, settings_of
+from sonde.data.format import open_dataset, write_dataset
+from sonde.probes import MODULES
+from sonde.runs.prompt_length import fitting
+from sonde.store.files import explain_os_errors
+from sonde.store.manifest import Manifest, surroundings, versions
+from sonde.store.runs import RunFolder, Writer
+
+if TYPE_CHECKING:
+    import polars
+
+SHARD_WEIGHT = 4096
+WATCHED = 512
+"""Watched names of a filled hole that weigh as much as the hole itself."""
+
+WEIGHED = 128
+"""So many characters of a text that is read through weigh as much as an option."""
+
+log = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]
+"""Called with (prompts done, prompts there are) as a run goes on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A finished run on disk. Everything is read from the folder; no model is needed."""
+
+    path: Path
+    manifest: Manifest
+
+    def answered(self) -> Iterator[Answered]:
+        """Every answered prompt."""
+        return RunFolder(self.path).answered()
+
+    def dataset(self) -> Dataset:
+        """The dataset as it was asked."""
+        folder = RunFolder(self.path)
+        try:
+            dataset = open_dataset(folder.dataset)
+        except DataError as error:
+            raise folder.damaged_dataset() from error
+        dataset = replace(dataset, notes=self.manifest.dataset["notes"])
+        dataset = dataset.select(_selection(self.manifest.selection))
+        Watched(dataset).refuse(dataset.asked_relations())
+        return dataset
+
+    def probe(self, reading: Mapping[str, Any] | None = None) -> Probe:
+        """The probe with the run's settings; those that only read may be given anew."""
+        entry = self.manifest.probe
+        kind = find_probe(entry["name"])
+        stored = {**entry["settings"], **entry["reading"]}
+        settings = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
+        fixed = sorted(set(reading or {}) & set(entry["settings"]))
+        if fixed:
+            raise UsageError(
+                f"setting {fixed[0]} decided what was asked; make another run to change it. "
+                f"Free to change when reading: {', '.join(sorted(entry['reading'])) or 'none'}"
+            )
+        try:
+            build(kind, settings)
+        except UsageError as error:
+            raise StoreError(
+                f"{self.path} was made by another version of probe {entry['name']!r} ({error})"
+            ) from None
+        return cast(Probe, build(kind, {**settings, **(reading or {})}))
+
+    def report(self, **reading: Any) -> Report:
+        """Compute every number from the stored answers, read as the run says or as given here."""
+        dataset = self.dataset()
+        report = self.probe(reading).read(dataset, self.answered())
+        return replace(
+            report,
+            title=f"{report.title}: {self.manifest.model['name']}",
+            counts={**dataset.notes, **report.counts},
+        )
+
+    def provenance(self) -> dict[str, Any]:
+        """Where the numbers come from: the manifest, with what the run took."""
+        folder = RunFolder(self.path)
+        complete = folder.finished()
+        return {
+            "run": {
+                "fingerprint": self.manifest.fingerprint,
+                "shards": complete.shards,
+                "prompts": complete.prompts,
+                "seconds": round(folder.seconds(), 1),
+                "sessions": folder.timings(),
+            },
+            **{k: v for k, v in asdict(self.manifest).items() if k != "shard_weight"},
+        }
+
+    def to_polars(self) -> polars.DataFrame:
+        """All answers as one data frame, a row per prompt (columns: docs/run-format.md)."""
+        import polars
+
+        frames = [polars.from_arrow(table) for table in RunFolder(self.path).tables()]
+        return cast(polars.DataFrame, polars.concat(cast(Any, frames), how="vertical_relaxed"))
+
+
+def run(
+    probe: Probe,
+    model: Model,
+    dataset: Dataset,
+    out: str | Path | None = None,
+    *,
+    progress: Progress | None = None,
+    shard_weight: int = SHARD_WEIGHT,
+) -> Run:
+    """Put a probe's prompts to a model and keep the answers in a folder; resumes by itself.
+
+    Without `out` the folder is runs/PROBE-DATASET-MODEL-FINGERPRINT.
+    """
+    probe = probe.suited(abilities(model))
+    # before a folder is made: it reads every line that is asked
+    total = _count(probe, model, dataset)
+    manifest = describe(probe, model, dataset, shard_weight)
+    path = Path(out) if out is not None else default_folder(manifest)
+    folder = RunFolder(path)
+    with folder.writing(manifest) as writer:
+        _keep_dataset(dataset, folder)
+        cut = shards(probe.ask(dataset), shard_weight)
+        with fitting(probe, model, dataset):
+            _fill_folder(writer, model, cut, total, progress or (lambda _done, _total: None))
+    return Run(path=path, manifest=replace(folder.manifest(), probe=manifest.probe))
+
+
+def open_run(path: str | Path) -> Run:
+    """Open a finished run; one that is unfinished or damaged is refused, saying what to do."""
+    folder = RunFolder(Path(path))
+    manifest = folder.manifest()
+    folder.finished()
+    return Run(path=Path(path), manifest=manifest)
+
+
+def probes() -> Mapping[str, type]:
+    """Every probe class by name."""
+    return Components(MODULES, "sonde.probes")
+
+
+def find_probe(name: str) -> type:
+    """The probe class of that name."""
+    if name not in probes():
+        raise UsageError(f"no probe called {name!r}; {nearest(name, probes())}")
+    return probes()[name]
+
+
+def describe(probe: Probe, model: Model, dataset: Dataset, shard_weight: int) -> Manifest:
+    """The manifest of a run."""
+    values = asdict(cast(Any, probe))
+    reads = {s.name for s in settings_of(type(probe)) if s.reads}
+    return Manifest(
+        dataset={
+            **asdict(dataset.card),
+            "fingerprint": dataset.fingerprint,
+            "notes": dict(dataset.notes),
+        },
+        selection=asdict(dataset.selection),
+        probe={
+            "name": probe.name,
+            "sonde": __version__,  # another version may ask or score otherwise
+            "settings": {k: v for k, v in values.items() if k not in reads},
+            "reading": {k: v for k, v in values.items() if k in reads},
+        },
+        model=asdict(model.identity),
+        shard_weight=shard_weight,
+        surroundings=surroundings(),
+    )
+
+
+def default_folder(manifest: Manifest) -> Path:
+    """runs/PROBE-DATASET-MODEL-FINGERPRINT, so that different runs never meet."""
+    model = manifest.model["name"].rstrip("/").replace(":", "/").split("/")[-1]
+    parts = (manifest.probe["name"], manifest.dataset["name"], model, manifest.fingerprint[:8])
+    return Path("runs") / re.sub(r"[^\w.-]+", "_", "-".join(parts))  # a name may hold a slash
+
+
+def shards(prompts: Iterable[Prompt], weight: int) -> Iterator[list[Prompt]]:
+    """Cut prompts into shards of about equal work; the cut depends on the prompts alone."""
+    shard: list[Prompt] = []
+    carried = 0
+    for prompt in prompts:
+        shard.append(prompt)
+        carried += prompt_weight(prompt)
+        if carried >= weight:
+            yield shard
+            shard, carried = [], 0
+    if shard:
+        yield shard
+
+
+def prompt_weight(prompt: Prompt) -> int:
+    """How much of a shard a prompt takes: by its options, by what is read or watched, or 1."""
+    want = prompt.want
+    if isinstance(want, Score):
+        return len(want.options)
+    if isinstance(want, Trace):
+        return 1 + len(prompt.prefix) // WEIGHED
+    return 1 + len(want.watched) // WATCHED if isinstance(want, Fill) else 1
+
+
+def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answer]]:
+    """Yield (position, answer) as the model gives them, each prompt by the ability it wants."""
+    if isinstance(model, KeepsCache):
+        model.reset_cache()  # answers are to depend on their own shard alone
+    for way, positions in group_by_ability(
+        prompts, joins=isinstance(model, ScoresAndGenerates)
+    ).items():
+        method = getattr(model, way, None)
+        if method is None:
+            raise AbilityError(f"{model.identity.name} cannot {way}")
+        for position, result in method([prompts[i] for i in positions]):
+            yield positions[position], result
+
+
+def _count(probe: Probe, model: Model, dataset: Dataset) -> int:
+    """How many prompts there are; refuses ids that would mix their answers."""
+    admit = model.admit if isinstance(model, Admits) else None
+    watched = Watched(dataset)
+    total = 0
+    for prompt in probe.ask(watched.dataset):
+        if admit:
+            admit(prompt)
+        total += 1
+    watched.refuse(dataset.asked_relations())
+    if total == 0:
+        raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
+    return total
+
+
+def _fill_folder(
+    writer: Writer,
+    model: Model,
+    cut: Iterable[list[Prompt]],
+    total: int,
+    progress: Progress,
+) -> None:
+    done = computed = number = 0
+    began, clock = time.time(), time.monotonic()
+    try:
+        for number, shard in enumerate(cut):
+            if not writer.holds(number, [prompt_key(p) for p in shard]):
+                if done and not computed:
+                    log.info("%s: going on after %d of %d", writer.folder.path, done, total)
+                writer.append(number, _answer_shard(model, shard, done, total, progress))
+                computed += len(shard)
+            done += len(shard)
+            progress(done, total)
+        writer.finish(number + 1, done)
+    finally:
+        if computed:
+            writer.log(_session(model, began, time.monotonic() - clock, computed))
+    if not computed:
+        log.info("%s was complete: the model was not asked anything", writer.folder.path)
+
+
+def _session(model: Model, began: float, seconds: float, prompts: int) -> dict[str, Any]:
+    """What one session computed, on what: a run may go on elsewhere."""
+    return {
+        "began": round(began, 3),
+        "seconds": round(seconds, 3),
+        "prompts": prompts,
+        "model": dict(model.identity.details),
+        "versions": versions(),
+    }
+
+
+def _answer_shard(
+    model: Model, shard: list[Prompt], done: int, total: int, progress: Progress
+) -> list[Answered]:
+    answers: dict[int, Answer] = {}
+    for position, result in answer(model, shard):
+        answers[position] = result
+        progress(done + len(answers), total)
+    return [
+        Answered(key=p.key, prefix=p.prefix, suffix=p.suffix, answer=answers[i])
+        for i, p in enumerate(shard)
+    ]
+
+
+def prompt_key(prompt: Prompt) -> tuple[str, ...]:
+    """What a stored row must agree with to be this prompt's."""
+    key = prompt.key
+    return (
+        key.fact,
+        key.relation,
+        key.template,
+        key.subject,
+        key.context,
+        prompt.prefix,
+        prompt.suffix,
+    )
+
+
+def _keep_dataset(dataset: Dataset, folder: RunFolder) -> None:
+    """Keep a copy of the dataset in the run, written anew unless it is there as it was sealed."""
+    try:
+        open_dataset(folder.dataset)
+        kept = folder.keeps_dataset()
+    except DataError:
+        kept = False
+    if not kept:
+        with explain_os_errors(folder.path):
+            write_dataset(dataset, folder.dataset)
+
+
+def _selection(entry: Mapping[str, Any]) -> Selection:
+    return Selection(**{**entry, "relations": tuple(entry["relations"])})
