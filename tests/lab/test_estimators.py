@@ -89,7 +89,7 @@ def turned(data: Dataset, by: int) -> Dataset:
     """The dataset in which every fact that is asked about has the objects of another one."""
 
     def read(relation: str) -> list[Fact]:
-        facts = list(data.read(relation))
+        facts = list(data.facts(relation))
         test = [fact for fact in facts if fact.split == "test"]
         others = {f.id: test[(i + by) % len(test)].objects for i, f in enumerate(test)}
         return [replace(f, objects=others.get(f.id, f.objects)) for f in facts]

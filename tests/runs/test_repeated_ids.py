@@ -13,8 +13,8 @@ import pytest
 
 import sonde
 from sonde.core.errors import DataError
-from sonde.core.facts import Dataset, Fact
-from sonde.core.repeats import Watched
+from sonde.core.facts import Dataset, Fact, Selection
+from sonde.core.repeats import refuse_repeats
 from sonde.data.catalog import load as load_dataset
 from sonde.data.format import open_dataset, seal
 from sonde.models.controls.counting import majority
@@ -126,20 +126,18 @@ def test_what_a_check_only_remarks_on_is_asked(tmp_path: Path) -> None:
     assert sonde.run(Lama(), majority(small_world()), world({"P1": twice}), tmp_path / "out")
 
 
-def test_no_fact_is_read_once_more_to_be_checked(tmp_path: Path) -> None:
+def test_facts_are_read_once_to_be_checked_selected_and_asked(tmp_path: Path) -> None:
     data, read = small_world(), Counter[str]()
 
     def counted(relation: str) -> Iterator[Fact]:
         read[relation] += 1
-        yield from data.read(relation)
+        yield from data.facts(relation)
 
-    watched = Watched(replace(data, read=counted))
-    for relation in data.relations:
-        assert list(watched.dataset.facts(relation.id)) == list(data.facts(relation.id))
-    watched.refuse(data.relations)
+    once = replace(data, read=counted)
+    refuse_repeats(once, data.relations)
+    sonde.run(Lama(), majority(once), once.select(Selection(limit=2)), tmp_path / "out")
+    assert list(once.facts("P1")) == list(data.facts("P1"))
     assert read == {"P1": 1, "P2": 1}
-    Watched(replace(data, read=counted)).refuse(data.relations)
-    assert read == {"P1": 2, "P2": 2}
 
 
 def test_a_run_that_was_made_of_such_facts_is_not_read(tmp_path: Path) -> None:
@@ -163,8 +161,9 @@ def test_finding_a_fact_never_picks_one_of_two(order: tuple[int, ...]) -> None:
 
 
 def test_facts_say_on_which_line_they_stand(data: Path) -> None:
-    placed: Any = open_dataset(data).read
-    found = [(where, fact.id) for where, fact in placed.placed("P36")]
-    assert found[4] == (f"{data / 'facts' / 'P36.jsonl'}, line 5", "P36:Italy")
-    assert [id for _, id in found] == [fact.id for fact in load_dataset(str(data)).facts("P36")]
+    frames: Any = open_dataset(data).read
+    ids = [fact.id for fact in load_dataset(str(data)).facts("P36")]
+    places = dict(enumerate(frames.places("P36")))
+    assert len(places) == len(ids)
+    assert (places[4], ids[4]) == (f"{data / 'facts' / 'P36.jsonl'}, line 5", "P36:Italy")
     assert json.loads((data / "facts" / "P36.jsonl").read_text().splitlines()[4])

@@ -27,7 +27,7 @@ from sonde.cli.run import (
 )
 from sonde.core.abilities import Probe, abilities
 from sonde.core.errors import ModelError, UsageError
-from sonde.core.repeats import Watched
+from sonde.core.repeats import refuse_repeats
 from sonde.core.settings import build, parse
 from sonde.doctor.diagnose import diagnose
 from sonde.doctor.findings import Diagnosis, counted
@@ -81,7 +81,7 @@ def doctor(
             guesser=guesser,
             device=device,
         )
-        Watched(dataset).refuse(dataset.asked_relations())
+        refuse_repeats(dataset, dataset.asked_relations())
     with waiting(f"loading {model} (the first time takes longest)"):
         loaded = api.model(
             model,

@@ -7,10 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import nsmallest
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sonde.core.errors import TemplateError, UsageError, nearest
+from sonde.core.fact_frames import FactFrames, frame_of, rows
 from sonde.core.fingerprints import draw_key
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 SUBJECT_SLOT = "[X]"
 ANSWER_SLOT = "[Y]"
@@ -136,18 +140,23 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """Relations, and facts that are read anew each time they are asked for, never all held at once.
+    """Relations and their facts, which are read once, when they are first asked for.
 
-    `read(relation_id)` opens the facts of one relation; `fingerprint` names the content.
+    `read(relation_id)` opens the facts of one relation, as objects or as a frame of
+    `fact_frames`; `fingerprint` names the content.
     """
 
     card: Card
     relations: tuple[Relation, ...]
-    read: Callable[[str], Iterable[Fact]]
+    read: Callable[[str], Iterable[Fact] | DataFrame]
     fingerprint: str
     vocabulary: tuple[str, ...] | None = None
     selection: Selection = field(default_factory=Selection)
     notes: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.read, FactFrames):  # the same facts, selected otherwise, stay read
+            object.__setattr__(self, "read", FactFrames(self.read))
 
     @property
     def name(self) -> str:
@@ -162,22 +171,36 @@ class Dataset:
         hint = nearest(id, (r.id for r in self.relations))
         raise UsageError(f"dataset {self.name!r} has no relation {id!r}; {hint}")
 
+    def frame(self, relation: str) -> DataFrame:
+        """Every fact of a relation, of all splits: a row each, columns as in `fact_frames`."""
+        assert isinstance(self.read, FactFrames)
+        return self.read(relation)
+
+    def split_frame(self, relation: str) -> DataFrame:
+        """The facts of a relation in the split that is asked about, whatever the limit."""
+        import polars
+
+        return self.frame(relation).filter(polars.col("split") == self.selection.split)
+
+    def asked_frame(self, relation: str) -> DataFrame:
+        """The facts of a relation that the selection asks about, in the dataset's order."""
+        frame, limit = self.split_frame(relation), self.selection.limit
+        if limit is None or frame.height <= limit:
+            return frame
+        draws = ((draw_key(self.selection.seed, id), i) for i, id in enumerate(frame["fact"]))
+        return frame[sorted(i for _, i in nsmallest(limit, draws))]
+
     def facts(self, relation: str) -> Iterator[Fact]:
         """Every fact of a relation, of all splits."""
-        return iter(self.read(relation))
+        yield from facts_of(self.frame(relation))
 
     def of_split(self, relation: str) -> Iterator[Fact]:
         """The facts of a relation in the split that is asked about, whatever the limit."""
-        return (f for f in self.facts(relation) if f.split == self.selection.split)
+        yield from facts_of(self.split_frame(relation))
 
     def asked(self, relation: str) -> Iterator[Fact]:
         """The facts of a relation that the selection asks about, in the dataset's order."""
-        chosen = self.of_split(relation)
-        if self.selection.limit is None:
-            return chosen
-        keyed = ((draw_key(self.selection.seed, f.id), i, f) for i, f in enumerate(chosen))
-        kept = nsmallest(self.selection.limit, keyed, key=lambda entry: entry[:2])
-        return (fact for _, _, fact in sorted(kept, key=lambda entry: entry[1]))
+        yield from facts_of(self.asked_frame(relation))
 
     def asked_relations(self) -> tuple[Relation, ...]:
         """The relations that the selection asks about."""
@@ -189,9 +212,8 @@ class Dataset:
         chosen = replace(self, selection=selection)
         if selection.limit is not None and selection.limit < 1:
             raise UsageError(f"limit must be at least 1, not {selection.limit}")
-        for relation in chosen.asked_relations():
-            if next(chosen.asked(relation.id), None) is not None:
-                return chosen
+        if any(chosen.split_frame(relation.id).height for relation in chosen.asked_relations()):
+            return chosen
         raise UsageError(
             f"dataset {self.name!r} has no facts in split {selection.split!r}; "
             "see 'sonde data show' for the splits it has"
@@ -202,16 +224,38 @@ class Dataset:
 
         Facts collected apart count only where their own split is asked about.
         """
-        names: dict[str, None] = {}
-        for fact in self.facts(relation):
-            if APART in fact.tags and fact.split != self.selection.split:
-                continue
-            for entity in fact.objects:
-                names.update(dict.fromkeys(entity.names if aliases else entity.names[:1]))
-        return tuple(names)
+        import polars
+
+        apart = polars.col("tags").list.contains(APART)
+        asked = polars.col("split") == self.selection.split
+        names = self.frame(relation).filter(~apart | asked)["object_names"].explode()
+        names = names.explode() if aliases else names.list.first()
+        return tuple(names.drop_nulls().unique(maintain_order=True))
 
 
-def commonest_objects(facts: Iterable[Fact]) -> list[tuple[str, int]]:
+def facts_of(frame: DataFrame) -> Iterator[Fact]:
+    """The facts of a frame as objects, made as they are looked at."""
+    for row in rows(frame):
+        fact, relation, split, id, names, ids, object_names, tags, wrong_ids, wrong_names, more = (
+            row
+        )
+        yield Fact(
+            id=fact,
+            relation=relation,
+            subject=Entity(id=id, names=tuple(names)),
+            objects=_entities(ids, object_names),
+            split=split,
+            tags=tuple(tags),
+            wrong=_entities(wrong_ids, wrong_names),
+            details={detail["name"]: detail["value"] for detail in more},
+        )
+
+
+def _entities(ids: list[str], names: list[list[str]]) -> tuple[Entity, ...]:
+    return tuple([Entity(id=i, names=tuple(n)) for i, n in zip(ids, names, strict=True)])
+
+
+def commonest_objects(facts: Iterable[Fact] | DataFrame) -> list[tuple[str, int]]:
     """The usual names of all objects with their counts, the commonest first; ties go by name."""
-    counts = Counter(entity.name for fact in facts for entity in fact.objects)
-    return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    names = frame_of(facts)["object_names"].explode().list.first().drop_nulls()
+    return sorted(Counter(names).items(), key=lambda entry: (-entry[1], entry[0]))

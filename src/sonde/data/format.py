@@ -20,9 +20,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from sonde.core.errors import DataError, TemplateError
+from sonde.core.fact_frames import frame_of
 from sonde.core.facts import (
     Card,
     Dataset,
@@ -46,6 +47,9 @@ from sonde.data.lines import (
     write_rows,
 )
 from sonde.data.quick import quick_fact
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 FORMAT = 1
 HASH_SIZE = 16
@@ -80,20 +84,19 @@ def open_dataset(folder: Path) -> Dataset:
 
 
 class Facts:
-    """Reads the facts of one relation, one line at a time; can also say on which."""
+    """Reads the facts of one relation of a folder; can also say on which line each stands."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def __call__(self, relation: str) -> Iterator[Fact]:
+    def __call__(self, relation: str) -> DataFrame:
         """The facts of a relation."""
-        return (fact for _, fact in numbered_facts(self.folder, relation))
+        return frame_of(fact for _, fact in numbered_facts(self.folder, relation))
 
-    def placed(self, relation: str) -> Iterator[tuple[str, Fact]]:
-        """The facts of a relation, each after the file and the line where it stands."""
+    def places(self, relation: str) -> Iterator[str]:
+        """The file and the line where each fact of a relation stands."""
         path = facts_path(self.folder, relation)
-        numbered = numbered_facts(self.folder, relation)
-        return ((f"{path}, line {number}", fact) for number, fact in numbered)
+        return (f"{path}, line {number}" for number, _ in numbered_facts(self.folder, relation))
 
 
 def numbered_facts(

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, cast
 from sonde.core.abilities import Model
 from sonde.core.components import Components
 from sonde.core.facts import Dataset, Relation, Template
-from sonde.core.repeats import Watched
+from sonde.core.repeats import refuse_repeats
 from sonde.optimise import MODULES
 from sonde.optimise.facts import Task, tasks
 from sonde.optimise.folder import Folder, head
@@ -107,7 +107,7 @@ def optimise(
     order = order or Order()
     method.refuse(model)
     chosen = chosen_relations(dataset, order.relations)
-    Watched(dataset).refuse(chosen)
+    refuse_repeats(dataset, chosen)
     given = tasks(dataset, chosen, limit=order.limit, seed=order.seed, drop=order.drop_leaked)
     ids = [relation.id for relation in chosen]
     folder = Folder(path)

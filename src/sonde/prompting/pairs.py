@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sonde.core.facts import Dataset, Fact, commonest_objects
+from sonde.core.facts import Dataset, commonest_objects
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,22 +35,43 @@ def asked_pairs(dataset: Dataset, relation: str) -> Iterator[Pair]:
 
     Facts with the same subject are one pair, and so are their objects, whatever their split.
     """
-    firsts: dict[str, Fact] = {}
-    for fact in dataset.asked(relation):
-        firsts.setdefault(fact.subject.id, fact)
-    names: dict[str, dict[str, None]] = {id: {} for id in firsts}
-    objects: dict[str, dict[str, tuple[str, ...]]] = {id: {} for id in firsts}
-    for fact in dataset.facts(relation):
-        if fact.subject.id in firsts:
-            names[fact.subject.id].update(dict.fromkeys(fact.subject.names))
-            own = objects[fact.subject.id]
-            for entity in fact.objects:
-                own[entity.id] = tuple(dict.fromkeys((*own.get(entity.id, ()), *entity.names)))
-    ranked = commonest_objects(dataset.of_split(relation))
-    for id, fact in firsts.items():
+    for fact, names, objects, majority in pair_frame(dataset, relation).iter_rows():
         yield Pair(
-            fact=fact.id,
-            names=tuple(dict.fromkeys((*fact.subject.names, *names[id]))),
-            objects=tuple(objects[id].values()),
-            majority=any(own[0] == ranked[0][0] for own in objects[id].values()),
+            fact=fact,
+            names=tuple(names),
+            objects=tuple(map(tuple, objects)),
+            majority=majority,
         )
+
+
+def pair_frame(dataset: Dataset, relation: str) -> DataFrame:
+    """The same pairs as columns: fact, names (list), objects (list of lists), majority."""
+    import polars
+    from polars import col
+
+    firsts = dataset.asked_frame(relation).unique("subject_id", keep="first", maintain_order=True)
+    facts = dataset.frame(relation).join(firsts, on="subject_id", how="semi", maintain_order="left")
+    names = (
+        polars.concat([firsts, facts])  # the names of the fact that is asked about stay first
+        .select("subject_id", names="subject_names")
+        .explode("names")
+        .group_by("subject_id")
+        .agg(col("names").unique(maintain_order=True))
+    )
+    common = [name for name, _ in commonest_objects(dataset.split_frame(relation))[:1]]
+    objects = (
+        facts.select("subject_id", "object_ids", names="object_names")
+        .explode("object_ids", "names")
+        .explode("names")
+        .drop_nulls()
+        .group_by("subject_id", "object_ids", maintain_order=True)
+        .agg(col("names").unique(maintain_order=True))
+        .group_by("subject_id", maintain_order=True)
+        .agg(objects="names", majority=col("names").list.first().is_in(common).any())
+    )
+    return (
+        firsts.select("fact", "subject_id")
+        .join(names, on="subject_id", how="left", maintain_order="left")
+        .join(objects, on="subject_id", how="left", maintain_order="left")
+        .select("fact", "names", col("objects").fill_null([]), col("majority").fill_null(False))
+    )

@@ -16,7 +16,7 @@ from sonde.core.costs import Cost, Memory, ShardCost
 from sonde.core.errors import RunMismatch, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Score
-from sonde.core.repeats import Watched
+from sonde.core.repeats import refuse_repeats
 from sonde.runs.prompt_length import fitting
 from sonde.runs.run import SHARD_WEIGHT, answer, default_folder, describe, prompt_weight, shards
 from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
@@ -124,10 +124,9 @@ def plan(
     manifest = describe(probe, model, dataset, shard_weight)
     folder = Path(out) if out is not None else default_folder(manifest)
     began = time.perf_counter()
-    watched = Watched(dataset)
-    outlines = [outline(shard) for shard in shards(probe.ask(watched.dataset), shard_weight)]
+    outlines = [outline(shard) for shard in shards(probe.ask(dataset), shard_weight)]
     asking = 2 * (time.perf_counter() - began)  # a run asks twice: it counts before it begins
-    watched.refuse(dataset.asked_relations())
+    refuse_repeats(dataset, dataset.asked_relations())
     if not outlines:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
     done = finished(folder, manifest, len(outlines))

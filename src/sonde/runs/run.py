@@ -28,7 +28,7 @@ from sonde.core.components import Components
 from sonde.core.errors import AbilityError, DataError, StoreError, UsageError, nearest
 from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import Fill, Prompt, Score, Trace
-from sonde.core.repeats import Watched
+from sonde.core.repeats import refuse_repeats
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.data.format import open_dataset, write_dataset
@@ -74,7 +74,7 @@ class Run:
             raise folder.damaged_dataset() from error
         dataset = replace(dataset, notes=self.manifest.dataset["notes"])
         dataset = dataset.select(_selection(self.manifest.selection))
-        Watched(dataset).refuse(dataset.asked_relations())
+        refuse_repeats(dataset, dataset.asked_relations())
         return dataset
 
     def probe(self, reading: Mapping[str, Any] | None = None) -> Probe:
@@ -248,13 +248,12 @@ def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answe
 def _count(probe: Probe, model: Model, dataset: Dataset) -> int:
     """How many prompts there are; refuses ids that would mix their answers."""
     admit = model.admit if isinstance(model, Admits) else None
-    watched = Watched(dataset)
     total = 0
-    for prompt in probe.ask(watched.dataset):
+    for prompt in probe.ask(dataset):
         if admit:
             admit(prompt)
         total += 1
-    watched.refuse(dataset.asked_relations())
+    refuse_repeats(dataset, dataset.asked_relations())
     if total == 0:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
     return total
