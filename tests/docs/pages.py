@@ -8,6 +8,11 @@ A comment on the line before a fenced block says what the block is:
     <!-- help: data ls -->  what `sonde data ls --help` prints
     <!-- file: a/b.txt -->  a file that the page's commands find under that name
 
+and one before a table that it is made from the metrics of a module (all, or a tuple of them):
+
+    <!-- metrics: sonde.probes.lama.metrics -->
+    <!-- metrics: sonde.probes.belief.metrics:OVERALL -->
+
 A line `…` in what is printed stands for lines left out. Knows nothing of sonde.
 """
 
@@ -26,6 +31,10 @@ LEFT_OUT = "…"
 FENCE = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
+)
+METRICS = re.compile(
+    r"^<!-- metrics: (?P<module>[\w.]+):?(?P<name>\w*) -->\n(?P<table>(?:\|[^\n]*\n)*)",
+    re.MULTILINE,
 )
 
 

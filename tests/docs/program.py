@@ -10,14 +10,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from re import Match
 from typing import Any
 
 import typer
 
 from sonde.cli.main import main
 from sonde.cli.verbs import app
+from sonde.reporting.catalogue import documented
 
 from .pages import Block, Command, blocks, commands
 
@@ -59,6 +62,13 @@ def python(text: str, folder: Path) -> Outcome:
 def help_text(words: str) -> str:
     """What `sonde WORDS --help` prints in 80 columns."""
     return sonde([*words.split(), "--help"], Path.cwd()).printed.strip() + "\n"
+
+
+def metrics_table(found: Match[str]) -> str:
+    """The mark of a table of metrics and the table, as the catalogue has it now."""
+    metrics = getattr(import_module(found["module"]), found["name"] or "METRICS")
+    mark = found[0].partition("\n")[0]
+    return "".join(f"{line}\n" for line in (mark, *documented(metrics)))
 
 
 def played(page: Path, folder: Path) -> Iterator[tuple[Block, Command | None, Outcome]]:

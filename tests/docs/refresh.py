@@ -1,7 +1,8 @@
 """Write what the program prints now into the documentation: `python -m tests.docs.refresh`.
 
-Help texts, and what commands marked `<!-- run -->` print, are replaced. What is shown in part (with
-a line `…`) or comes from a real model is left alone and named where it no longer holds.
+Help texts, tables of metrics, and what commands marked `<!-- run -->` print, are replaced. What is
+shown in part (with a line `…`) or comes from a real model is left alone and named where it no
+longer holds. Pages can be named: `python -m tests.docs.refresh belief.md report.md`.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .pages import LEFT_OUT, PAGES, Block, agrees, blocks, commands, plain
-from .program import help_text, played
+from .pages import LEFT_OUT, METRICS, PAGES, Block, agrees, blocks, commands, plain
+from .program import help_text, metrics_table, played
 
 
 def refreshed(page: Path) -> tuple[str, list[str]]:
@@ -30,7 +31,7 @@ def refreshed(page: Path) -> tuple[str, list[str]]:
             new, wrong = _console(block, printed[block.start])
             text = text[: block.start] + new + text[block.stop :]
             complaints += wrong
-    return text, complaints
+    return METRICS.sub(metrics_table, text), complaints
 
 
 def _console(block: Block, printed: list[str]) -> tuple[str, list[str]]:
@@ -61,10 +62,10 @@ def _head(block: Block, command: str) -> str:
     raise AssertionError(f"{block.where}: no such command: {command}")
 
 
-def main() -> int:
-    """Refresh every page; ends with 1 where something has to be done by hand."""
+def main(names: list[str]) -> int:
+    """Refresh these pages, or all; ends with 1 where something has to be done by hand."""
     left: list[str] = []
-    for page in PAGES:
+    for page in (page for page in PAGES if not names or page.name in names):
         text, complaints = refreshed(page)
         left += complaints
         if text != page.read_text(encoding="utf-8"):
@@ -76,4 +77,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from sonde.core.settings import settings_of
 from sonde.runs.run import probes
 
-from .pages import DOCS, PAGES, Block, blocks, rows
-from .program import help_text, verbs
+from .pages import DOCS, METRICS, PAGES, Block, blocks, rows
+from .program import help_text, metrics_table, verbs
 
 STUDIES = DOCS / "lke-studies.md"
 """One page for several probes."""
@@ -20,6 +22,13 @@ HELP = [block for page in PAGES for block in blocks(page) if block.kind == "help
 def test_a_help_text_is_what_the_program_prints(block: Block) -> None:
     hint = f"{block.where}: run python -m tests.docs.refresh"
     assert block.text == help_text(block.rest), hint
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
+def test_tables_of_metrics_are_those_of_the_catalogue(page: Path) -> None:
+    for found in METRICS.finditer(page.read_text(encoding="utf-8")):
+        hint = f"{page.name}: run python -m tests.docs.refresh {page.name}"
+        assert found[0] == metrics_table(found), hint
 
 
 def test_every_command_has_its_help_text_in_the_documentation() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -43,8 +43,12 @@ class Estimate:
         return cls(value=None, low=None, high=None, n=0)
 
 
+Estimates = Mapping[str, Estimate]
+"""Estimates by their stable names: `p_at_1.mean_over_relations`."""
+
 Cell = str | int | float | bool | Estimate | None
-ColumnKind = Literal["text", "count", "percent", "number", "verdict"]
+Unit = Literal["percent", "number", "count"]
+ColumnKind = Unit | Literal["text", "verdict"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +59,58 @@ class Column:
     kind: ColumnKind = "text"
     help: str = ""
     detail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A number that reports hold: defined once, for tables, headlines, pages, JSON and documents.
+
+    `id` is what the stable names of its estimates begin with, `label` heads its columns, `sentence`
+    says what it is. `better`: which way, where there is one. A word in braces is put in by `of`:
+    `Metric("p_at_{k}", "P@{k}", …).of(k=10)`. `wide` and `bare` are for columns: `detail` and
+    `without_interval` give the same metric so.
+    """
+
+    id: str
+    label: str
+    unit: Unit = "percent"
+    sentence: str = ""
+    _: KW_ONLY
+    better: Literal["higher", "lower", "nearer 0", ""] = "higher"
+    wide: bool = False
+    bare: bool = False
+
+    def at(self, over: str = "") -> str:
+        """The name of its estimate over something: `p_at_1.relation.P36`; alone, of everything.
+
+        >>> Metric("p_at_{k}", "P@{k}").of(k=10).at("relation.P36")
+        'p_at_10.relation.P36'
+        """
+        return f"{self.id}.{over}" if over else self.id
+
+    def of(self, **values: object) -> Metric:
+        """The metric with these values in the place of the words in braces."""
+        id, label, sentence = (
+            text.format(**values) for text in (self.id, self.label, self.sentence)
+        )
+        return replace(self, id=id, label=label, sentence=sentence)
+
+    def named(self, label: str, sentence: str = "") -> Metric:
+        """The same under another label, where its own is too long or says too little."""
+        return replace(self, label=label, sentence=sentence or self.sentence)
+
+    def detail(self, wide: bool = True) -> Metric:
+        """The same for a column of wide pages only."""
+        return replace(self, wide=wide)
+
+    def without_interval(self) -> Metric:
+        """The same for a column of values alone."""
+        return replace(self, bare=True)
+
+    @property
+    def column(self) -> Column:
+        """How a table heads it."""
+        return Column(title=self.label, kind=self.unit, help=self.sentence, detail=self.wide)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +338,7 @@ class Headline:
     control: str = ""
     control_label: str = ""
     difference: str = ""
-    kind: Literal["percent", "number", "count"] = "percent"
+    kind: Unit = "percent"
     best: float = 1.0
 
 
@@ -290,18 +346,20 @@ class Headline:
 class Report:
     """Everything a probe found, ready to be shown anywhere.
 
-    `estimates` and `counts` have stable, documented names such as `p_at_1.mean_over_relations`.
+    `estimates` and `counts` have stable, documented names such as `p_at_1.mean_over_relations`;
+    `metrics` say what the estimates are.
     """
 
     title: str
     summary: str
-    estimates: Mapping[str, Estimate]
+    estimates: Estimates
     counts: Mapping[str, int] = field(default_factory=dict)
     headlines: tuple[Headline, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     findings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    metrics: tuple[Metric, ...] = ()
 
     def __post_init__(self) -> None:
         for line in self.headlines:

@@ -24,11 +24,18 @@ def as_json(report: Report, provenance: Mapping[str, object]) -> dict[str, Json]
         "counts": plain(report.counts),
         "estimates": plain(report.estimates),
         "findings": plain(report.findings),
+        **({"metrics": plain(described(report))} if report.metrics else {}),
         "notes": plain(report.notes),
         "provenance": plain(provenance),
         **({"strips": plain(strips)} if strips else {}),
         "title": report.title,
     }
+
+
+def described(report: Report) -> dict[str, Json]:
+    """What the estimates are, by what their names begin with."""
+    words = ("better", "label", "sentence", "unit")
+    return {m.id: {word: getattr(m, word) for word in words} for m in report.metrics}
 
 
 def json_text(value: Mapping[str, Json]) -> str:

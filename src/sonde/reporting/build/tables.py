@@ -1,0 +1,212 @@
+"""Tables from rows and what stands in their columns. Knows estimates by name, no probe.
+
+A column is a metric, whose cell is looked up for each row, or a `Field`, which a row fills itself:
+
+    by_relation(estimates, relations, [P1, MAJORITY, ABOVE, UHN.detail()])
+    by_place(estimates, {"1-1": "kind.1-1", "all": "mean_over_relations"}, [P1, ABOVE], head="type")
+    listing(estimates, [CONSIST, OVERCONF])
+    side_by_side(runs, [P1, ABOVE], lambda run, metric: of_run[run][metric.id])
+    browse(shown, [Field("subject", lambda fact: fact.subject.name), Field("rank", kind="count")])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sonde.core.facts import Relation
+from sonde.core.fingerprints import draw_key
+from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Estimates, Metric, Table, Unit
+
+Row = TypeVar("Row")
+Look = Callable[[Row, Metric], Cell]
+"""Finds the number of a metric that belongs into a row."""
+
+
+@dataclass(frozen=True)  # with slots, `Field[Relation](…)` could not be written
+class Field(Generic[Row]):
+    """A column that is no estimate. Without a `cell`, a row is a mapping that has one by the title:
+    that of a data frame, say, by `frame.iter_rows(named=True)`."""
+
+    title: str
+    cell: Callable[[Row], Cell] | None = None
+    kind: ColumnKind = "text"
+    help: str = ""
+    detail: bool = False
+
+    @property
+    def column(self) -> Column:
+        """How a table heads it."""
+        return Column(title=self.title, kind=self.kind, help=self.help, detail=self.detail)
+
+    def of(self, row: Row) -> Cell:
+        """What a row has in it."""
+        if self.cell is not None:
+            return self.cell(row)
+        assert isinstance(row, Mapping), f"no cell for the column {self.title!r}"
+        found: Cell = row[self.title]
+        return found
+
+
+Fields = Sequence[Metric | Field[Row]]
+
+RELATION: tuple[Field[Relation], ...] = (
+    Field("relation", lambda r: r.id),
+    Field("label", lambda r: r.label),
+)
+"""How a row says which relation it is of: in two columns, or in one."""
+RELATION_IN_ONE: tuple[Field[Relation], ...] = (Field("relation", lambda r: titled(r)),)
+
+
+def titled(relation: Relation) -> str:
+    """A relation as figures and long tables call it."""
+    return f"{relation.id} {relation.label}"
+
+
+def table(
+    rows: Iterable[Row],
+    fields: Fields[Row],
+    look: Look[Row] | None = None,
+    *,
+    id: str,
+    title: str,
+    note: str = "",
+    browsable: bool = False,
+) -> Table:
+    """A row for each thing, a column for each field; `look` finds the numbers of the metrics."""
+
+    def cell(row: Row, field: Metric | Field[Row]) -> Cell:
+        if isinstance(field, Field):
+            return field.of(row)
+        assert look is not None, f"nothing finds {field.id} for the table {id}"
+        found = look(row, field)
+        return found.value if field.bare and isinstance(found, Estimate) else found
+
+    return Table(
+        id=id,
+        title=title,
+        columns=tuple(field.column for field in fields),
+        rows=tuple(tuple(cell(row, field) for field in fields) for row in rows),
+        note=note,
+        browsable=browsable,
+    )
+
+
+def by_relation(
+    estimates: Estimates,
+    relations: Iterable[Relation],
+    fields: Fields[Relation],
+    *,
+    id: str = "by-relation",
+    title: str = "By relation",
+    note: str = "",
+    head: Sequence[Field[Relation]] = RELATION,
+) -> Table:
+    """A row per relation."""
+
+    def look(relation: Relation, metric: Metric) -> Estimate:
+        return estimates[metric.at(f"relation.{relation.id}")]
+
+    return table(relations, [*head, *fields], look, id=id, title=title, note=note)
+
+
+def by_place(
+    estimates: Estimates,
+    places: Mapping[str, str],
+    metrics: Sequence[Metric],
+    *,
+    head: str,
+    id: str,
+    title: str,
+    note: str = "",
+) -> Table:
+    """A row per place: its label, and the numbers whose names end so."""
+
+    def look(label: str, metric: Metric) -> Estimate:
+        return estimates[metric.at(places[label])]
+
+    return side_by_side(places, metrics, look, head=head, id=id, title=title, note=note)
+
+
+def side_by_side(
+    names: Iterable[str],
+    fields: Fields[str],
+    look: Look[str] | None = None,
+    *,
+    head: str = "run",
+    id: str,
+    title: str,
+    note: str = "",
+) -> Table:
+    """A row per name: of a run, an estimator, a task."""
+    fields = [Field(head, lambda name: name), *fields]
+    return table(names, fields, look, id=id, title=title, note=note)
+
+
+def across(
+    names: Iterable[str],
+    cell: Callable[[Row, str], Cell],
+    kind: ColumnKind = "percent",
+    help: str = "",
+    detail: bool = False,
+) -> list[Field[Row]]:
+    """A column per name, all of one number: every run's accuracy beside each other."""
+
+    def column(name: str) -> Field[Row]:
+        return Field(name, lambda row: cell(row, name), kind, help, detail)
+
+    return [column(name) for name in names]
+
+
+def listing(
+    estimates: Estimates,
+    metrics: Sequence[Metric],
+    over: str = "",
+    *,
+    head: str = "number",
+    value: str = "value",
+    unit: Unit | None = None,
+    id: str,
+    title: str,
+    note: str = "",
+) -> Table:
+    """A row per metric: its label, its value, what it means. The column has one unit for all."""
+    units = {metric.unit for metric in metrics}
+    fields: list[Field[Metric]] = [
+        Field(head, lambda metric: metric.label),
+        Field(
+            value,
+            lambda metric: estimates[metric.at(over)],
+            unit or (units.pop() if len(units) == 1 else "number"),
+        ),
+        Field("meaning", lambda metric: metric.sentence),
+    ]
+    return table(metrics, fields, id=id, title=title, note=note)
+
+
+def browse(
+    rows: Iterable[Row],
+    fields: Sequence[Field[Row]],
+    *,
+    id: str,
+    title: str,
+    total: int = 0,
+    what: str = "facts",
+    note: str = "",
+) -> Table:
+    """A long table to be searched; it says so where its rows are drawn from a larger total."""
+    kept = tuple(rows)
+    some = (
+        f"{len(kept):,} of the {total:,} {what}, drawn by the seed; every number counts them all."
+    )
+    note = " ".join(part for part in (some if len(kept) < total else "", note) if part)
+    return table(kept, fields, id=id, title=title, note=note, browsable=True)
+
+
+def drawn(ids: Sequence[str], seed: int, most: int) -> list[int]:
+    """The places of the rows to show, in order: all, or those that a draw by the seed picks."""
+    if len(ids) <= most:
+        return list(range(len(ids)))
+    keys = [draw_key(seed, id) for id in ids]
+    return sorted(sorted(range(len(ids)), key=lambda i: (keys[i], i))[:most])
