@@ -27,7 +27,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sonde.cli.console import Messages, errors, output, say
-from sonde.cli.diagnosis import column
+from sonde.cli.doctor import column
 from sonde.core.abilities import Identity
 from sonde.core.legible import legible
 from sonde.core.reports import HeatRow, HeatStrip

@@ -22,7 +22,7 @@ def settled(printed: str) -> list[str]:
 
 def test_run_with_plan_prints_what_plan_prints(sonde: Sonde, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    planned = sonde("plan", *WORDS, data, "-o", out, "--no-html")
+    planned = sonde("plan", *WORDS, data, "-o", out)
     run = sonde("run", *WORDS, data, "-o", out, "--plan")
     assert planned.code == run.code == 0
     assert len(settled(planned.out)) > 10

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import sonde
-from sonde.cli.planned import as_json
+from sonde.cli.plan import as_json
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from tests import tiny

@@ -71,14 +71,14 @@ def test_no_line_is_wider_than_the_terminal(facts: Path, tmp_path: Path, columns
     from rich.console import Console
 
     import sonde as package
-    from sonde.cli.diagnosis import show
+    from sonde.cli.doctor import print_diagnosis
 
     from .faulty import look
 
     model = package.model(f"hf:{tiny.llama(tmp_path / 'm')}")
     found = look(model, package.dataset(str(facts)))
     console = Console(width=int(columns), record=True, file=(tmp_path / "out").open("w"))
-    show(found, model.identity, "world", console)
+    print_diagnosis(found, model.identity, "world", console)
     lines = console.export_text().splitlines()
     assert max(map(len, lines)) <= int(columns)
     assert any("[" in line and "]" in line for line in lines)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import sonde
-from sonde.cli.lab_validate import SHIPPED, reported
+from sonde.cli.lab import SHIPPED, reported
 from sonde.cli.main import main
 from sonde.core.reports import Estimate, Report
 from sonde.lab.evaluation.validating import Order, validate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from sonde.cli.lab_validate import SHIPPED
+from sonde.cli.lab import SHIPPED
 from sonde.core.abilities import Model
 from sonde.lab.training.train import Trained, open_trained
 from sonde.lab.worlds.folder import open_world

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.cli.lab_validate import shipped_models
+from sonde.cli.lab import shipped_models
 from sonde.core.errors import DataError
 from sonde.lab.training.train import TrainSettings, train
 from sonde.lab.worlds.folder import write_world

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sonde.cli.lab_validate import SHIPPED, shipped_models
+from sonde.cli.lab import SHIPPED, shipped_models
 from sonde.core.fingerprints import file_hash
 from sonde.core.reports import Report
 from sonde.lab.estimators.catalogue import estimators

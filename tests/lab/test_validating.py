@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.cli.lab_validate import SHIPPED
+from sonde.cli.lab import SHIPPED
 from sonde.core.errors import DataError, ModelError, RunMismatch, StoreError, UsageError
 from sonde.lab.estimators.catalogue import estimators
 from sonde.lab.estimators.efforts import EFFORTS

@@ -14,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from sonde.cli.lab_validate import SHIPPED
+from sonde.cli.lab import SHIPPED
 from sonde.core.errors import ModelError
 from sonde.core.prompts import Cloze
 from sonde.models.load import load

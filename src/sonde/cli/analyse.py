@@ -2,127 +2,87 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Literal
 
-import typer
-
-from sonde.cli.console import waiting
-from sonde.cli.report import Figures, Json, PictureFormat
-from sonde.cli.show import show_report
-from sonde.core.errors import StoreError, UsageError
+from sonde.cli.console import waiting, writing
+from sonde.cli.options import JSON, PictureOptions, argument, listed, matching, option, verb
+from sonde.cli.report import show_report
+from sonde.core.errors import UsageError
 from sonde.core.reports import Report
 from sonde.runs.compare import asked_of, compared, load_learning, opened
 from sonde.runs.run import Run
 
-if TYPE_CHECKING:
-    from sonde.analysis.comparison.numbers import Reading
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyseOptions:
+    """Which runs are compared, and how."""
+
+    folders: list[Path] = argument(
+        "The folders of finished runs, or NAME=FOLDER; the first is what others stand beside."
+    )
+    groups: str = option(
+        "Runs that belong together: family, model, stage, architecture, corpus, probe, a setting "
+        "such as context, or a name for each run: a,a,b.",
+        "family",
+    )
+    models: Path | None = option("Your own table of models: families, sizes, stages.", None)
+    draw: Literal["relation", "pair"] = option(
+        "Fluctuation: a template per relation, or a prompt per pair, is drawn.", "relation"
+    )
+    floor: int = option("One-token answers a template needs for an Overconf.", 100, least=1)
+    frames: int = option("Runs of monitor: frames that the prompt ablation keeps.", 4, least=1)
+    learning: bool = option(
+        "Runs of lama: how much may be learnt from the training facts.", False, "--learning"
+    )
+    easy: str = option(
+        "With --learning: runs whose right answers make a fact easy, separated by commas "
+        "(default: those of naive Bayes and of fine-tuned random models).",
+        "",
+    )
+    seed: int = option("Of the draws and the intervals.", 0)
+    out: Path | None = option("Write report.html into this folder.", None, "-o", "--out")
+    pictures: PictureOptions
+    as_json: bool = option(JSON, False, "--json")
 
 
-def analyse(
-    folders: Annotated[
-        list[Path],
-        typer.Argument(
-            help="The folders of finished runs, or NAME=FOLDER; the first is what others stand "
-            "beside."
-        ),
-    ],
-    groups: Annotated[
-        str,
-        typer.Option(
-            help="Runs that belong together: family, model, stage, architecture, corpus, probe, a "
-            "setting such as context, or a name for each run: a,a,b."
-        ),
-    ] = "family",
-    models: Annotated[
-        Path | None, typer.Option(help="Your own table of models: families, sizes, stages.")
-    ] = None,
-    draw: Annotated[
-        Literal["relation", "pair"],
-        typer.Option(help="Fluctuation: a template per relation, or a prompt per pair, is drawn."),
-    ] = "relation",
-    floor: Annotated[
-        int, typer.Option(help="One-token answers a template needs for an Overconf.", min=1)
-    ] = 100,
-    frames: Annotated[
-        int, typer.Option(help="Runs of monitor: frames that the prompt ablation keeps.", min=1)
-    ] = 4,
-    learning: Annotated[
-        bool,
-        typer.Option(
-            "--learning", help="Runs of lama: how much may be learnt from the training facts."
-        ),
-    ] = False,
-    easy: Annotated[
-        str,
-        typer.Option(
-            help="With --learning: runs whose right answers make a fact easy, separated by commas "
-            "(default: those of naive Bayes and of fine-tuned random models)."
-        ),
-    ] = "",
-    seed: Annotated[int, typer.Option(help="Of the draws and the intervals.")] = 0,
-    out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Write report.html into this folder.")
-    ] = None,
-    figures: Figures = None,
-    format: PictureFormat = "svg",
-    as_json: Json = False,
-) -> None:
+@verb
+def analyse(wanted: AnalyseOptions) -> None:
     """Compare finished runs: what they share, where they differ.
 
     Example: sonde analyse runs/zero-shot runs/four-shot -o runs/both
     """
-    from sonde.analysis.comparison.numbers import Reading
-
-    runs = opened(folders)
-    reading = Reading(draw=draw, floor=floor, frames=frames, seed=seed)
-    if learning:
-        report = _learning(runs, easy, seed)
-    else:
-        _refuse_easy(easy)
-        report = _report(runs, groups, models, reading)
+    runs, out = opened(wanted.folders), wanted.out
+    report = _report(runs, wanted)
     if out is not None:
-        _make(out)
+        with writing(out):
+            out.mkdir(parents=True, exist_ok=True)
     show_report(
         report,
         {name: run.provenance() for name, run in runs.items()},
+        [f"run: {run.path} ({name})" for name, run in runs.items()],
         html=None if out is None else out / "report.html",
-        figures=figures,
-        format=format,
-        as_json=as_json,
-        lines=[f"run: {run.path} ({name})" for name, run in runs.items()],
+        pictures=wanted.pictures,
+        as_json=wanted.as_json,
     )
 
 
-def _report(runs: dict[str, Run], groups: str, models: Path | None, reading: Reading) -> Report:
+def _report(runs: dict[str, Run], wanted: AnalyseOptions) -> Report:
+    from sonde.analysis.comparison.numbers import Reading
     from sonde.analysis.comparison.report import analyse as compare
-
-    if reading.seed < 0:
-        raise UsageError(f"seed must not be negative, found {reading.seed}")
-    with waiting("reading the answers"):
-        made = compared(runs, groups, models)
-    with waiting("comparing the runs"):
-        return compare(made, reading)
-
-
-def _learning(runs: dict[str, Run], easy: str, seed: int) -> Report:
     from sonde.analysis.learning.report import learning_report
 
-    if seed < 0:
-        raise UsageError(f"seed must not be negative, found {seed}")
-    with waiting("reading the answers"):
-        found = load_learning(runs, [name.strip() for name in easy.split(",") if name.strip()])
-    with waiting("comparing the runs"):
-        return learning_report(found, asked_of(runs), seed)
-
-
-def _refuse_easy(easy: str) -> None:
-    if easy:
+    if wanted.easy and not wanted.learning:
         raise UsageError("--easy says what is easy for --learning; give both")
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"{folder} cannot be written: {error.strerror or error}") from error
+    if wanted.seed < 0:
+        raise UsageError(f"seed must not be negative, found {wanted.seed}")
+    if wanted.learning:
+        with waiting("reading the answers"):
+            learning = load_learning(runs, listed(wanted.easy))
+        with waiting("comparing the runs"):
+            return learning_report(learning, asked_of(runs), wanted.seed)
+    with waiting("reading the answers"):
+        comparison = compared(runs, wanted.groups, wanted.models)
+    with waiting("comparing the runs"):
+        return compare(comparison, matching(Reading, wanted))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-import typer
-from rich.table import Table
-
-from sonde.cli.console import cells, output, say
+from sonde.cli.console import print_table, say
+from sonde.cli.options import argument, option, verb
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
 
@@ -25,42 +24,46 @@ ASK = (
 KEYS = "1 yes, 0 no, u undo the last answer, q stop (go on later with the same command)"
 
 
-def annotate(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Datasets, named as everywhere else.")
-    ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="The file of judgements; it is added to.")
-    ] = Path("annotations.jsonl"),
-    annotator: Annotated[str, typer.Option(help="Who judges.")] = "annotator",
-    sample: Annotated[int, typer.Option(min=1, help="Templates of each dataset.")] = 200,
-    seed: Annotated[int, typer.Option(help="Chooses the templates and their order.")] = 0,
-    table: Annotated[
-        Path | None,
-        typer.Option(help="Judge nothing; show what this file of judgements adds up to."),
-    ] = None,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotateOptions:
+    """Who judges which templates, and where that is kept."""
+
+    names: list[str] | None = argument("Datasets, named as everywhere else.", None)
+    out: Path = option(
+        "The file of judgements; it is added to.", Path("annotations.jsonl"), "--out", "-o"
+    )
+    annotator: str = option("Who judges.", "annotator")
+    sample: int = option("Templates of each dataset.", 200, least=1)
+    seed: int = option("Chooses the templates and their order.", 0)
+    table: Path | None = option(
+        "Judge nothing; show what this file of judgements adds up to.", None
+    )
+
+
+@verb
+def annotate(wanted: AnnotateOptions) -> None:
     """Judge template quality blindly, and add the judgements up.
 
     Example: sonde data annotate atlas ./my-dataset -o judged.jsonl
     """
-    if table is not None:
-        show_table(table)
-    elif names:
-        judge(names, out, annotator, sample, seed)
+    if wanted.table is not None:
+        show_table(wanted.table)
+    elif wanted.names:
+        judge(wanted, wanted.names)
     else:
         raise UsageError("name the datasets to judge, or give --table FILE to see what is judged")
 
 
-def judge(names: list[str], out: Path, annotator: str, size: int, seed: int) -> None:
+def judge(wanted: AnnotateOptions, names: list[str]) -> None:
     """Ask about every template that this annotator has not judged yet."""
     from sonde.data.annotation import append, read_judgements, sample
     from sonde.data.catalog import load
 
-    items = sample([load(name) for name in names], size, seed)
+    out, annotator = wanted.out, wanted.annotator
+    items = sample([load(name) for name in names], wanted.sample, wanted.seed)
     done = {j.item: j for j in read_judgements(out) if j.annotator == annotator}
-    known = {item.id for item in items}
-    order = [id for id in done if id in known]  # the last one is the first to be taken back
+    ids = {item.id for item in items}
+    order = [id for id in done if id in ids]  # the last one is the first to be taken back
     say(f"{len(items)} templates, {len(order)} judged. Keys: {KEYS}")
     while left := [item for item in items if item.id not in done]:
         given = _asked(left[0], len(items) - len(left), len(items), annotator)
@@ -126,18 +129,13 @@ def show_table(path: Path) -> None:
         raise UsageError(
             f"{path} holds no judgement; make some with: sonde data annotate NAME -o {path}"
         )
-    found = qualities(judgements)
-    table = Table("dataset", "n", "fluent", "T⊆R", "R⊆T", "R∩T>0", "total (0-4)", box=None)
-    for row in found:
-        estimates = [_shown(estimate) for estimate in (*row.shares, row.total)]
-        table.add_row(*cells(row.source, str(row.total.n), *estimates))
-    output().print(table)
-    heads = ("score 0", "1", "2", "3", "4", "irrelevant", "fully matching")
-    scores = Table("dataset", *heads, box=None)
-    for row in found:
-        counts = (*row.histogram, row.irrelevant, row.fully_matching)
-        scores.add_row(*cells(row.source, *map(str, counts)))
-    output().print(scores)
+    rows = qualities(judgements)
+    titles = ("dataset", "n", "fluent", "T⊆R", "R⊆T", "R∩T>0", "total (0-4)")
+    shares = [(r.source, r.total.n, *map(_shown, (*r.shares, r.total))) for r in rows]
+    print_table(titles, shares, padding=(0, 1))
+    heads = ("dataset", "score 0", "1", "2", "3", "4", "irrelevant", "fully matching")
+    scores = [(r.source, *r.histogram, r.irrelevant, r.fully_matching) for r in rows]
+    print_table(heads, scores, padding=(0, 1))
     for question, (kappa, n) in agreement(judgements).items():
         value = "not measured" if kappa is None else f"{kappa:.3f}"
         say(f"kappa of {question}: {value} (n = {n} templates that both judged)")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
-from rich.table import Table
 
 from sonde.cli.build_fktc import build_fktc
-from sonde.cli.building import Force, Out, Seed, loaded
-from sonde.cli.console import cells, output, progress, say, waiting
+from sonde.cli.console import print_table, progress, say, waiting
+from sonde.cli.options import DRAWS, FOLDER, FORCE, NAMED, argument, matching, option, verb
 from sonde.core.errors import UsageError
+from sonde.data import catalog
 
 if TYPE_CHECKING:
     from sonde.data.builders import nobel, trex_mc
@@ -25,35 +26,36 @@ app = typer.Typer(
     "Example: sonde data build trex-mc ./t_rex -o ./trex-mc",
 )
 
-NAMED = 100
+MOST = 100
+"""Relations that do not qualify and are named; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrexOptions:
+    """Where triples come from, and what is made of them."""
+
+    out: Path = option(FOLDER, MISSING, "--out", "-o")
+    triples: list[Path] | None = argument(
+        "Files or folders of .jsonl or .jsonl.gz: head, relation, tail.", None
+    )
+    facts: list[str] | None = option("A dataset whose facts are taken; may be repeated.", None)
+    templates: list[str] | None = option(
+        "A dataset whose templates are taken; may be repeated.", None
+    )
+    least_facts: int = option("Facts that a relation needs.", 500)
+    least_objects: int = option("Distinct objects that it needs.", 100)
+    train: int = option("Training facts of a relation.", 100)
+    test: int = option("Test facts of a relation.", 400)
+    options: int = option("Wrong options of a test fact.", 99)
+    seed: int = option(DRAWS, 0)
+    skip: int = option("Faulty rows to pass over before giving up.", 100, least=0)
+    name: str = option(NAMED, "trex-mc")
+    force: bool = option(FORCE, False, "--force")
 
 
 @app.command("trex-mc")
-def build_trex_mc(
-    out: Out,
-    triples: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Files or folders of .jsonl or .jsonl.gz: head, relation, tail."),
-    ] = None,
-    facts: Annotated[
-        list[str] | None, typer.Option(help="A dataset whose facts are taken; may be repeated.")
-    ] = None,
-    templates: Annotated[
-        list[str] | None,
-        typer.Option(help="A dataset whose templates are taken; may be repeated."),
-    ] = None,
-    least_facts: Annotated[int, typer.Option(help="Facts that a relation needs.")] = 500,
-    least_objects: Annotated[int, typer.Option(help="Distinct objects that it needs.")] = 100,
-    train: Annotated[int, typer.Option(help="Training facts of a relation.")] = 100,
-    test: Annotated[int, typer.Option(help="Test facts of a relation.")] = 400,
-    options: Annotated[int, typer.Option(help="Wrong options of a test fact.")] = 99,
-    seed: Seed = 0,
-    skip: Annotated[
-        int, typer.Option(min=0, help="Faulty rows to pass over before giving up.")
-    ] = 100,
-    name: Annotated[str, typer.Option(help="What the dataset is called.")] = "trex-mc",
-    force: Force = False,
-) -> None:
+@verb
+def build_trex_mc(wanted: TrexOptions) -> None:
     """Build multiple-choice facts in the manner of T-REx-MC.
 
     Example: sonde data build trex-mc ./LAMA/train --facts lama:./LAMA -o ./trex-mc
@@ -63,41 +65,39 @@ def build_trex_mc(
     from sonde.data.builders.triples import DatasetTriples, triple_files
     from sonde.data.builders.writing import check_place, write_whole
 
-    recipe = Recipe(
-        least_facts=least_facts,
-        least_objects=least_objects,
-        train=train,
-        test=test,
-        options=options,
-        seed=seed,
-    )
-    check_place(out, force=force)
-    if not triples and not facts:
+    recipe, name, out = matching(Recipe, wanted), wanted.name, wanted.out
+    check_place(out, force=wanted.force)
+    if not wanted.triples and not wanted.facts:
         raise UsageError("name a file or folder of triples, or --facts with a dataset")
-    files = [triple_files(place) for place in triples or ()]
+    files = [triple_files(path) for path in wanted.triples or ()]
     with waiting("reading datasets"):
-        datasets = loaded(facts)
-        worded = loaded(templates) if templates else datasets
-    sources: list[Source] = [*files, *(DatasetTriples(dataset=dataset) for dataset in datasets)]
+        facts = [catalog.load(source) for source in wanted.facts or ()]
+        templates = [catalog.load(source) for source in wanted.templates or ()] or facts
+    sources: list[Source] = [*files, *(DatasetTriples(dataset=dataset) for dataset in facts)]
+    skip = wanted.skip
     with progress("reading triples, MiB") as tick:
-        built = build(sources, recipe, name=name, templates=worded, skip=skip, progress=tick)
+        built = build(sources, recipe, name=name, templates=templates, skip=skip, progress=tick)
     with waiting(f"writing {out}"):
-        write_whole(built.dataset, out, force=force)
+        write_whole(built.dataset, out, force=wanted.force)
     show_trex_mc(built, recipe.options, out)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NobelOptions:
+    """Where laureates come from, and how many are kept."""
+
+    table: Path = argument("A CSV of laureates, a prize a row.")
+    out: Path = option(FOLDER, MISSING, "--out", "-o")
+    train: int = option("Laureates for examples, half at most.", 250)
+    limit: int | None = option("Keep that many laureates, drawn by seed.", None)
+    seed: int = option(DRAWS, 0)
+    name: str = option(NAMED, "nobel")
+    force: bool = option(FORCE, False, "--force")
+
+
 @app.command("nobel")
-def build_nobel(
-    table: Annotated[Path, typer.Argument(help="A CSV of laureates, a prize a row.")],
-    out: Out,
-    train: Annotated[int, typer.Option(help="Laureates for examples, half at most.")] = 250,
-    limit: Annotated[
-        int | None, typer.Option(help="Keep that many laureates, drawn by seed.")
-    ] = None,
-    seed: Seed = 0,
-    name: Annotated[str, typer.Option(help="What the dataset is called.")] = "nobel",
-    force: Force = False,
-) -> None:
+@verb
+def build_nobel(wanted: NobelOptions) -> None:
     """Build laureate → birth year from a table of Nobel prizes.
 
     Example: sonde data build nobel laureates.csv -o ./nobel
@@ -105,23 +105,18 @@ def build_nobel(
     from sonde.data.builders.nobel import build
     from sonde.data.builders.writing import check_place, write_whole
 
-    check_place(out, force=force)
-    built = build(table, train=train, limit=limit, seed=seed, name=name)
-    write_whole(built.dataset, out, force=force)
+    out, train, limit = wanted.out, wanted.train, wanted.limit
+    check_place(out, force=wanted.force)
+    built = build(wanted.table, train=train, limit=limit, seed=wanted.seed, name=wanted.name)
+    write_whole(built.dataset, out, force=wanted.force)
     show_nobel(built, out)
 
 
 def show_trex_mc(built: trex_mc.Built, options: int, out: Path) -> None:
     """Print what was built, and what became of every relation and row."""
-    columns = ("relation", "label", "rows", "facts", "objects", "train", "test", "options")
-    table = Table(*columns[:2], box=None, padding=(0, 2, 0, 0))
-    for column in (*columns[2:], "templates"):
-        table.add_column(column, justify="right")
-    for t in built.kept:
-        counts = (t.train, t.test, t.options, t.templates)
-        sizes = (f"{t.rows:,}", str(t.facts), str(t.objects))
-        table.add_row(*cells(t.id, t.label), *sizes, *map(str, counts))
-    output().print(table)
+    titles = ("relation", "label", "rows", "facts", "objects", "train", "test", "options")
+    rows = [(*_sizes(t), t.train, t.test, t.options, t.templates) for t in built.kept]
+    print_table((*titles, "templates"), rows, right=range(2, 9))
     for t in built.kept:
         if t.short:
             among = f" among the {t.objects.value:,} drawn" if t.objects.more else ""
@@ -135,20 +130,18 @@ def show_trex_mc(built: trex_mc.Built, options: int, out: Path) -> None:
     say(f"{out}: {len(built.kept)} relations, {train:,} training and {test:,} test facts")
 
 
+def _sizes(t: trex_mc.Tally) -> tuple[object, ...]:
+    return (t.id, t.label, f"{t.rows:,}", t.facts, t.objects)
+
+
 def _show_failed(failed: Sequence[trex_mc.Tally]) -> None:
     if not failed:
         return
     say(f"\n{len(failed):,} relations do not qualify:")
-    table = Table("relation", "label", box=None, padding=(0, 2, 0, 0))
-    for column in ("rows", "facts", "objects"):
-        table.add_column(column, justify="right")
-    table.add_column("too few")
-    for t in failed[:NAMED]:
-        sizes = (f"{t.rows:,}", str(t.facts), str(t.objects))
-        table.add_row(*cells(t.id, t.label), *sizes, t.lacks)
-    output().print(table)
-    if len(failed) > NAMED:
-        say(f"and {len(failed) - NAMED:,} with no more facts than these")
+    titles = ("relation", "label", "rows", "facts", "objects", "too few")
+    print_table(titles, [(*_sizes(t), t.lacks) for t in failed[:MOST]], right=range(2, 5))
+    if len(failed) > MOST:
+        say(f"and {len(failed) - MOST:,} with no more facts than these")
 
 
 def _show_rows(built: trex_mc.Built) -> None:

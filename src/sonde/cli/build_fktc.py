@@ -7,16 +7,14 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-from rich.table import Table
-
-from sonde.cli.building import Force, Out, Seed, loaded
-from sonde.cli.console import cells, output, progress, say, waiting
+from sonde.cli.console import print_table, progress, say, waiting
+from sonde.cli.options import DRAWS, FOLDER, FORCE, matching, option, verb
 from sonde.core.errors import EndpointError, UsageError
+from sonde.data import catalog
 
 if TYPE_CHECKING:
     from sonde.data.builders.endpoint import Chat, Endpoint
@@ -28,29 +26,40 @@ NAMED = 20
 ANSWERS = "answers.jsonl"
 
 
-def build_fktc(
-    out: Out,
-    data: Annotated[str, typer.Option("--data", "-d", help="The dataset to begin with.")] = "atlas",
-    frames: Annotated[int, typer.Option(min=1, help="Question frames of a relation.")] = 7,
-    negatives: Annotated[int, typer.Option(min=0, help="Wrong objects of a fact.")] = 5,
-    bleu: Annotated[float, typer.Option(help="Two frames stay under this BLEU, 0 to 100.")] = 70.0,
-    paraphrases: Annotated[
-        Path | None, typer.Option(help="More questions: JSON lines with relation and text.")
-    ] = None,
-    endpoint: Annotated[
-        str, typer.Option(help="Ask for more questions at this OpenAI-compatible address.")
-    ] = "",
-    model: Annotated[str, typer.Option(help="The model to ask there.")] = "",
-    turns: Annotated[int, typer.Option(min=1, help="Times it is asked about a relation.")] = 5,
-    retries: Annotated[int, typer.Option(min=0, help="New tries where it fails.")] = 5,
-    wait: Annotated[
-        float, typer.Option(min=0, help="Seconds before the first new try; doubles.")
-    ] = 1.0,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for an answer.")] = 60.0,
-    seed: Seed = 0,
-    name: Annotated[str, typer.Option(help="What the dataset is called; else DATA-frames.")] = "",
-    force: Force = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointOptions:
+    """Where a model is asked for more questions, and how patiently."""
+
+    endpoint: str = option("Ask for more questions at this OpenAI-compatible address.", "")
+    model: str = option("The model to ask there.", "")
+    turns: int = option("Times it is asked about a relation.", 5, least=1)
+    retries: int = option("New tries where it fails.", 5, least=0)
+    wait: float = option("Seconds before the first new try; doubles.", 1.0, least=0)
+    timeout: float = option("Seconds to wait for an answer.", 60.0, least=0.1)
+
+    def __post_init__(self) -> None:
+        if bool(self.endpoint) != bool(self.model):
+            raise UsageError("--endpoint URL and --model NAME go together; give both or neither")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FktcOptions:
+    """What is made of which dataset."""
+
+    out: Path = option(FOLDER, MISSING, "--out", "-o")
+    data: str = option("The dataset to begin with.", "atlas", "--data", "-d")
+    frames: int = option("Question frames of a relation.", 7, least=1)
+    negatives: int = option("Wrong objects of a fact.", 5, least=0)
+    bleu: float = option("Two frames stay under this BLEU, 0 to 100.", 70.0)
+    paraphrases: Path | None = option("More questions: JSON lines with relation and text.", None)
+    ask: EndpointOptions
+    seed: int = option(DRAWS, 0)
+    name: str = option("What the dataset is called; else DATA-frames.", "")
+    force: bool = option(FORCE, False, "--force")
+
+
+@verb
+def build_fktc(wanted: FktcOptions) -> None:
     """Build question frames and wrong objects for a dataset, in the manner of FKTC.
 
     The key of an endpoint is taken from the environment variable SONDE_API_KEY.
@@ -59,36 +68,44 @@ def build_fktc(
     -o ./frames
     """
     from sonde.data.builders.bleu import need_bleu
-    from sonde.data.builders.fktc import Recipe, build
+    from sonde.data.builders.fktc import Recipe
     from sonde.data.builders.fktc_frames import Rule
-    from sonde.data.builders.fktc_writer import read_questions
     from sonde.data.builders.writing import check_place, write_whole
 
-    recipe = Recipe(
-        rule=Rule(frames=frames, bleu=bleu), negatives=negatives, turns=turns, seed=seed
-    )
-    place = _endpoint(endpoint, model, retries, wait, timeout)
-    check_place(out, force=force)
+    out = wanted.out
+    recipe = matching(Recipe, wanted, rule=matching(Rule, wanted), turns=wanted.ask.turns)
+    endpoint = _endpoint(wanted.ask)
+    check_place(out, force=wanted.force)
     need_bleu()
-    given = read_questions(paraphrases) if paraphrases else {}
-    with waiting("reading the dataset"):
-        dataset = loaded([data])[0]
-    with _asking(place, out) as asking, progress("frames, relations") as tick:
-        built = build(
-            dataset,
-            recipe,
-            name=name or f"{dataset.name}-frames",
-            given=given,
-            writer=asking.writer if asking else None,
-            sources=_sources(paraphrases, model),
-            progress=tick,
-        )
+    built, asking = _built(wanted, recipe, endpoint)
     with waiting(f"writing {out}"):
-        write_whole(built.dataset, out, force=force)
+        write_whole(built.dataset, out, force=wanted.force)
     shutil.rmtree(work_of(out), ignore_errors=True)
     show(built, recipe, out)
     if asking:
         show_asked(asking)
+
+
+def _built(
+    wanted: FktcOptions, recipe: Recipe, endpoint: Endpoint | None
+) -> tuple[Built, Asking | None]:
+    from sonde.data.builders.fktc import build
+    from sonde.data.builders.fktc_writer import read_questions
+
+    given = read_questions(wanted.paraphrases) if wanted.paraphrases else {}
+    with waiting("reading the dataset"):
+        dataset = catalog.load(wanted.data)
+    with _asking(endpoint, wanted.out) as asking, progress("frames, relations") as tick:
+        built = build(
+            dataset,
+            recipe,
+            name=wanted.name or f"{dataset.name}-frames",
+            given=given,
+            writer=asking.writer if asking else None,
+            sources=_sources(wanted.paraphrases, wanted.ask.model),
+            progress=tick,
+        )
+    return built, asking
 
 
 def work_of(out: Path) -> Path:
@@ -107,21 +124,19 @@ class Asking:
     before: int
 
 
-def _endpoint(url: str, model: str, retries: int, wait: float, timeout: float) -> Endpoint | None:
+def _endpoint(ask: EndpointOptions) -> Endpoint | None:
     from sonde.data.builders.endpoint import KEY, Endpoint
 
-    if bool(url) != bool(model):
-        raise UsageError("--endpoint URL and --model NAME go together; give both or neither")
-    if not url:
+    if not ask.endpoint:
         return None
     key = os.environ.get(KEY, "").strip()
-    return Endpoint(url=url, model=model, key=key, retries=retries, wait=wait, timeout=timeout)
+    return matching(Endpoint, ask, url=ask.endpoint, key=key)
 
 
 @contextmanager
-def _asking(place: Endpoint | None, out: Path) -> Iterator[Asking | None]:
+def _asking(endpoint: Endpoint | None, out: Path) -> Iterator[Asking | None]:
     """Open the endpoint and the journal; a failure says that nothing is lost, and how to go on."""
-    if place is None:
+    if endpoint is None:
         yield None
         return
     from sonde.data.builders.endpoint import opened
@@ -129,8 +144,8 @@ def _asking(place: Endpoint | None, out: Path) -> Iterator[Asking | None]:
     from sonde.data.builders.journal import Journal
 
     journal = Journal(work_of(out) / ANSWERS)
-    with opened(place) as chat:
-        writer = ModelWriter(chat=chat, model=place.model, journal=journal)
+    with opened(endpoint) as chat:
+        writer = ModelWriter(chat=chat, model=endpoint.model, journal=journal)
         try:
             yield Asking(chat=chat, journal=journal, writer=writer, before=len(journal))
         except EndpointError as error:
@@ -148,22 +163,22 @@ def _sources(paraphrases: Path | None, model: str) -> list[str]:
 
 def show(built: Built, recipe: Recipe, out: Path) -> None:
     """Print what was built, and what became of every question and wrong object."""
-    table = Table("relation", "label", box=None, padding=(0, 2, 0, 0))
-    for column in ("own", "file", "model", "frames", "alike", "other", "facts", "wrong"):
-        table.add_column(column, justify="right")
     tallies = built.tallies
-    for t in tallies:
-        other = t.faults("repeated") + t.faults("malformed") + t.faults("telling")
-        refused = (t.faults("alike"), other)
-        counts = (*t.frames.values(), t.kept, *refused, t.facts, min(t.wrong, default=0))
-        table.add_row(*cells(t.id, t.label), *(f"{count:,}" for count in counts))
-    output().print(table)
+    titles = ("relation", "label", "own", "file", "model", "frames", "alike", "other", "facts")
+    print_table((*titles, "wrong"), [_row(t) for t in tallies], right=range(2, 10))
     _show_lacks(tallies, recipe)
     if built.strangers:
         say(f"questions of --paraphrases for relations that are not there: {built.strangers:,}")
     facts = sum(t.facts for t in tallies)
     frames = sum(t.kept for t in tallies)
     say(f"{out}: {len(tallies)} relations, {frames:,} frames, {facts:,} facts")
+
+
+def _row(t: Tally) -> list[str]:
+    other = t.faults("repeated") + t.faults("malformed") + t.faults("telling")
+    refused = (t.faults("alike"), other)
+    counts = (*t.frames.values(), t.kept, *refused, t.facts, min(t.wrong, default=0))
+    return [t.id, t.label, *(f"{count:,}" for count in counts)]
 
 
 def _show_lacks(tallies: Sequence[Tally], recipe: Recipe) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -26,14 +27,16 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.segment import Segment
-from rich.text import Text
+from rich.table import Table
 
+from sonde.core.errors import StoreError
 from sonde.core.legible import legible
 from sonde.reporting.render.json import json_text
 from sonde.reporting.render.terminal import line
@@ -70,9 +73,21 @@ def print_json(value: Mapping[str, Any]) -> None:
     typer.echo(json_text(value))
 
 
-def cells(*texts: str) -> list[Text]:
-    """Texts as the cells of a table, shown as they are."""
-    return [line(text) for text in texts]
+def print_table(
+    titles: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    right: Container[int] = (),
+    title: str | None = None,
+    padding: tuple[int, ...] = (0, 2, 0, 0),
+) -> None:
+    """Print rows under their titles, cells shown as they are; `right` columns end on the right."""
+    table = Table(title=title, title_justify="left", box=None, padding=padding)  # type: ignore[arg-type]
+    for i, name in enumerate(titles):
+        table.add_column(line(name), justify="right" if i in right else "left")
+    for row in rows:
+        table.add_row(*(line(str(cell)) for cell in row))
+    output().print(table)
 
 
 class Guard(RenderHook):
@@ -122,47 +137,34 @@ def waiting(what: str) -> Iterator[None]:
 @contextmanager
 def progress(what: str) -> Iterator[Tick]:
     """A bar with the time left; nothing without a terminal."""
-    console = errors()
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("elapsed"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        task = bar.add_task(legible(what), total=None)
+    with _bar(what, TextColumn("elapsed"), TimeElapsedColumn()) as tick:
+        yield lambda done, total: tick(done, total, "")
 
-        def tick(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
 
-        yield tick
+def training(what: str) -> AbstractContextManager[Callable[[int, int, str], None]]:
+    """A bar that also says how training goes; nothing without a terminal."""
+    return _bar(what, TextColumn("{task.fields[how]}", markup=False))
 
 
 @contextmanager
-def training(what: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar that also says how training goes; nothing without a terminal."""
+def _bar(what: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int, str], None]]:
     console = errors()
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[how]}", markup=False),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    with bar:
+    before = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
+    after = (TextColumn("left"), TimeRemainingColumn())
+    shown = (*before, MofNCompleteColumn(), *columns, *after)
+    with Progress(*shown, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(legible(what), total=None, how="")
 
         def tick(done: int, total: int, how: str) -> None:
             bar.update(task, completed=done, total=total, how=legible(how))
 
         yield tick
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say of a failure of the system that this file or folder cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from error

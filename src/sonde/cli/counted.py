@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
-from sonde.cli.console import cells, output, say
+from sonde.cli.console import print_table, say
 from sonde.core.errors import MissingExtra
 from sonde.core.facts import Dataset
 from sonde.data.statistics import RelationStatistics, Totals, relation_statistics, totals
-from sonde.reporting.render.terminal import line
 
 if TYPE_CHECKING:
     from sonde.data.diversity import Diversity
@@ -31,21 +28,20 @@ ROWS: dict[str, Callable[[Totals], float | None]] = {
 def show(datasets: Sequence[Dataset], *, diversity: bool) -> None:
     """Print one dataset relation by relation, then the totals of all, side by side."""
     rows = [[relation_statistics(d, r) for r in d.relations] for d in datasets]
-    if len(datasets) == 1:
-        output().print(by_relation(rows[0]))
     sums = [totals(each) for each in rows]
     if len(datasets) == 1:
+        print_by_relation(rows[0])
         t = sums[0]
         say(f"{t.relations} relations, {t.templates:,} templates, {t.facts:,} facts\n")
     names = [dataset.name for dataset in datasets]
-    table = _side_by_side("count", names)
-    for title, value in ROWS.items():
-        table.add_row(title, *(number(value(t)) for t in sums))
-    output().print(table)
+    counts = [(title, *(number(value(t)) for t in sums)) for title, value in ROWS.items()]
+    print_table(("count", *names), counts, right=range(1, len(names) + 1))
     for dataset in datasets:
         show_notes(dataset)
     if diversity:
-        output().print(diversities(datasets, names))
+        measures = zip(*(measured(dataset) for dataset in datasets), strict=True)
+        distances = [(row[0].measure, *map(_distance, row)) for row in measures]
+        print_table(("diversity", *names), distances)
 
 
 def show_notes(dataset: Dataset) -> None:
@@ -55,42 +51,32 @@ def show_notes(dataset: Dataset) -> None:
         say(f"{dataset.name}: {', '.join(notes)}")
 
 
-def by_relation(rows: Sequence[RelationStatistics]) -> Table:
+def print_by_relation(rows: Sequence[RelationStatistics]) -> None:
     """One row a relation."""
     splits = sorted({split for row in rows for split in row.splits})
     mined = any(t.source == "mined" for row in rows for t in row.relation.templates)
     sources = ("manual", "paraphrase", "mined") if mined else ("manual", "paraphrase")
     titles = ("relation", "label", "type", "manual", "paraphr.", "mined")[: 3 + len(sources)]
-    titles = (*titles, "questions", "answer last")
+    titles = (*titles, "questions", "answer last", *splits)
     counted = ("hard", "objects", "per fact", "names/subject", "names/object", "prompts/pair")
-    table = Table(box=None, padding=(0, 1, 0, 0))
-    for title in cells(*titles, *splits, *counted):
-        table.add_column(title)
-    for row in rows:
-        templates = row.relation.templates
-        table.add_row(
-            *cells(row.relation.id, row.relation.label, row.relation.kind),
-            *(str(sum(t.source == source for t in templates)) for source in sources),
-            str(sum(t.style == "question" for t in templates)),
-            str(sum(t.answer_last and t.style == "statement" for t in templates)),
-            *(str(row.splits.get(split, 0)) for split in splits),
-            str(row.hard),
-            str(row.objects),
-            f"{row.objects_per_fact:.1f}",
-            f"{row.subject_names:.1f}",
-            f"{row.object_names:.1f}",
-            number(row.quantity),
-        )
-    return table
+    table = [(*_templates(row, sources), *_counts(row, splits)) for row in rows]
+    print_table((*titles, *counted), table, padding=(0, 1, 0, 0))
 
 
-def diversities(datasets: Sequence[Dataset], names: Sequence[str]) -> Table:
-    """The mean pairwise distance of a relation's templates, averaged over relations."""
-    table = _side_by_side("diversity", names)
-    found = [measured(dataset) for dataset in datasets]
-    for row in zip(*found, strict=True):
-        table.add_row(row[0].measure, *cells(*map(_distance, row)))
-    return table
+def _templates(row: RelationStatistics, sources: Sequence[str]) -> tuple[object, ...]:
+    relation, templates = row.relation, row.relation.templates
+    return (
+        *(relation.id, relation.label, relation.kind),
+        *(sum(t.source == source for t in templates) for source in sources),
+        sum(t.style == "question" for t in templates),
+        sum(t.answer_last and t.style == "statement" for t in templates),
+    )
+
+
+def _counts(row: RelationStatistics, splits: Sequence[str]) -> tuple[object, ...]:
+    means = (row.objects_per_fact, row.subject_names, row.object_names)
+    sizes = (*(row.splits.get(split, 0) for split in splits), row.hard, row.objects)
+    return (*sizes, *(f"{mean:.1f}" for mean in means), number(row.quantity))
 
 
 def measured(dataset: Dataset) -> list[Diversity]:
@@ -99,16 +85,17 @@ def measured(dataset: Dataset) -> list[Diversity]:
     from sonde.data.syntax import parser
     from sonde.models.sentences import encoder
 
-    found = [lexical(dataset.relations)]
-    try:
-        found.append(syntactic(dataset.relations, parser()))
-    except MissingExtra as missing:
-        found.append(not_measured("syntactic", str(missing)))
-    try:
-        found.append(semantic(dataset.relations, encoder()))
-    except MissingExtra as missing:
-        found.append(not_measured("semantic", str(missing)))
-    return found
+    tries: dict[str, Callable[[], Diversity]] = {
+        "syntactic": lambda: syntactic(dataset.relations, parser()),
+        "semantic": lambda: semantic(dataset.relations, encoder()),
+    }
+    measures = [lexical(dataset.relations)]
+    for name, measure in tries.items():
+        try:
+            measures.append(measure())
+        except MissingExtra as missing:
+            measures.append(not_measured(name, str(missing)))
+    return measures
 
 
 def _distance(entry: Diversity) -> str:
@@ -124,10 +111,3 @@ def number(value: float | None) -> str:
     if value is None:
         return "not measured"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
-
-
-def _side_by_side(title: str, names: Sequence[str]) -> Table:
-    table = Table(title, box=None, padding=(0, 2, 0, 0))
-    for name in names:
-        table.add_column(line(name), justify="right" if title == "count" else "left")
-    return table

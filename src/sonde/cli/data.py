@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import MISSING, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from sonde.cli import build, counted
 from sonde.cli.annotate import annotate
-from sonde.cli.console import cells, output, say, waiting
-from sonde.cli.run import Device, Drop, Guesser, Wording
-from sonde.cli.vocabulary import vocabulary as write_vocabulary
-from sonde.core.errors import DataError, UsageError
+from sonde.cli.console import output, print_table, say, waiting, writing
+from sonde.cli.options import DEVICE, FOLDER, FactOptions, argument, option, verb
+from sonde.core.abilities import abilities
+from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Dataset, Relation
 from sonde.data import catalog
 from sonde.data.check import Fault, check_folder, faults
 from sonde.data.format import is_dataset, open_dataset, seal, write_dataset
-from sonde.data.vocabulary import read_words, restricted
+from sonde.data.vocabulary import common, read_words, restricted, single, trial, words_of
+from sonde.runs.run import answer
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -31,10 +31,7 @@ app = typer.Typer(
 MOST = 100
 """Faults of a kind that are printed; the rest is counted."""
 
-Name = Annotated[
-    str,
-    typer.Argument(help="A bundled name, a folder, or READER:FOLDER; +SOURCE:FOLDER adds to it."),
-]
+NAME = "A bundled name, a folder, or READER:FOLDER; +SOURCE:FOLDER adds to it."
 
 
 @app.command("ls")
@@ -43,40 +40,39 @@ def ls() -> None:
 
     Example: sonde data ls
     """
-    table = Table("dataset", "what it is", box=None, padding=(0, 2, 0, 0))
-    for name, path in catalog.bundled().items():
-        table.add_row(*cells(name, open_dataset(path).card.description))
-    for reader in catalog.readers().values():
-        table.add_row(*cells(f"{reader.name}:FOLDER", reader.summary))
-    for addition in catalog.additions().values():
-        table.add_row(*cells(f"…+{addition.name}:FOLDER", addition.summary))
-    output().print(table)
+    bundled = [(name, open_dataset(p).card.description) for name, p in catalog.bundled().items()]
+    readers = [(f"{reader.name}:FOLDER", reader.summary) for reader in catalog.readers().values()]
+    more = [(f"…+{each.name}:FOLDER", each.summary) for each in catalog.additions().values()]
+    print_table(("dataset", "what it is"), [*bundled, *readers, *more])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowOptions:
+    """What is shown of which dataset."""
+
+    name: str = argument(NAME)
+    relation: str = option("Show this relation in full.", "")
+    facts: int = option("How many facts to show.", 5)
 
 
 @app.command("show")
-def show(
-    name: Name,
-    relation: Annotated[str, typer.Option(help="Show this relation in full.")] = "",
-    facts: Annotated[int, typer.Option(help="How many facts to show.")] = 5,
-) -> None:
+@verb
+def show(wanted: ShowOptions) -> None:
     """Show where a dataset comes from and what stands in it.
 
     Example: sonde data show atlas --relation P36
     """
-    dataset = catalog.load(name)
+    dataset = catalog.load(wanted.name)
     card = dataset.card
     say(f"{card.name} {card.version}  ({dataset.fingerprint})")
     if card.description:
         say(card.description)
     say(f"licence: {card.licence}\nsources: {'; '.join(card.sources) or 'not given'}")
-    if relation:
-        show_relation(dataset, dataset.relation(relation), facts)
+    if wanted.relation:
+        show_relation(dataset, dataset.relation(wanted.relation), wanted.facts)
         return
-    table = Table("relation", "label", "type", "first template", box=None, padding=(0, 2, 0, 0))
-    for r in dataset.relations:
-        first = r.templates[0].text if r.templates else ""
-        table.add_row(*cells(r.id, r.label, r.kind, first))
-    output().print(table)
+    rows = [(r.id, r.label, r.kind, *(t.text for t in r.templates[:1])) for r in dataset.relations]
+    print_table(("relation", "label", "type", "first template"), rows)
 
 
 def show_relation(dataset: Dataset, relation: Relation, facts: int) -> None:
@@ -89,18 +85,24 @@ def show_relation(dataset: Dataset, relation: Relation, facts: int) -> None:
         say(f"  {fact.id} [{fact.split}] {' / '.join(fact.subject.names)} -> {objects}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckOptions:
+    """Which folder is checked, and what follows."""
+
+    path: Path = argument("A dataset folder.")
+    seal: bool = option(
+        "Write the content's hash into dataset.json if it is sound.", False, "--seal"
+    )
+
+
 @app.command("check")
-def check(
-    path: Annotated[Path, typer.Argument(help="A dataset folder.")],
-    write: Annotated[
-        bool,
-        typer.Option("--seal", help="Write the content's hash into dataset.json if it is sound."),
-    ] = False,
-) -> None:
+@verb
+def check(wanted: CheckOptions) -> None:
     """Check every line of a dataset and say what is wrong with it.
 
     Example: sonde data check ./my-dataset
     """
+    path, write = wanted.path, wanted.seal
     told = Told()
     if is_dataset(path):
         check_folder(path, told)
@@ -119,9 +121,8 @@ def check(
         if write:
             say(f"sealed with {seal(path)}")
         dataset = open_dataset(path)
-    facts = sum(1 for r in dataset.relations for _ in dataset.facts(r.id))
     doubts = f", with {told.warnings:,} warning{'s' * (told.warnings > 1)}" if told.warnings else ""
-    say(f"{path} is sound{doubts}. Relations: {len(dataset.relations)}, facts: {facts:,}")
+    say(f"{path} is sound{doubts}. Relations: {len(dataset.relations)}, facts: {_facts(dataset):,}")
 
 
 class Told:
@@ -150,55 +151,106 @@ class Told:
             raise DataError(f"{path}: {number}, listed above{more}; the first: {self._first}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsOptions:
+    """Which datasets are counted."""
+
+    names: list[str] = argument("Datasets; several are set side by side, totals only.")
+    diversity: bool = option("Also how much templates differ (slow).", False, "--diversity")
+
+
 @app.command("stats")
-def stats(
-    names: Annotated[
-        list[str], typer.Argument(help="Datasets; several are set side by side, totals only.")
-    ],
-    diversity: Annotated[
-        bool, typer.Option("--diversity", help="Also how much templates differ (slow).")
-    ] = False,
-) -> None:
+@verb
+def stats(wanted: StatsOptions) -> None:
     """Count relations, templates, facts, objects, names and prompts.
 
     Example: sonde data stats atlas --diversity
     """
-    datasets = [catalog.load(name) for name in names]
-    counted.show(datasets, diversity=diversity)
+    counted.show([catalog.load(name) for name in wanted.names], diversity=wanted.diversity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvertOptions:
+    """What is written of which dataset."""
+
+    name: str = argument(NAME)
+    out: Path = option(FOLDER, MISSING, "--out", "-o")
+    facts: FactOptions
+    device: str = option(DEVICE, "auto")
+    vocabulary: Path | None = option(
+        "Keep only facts whose object is in this list of words, one a line.", None
+    )
 
 
 @app.command("convert")
-def convert(
-    name: Name,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The folder to write.")],
-    wording: Wording = None,
-    drop_guessable: Drop = None,
-    guesser: Guesser = None,
-    device: Device = "auto",
-    vocabulary: Annotated[
-        Path | None,
-        typer.Option(help="Keep only facts whose object is in this list of words, one a line."),
-    ] = None,
-) -> None:
+@verb
+def convert(wanted: ConvertOptions) -> None:
     """Write any dataset, joined or not, as a folder in sonde's own form.
 
     Example: sonde data convert lama:./LAMA+pararel:./pararel -o ./joined
     """
-    from sonde import api
-
+    out = wanted.out
     if out.exists() and any(out.iterdir()):
         raise UsageError(f"{out} is there and not empty; give a new folder")
-    with waiting(f"opening {name}"):
-        dataset = api.whole_dataset(name, wording or (), drop_guessable, guesser, device)
-    if vocabulary is not None:
-        dataset = restricted(dataset, read_words(vocabulary))
-    if vocabulary is not None or drop_guessable is not None:
+    dataset = wanted.facts.open(wanted.name, wanted.device)
+    if wanted.vocabulary is not None:
+        dataset = restricted(dataset, read_words(wanted.vocabulary))
+    if wanted.vocabulary is not None or wanted.facts.drop_guessable is not None:
         counted.show_notes(dataset)
     write_dataset(dataset, out)
-    facts = sum(1 for r in dataset.relations for _ in dataset.facts(r.id))
-    say(f"{out}: {len(dataset.relations)} relations, {facts:,} facts")
+    say(f"{out}: {len(dataset.relations)} relations, {_facts(dataset):,} facts")
+
+
+def _facts(dataset: Dataset) -> int:
+    return sum(1 for r in dataset.relations for _ in dataset.facts(r.id))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VocabularyOptions:
+    """Whose words are tried in which models."""
+
+    models: list[str] = option(
+        "A model; give it once for each of several.", MISSING, "--model", "-m"
+    )
+    data: str = option("The dataset whose words are tried.", MISSING, "--data", "-d")
+    out: Path = option("The file to write, a word a line.", MISSING, "--out", "-o")
+    device: str = option(DEVICE, "auto")
+
+
+@verb
+def vocabulary(wanted: VocabularyOptions) -> None:
+    """Write the dataset's words that are one token in every model, for fair comparison.
+
+    Example: sonde data vocabulary -m hf:./bert -m hf:./roberta -d lama:./LAMA -o words.txt
+    """
+    out = wanted.out
+    if out.exists():
+        raise UsageError(f"{out} is there; name a new file")
+    dataset = catalog.load(wanted.data)
+    words = words_of(dataset)
+    single_tokens: dict[str, frozenset[str]] = {}
+    for model in dict.fromkeys(wanted.models):
+        single_tokens[model] = _single_tokens(model, words, wanted.device, dataset)
+        say(f"{model}: {len(single_tokens[model]):,} of {len(words):,} words are one token")
+    kept = common(words, single_tokens)
+    with writing(out):
+        out.write_text("".join(f"{word}\n" for word in kept), encoding="utf-8")
+    say(f"{out}: {len(kept):,} words")
+
+
+def _single_tokens(
+    name: str, words: tuple[str, ...], device: str, dataset: Dataset
+) -> frozenset[str]:
+    from sonde import api
+
+    with waiting(f"loading {name}"):
+        model = api.model(name, data=dataset, device=device)
+    if not model.identity.tokenizer:
+        raise AbilityError(f"{name} has no tokens, so no word of it is one token; leave it out")
+    [(_, tried)] = answer(model, [trial(words, abilities(model))])
+    return single(tried)
 
 
 app.command("annotate")(annotate)
-app.command("vocabulary")(write_vocabulary)
+app.command("vocabulary")(vocabulary)
 app.add_typer(build.app, name="build")

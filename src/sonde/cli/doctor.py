@@ -1,60 +1,74 @@
-"""`sonde doctor`: does sonde talk to this model correctly, on this data?"""
+"""`sonde doctor`: does sonde talk to this model correctly, on this data?
+
+Shown in the terminal or as JSON: the tokens around the answer, and a verdict per check.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any
 
-import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
 
 from sonde.cli.console import output, print_json, waiting
-from sonde.cli.run import (
-    Bos,
-    Data,
-    Device,
-    Drop,
-    Dtype,
-    Guesser,
-    Model,
-    Relations,
-    Revision,
-    Seed,
-    Set,
-    Split,
-    Tokens,
-    Trust,
-    Wording,
-    pairs,
+from sonde.cli.options import (
+    RELATIONS,
+    SEED,
+    SPLIT,
+    AskOptions,
+    LoadOptions,
+    changed,
+    listed,
+    option,
+    verb,
 )
-from sonde.core.abilities import Probe, abilities
+from sonde.core.abilities import Identity, Model, Probe, abilities
 from sonde.core.errors import ModelError, UsageError
+from sonde.core.examinations import Text
+from sonde.core.facts import Dataset, Selection
+from sonde.core.legible import legible
 from sonde.core.repeats import refuse_repeats
-from sonde.core.settings import build, parse
 from sonde.doctor.diagnose import diagnose
-from sonde.doctor.findings import Diagnosis, counted
+from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.doctor.sample import sample, wants
+from sonde.reporting.render.terminal import line
 from sonde.runs.run import find_probe
 
+STYLES: dict[Verdict, str] = {
+    "ok": "green",
+    "warning": "bold yellow",
+    "fault": "bold red",
+    "not checked": "dim",
+}
+SHOWN = {"fault": "FAULT", "not checked": "–"}
+BEFORE = 8  # tokens shown before the answer
+AFTER = 3
+SPELT = ("answer", "ids", "pieces", "start", "stop", "opening")  # of a text, in JSON
 
-def doctor(
-    model: Model,
-    data: Data = "atlas",
-    wording: Wording = None,
-    drop_guessable: Drop = None,
-    guesser: Guesser = None,
-    probe: Annotated[str, typer.Option(help="The probe whose prompts are looked at.")] = "lama",
-    limit: Annotated[int, typer.Option(help="Facts looked at per relation.", min=1)] = 2,
-    relations: Relations = "",
-    split: Split = "test",
-    seed: Seed = 0,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
-    batch_tokens: Tokens = None,
-    bos: Bos = "auto",
-    revision: Revision = None,
-    trust_remote_code: Trust = False,
-    set: Set = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every finding as JSON.")] = False,
-) -> None:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorOptions:
+    """What is asked of which model, and what is shown."""
+
+    ask: AskOptions
+    probe: str = option("The probe whose prompts are looked at.", "lama")
+    limit: int = option("Facts looked at per relation.", 2, least=1)
+    relations: str = option(RELATIONS, "")
+    split: str = option(SPLIT, "test")
+    seed: int = option(SEED, 0)
+    load: LoadOptions
+    settings: list[str] | None = option(
+        "Set a probe setting: KEY=VALUE; repeatable.", None, "--set"
+    )
+    as_json: bool = option("Print every finding as JSON.", False, "--json")
+
+
+@verb
+def doctor(wanted: DoctorOptions) -> None:
     """Check that sonde talks to a model correctly.
 
     Looks at the tokens around the answer, at whether log-probabilities are alive, and at the fast
@@ -62,57 +76,185 @@ def doctor(
 
     Example: sonde doctor -m smollm2 -d atlas --relations P36,P30
     """
-    from sonde import api
+    probe = changed(find_probe(wanted.probe)(), wanted.settings)
+    dataset = wanted.ask.facts.open(wanted.ask.data, wanted.load.device).select(
+        Selection(split=wanted.split, relations=listed(wanted.relations), seed=wanted.seed)
+    )
+    with waiting(f"reading {wanted.ask.data}"):
+        refuse_repeats(dataset, dataset.asked_relations())
+    model = wanted.load.load(wanted.ask.model, dataset)
+    with waiting("looking at prompts, one text at a time"):
+        diagnosis = _diagnosis(probe, model, dataset, wanted.limit)
+    show(diagnosis, model.identity, dataset.name, as_json=wanted.as_json)
+
+
+def _diagnosis(probe: Probe, model: Model, dataset: Dataset, limit: int) -> Diagnosis:
     from sonde.models.examine import examiner
 
-    if bos not in ("auto", "always", "never"):
-        raise UsageError(f"--bos must be auto, always or never; not {bos!r}")
-    kind = find_probe(probe)
-    chosen: Probe = build(kind, parse(kind, pairs(set or [])))
-    wanted = tuple(name for name in relations.split(",") if name)
-    with waiting(f"opening {data}"):
-        dataset = api.dataset(
-            data,
-            split=split,
-            relations=wanted,
-            seed=seed,
-            wording=wording or (),
-            drop_guessable=drop_guessable,
-            guesser=guesser,
-            device=device,
-        )
-        refuse_repeats(dataset, dataset.asked_relations())
-    with waiting(f"loading {model} (the first time takes longest)"):
-        loaded = api.model(
-            model,
-            data=dataset,
-            device=device,
-            dtype=dtype,
-            revision=revision,
-            bos=cast(Any, bos),
-            batch_tokens=batch_tokens,
-            trust_remote_code=trust_remote_code,
-        )
-    with waiting("looking at prompts, one text at a time"):
-        can = abilities(loaded)
-        prompts = sample(chosen.suited(can), dataset, limit)
-        if not prompts:
-            raise UsageError(f"probe {probe!r} finds nothing to ask in dataset {dataset.name!r}")
-        found = diagnose(loaded, examiner(loaded), wants(prompts, dataset, can))
-    show(found, loaded.identity, dataset.name, as_json=as_json)
+    can = abilities(model)
+    prompts = sample(probe.suited(can), dataset, limit)
+    if not prompts:
+        raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
+    return diagnose(model, examiner(model), wants(prompts, dataset, can))
 
 
-def show(found: Diagnosis, identity: Any, data: str, *, as_json: bool) -> None:
-    """Print what was found; a fault ends the command with a model's exit code."""
-    from sonde.cli import diagnosis
-
+def show(found: Diagnosis, identity: Identity, data: str, *, as_json: bool) -> None:
+    """Print a diagnosis; a fault ends the command with a model's exit code."""
     if as_json:
-        print_json(diagnosis.as_json(found, identity, data))
+        print_json(plain(found, identity, data))
     else:
-        diagnosis.show(found, identity, data, output())
+        print_diagnosis(found, identity, data, output())
     if found.faults:
         names = "; ".join(finding.check for finding in found.faults)
         raise ModelError(
             f"{identity.name} on {data}: {counted(len(found.faults), 'fault')} ({names}). Do not "
             "trust numbers from this model before that is settled"
         )
+
+
+def print_diagnosis(found: Diagnosis, identity: Identity, data: str, console: Console) -> None:
+    """Print a diagnosis."""
+    console.print()
+    console.print(line(f"Doctor: {identity.name} on {data}", "bold"))
+    console.print(line(about(found, identity)))
+    shown = list(pictured(found.cases))
+    if shown:
+        console.print(line("\nTokens around the answer, which is in brackets", "bold cyan"))
+    for case, text in shown:
+        console.print(Padding(line(caption(case, text), "dim"), (0, 0, 0, 2)))
+        console.print(Padding(picture(text, console.width - 4), (0, 0, 1, 2)))
+    console.print(line("Checks" if shown else "\nChecks", "bold cyan"))
+    console.print(Padding(table(found.findings), (0, 0, 0, 2)))
+    console.print()
+    console.print(line(summary(found), "bold"))
+
+
+def about(found: Diagnosis, identity: Identity) -> str:
+    """What was looked at, in a sentence."""
+    facts = {case.prompt.key.fact for case in found.cases}
+    relations = {case.prompt.key.relation for case in found.cases}
+    where = f"{identity.dtype} on {identity.details.get('device', '?')}" if identity.dtype else ""
+    told = ", ".join(part for part in (identity.architecture, where) if part)
+    opening = f" Opening: {identity.bos}." if identity.bos else ""
+    return (
+        f"{told}.{opening} Looked at {counted(len(facts), 'fact')} of "
+        f"{counted(len(relations), 'relation')}, {counted(len(found.cases), 'prompt')}; "
+        f"tolerance {found.tolerance:g} nats."
+    )
+
+
+def pictured(cases: tuple[Case, ...]) -> Iterator[tuple[Case, Text]]:
+    """One text of each relation, after what is read before it: of the first case that has one."""
+    seen: set[str] = set()
+    for case in cases:
+        if case.texts and case.prompt.key.relation not in seen:
+            seen.add(case.prompt.key.relation)
+            yield from ((case, text) for text in case.given[len(case.texts) :])
+            yield case, case.texts[0]
+
+
+def caption(case: Case, text: Text) -> str:
+    """Which text is shown."""
+    opening = f"opens with {''.join(text.pieces[: text.opening])}" if text.opening else "no BOS"
+    key = case.prompt.key
+    part = "" if case.texts == case.given else ", written" if text.answer else ", read"
+    return f"{key.relation} {key.subject}{part}: {counted(len(text.ids), 'token')}, {opening}"
+
+
+def picture(text: Text, width: int) -> Table:
+    """Two rows, token texts above their ids; as many before the answer as there is room for."""
+    grid = Table.grid(padding=(0, 1))
+    columns = fitted(text, width)
+    for _ in columns:
+        grid.add_column(no_wrap=True)
+    grid.add_row(*(line(top, style) for top, _, style in columns))
+    grid.add_row(*(line(below, "dim") for _, below, _ in columns))
+    return grid
+
+
+def fitted(text: Text, width: int) -> list[tuple[str, str, str]]:
+    """The columns of a picture: token, id and style, from as far left as fits."""
+    first, last = max(text.start - BEFORE, 0), min(text.stop + AFTER, len(text.ids))
+    while True:
+        columns = [column(text, i) for i in range(first, last)]
+        columns = [("…", "", "dim")] * (first > 0) + columns
+        columns += [("…", "", "dim")] * (last < len(text.ids))
+        taken = sum(max(len(top), len(below)) + 1 for top, below, _ in columns)
+        if taken <= width or first >= text.start:
+            return columns
+        first += 1
+
+
+def column(text: Text, i: int) -> tuple[str, str, str]:
+    """One token: its text with spaces made visible, and its id."""
+    piece = legible(text.pieces[i].replace(" ", "␣").replace("\n", "⏎").replace("\t", "⇥"))
+    if not text.start <= i < text.stop:
+        return piece, str(text.ids[i]), ""
+    left, right = "[" * (i == text.start), "]" * (i == text.stop - 1)
+    return f"{left}{piece}{right}", " " * len(left) + str(text.ids[i]), "bold"
+
+
+def table(findings: tuple[Finding, ...]) -> Table:
+    """A verdict per check, with what to do where it is not well."""
+    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(max_width=26)
+    grid.add_column()
+    for finding in gathered(findings):
+        style = STYLES[finding.verdict]
+        found = line(finding.found, "dim" if finding.verdict == "not checked" else "")
+        if finding.advice:
+            found.append_text(line(f"\n→ {finding.advice}.", style))
+        verdict = SHOWN.get(finding.verdict, finding.verdict)
+        grid.add_row(line(verdict, style), line(finding.check), found)
+    return grid
+
+
+def gathered(findings: tuple[Finding, ...]) -> list[Finding]:
+    """The findings, those that were not checked for the same reason as one."""
+    reasons: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.verdict == "not checked":
+            reasons.setdefault(finding.found, []).append(finding.check)
+    absent = [
+        Finding(check="not checked", verdict="not checked", found=f"{', '.join(names)}: {why}")
+        for why, names in reasons.items()
+    ]
+    return [*(f for f in findings if f.verdict != "not checked"), *absent]
+
+
+def summary(found: Diagnosis) -> str:
+    """The verdict over all checks."""
+    checked = sum(f.verdict != "not checked" for f in found.findings)
+    if found.faults:
+        return f"{counted(len(found.faults), 'fault')} in {counted(checked, 'check')}."
+    doubts = f", {counted(len(found.warnings), 'warning')}" if found.warnings else ""
+    return f"No fault in {counted(checked, 'check')}{doubts}."
+
+
+def plain(found: Diagnosis, identity: Identity, data: str) -> dict[str, Any]:
+    """Every finding, and the tokens of every text, as plain data."""
+    return {
+        "model": asdict(identity),
+        "data": data,
+        "tolerance": found.tolerance,
+        "faults": len(found.faults),
+        "warnings": len(found.warnings),
+        "findings": [
+            # JSON has no infinity
+            {**asdict(f), "values": {k: v if isfinite(v) else None for k, v in f.values.items()}}
+            for f in found.findings
+        ],
+        "prompts": [_prompt(case) for case in found.cases],
+    }
+
+
+def _prompt(case: Case) -> dict[str, Any]:
+    return {
+        **asdict(case.prompt.key),
+        "want": type(case.prompt.want).__name__.lower(),
+        "prefix": case.prompt.prefix,
+        "suffix": case.prompt.suffix,
+        "refused": case.refused,
+        "texts": [{name: getattr(text, name) for name in SPELT} for text in case.given],
+    }

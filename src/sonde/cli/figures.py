@@ -12,8 +12,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from sonde.cli.console import waiting
-from sonde.core.errors import MissingExtra, SondeError, StoreError, UsageError
+from sonde.cli.console import waiting, writing
+from sonde.core.errors import MissingExtra, SondeError, UsageError
 from sonde.core.reports import Report
 from sonde.reporting.render.pictures import Format, picture_page, pictures
 
@@ -39,14 +39,12 @@ def write_figures(report: Report, folder: Path, format: Format) -> list[Path]:
         return []
     browser = find_browser()
     paths = [folder / name for name in file_names([f.id for f in report.figures], format)]
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with waiting("drawing the figures"):
             drawn = dumped(browser, picture_page(report.figures, format), folder)
         for path, content in zip(paths, pictures(report.figures, format, drawn), strict=True):
             path.write_bytes(content)
-    except OSError as error:
-        raise StoreError(f"{folder} cannot be written: {error.strerror or error}") from error
     return paths
 
 

@@ -2,9 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import MISSING, asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import typer
 
-from sonde.cli import lab_train, lab_validate, lab_world
+from sonde.cli.console import print_table, progress, say, training, waiting
+from sonde.cli.options import (
+    DEVICE,
+    FOLDER,
+    FORCE,
+    JSON,
+    PictureOptions,
+    argument,
+    listed,
+    matching,
+    option,
+    verb,
+)
+from sonde.cli.report import show_report, write_html
+from sonde.core.errors import DataError, UsageError
+from sonde.core.reports import Column, Report, Table
+from sonde.lab.estimators.efforts import Effort
+from sonde.lab.training.train import TrainSettings
+from sonde.lab.worlds.settings import WorldSettings
+
+if TYPE_CHECKING:
+    from sonde.lab.evaluation.validating import Order, Validated
+    from sonde.lab.training.train import Trained
+    from sonde.lab.worlds.world import World
+
+SHIPPED = Path(__file__).parents[1] / "lab" / "shipped"
+KINDS = ("causal", "masked")
+OUT = Path("runs/lab")
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -12,6 +44,206 @@ app = typer.Typer(
     help="Do the probes tell the truth? Train models on invented facts and ask.\n\n"
     "Example: sonde lab world -o worlds/0 --seed 0",
 )
-app.command("world")(lab_world.world)
-app.command("train")(lab_train.train)
-app.command("validate")(lab_validate.validate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldOptions:
+    """Where a world is written."""
+
+    out: Path = option(FOLDER, MISSING, "--out", "-o")
+    force: bool = option(FORCE, False, "--force")
+
+
+def world(settings: WorldSettings, place: WorldOptions) -> None:
+    """Make a world and write it."""
+    from sonde.data.builders.writing import check_place
+    from sonde.lab.worlds.folder import write_world
+    from sonde.lab.worlds.world import make_world
+
+    check_place(place.out, force=place.force)
+    with waiting("inventing a world"):
+        invented = make_world(settings)
+    with progress("writing sentences") as tick:
+        write_world(invented, place.out, force=place.force, tick=tick)
+    show_world(invented, place.out)
+
+
+def show_world(world: World, out: Path) -> None:
+    """Print what the world holds."""
+    from sonde.lab.worlds.summary import counts, length
+
+    titles = ("relations", "number", "facts", "taught", "statements", "guessed by name")
+    rows = []
+    for each in counts(world):
+        kind = each.kind if each.shown else f"{each.kind}, unshown"
+        numbers = (each.relations, each.facts, each.taught, each.mentions)
+        shares = (_percent(part, each.facts) for part in (each.cue, each.majority))
+        rows.append((kind, *(f"{number:,}" for number in numbers), *shares))
+    print_table((*titles, "as commonest"), rows, right=range(1, 7))
+    text = length(world)
+    say(
+        f"text: {text.sentences:,} sentences, {text.words:,} words and marks; "
+        f"{text.different:,} different ones in all"
+    )
+    say(f"world {world.fingerprint}, folder: {out}")
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %" if part else "–"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainOptions:
+    """Which world is learnt, and where the model is kept."""
+
+    folder: Path = argument("Folder of the world.", metavar="WORLD")
+    out: Path = option(
+        "Folder for the model; a killed training goes on there.", MISSING, "--out", "-o"
+    )
+
+
+def train(settings: TrainSettings, wanted: TrainOptions) -> None:
+    """Train a model and keep it."""
+    from sonde.lab.training.train import train as fit
+    from sonde.lab.worlds.folder import open_world
+
+    with waiting(f"opening {wanted.folder}"):
+        world = open_world(wanted.folder)
+    with training(f"training a {settings.size} {settings.kind} model") as tick:
+        trained = fit(world, settings, wanted.out, world_path=wanted.folder, tick=tick)
+    show_trained(trained)
+
+
+def show_trained(found: Trained) -> None:
+    """Print what was trained, and how to ask it."""
+    say(
+        f"{found.size} {found.kind} model: {found.parameters:,} parameters, {found.steps:,} steps, "
+        f"a text of {found.tokens:,} tokens in {found.settings.epochs} readings, "
+        f"loss {found.loss:.3f} nats a token"
+    )
+    kept = [str(each.step) for each in found.checkpoints()]
+    if kept:
+        say(f"checkpoints after {', '.join(kept)} steps")
+    say(f"model: hf:{found.path}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidateOptions:
+    """Which models are asked, by which estimators, and what is shown."""
+
+    models: list[Path] | None = argument(
+        "Folders that 'sonde lab train' made.", None, metavar="MODEL…"
+    )
+    out: Path = option(
+        "Folder for everything asked; a killed command goes on there.", OUT, "--out", "-o"
+    )
+    shipped: bool = option("The two small models that come with sonde.", False, "--shipped")
+    estimators: str = option("Only these, separated by commas; all that fit if none is named.", "")
+    effort: Effort = option(
+        "quick: seconds each on a small model; full: nothing left out.", "quick"
+    )
+    limit: int | None = option("Ask about at most this many facts per relation.", None)
+    world: Path | None = option("Where the models' world is, if it was moved.", None)
+    seed: int = option("Of which facts are asked, shown and learnt from.", 0)
+    timeline: bool = option("Also ask the checkpoints, with a few estimators.", False, "--timeline")
+    device: str = option(DEVICE, "auto")
+    html: Path | None = option("Where the HTML report goes; OUT/report.html if not named.", None)
+    pictures: PictureOptions
+    as_json: bool = option(JSON, False, "--json")
+
+
+@verb
+def validate(wanted: ValidateOptions) -> None:
+    """Ask every estimator about models whose knowledge is known, and say how far it is right.
+
+    Example: sonde lab validate models/causal models/masked -o runs/lab
+    """
+    from sonde.lab.evaluation.keeping import alone
+    from sonde.lab.evaluation.validating import Order
+    from sonde.lab.evaluation.validating import validate as ask
+
+    models = [*(wanted.models or ()), *(shipped_models() if wanted.shipped else ())]
+    if not models:
+        raise UsageError("name the folder of a model that 'sonde lab train' made, or --shipped")
+    order = matching(Order, wanted, names=listed(wanted.estimators))
+    validated = ask(models, wanted.out, order, training)
+    with waiting("comparing with the truth"):
+        report = reported(validated)
+    made_of, page = provenance(models, order, validated), wanted.html or wanted.out / "report.html"
+    with alone(wanted.out):
+        write_html(report, made_of, page)
+    lines = [f"folder: {wanted.out}", f"report: {page}"]
+    show_report(report, made_of, lines, pictures=wanted.pictures, as_json=wanted.as_json)
+
+
+def shipped_models(folder: Path = SHIPPED) -> list[Path]:
+    """The models that come with sonde."""
+    found = [folder / kind for kind in KINDS]
+    for path in found:
+        if not (path / "lab.json").is_file():
+            raise DataError(
+                f"the models that come with sonde are not in this installation ({path} is "
+                "missing); install sonde anew, or train some with 'sonde lab train'"
+            )
+    return found
+
+
+def reported(found: Validated) -> Report:
+    """The report, with what had to be left out among its notes."""
+    from sonde.lab.report.report import lab_report
+
+    report = lab_report(found.trials, found.timeline)
+    asked = dict.fromkeys(v.estimator for trial in found.trials for v in trial.verdicts)
+    return replace(
+        report,
+        tables=(*report.tables, what_they_say(tuple(asked))),
+        notes=(*report.notes, *(f"{left}." for left in found.left)),
+    )
+
+
+def what_they_say(names: Sequence[str]) -> Table:
+    """What the score and the decision of each estimator are."""
+    from sonde.lab.estimators.catalogue import estimators
+
+    rows = tuple((name, each.says) for name, each in estimators().items() if name in names)
+    return Table(
+        id="estimators",
+        title="What each estimator says of a fact",
+        columns=(Column(title="estimator"), Column(title="score; and when it is known")),
+        rows=rows,
+    )
+
+
+def provenance(models: Sequence[Path], order: Order, found: Validated) -> dict[str, object]:
+    """Where the numbers come from: models, worlds, settings and what was left out."""
+    settings = {name: str(v) if isinstance(v, Path) else v for name, v in asdict(order).items()}
+    return {
+        "settings": settings,
+        "folders": [str(path) for path in models],
+        "models": [
+            {
+                "model": trial.model,
+                "kind": trial.kind,
+                "world": trial.world,
+                "steps": trial.step,
+                "facts": len(trial.known),
+                "estimators": [verdicts.estimator for verdicts in trial.verdicts],
+            }
+            for trial in found.trials
+        ],
+        "left_out": [asdict(left) for left in found.left],
+    }
+
+
+WORLD_HELP = (
+    "The folder is a dataset for every probe, with truth.jsonl and text.txt beside it.\n\n"
+    "Example: sonde lab world -o worlds/0 --seed 0 --skew 1 --cues 0.3 --ladder 0,1,10,50"
+)
+TRAIN_HELP = (
+    "The folder is an ordinary transformers model: ask it as hf:FOLDER. The same command goes on "
+    "with a training that was broken off.\n\n"
+    "Example: sonde lab train worlds/0 --kind causal --size tiny -o models/0-causal"
+)
+app.command("world")(verb(world, WorldSettings, WORLD_HELP))
+app.command("train")(verb(train, TrainSettings, TRAIN_HELP))
+app.command("validate")(validate)

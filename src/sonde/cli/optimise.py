@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
 
 import typer
-from rich.table import Table
 
-from sonde.cli.console import cells, output, print_json, say, tell, training, waiting
-from sonde.cli.run import (
-    Data,
-    Drop,
-    Guesser,
-    Model,
-    Relations,
-    Revision,
-    Seed,
-    Tokens,
-    Trust,
-    Wording,
-    command,
-    flags_of,
+from sonde.cli.console import print_json, print_table, say, tell, training
+from sonde.cli.options import (
+    DATA,
+    RELATIONS,
+    REVISION,
+    SEED,
+    TRUST,
+    AskOptions,
+    ComputeOptions,
+    listed,
+    matching,
+    option,
+    verb,
 )
 from sonde.core.errors import UsageError
-from sonde.core.settings import build
 from sonde.optimise.making import Made, Method, Order, methods, optimise
 
 app = typer.Typer(
@@ -46,110 +41,82 @@ def _group() -> None:
     """Keep the method a word of its own, even while there is only one."""
 
 
-Out = Annotated[
-    Path,
-    typer.Option("--out", "-o", help="Folder for what is made; a killed command goes on there."),
-]
-Limit = Annotated[
-    int | None, typer.Option(help="Learn from at most this many facts per relation and split.")
-]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-Dtype = Annotated[
-    str, typer.Option(help="Of the model: float32, float16 or bfloat16; vectors are float32.")
-]
-Leaked = Annotated[
-    bool,
-    typer.Option("--drop-leaked", help="Leave training facts out that are test facts too."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnOptions(AskOptions):
+    """Which model learns from which dataset."""
+
+    data: str = option(DATA, MISSING, "--data", "-d")
 
 
-def run_method(
-    method: Callable[..., Method],
-    settings: dict[str, Any],
-    *,
-    model: Model,
-    data: Data,
-    wording: Wording = None,
-    drop_guessable: Drop = None,
-    guesser: Guesser = None,
-    out: Out,
-    relations: Relations = "",
-    limit: Limit = None,
-    seed: Seed = 0,
-    drop_leaked: Leaked = False,
-    device: Device = "auto",
-    dtype: Dtype = "float32",
-    batch_tokens: Tokens = None,
-    revision: Revision = None,
-    trust_remote_code: Trust = False,
-    as_json: Json = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitOptions(ComputeOptions):
+    """How a model is loaded whose gradients are taken."""
+
+    dtype: str = option(
+        "Of the model: float32, float16 or bfloat16; vectors are float32.", "float32"
+    )
+    revision: str | None = option(REVISION, None)
+    trust_remote_code: bool = option(TRUST, False, "--trust-remote-code")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimiseOptions:
+    """What a method learns from, and what is kept and shown."""
+
+    ask: LearnOptions
+    out: Path = option(
+        "Folder for what is made; a killed command goes on there.", MISSING, "--out", "-o"
+    )
+    relations: str = option(RELATIONS, "")
+    limit: int | None = option("Learn from at most this many facts per relation and split.", None)
+    seed: int = option(SEED, 0)
+    drop_leaked: bool = option(
+        "Leave training facts out that are test facts too.", False, "--drop-leaked"
+    )
+    load: FitOptions
+    as_json: bool = option("Print what was made as JSON.", False, "--json")
+
+
+def run_method(method: Method, wanted: OptimiseOptions) -> None:
     """Run one method; what every method's command has in common."""
-    from sonde import api
-
-    if limit is not None and limit < 1:
-        raise UsageError(f"--limit must be at least 1, not {limit}")
-    if batch_tokens is not None and batch_tokens < 1:
-        raise UsageError(f"--batch-tokens must be at least 1, not {batch_tokens}")
-    kind = cast(type, method)
-    chosen: Method = build(kind, settings)
-    wanted = tuple(name for name in relations.split(",") if name)
-    with waiting(f"opening {data}"):
-        dataset = api.whole_dataset(data, wording or (), drop_guessable, guesser, device)
-    with waiting(f"loading {model} (the first time takes longest)"):
-        loaded = api.model(
-            model,
-            data=dataset,
-            device=device,
-            dtype=dtype,
-            revision=revision,
-            batch_tokens=batch_tokens,
-            trust_remote_code=trust_remote_code,
-        )
-    order = Order(relations=wanted, limit=limit, seed=seed, drop_leaked=drop_leaked)
-    with training(f"{chosen.name} on {dataset.name}") as tick:
-        found = optimise(chosen, loaded, dataset, out, reference=model, order=order, tick=tick)
-    show(chosen.name, found, out, as_json=as_json)
+    if wanted.limit is not None and wanted.limit < 1:
+        raise UsageError(f"--limit must be at least 1, not {wanted.limit}")
+    ask, out = wanted.ask, wanted.out
+    dataset = ask.facts.open(ask.data, wanted.load.device)
+    model = wanted.load.load(ask.model, dataset)
+    order = matching(Order, wanted, relations=listed(wanted.relations))
+    with training(f"{method.name} on {dataset.name}") as tick:
+        made = optimise(method, model, dataset, out, reference=ask.model, order=order, tick=tick)
+    show(method.name, made, out, as_json=wanted.as_json)
 
 
-def show(method: str, found: Sequence[Made], out: Path, *, as_json: bool) -> None:
+def show(method: str, made: Sequence[Made], out: Path, *, as_json: bool) -> None:
     """Print each relation's result, and what could not be made."""
     if as_json:
-        rows = [{k: v for k, v in asdict(each).items() if k != "vectors"} for each in found]
-        told = {"method": method, "folder": str(out), "relations": rows}
-        print_json(told)
+        rows = [{k: v for k, v in asdict(each).items() if k != "vectors"} for each in made]
+        print_json({"method": method, "folder": str(out), "relations": rows})
         return
-    output().print(summary(method, found))
-    for each in found:
-        if each.problem:
-            tell(f"{each.relation}: {each.problem}")
-    for line in notes(found):
+    print_summary(method, made)
+    problems = [f"{each.relation}: {each.problem}" for each in made if each.problem]
+    for line in (*problems, *notes(made)):
         tell(line)
     say(f"folder: {out}")
 
 
-def summary(method: str, found: Sequence[Made]) -> Table:
+def print_summary(method: str, made: Sequence[Made]) -> None:
     """One row a relation, and their mean."""
-    table = Table(
-        "relation",
-        *("train facts", "dev facts", "dev before", "dev after", "epochs"),
-        title=f"{method}: share of dev facts answered correctly",
-        title_justify="left",
-        box=None,
-        padding=(0, 2, 0, 0),
-    )
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for each in found:
+    rows = []
+    for each in made:
         counts = [f"{each.counts.get(key, 0):,}" for key in ("train", "dev")]
         shares = [_percent(each.before), _percent(each.after)]
-        table.add_row(*cells(each.relation), *counts, *shares, f"{each.epochs:.1f}")
-    both = [(m.before, m.after) for m in found if m.before is not None and m.after is not None]
-    if len(found) > 1 and both:
+        rows.append([each.relation, *counts, *shares, f"{each.epochs:.1f}"])
+    both = [(m.before, m.after) for m in made if m.before is not None and m.after is not None]
+    if len(made) > 1 and both:
         means = (sum(part) / len(both) for part in zip(*both, strict=True))
-        table.add_row(f"mean over {len(both)}", "", "", *map(_percent, means), "")
-    return table
+        rows.append([f"mean over {len(both)}", "", "", *map(_percent, means), ""])
+    title = f"{method}: share of dev facts answered correctly"
+    titles = ("relation", "train facts", "dev facts", "dev before", "dev after", "epochs")
+    print_table(titles, rows, right=range(1, 6), title=title)
 
 
 def notes(found: Sequence[Made]) -> list[str]:
@@ -172,9 +139,5 @@ def _percent(share: float | None) -> str:
 
 
 for _name, _method in sorted(methods().items()):
-    _call = command("optimise", _method, cast(Any, run_method), flags_of(run_method))
-    _call.__doc__ = (
-        f"{inspect.getdoc(_method)}\n\n"
-        f"Example: sonde optimise {_name} -m hf:FOLDER -d lama:FOLDER -o prompts/{_name}"
-    )
-    app.command(_name)(_call)
+    _example = f"Example: sonde optimise {_name} -m hf:FOLDER -d lama:FOLDER -o prompts/{_name}"
+    app.command(_name)(verb(run_method, _method, _example))

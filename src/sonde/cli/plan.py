@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+from rich.console import Console, RenderableType
 
 from sonde.cli.console import output, print_json, waiting
-from sonde.cli.run import command, flags_of, prepare, run_probe
+from sonde.cli.options import RunOptions, option, verb
 from sonde.core.abilities import Model, Probe
+from sonde.core.costs import Cost
 from sonde.core.facts import Dataset
-from sonde.runs.plan import SECONDS, plan
+from sonde.core.reports import Column, Table
+from sonde.reporting.render.cells import fixed, share
+from sonde.reporting.render.json import plain
+from sonde.reporting.render.terminal import bare_grid, line, listed, section, table_section
+from sonde.runs.plan import SECONDS, Plan, Share, Time
+from sonde.runs.plan import plan as make_plan
 from sonde.runs.run import probes
 
 app = typer.Typer(
@@ -25,58 +32,218 @@ app = typer.Typer(
     ),
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Print the plan for other programs.")]
-Exact = Annotated[
-    bool, typer.Option("--exact", help="Count every token, also of a very large run.")
-]
-Measure = Annotated[
-    float, typer.Option(help="Seconds to measure the model's speed for; 0 only counts.", min=0)
-]
+COMPLETE = "The run is complete: nothing is left to be computed."
+
+UNITS = ((2**30, "GiB", 1), (2**20, "MiB", 0), (2**10, "KiB", 0))
+
+Rows = list[tuple[str, str, str]]
+"""What a number is called, the number, and a word on it."""
 
 
-def plan_probe(
-    probe: Callable[..., Probe],
-    settings: dict[str, Any],
-    *,
-    out: Path | None = None,
-    html: bool = True,
-    as_json: Json = False,
-    exact: Exact = False,
-    measure: Measure = SECONDS,
-    **names: Any,
-) -> None:
-    """Plan one probe; `names` say which model and which facts, and `html` changes nothing."""
-    chosen, model, dataset = prepare(probe, settings, **names)
-    show_plan(chosen, model, dataset, out, as_json=as_json, exact=exact, seconds=measure)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """How a plan is made and shown."""
+
+    as_json: bool = option("Print the plan for other programs.", False, "--json")
+    exact: bool = option("Count every token, also of a very large run.", False, "--exact")
+    measure: float = option(
+        "Seconds to measure the model's speed for; 0 only counts.", SECONDS, least=0
+    )
+
+
+def plan_probe(probe: Probe, asked: RunOptions, how: PlanOptions) -> None:
+    """Plan one probe; what every probe's command has in common."""
+    probe, model, dataset = asked.prepare(probe)
+    show_plan(probe, model, dataset, asked.out, how)
 
 
 def show_plan(
-    probe: Probe,
-    model: Model,
-    dataset: Dataset,
-    out: Path | None,
-    *,
-    as_json: bool = False,
-    exact: bool = False,
-    seconds: float = SECONDS,
+    probe: Probe, model: Model, dataset: Dataset, out: Path | None, how: PlanOptions
 ) -> None:
     """Make a plan and print it."""
-    from sonde.cli import planned
-
-    with waiting(f"counting, then measuring for about {seconds:.0f} s"):
-        made = plan(probe, model, dataset, out, exact=exact, seconds=seconds)
-    if as_json:
-        print_json(planned.as_json(made))
+    with waiting(f"counting, then measuring for about {how.measure:.0f} s"):
+        plan = make_plan(probe, model, dataset, out, exact=how.exact, seconds=how.measure)
+    if how.as_json:
+        print_json(as_json(plan))
     else:
-        planned.show(made, output())
+        show(plan, output())
 
 
-def flags() -> list[inspect.Parameter]:
-    """The flags of `sonde run`, and what only a plan has."""
-    own = {flag.name: flag for flag in flags_of(plan_probe)}
-    shared = [p for p in flags_of(run_probe) if p.name not in ("plan", "controls")]
-    return shared + [own[name] for name in ("as_json", "exact", "measure")]
+def show(plan: Plan, console: Console) -> None:
+    """Print a plan: the sentence that matters, then what it is made of."""
+    console.print()
+    console.print(
+        line(f"Plan: {plan.probe} on {plan.dataset}: {plan.model} ({plan.device})", "bold")
+    )
+    console.print(line(summary(plan)))
+    for part in parts(plan, console):
+        console.print(part)
+    console.print()
+    console.print(line(f"run folder: {plan.folder} (nothing was written)"), soft_wrap=True)
+
+
+def parts(plan: Plan, console: Console) -> Iterator[RenderableType]:
+    """The sections of a plan, in reading order."""
+    yield from section("Questions", grid(questions(plan)))
+    if not plan.left:
+        return
+    if plan.cost is not None:
+        yield from section("Tokens", grid(tokens(plan.cost)))
+    if plan.memory is not None:
+        yield from section("Memory, about", grid(memory(plan)))
+    yield from table_section(by_relation(plan), console)
+    if found := notes(plan):
+        yield from section("Notes", listed(tuple(found)))
+
+
+def summary(plan: Plan) -> str:
+    """Time and memory in a sentence."""
+    if not plan.left:
+        return COMPLETE
+    words = f"{fixed(plan.prompts - plan.done_prompts, 0)} prompts"
+    if plan.time is None:
+        words += ", time not measured"
+    else:
+        words += " in " + between(plan.time)
+    if plan.memory is not None:
+        words += f", with about {size(plan.memory.total)} of memory"
+    return words + "."
+
+
+def between(time: Time) -> str:
+    """An estimate with its range, unless both ends read the same."""
+    low, value, high = duration(time.low), duration(time.value), duration(time.high)
+    return value if low == high else f"about {value} ({low} to {high})"
+
+
+def questions(plan: Plan) -> Rows:
+    """What is asked, and what of it is done."""
+    wants = ", ".join(f"{name} {fixed(count, 0)}" for name, count in plan.wants.items())
+    rows = [("prompts", fixed(plan.prompts, 0), wants)]
+    if plan.options:
+        rows.append(("options", fixed(plan.options, 0), "scored, over all prompts"))
+    rows.append(("shards", fixed(plan.shards, 0), "written one by one; a run goes on from there"))
+    if plan.done_shards:
+        done = f"shards, {fixed(plan.done_prompts, 0)} prompts; what follows is what is left"
+        rows.append(("already done", fixed(plan.done_shards, 0), done))
+    return rows
+
+
+def tokens(cost: Cost) -> Rows:
+    """What would be computed, the naive way and by the engine."""
+    most = "at most; " if cost.grown else ""
+    rows = [
+        ("texts", fixed(cost.texts, 0), f"{fixed(cost.distinct, 0)} distinct in their shards"),
+        ("naively", fixed(cost.naive, 0), f"{most}every text on its own"),
+        ("computed", fixed(cost.computed, 0), f"{most}{fixed(cost.ratio, 2)} times fewer"),
+    ]
+    if cost.stems:
+        rows.append(("  of them", fixed(cost.stems, 0), "in beginnings that prompts share"))
+    if cost.grown:
+        rows.append(("  of them", fixed(cost.grown, 0), "written by the model, at most"))
+    if cost.padding:
+        part = share(cost.padding / cost.fed)
+        rows.append(("padding", fixed(cost.padding, 0), f"beside them, {part} of what is fed"))
+    return rows
+
+
+def memory(plan: Plan) -> Rows:
+    """What has to fit into memory at once."""
+    assert plan.memory is not None
+    rows = [("weights", size(plan.memory.weights), "")]
+    if plan.memory.stems:
+        rows.append(("beginnings", size(plan.memory.stems), "kept for the prompts that share them"))
+    return [*rows, ("largest batch", size(plan.memory.batch), "estimated from its shape")]
+
+
+def by_relation(plan: Plan) -> Table:
+    """A row for each relation, the most expensive first."""
+    what = "Prompts" if plan.cost is None else "Tokens"
+    columns = [Column(title="relation"), Column(title="prompts", kind="count")]
+    if plan.cost is not None:
+        columns += [Column(title=title, kind="count") for title in ("naive", "computed")]
+    columns.append(Column(title="of the time", kind="percent"))
+    return Table(
+        id="relations",
+        title=f"{what} by relation, the most expensive first",
+        columns=tuple(columns),
+        rows=tuple(row(each) for each in plan.relations),
+    )
+
+
+def row(each: Share) -> tuple[str | int | float, ...]:
+    """A relation as a row."""
+    counts = () if each.cost is None else (each.cost.naive, each.cost.computed)
+    return (f"{each.relation} {each.label}".strip(), each.prompts, *counts, each.share)
+
+
+def notes(plan: Plan) -> list[str]:
+    """How far the numbers can be trusted."""
+    found = []
+    if plan.cost is None:
+        found.append("This model computes no tokens, so there are none to count.")
+    elif plan.exact:
+        found.append("Tokens were counted, all of them.")
+    else:
+        found.append(
+            f"Tokens were counted in {fixed(plan.counted, 0)} of {fixed(plan.left, 0)} shards and "
+            "scaled; --exact counts all."
+        )
+    if plan.pace is not None:
+        found.append(
+            f"Time was measured on {plan.pace.slices} slices of these prompts, warm-up and trials "
+            f"apart, in {duration(plan.pace.spent)}. Loading the model and reporting come on top."
+        )
+    return found
+
+
+def as_json(plan: Plan) -> dict[str, Any]:
+    """A plan as plain data; the names are documented in docs/plan.md."""
+    body: Any = plain(plan)
+    return {**body, "exact": plan.exact, "left": plan.left}
+
+
+def grid(rows: Rows) -> RenderableType:
+    """Names, numbers and words in three columns."""
+    table = bare_grid()
+    table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, number, words in rows:
+        table.add_row(line(name), line(number), line(words, "dim"))
+    return table
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    >>> [duration(s) for s in (0.034, 0.31, 7.2, 95, 7260, 300000)]
+    ['under 0.1 s', '0.3 s', '7 s', '1 min 35 s', '2 h 1 min', '3 d 11 h']
+    """
+    if seconds < 0.05:
+        return "under 0.1 s"
+    if seconds < 3:
+        return f"{seconds:.1f} s"
+    for large, small, unit in ((86400, 3600, "d h"), (3600, 60, "h min"), (60, 1, "min s")):
+        if seconds >= large:
+            whole, rest = divmod(round(seconds / small), large // small)
+            big, little = unit.split()
+            return f"{whole} {big} {rest} {little}" if rest else f"{whole} {big}"
+    return f"{seconds:.0f} s"
+
+
+def size(count: int) -> str:
+    """Bytes as a person says them.
+
+    >>> size(3 * 2**30), size(96_000_000), size(900)
+    ('3.0 GiB', '92 MiB', '900 bytes')
+    """
+    for unit, name, digits in UNITS:
+        if count >= unit:
+            return f"{fixed(count / unit, digits)} {name}"
+    return f"{count} bytes"
 
 
 for _name, _probe in sorted(probes().items()):
-    app.command(_name)(command("plan", _probe, plan_probe, flags()))
+    _example = f"Example: sonde plan {_name} -m smollm2 -d atlas --limit 10"
+    app.command(_name)(verb(plan_probe, _probe, _example))

@@ -1,42 +1,110 @@
-"""`sonde report DIR`: recompute and show the report of a finished run; no model is needed."""
+"""`sonde report DIR`: the report of a finished run, in the terminal, as HTML, as JSON; no model."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Any
 
-import typer
-
-from sonde.cli.run import pairs
-from sonde.cli.show import show_run
+from sonde.cli.console import output, print_json, say, waiting, writing
+from sonde.cli.options import JSON, PAGE, PictureOptions, argument, option, pairs, verb
+from sonde.core.files import whole
+from sonde.core.reports import Report
 from sonde.core.settings import parse
-from sonde.runs.run import open_run
+from sonde.runs.controls import attach_controls
+from sonde.runs.run import Run, open_run
 
-Json = Annotated[bool, typer.Option("--json", help="Print every estimate with its stable name.")]
-Figures = Annotated[
-    Path | None,
-    typer.Option(help="Write every figure as a picture into this folder (needs a browser)."),
-]
-PictureFormat = Annotated[Literal["svg", "png"], typer.Option(help="The format of the pictures.")]
+NO_PICTURES = PictureOptions()
 
 
-def report(
-    folder: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
-    as_json: Json = False,
-    html: Annotated[
-        Path | None, typer.Option(help="Write the self-contained HTML report here.")
-    ] = None,
-    figures: Figures = None,
-    format: PictureFormat = "svg",
-    set: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Read with another setting: KEY=VALUE; repeatable."),
-    ] = None,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """Which run is read, how, and what is shown of it."""
+
+    folder: Path = argument("The folder of a finished run.")
+    as_json: bool = option(JSON, False, "--json")
+    html: Path | None = option(PAGE, None)
+    pictures: PictureOptions
+    settings: list[str] | None = option(
+        "Read with another setting: KEY=VALUE; repeatable.", None, "--set"
+    )
+
+
+@verb
+def report(wanted: ReportOptions) -> None:
     """Recompute a run's report from its stored answers.
 
     Example: sonde report runs/demo --json
     """
-    run = open_run(folder)
-    reading = parse(type(run.probe()), pairs(set or []))
-    show_run(run, html=html, figures=figures, format=format, as_json=as_json, reading=reading)
+    run = open_run(wanted.folder)
+    reading = parse(type(run.probe()), pairs(wanted.settings))
+    show_run(
+        run,
+        html=wanted.html,
+        pictures=wanted.pictures,
+        as_json=wanted.as_json,
+        reading=reading,
+    )
+
+
+def show_run(
+    run: Run,
+    *,
+    html: Path | None,
+    pictures: PictureOptions = NO_PICTURES,
+    as_json: bool = False,
+    reading: Mapping[str, Any] | None = None,
+) -> None:
+    """Read a run and show its report; `html` and `pictures` name what to write, if anything."""
+    with waiting("reading the answers"):
+        report = attach_controls(run, run.report(**(reading or {})), reading)
+    lines = [f"run: {run.path}"]
+    show_report(report, run.provenance(), lines, html=html, pictures=pictures, as_json=as_json)
+
+
+def show_report(
+    report: Report,
+    provenance: Mapping[str, object],
+    lines: Sequence[str],
+    *,
+    html: Path | None = None,
+    pictures: PictureOptions = NO_PICTURES,
+    as_json: bool = False,
+) -> None:
+    """Show a report and write what is wanted of it; `lines` say at the end where it comes from."""
+    if html is not None:
+        write_html(report, provenance, html)
+    drawn = write_pictures(report, pictures)
+    if as_json:
+        from sonde.reporting.render.json import as_json as to_json
+
+        print_json(to_json(report, provenance))
+        return
+    from sonde.reporting.render.terminal import show
+
+    show(report, output())
+    page = [] if html is None else [f"report: {html}"]
+    for line in (*lines, *page, *(f"figure: {path}" for path in drawn)):
+        say(line, soft_wrap=True)
+    if pictures.figures is not None and not drawn:
+        say("figures: this report has none")
+
+
+def write_pictures(report: Report, wanted: PictureOptions) -> list[Path]:
+    """Write every figure as a picture of its own, where that is wanted."""
+    if wanted.figures is None:
+        return []
+    from sonde.cli.figures import write_figures
+
+    return write_figures(report, wanted.figures, wanted.format)
+
+
+def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> None:
+    """Write the self-contained page."""
+    from sonde.reporting.render.html import page
+
+    with waiting("writing the HTML report"):
+        text = page(report, provenance)
+    with writing(path), whole(path) as file:
+        file.write(text.encode())

@@ -15,10 +15,9 @@ from sonde.cli import (
     demo,
     doctor,
     lab,
-    models,
+    listing,
     optimise,
     plan,
-    probes,
     report,
     run,
 )
@@ -40,8 +39,8 @@ app.command("analyse")(analyse.analyse)
 app.command("attribute")(attribute.attribute)
 app.add_typer(data.app, name="data")
 app.add_typer(lab.app, name="lab")
-app.command("models")(models.models)
-app.command("probes")(probes.probes)
+app.command("models")(listing.models)
+app.command("probes")(listing.probes)
 app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 

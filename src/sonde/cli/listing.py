@@ -1,14 +1,22 @@
-"""`sonde probes`: what can be asked of a model, with every setting."""
+"""`sonde models` and `sonde probes`: what can be probed, what can be asked, with every setting."""
 
 from __future__ import annotations
 
 import inspect
 
-from rich.table import Table
-
-from sonde.cli.console import cells, output, say
+from sonde.cli.console import print_table, say
 from sonde.core.settings import settings_of
+from sonde.models.load import schemes
 from sonde.runs.run import probes as all_probes
+
+
+def models() -> None:
+    """List the ways to name a model.
+
+    Example: sonde run lama -m hf:./my-model
+    """
+    rows = [(scheme.usage, scheme.summary) for _, scheme in sorted(schemes().items())]
+    print_table(("name", "what it is"), rows)
 
 
 def probes() -> None:
@@ -18,10 +26,8 @@ def probes() -> None:
     """
     for name, probe in sorted(all_probes().items()):
         say(f"{name}: {inspect.getdoc(probe)}")
-        table = Table("setting", "default", "meaning", box=None, padding=(0, 2, 0, 0))
-        for setting in settings_of(probe):
-            table.add_row(*cells("  " + setting.name, shown(setting.default), setting.help))
-        output().print(table)
+        rows = [("  " + s.name, shown(s.default), s.help) for s in settings_of(probe)]
+        print_table(("setting", "default", "meaning"), rows)
 
 
 def shown(default: object) -> str:

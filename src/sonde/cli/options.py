@@ -1,0 +1,252 @@
+"""How dataclasses of options become a verb's flags, and the options that verbs share.
+
+A verb is a function of dataclasses. Each field made by `option` or `argument` is a flag or a word
+of its command line, a field that is itself such a dataclass stands for its fields, and the function
+is handed the dataclasses filled. What has settings, such as a probe, goes the same way.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
+
+import typer
+
+from sonde.cli.console import waiting
+from sonde.core.abilities import Model, Probe
+from sonde.core.errors import UsageError
+from sonde.core.facts import Dataset, Selection
+from sonde.core.settings import build, parse, settings_of
+
+T = TypeVar("T")
+
+DATA = "Dataset: a bundled name, a folder, or sources joined by a plus ('sonde data ls')."
+DEVICE = "auto, cpu or cuda."
+DRAWS = "Decides every draw."
+FOLDER = "The folder to write."
+FORCE = "Replace a dataset that is there."
+JSON = "Print every estimate with its stable name."
+NAMED = "What the dataset is called."
+PAGE = "Write the self-contained HTML report here."
+RELATIONS = "Only these relations, separated by commas."
+REVISION = "Revision of a hub model."
+SEED = "Seed of every draw."
+SPLIT = "Which split of the dataset to ask about."
+TRUST = "Let a model folder run its own Python code."
+
+
+def option(help: str, default: Any = MISSING, *names: str, least: float | None = None) -> Any:
+    """A field that becomes a flag; without a default it must be given."""
+    info = typer.Option(*names, help=help, min=least)
+    return field(default=default, metadata={"typer": info})
+
+
+def argument(help: str, default: Any = MISSING, metavar: str | None = None) -> Any:
+    """A field that becomes a word without a flag; without a default it must be given."""
+    info = typer.Argument(help=help, metavar=metavar)
+    return field(default=default, metadata={"typer": info})
+
+
+def verb(
+    act: Callable[..., None], component: type | None = None, help: str = ""
+) -> Callable[..., None]:
+    """The command of a function of dataclasses; its first one is a `component` where one is given.
+
+    The help text is that of the function or, followed by `help`, that of the component.
+    """
+    kinds: dict[str, Any] = inspect.get_annotations(act, eval_str=True)
+    del kinds["return"]
+    if component is not None:
+        kinds[next(iter(kinds))] = component
+
+    def call(**values: Any) -> None:
+        act(**{name: _filled(kind, values) for name, kind in kinds.items()})
+
+    # a component's settings come last, whatever stands before them
+    ordered = sorted(kinds.values(), key=lambda kind: kind is component)
+    flags = [flag for kind in ordered for flag in _flags(kind)]
+    call.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]
+    call.__annotations__ = {flag.name: flag.annotation for flag in flags}
+    call.__doc__ = inspect.getdoc(component or act)
+    if help:
+        call.__doc__ = f"{call.__doc__}\n\n{help}"
+    return call
+
+
+def _flags(kind: type) -> Iterator[inspect.Parameter]:
+    hints = get_type_hints(kind)
+    for f in fields(kind):
+        hint: Any = hints[f.name]
+        default: Any = f.default if f.default_factory is MISSING else f.default_factory()
+        if isinstance(hint, type) and is_dataclass(hint):
+            yield from _flags(hint)
+            continue
+        if get_origin(hint) is tuple:  # several values are one text, separated by commas
+            hint, default = str, ",".join(map(str, default))
+        yield inspect.Parameter(
+            f.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if default is MISSING else default,
+            annotation=Annotated[hint, f.metadata.get("typer") or _setting(f.metadata)],
+        )
+
+
+def _setting(metadata: Mapping[str, Any]) -> Any:
+    return typer.Option(help=metadata.get("help", ""))
+
+
+def _filled(kind: type, values: Mapping[str, Any]) -> Any:
+    """A dataclass out of the values of a command line; settings are checked."""
+    hints, names = get_type_hints(kind), [f.name for f in fields(kind)]
+    inner = {n: _filled(hints[n], values) for n in names if is_dataclass(hints[n])}
+    given = {n: values[n] for n in names if n not in inner}
+    if inner or any("typer" in f.metadata for f in fields(kind)):
+        return kind(**given, **inner)
+    lists = {n: given[n] for n in names if get_origin(hints[n]) is tuple}
+    return build(kind, given | parse(kind, lists))
+
+
+def matching(kind: type[T], options: Any, **more: Any) -> T:
+    """A dataclass of another room out of the options of the same names, and what else it needs."""
+    names = [f.name for f in fields(kind) if hasattr(options, f.name)]  # type: ignore[arg-type]
+    return kind(**{name: getattr(options, name) for name in names} | more)
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The names in a text, separated by commas."""
+    return tuple(name for part in text.split(",") if (name := part.strip(" ")))
+
+
+def changed(probe: T, texts: list[str] | None) -> T:
+    """The probe with settings that KEY=VALUE texts give."""
+    kind = type(probe)
+    values = {s.name: getattr(probe, s.name) for s in settings_of(kind)}
+    return build(kind, {**values, **parse(kind, pairs(texts))})  # type: ignore[no-any-return]
+
+
+def pairs(texts: list[str] | None) -> dict[str, str]:
+    """KEY=VALUE texts as a mapping."""
+    values = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes KEY=VALUE, not {text!r}")
+        values[key] = value
+    return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactOptions:
+    """What becomes of a dataset before facts are selected."""
+
+    wording: list[str] | None = option(
+        "Templates in the place of the dataset's own: SOURCE:FOLDER, or a dataset; repeatable.",
+        None,
+    )
+    drop_guessable: Literal["string", "names"] | None = option(
+        "Leave out facts whose object's name is in the subject's; 'names': also those that "
+        "--guesser guesses from a person's name.",
+        None,
+    )
+    guesser: str | None = option("The masked model that judges names, such as hf:FOLDER.", None)
+
+    def open(self, name: str, device: str) -> Dataset:
+        """The whole dataset of a name; a guesser is loaded on the device."""
+        from sonde import api
+
+        given = (self.wording or (), self.drop_guessable, self.guesser)
+        with waiting(f"opening {name}"):
+            return api.whole_dataset(name, *given, device)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskOptions:
+    """Which model is asked about which dataset."""
+
+    model: str = option(
+        "Model, such as smollm2 or hf:FOLDER ('sonde models').", MISSING, "--model", "-m"
+    )
+    data: str = option(DATA, "atlas", "--data", "-d")
+    facts: FactOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComputeOptions:
+    """Where and how a model computes."""
+
+    device: str = option(DEVICE, "auto")
+    dtype: str = option("auto, float32, float16 or bfloat16.", "auto")
+    batch_tokens: int | None = option(
+        "Tokens that go through the model at once (default: by device).", None
+    )
+
+    def __post_init__(self) -> None:
+        if self.batch_tokens is not None and self.batch_tokens < 1:
+            raise UsageError(f"--batch-tokens must be at least 1, not {self.batch_tokens}")
+        bos = asdict(self).get("bos", "auto")
+        if bos not in ("auto", "always", "never"):
+            raise UsageError(f"--bos must be auto, always or never; not {bos!r}")
+
+    def load(self, model: str, data: Dataset | None = None) -> Model:
+        """A model by its name, loaded as these options say."""
+        from sonde import api
+
+        with waiting(f"loading {model} (the first time takes longest)"):
+            return api.model(model, data=data, **asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions(ComputeOptions):
+    """How a model is loaded that answers prompts."""
+
+    bos: str = option("Open texts with the beginning-of-text token: auto, always or never.", "auto")
+    revision: str | None = option(REVISION, None)
+    trust_remote_code: bool = option(TRUST, False, "--trust-remote-code")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectOptions:
+    """Which facts are asked about."""
+
+    limit: int | None = option("Ask about at most this many facts per relation.", None)
+    split: str = option(SPLIT, "test")
+    relations: str = option(RELATIONS, "")
+    seed: int = option(SEED, 0)
+
+    def of(self, dataset: Dataset) -> Dataset:
+        """The dataset with this selection."""
+        return dataset.select(matching(Selection, self, relations=listed(self.relations)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What a run is made of, besides its probe."""
+
+    ask: AskOptions
+    out: Path | None = option(
+        "Run folder; an interrupted run goes on there by itself.", None, "--out", "-o"
+    )
+    select: SelectOptions
+    load: LoadOptions
+    settings: list[str] | None = option(
+        "Set a probe setting: KEY=VALUE; repeatable.", None, "--set"
+    )
+
+    def prepare(self, probe: Probe) -> tuple[Probe, Model, Dataset]:
+        """The probe, the model and the dataset."""
+        probe = changed(probe, self.settings)
+        dataset = self.select.of(self.ask.facts.open(self.ask.data, self.load.device))
+        return probe, self.load.load(self.ask.model, dataset), dataset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureOptions:
+    """What is written of a report's figures."""
+
+    figures: Path | None = option(
+        "Write every figure as a picture into this folder (needs a browser).", None
+    )
+    format: Literal["svg", "png"] = option("The format of the pictures.", "svg")
