@@ -49,6 +49,7 @@ Estimates = Mapping[str, Estimate]
 Cell = str | int | float | bool | Estimate | None
 Unit = Literal["percent", "number", "count"]
 ColumnKind = Unit | Literal["text", "verdict"]
+Better = Literal["higher", "lower", "nearer 0", ""]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ class Metric:
     unit: Unit = "percent"
     sentence: str = ""
     _: KW_ONLY
-    better: Literal["higher", "lower", "nearer 0", ""] = "higher"
+    better: Better = "higher"
     wide: bool = False
     bare: bool = False
 

@@ -5,16 +5,16 @@ Knows outcomes, no prompts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from sonde.core.facts import Dataset
-from sonde.core.reports import Cell, Column, Estimate, Headline, Report, Table
+from sonde.core.reports import Cell, Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import told_apart
-from sonde.metrics.accuracy import manual_rank, manual_rank_by_chance
-from sonde.metrics.calibration import overconf_by_template
+from sonde.metrics.accuracy import manual_rank, manual_rank_by_chance, template_accuracies
+from sonde.metrics.calibration import overconf_by, overconf_by_template
 from sonde.metrics.consistency import (
     names_only,
     over_names,
@@ -27,14 +27,35 @@ from sonde.metrics.estimates import Resampled, Sample, p_value
 from sonde.metrics.grid import Grid
 from sonde.metrics.naming import object_names_help, subject_names_help
 from sonde.probes.belief.bias import Bias, measure_bias
-from sonde.probes.belief.browse import pair_table, template_table
+from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE, WORDINGS
 from sonde.probes.belief.names import single_prompt
 from sonde.probes.belief.tally import Outcomes, World
+from sonde.reporting.build.headlines import headline
+from sonde.reporting.build.multi_prompt.metrics import (
+    ACC,
+    CHANCE_RANK,
+    DRIVER,
+    DRIVERS,
+    INNER_CONSIST,
+    INTER_CONSIST,
+    MAJORITY,
+    MANUAL_RANK,
+    OBJECT_NAMES,
+    SUBJECT_NAMES,
+)
 from sonde.reporting.build.multi_prompt.sections import Draw, Sections, sections
+from sonde.reporting.build.shown import shown
+from sonde.reporting.build.tables import (
+    Field,
+    browse,
+    drawn,
+    listing,
+    measured,
+    side_by_side,
+    titled,
+)
 
-Estimates = Mapping[str, Estimate]
-
-SINGLE = "single_prompt.acc_at_1"
+SHOWN = 20_000
 
 
 def build_report(
@@ -68,6 +89,7 @@ def build_report(
     return Report(
         title=f"BELIEF on {dataset.name}",
         summary=_summary(estimates, common),
+        metrics=METRICS,
         estimates=estimates,
         counts={**dataset.notes, **common.counts, **_counts(known, outcomes)},
         headlines=(*common.headlines, *_headlines(estimates)),
@@ -83,35 +105,32 @@ def _own(known: World, outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     manual = np.array([t.source == "manual" for t in known.templates], dtype=np.bool_)
     groups = within_groups(grid, paraphrase_groups(known.templates, known.template_relations), seed)
     return {
-        **single_prompt(SINGLE, known, grid, seed),
+        **single_prompt(SINGLE.id, known, grid, seed),
         **_drivers(grid, seed),
-        "names_help.subject": subject_names_help(grid, outcomes.gold, seed),
-        "names_help.object": object_names_help(grid, outcomes.helped, outcomes.compared, seed),
-        "manual.rank": manual_rank(grid, manual, seed),
-        "manual.rank_by_chance": manual_rank_by_chance(grid, manual),
-        "groups.inner_consist": groups.inner,
-        "groups.inter_consist": groups.inter,
+        SUBJECT_NAMES.id: subject_names_help(grid, outcomes.gold, seed),
+        OBJECT_NAMES.id: object_names_help(grid, outcomes.helped, outcomes.compared, seed),
+        MANUAL_RANK.id: manual_rank(grid, manual, seed),
+        CHANCE_RANK.id: manual_rank_by_chance(grid, manual),
+        INNER_CONSIST.id: groups.inner,
+        INTER_CONSIST.id: groups.inter,
     }
 
 
 def _drivers(grid: Grid, seed: int) -> dict[str, Estimate]:
-    found = {}
-    for name, driver in (
-        ("names_only", names_only(grid, seed)),
-        ("templates_only", templates_only(grid, seed)),
-    ):
-        found[f"{name}.consist"] = driver.consist
-        found[f"{name}.min"] = driver.min
-        found[f"{name}.max"] = driver.max
-    return found
+    moved = {"names_only": names_only(grid, seed), "templates_only": templates_only(grid, seed)}
+    return {
+        f"{only}.{kind}": getattr(driver, kind)
+        for only, driver in moved.items()
+        for kind in ("consist", "min", "max")
+    }
 
 
 def _summary(estimates: Estimates, common: Sections) -> str:
-    value = estimates["acc_at_1"].value
+    value = estimates[ACC.id].value
     if value is None:
         return "No pair could be asked: no correct name is one token of this model's vocabulary."
     counts = common.counts
-    control = estimates["control.majority.acc_at_1"].value or 0.0
+    control = estimates[MAJORITY.id].value or 0.0
     return (
         f"{counts['pairs']:,} pairs of subject and relation were asked in {counts['prompts']:,} "
         f"prompts; {value:.1%} of a pair's prompts are answered right on average, and always "
@@ -132,10 +151,10 @@ def _counts(known: World, outcomes: Outcomes) -> dict[str, int]:
 
 
 def _headlines(estimates: Estimates) -> tuple[Headline, ...]:
-    bias = Headline(label="Bias level of a single prompt", estimate="bias.single", kind="number")
-    if estimates[SINGLE].value is None:
+    bias = headline(BIAS_SINGLE.named("Bias level of a single prompt"))
+    if estimates[SINGLE.id].value is None:
         return (bias,)
-    return (bias, Headline(label="LAMA: its own template, on UHN facts", estimate=SINGLE))
+    return (bias, headline(SINGLE.named("LAMA: its own template, on UHN facts")))
 
 
 def _tables(
@@ -147,113 +166,139 @@ def _tables(
     floor: int,
     seed: int,
 ) -> tuple[Table, ...]:
-    summary, *others = common.tables
-    lama: tuple[Cell, ...] = (
-        "LAMA",
-        estimates[SINGLE],
-        "accuracy with LAMA's own template and the usual name, on UHN facts",
-    )
-    beside = () if estimates[SINGLE].value is None else (lama,)
-    return (
-        replace(summary, rows=(summary.rows[0], *beside, *summary.rows[1:])),
-        *others,
+    others = (
         _driver_table(estimates),
-        _other_table(estimates, floor),
-        template_table(known, outcomes, bias, seed),
-        pair_table(known, outcomes, seed),
+        listing(
+            estimates,
+            [BIAS_SINGLE, BIAS_MULTI, *WORDINGS],
+            id="wordings",
+            title="Templates and names",
+            note="A dash means not measured. Overconf: of templates with at least "
+            f"{floor:,} prompts.",
+        ),
+        _template_table(known, outcomes, bias),
+        _pair_table(known, outcomes, seed),
     )
+    return shown((*_with_lama(common.tables, estimates), *others))
+
+
+def _with_lama(tables: tuple[Table, ...], estimates: Estimates) -> Iterator[Table]:
+    """The shared tables; what LAMA would say stands second in the one of headline numbers."""
+    for table in tables:
+        if table.id == "summary" and estimates[SINGLE.id].value is not None:
+            lama = (SINGLE.label, estimates[SINGLE.id], SINGLE.sentence)
+            yield replace(table, rows=(table.rows[0], lama, *table.rows[1:]))
+        else:
+            yield table
 
 
 def _driver_table(estimates: Estimates) -> Table:
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (label, *(estimates[f"{name}.{kind}"] for kind in ("consist", "min", "max")))
-        for label, name in (
-            ("names of the subject", "names_only"),
-            ("templates", "templates_only"),
-        )
-    )
-    return Table(
+    def look(what: str, metric: Metric) -> Estimate:
+        return estimates[metric.of(only=DRIVERS[what], what=what).id]
+
+    return side_by_side(
+        DRIVERS,
+        [metric.named(metric.label, metric.sentence.partition(",")[0]) for metric in DRIVER],
+        look,
+        head="only this differs",
         id="drivers",
         title="What moves the answers",
-        columns=(
-            Column(title="only this differs"),
-            Column(title="Consist", kind="percent", help="share of prompt pairs that agree"),
-            Column(title="worst", kind="percent", help="right under every name; worst template"),
-            Column(title="best", kind="percent", help="right under some name; best template"),
-        ),
-        rows=rows,
         note="The further apart worst and best, and the lower Consist, the more it matters.",
     )
 
 
-def _other_table(estimates: Estimates, floor: int) -> Table:
-    by_template = "overconf_by_template"
-    lines = (
-        ("bias level, single prompt", "bias.single", "0: even over the candidates, 1: one only"),
-        ("bias level, all prompts", "bias.multi", "the same, of the templates' average"),
-        (
-            "added subject names that help",
-            "names_help.subject",
-            "share under which the correct answer is likelier than under the usual name",
+def _template_table(known: World, outcomes: Outcomes, bias: Bias) -> Table:
+    """Accuracy, overconfidence and leaning of each template."""
+    grid = outcomes.grid
+    accuracies = template_accuracies(grid)
+    over = {t: e for t, e, _ in overconf_by(grid.template, grid.confidence, grid.right, grid.pair)}
+    rows: list[dict[str, Cell]] = []
+    for number, template in enumerate(known.templates):
+        lean = bias.leans.get(number)
+        rows.append(
+            {
+                "relation": titled(known.relations[known.template_relations[number]]),
+                "template": template.text,
+                "source": template.source,
+                "accuracy": measured(accuracies[number]),
+                "Overconf": over[number].value if number in over else None,
+                "bias level": lean.level if lean else None,
+                "inflates": lean.candidate if lean else "",
+                "share": lean.share if lean else None,
+                "average": lean.average if lean else None,
+            }
+        )
+    fields: list[Field[dict[str, Cell]]] = [
+        Field("relation"),
+        Field("template"),
+        Field("source"),
+        Field("accuracy", kind="percent", help="mean over pairs of the share of names"),
+        Field("Overconf", kind="percent", help="mean confidence minus accuracy"),
+        Field("bias level", kind="number", help="asked about nothing; 0 is even"),
+        Field("inflates", help="the candidate furthest above the templates' average"),
+        Field("share", kind="percent", help="of that candidate under this template"),
+        Field("average", kind="percent", help="of that candidate over all templates"),
+    ]
+    return browse(rows, fields, id="every-template", title="Templates")
+
+
+def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
+    """What was answered about each pair; a draw by the seed where there are too many."""
+    grid = outcomes.grid
+    pairs, starts = np.unique(grid.pair, return_index=True)
+    stops = np.append(starts[1:], len(grid))
+    kept = drawn([known.pairs[p].fact for p in pairs], seed, SHOWN)
+    rows = (_pair_row(known, outcomes, int(pairs[i]), slice(starts[i], stops[i])) for i in kept)
+    fields: list[Field[dict[str, Cell]]] = [
+        Field("relation"),
+        Field("subject"),
+        Field("correct", help="every object that counts as correct"),
+        Field("prompts", kind="count"),
+        Field("right", kind="percent", help="share of the prompts answered right"),
+        Field("different answers", kind="count"),
+        Field("commonest answers", help="with the number of prompts"),
+        Field("confidence", kind="percent", help="mean over the prompts"),
+    ]
+    return browse(rows, fields, id="pairs", title="Pairs", total=len(pairs), what="pairs")
+
+
+def _pair_row(known: World, outcomes: Outcomes, number: int, prompts: slice) -> dict[str, Cell]:
+    grid, pair = outcomes.grid, known.pairs[number]
+    answers, counts = np.unique(grid.answer[prompts], return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:3]
+    return {
+        "relation": titled(known.relations[known.pair_relations[number]]),
+        "subject": pair.names[0],
+        "correct": ", ".join(names[0] for names in pair.objects),
+        "prompts": int(counts.sum()),
+        "right": float(grid.right[prompts].mean()),
+        "different answers": len(answers),
+        "commonest answers": ", ".join(
+            f"{outcomes.answers[answers[i]]} ({counts[i]})" for i in order
         ),
-        (
-            "added object names that help",
-            "names_help.object",
-            "share that are likelier than the object's usual name in the same prompt",
-        ),
-        (
-            "mean rank of manual templates",
-            "manual.rank",
-            "by accuracy in their relation; 1 is best",
-        ),
-        ("… if it were chance", "manual.rank_by_chance", "(number of templates + 1) / 2"),
-        (
-            "Consist inside a paraphrase group",
-            "groups.inner_consist",
-            "templates made from the same hand-written one",
-        ),
-        (
-            "Consist between groups",
-            "groups.inter_consist",
-            "templates made from different hand-written ones",
-        ),
-        ("Overconf of a template, mean", f"{by_template}.mean", "over templates"),
-        ("… standard deviation", f"{by_template}.stdev", "over templates"),
-        ("… lowest", f"{by_template}.min", ""),
-        ("… highest", f"{by_template}.max", ""),
-    )
-    return Table(
-        id="wordings",
-        title="Templates and names",
-        columns=(
-            Column(title="number"),
-            Column(title="value", kind="number"),
-            Column(title="meaning"),
-        ),
-        rows=tuple((label, estimates[name], meaning) for label, name, meaning in lines),
-        note=f"A dash means not measured. Overconf: of templates with at least {floor:,} prompts.",
-    )
+        "confidence": float(grid.confidence[prompts].mean()),
+    }
 
 
 def _findings(estimates: Estimates, known: World, grid: Grid, seed: int) -> tuple[str, ...]:
     found = []
-    single, mean = estimates[SINGLE].value, estimates["acc_at_1"].value
+    single, mean = estimates[SINGLE.id].value, estimates[ACC.id].value
     if single is not None and mean is not None:
         found.append(
             f"LAMA's own template alone, as LAMA asks, gives {single:.1%} on UHN facts; all "
             f"prompts together {mean:.1%}."
         )
-    one, many = estimates["bias.single"].value, estimates["bias.multi"].value
-    if one is not None and many is not None:
+    alone, together = estimates[BIAS_SINGLE.id].value, estimates[BIAS_MULTI.id].value
+    if alone is not None and together is not None:
         found.append(
             "Asked about nothing, a single template leans towards some answers with bias level "
-            f"{one:.3f}, the average of a relation's templates with {many:.3f}."
+            f"{alone:.3f}, the average of a relation's templates with {together:.3f}."
         )
     found += _driver(grid, seed)
     owners = np.bincount(known.template_relations, minlength=len(known.relations))
-    alone = [known.relations[r].id for r in np.flatnonzero(owners == 1)]
-    if alone:
-        found.append(f"With one template only, wording was not varied: {', '.join(alone)}.")
+    fixed = [known.relations[r].id for r in np.flatnonzero(owners == 1)]
+    if fixed:
+        found.append(f"With one template only, wording was not varied: {', '.join(fixed)}.")
     return tuple(found)
 
 

@@ -25,5 +25,5 @@ def headline(
         control_label=control_label if control else "",
         difference=above.at(over) if above else "",
         kind=metric.unit,
-        best=0.0 if metric.better == "lower" else 1.0,
+        best=0.0 if metric.better in ("lower", "nearer 0") else 1.0,
     )

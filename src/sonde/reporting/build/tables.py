@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Generic, TypeVar
 
 from sonde.core.facts import Relation
@@ -62,6 +63,11 @@ RELATION_IN_ONE: tuple[Field[Relation], ...] = (Field("relation", lambda r: titl
 def titled(relation: Relation) -> str:
     """A relation as figures and long tables call it."""
     return f"{relation.id} {relation.label}"
+
+
+def measured(value: float) -> float | None:
+    """A plain number as a cell; what is not a number was not measured."""
+    return None if isnan(value) else float(value)
 
 
 def table(

@@ -6,48 +6,49 @@ prompts were put or answered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from math import ceil
 
 import numpy as np
 
 from sonde.core.facts import Relation, Template
-from sonde.core.reports import Estimate, Figure, Headline, Table
-from sonde.metrics.accuracy import (
-    Fluctuation,
-    acc_at_1,
-    fluctuation,
-    template_accuracies,
-    template_summary,
-)
-from sonde.metrics.calibration import Calibration, calibration
+from sonde.core.reports import Bars, Estimate, Estimates, Figure, Headline, Histogram, Strip, Table
+from sonde.core.words import against_control, trust
+from sonde.metrics.accuracy import Fluctuation, template_accuracies
+from sonde.metrics.calibration import Bin
 from sonde.metrics.consistency import consist as by_equal_answers
-from sonde.metrics.coverage import coverage
-from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.grid import Bools, Floats, Grid, Ints
-from sonde.reporting.build.multi_prompt.figures import (
-    calibration_curve,
-    coverage_bars,
-    fluctuation_histogram,
-    template_strip,
+from sonde.reporting.build.figures import bars, calibration, distribution, strip
+from sonde.reporting.build.headlines import headline
+from sonde.reporting.build.multi_prompt.metrics import (
+    ABOVE,
+    ACC,
+    AVERAGE,
+    BEST,
+    CONSIST,
+    COVERAGE,
+    DRAWN,
+    ECE,
+    MAJORITY,
+    MAXIMUM,
+    MEAN,
+    METRICS,
+    ORACLE,
+    OVERCONF,
+    WORST,
+    fluctuation,
 )
-from sonde.reporting.build.multi_prompt.findings import findings
-from sonde.reporting.build.multi_prompt.tables import (
-    bin_table,
-    coverage_table,
-    relation_table,
-    summary_table,
-)
-
-Draw = Literal["relation", "pair"]
+from sonde.reporting.build.multi_prompt.metrics import Draw as Draw
+from sonde.reporting.build.multi_prompt.numbers import Consist, Numbers, by_relation, measure, whole
+from sonde.reporting.build.shown import shown
+from sonde.reporting.build.tables import Field, listing, table, titled
+from sonde.reporting.build.tables import by_relation as relation_rows
 
 DRAWS = 50_000
-CONTROL = "control.majority.acc_at_1"
-ABOVE = "above_control.acc_at_1"
-
-Consist = Callable[[Grid], Estimate]
+BINS = 40
+NOTHING = Estimate.not_measured()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,199 +87,55 @@ def sections(
     as they were; by default answers of the same number agree. Rows whose confidence is nan are
     left out of the calibration. What cannot be measured is `Estimate.not_measured()`, never 0.
 
-    Estimates: `acc_at_1`, `control.majority.acc_at_1`, `above_control.acc_at_1`,
-    `template_accuracy.min|max|mean`, `fluctuation.relation|pair.range|stdev|closed_form`,
-    `consist`, `overconf`, `ece`, `coverage.average|average_best_name|maximum|oracle`; each of
-    them also for one relation, as `acc_at_1.relation.P36`. Counts: `relations`, `pairs`,
-    `templates`, `prompts`, `prompts_with_confidence`. Tables: `summary`, `by-relation`,
-    `calibration`, `coverage`. Figures: `fluctuation`, `calibration`, `templates`, `coverage`;
-    those that have nothing to show are left out.
+    Estimates: `METRICS`, each also for one relation, as `acc_at_1.relation.P36`. Parts that have
+    nothing to show are left out.
     """
-    judge = _Judge(draws=draws, seed=seed, consist=consist or partial(by_equal_answers, seed=seed))
-    whole = judge(_whole(grid, majority))
-    parts = {r: judge(part) for r, part in _by_relation(grid, majority).items()}
-    estimates = dict(whole.estimates)
-    for number, relation in enumerate(relations):
-        of_one = parts.get(number, _NOTHING).estimates
-        found = {name: of_one.get(name, Estimate.not_measured()) for name in whole.estimates}
-        estimates |= {f"{name}.relation.{relation.id}": e for name, e in found.items()}
-    sizes = {r: part.sizes for r, part in parts.items()}
-    bins = whole.calibration.bins if whole.calibration else ()
-    drawn = whole.fluctuations.get(draw)
-    asked = [(relations[r], r) for r in sorted(parts)]
-    figures = (
-        fluctuation_histogram(drawn, draw),
-        calibration_curve(bins),
-        template_strip(asked, templates, template_accuracies(grid), grid.template_relations),
-        coverage_bars(asked, estimates),
+    judge = partial(
+        measure, draws=draws, seed=seed, consist=consist or partial(by_equal_answers, seed=seed)
     )
+    overall = judge(whole(grid, majority))
+    parts = {r: judge(part) for r, part in by_relation(grid, majority).items()}
+    estimates = _estimates(relations, overall, parts, controlled=majority is not None)
+    bins = overall.calibration.bins if overall.calibration else ()
+    asked = [(relations[r], r) for r in sorted(parts)]
     return Sections(
         estimates=estimates,
         counts=_counts(grid, len(parts)),
         headlines=_headlines(draw, majority is not None),
-        tables=(
-            summary_table(whole.estimates, draw),
-            relation_table(relations, sizes, estimates, draw),
-            bin_table(bins),
-            coverage_table(whole.estimates),
+        tables=shown(
+            (
+                _summary_table(estimates, draw),
+                _relation_table(relations, parts, estimates, draw),
+                _bin_table(bins),
+                _coverage_table(estimates),
+            )
         ),
-        figures=tuple(figure for figure in figures if figure is not None),
-        findings=findings(whole.estimates, draw),
+        figures=shown(
+            (
+                _fluctuation_histogram(overall.fluctuations.get(draw), draw),
+                calibration(bins, confidence="confidence of the bin"),
+                _template_strip(asked, templates, template_accuracies(grid), grid),
+                _coverage_bars([relation for relation, _ in asked], estimates),
+            )
+        ),
+        findings=shown(_findings(estimates, draw)),
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """Some rows of the grid with the control of their pairs, all counted anew from 0."""
-
-    grid: Grid
-    majority: Bools | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judged:
-    """The numbers of a part; `sizes` are its pairs, templates and prompts."""
-
-    estimates: dict[str, Estimate]
-    fluctuations: Mapping[Draw, Fluctuation] = field(default_factory=dict)
-    calibration: Calibration | None = None
-    sizes: tuple[int, int, int] = (0, 0, 0)
-
-
-_NOTHING = _Judged(estimates={})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Judge:
-    """Computes every number of a part in the same way."""
-
-    draws: int
-    seed: int
-    consist: Consist
-
-    def __call__(self, part: _Part) -> _Judged:
-        grid = part.grid
-        if not len(grid):
-            return _Judged(estimates=dict.fromkeys(_names(part), Estimate.not_measured()))
-        drawn = {d: fluctuation(grid, d, self.draws, self.seed) for d in _draws()}
-        fluctuations = {d: f for d, f in drawn.items() if f is not None}
-        calibrated = _calibrated(grid, self.seed)
-        estimates = {
-            **self._accuracy(part),
-            **_fluctuation_estimates(drawn, len(grid.relations)),
-            "consist": self.consist(grid),
-            "overconf": calibrated.overconf if calibrated else Estimate.not_measured(),
-            "ece": calibrated.ece if calibrated else Estimate.not_measured(),
-            **self._coverage(grid),
-        }
-        return _Judged(
-            estimates=estimates,
-            fluctuations=fluctuations,
-            calibration=calibrated,
-            sizes=(len(grid.relations), len(grid.template_relations), len(grid)),
-        )
-
-    def _accuracy(self, part: _Part) -> dict[str, Estimate]:
-        worst, best, mean = template_summary(part.grid, self.seed)
-        return {
-            "acc_at_1": acc_at_1(part.grid, self.seed),
-            **_control(part, self.seed),
-            "template_accuracy.min": worst,
-            "template_accuracy.max": best,
-            "template_accuracy.mean": mean,
-        }
-
-    def _coverage(self, grid: Grid) -> dict[str, Estimate]:
-        found = coverage(grid, self.seed)
-        return {
-            "coverage.average": found.average,
-            "coverage.average_best_name": found.average_best_name,
-            "coverage.maximum": found.maximum,
-            "coverage.oracle": found.oracle,
-        }
-
-
-def _draws() -> tuple[Draw, Draw]:
-    return ("relation", "pair")
-
-
-def _names(part: _Part) -> list[str]:
-    control = [CONTROL, ABOVE] if part.majority is not None else []
-    kinds = ("range", "stdev", "closed_form")
-    return [
-        "acc_at_1",
-        *control,
-        *(f"template_accuracy.{kind}" for kind in ("min", "max", "mean")),
-        *(f"fluctuation.{draw}.{kind}" for draw in _draws() for kind in kinds),
-        "consist",
-        "overconf",
-        "ece",
-        *(f"coverage.{k}" for k in ("average", "average_best_name", "maximum", "oracle")),
-    ]
-
-
-def _fluctuation_estimates(
-    drawn: Mapping[Draw, Fluctuation | None], pairs: int
+def _estimates(
+    relations: Sequence[Relation],
+    overall: Numbers,
+    parts: Mapping[int, Numbers],
+    *,
+    controlled: bool,
 ) -> dict[str, Estimate]:
-    found: dict[str, Estimate] = {}
-    for draw, fluctuates in drawn.items():
-        name = f"fluctuation.{draw}"
-        if fluctuates is None:
-            missing = Estimate.not_measured()
-            found |= {f"{name}.{kind}": missing for kind in ("range", "stdev", "closed_form")}
-            continue
-        exact = Estimate(value=fluctuates.closed_form, low=None, high=None, n=pairs)
-        found[f"{name}.range"] = fluctuates.range
-        found[f"{name}.stdev"] = fluctuates.stdev
-        found[f"{name}.closed_form"] = exact
-    return found
-
-
-def _calibrated(grid: Grid, seed: int) -> Calibration | None:
-    known = ~np.isnan(grid.confidence)
-    return calibration(grid.confidence[known], grid.right[known], grid.pair[known], seed=seed)
-
-
-def _control(part: _Part, seed: int) -> dict[str, Estimate]:
-    """The accuracy of the commonest object, and how far the model is above it, pair by pair."""
-    if part.majority is None:
-        return {}
-    grid, pairs = part.grid, len(part.grid.relations)
-    asked = np.bincount(grid.pair, minlength=pairs)
-    shares: Floats = np.bincount(grid.pair, weights=grid.right, minlength=pairs) / asked
-    control = part.majority.astype(np.float64)
-    own: list[Ints] = [np.flatnonzero(grid.relations == r) for r in np.unique(grid.relations)]
-    alone = {str(r): Sample(values=control[i], clusters=i) for r, i in enumerate(own)}
-    above = {
-        str(r): Sample(values=shares[i], clusters=i, minus=control[i]) for r, i in enumerate(own)
-    }
-    return {
-        CONTROL: Resampled(alone, seed).mean_over_facts(),
-        ABOVE: Resampled(above, seed).mean_over_facts(),
-    }
-
-
-def _whole(grid: Grid, majority: Bools | None) -> _Part:
-    """The grid without pairs and templates that no prompt asks about."""
-    pairs, pair = np.unique(grid.pair, return_inverse=True)
-    templates, template = np.unique(grid.template, return_inverse=True)
-    kept = Grid(
-        pair=pair.astype(np.int64),
-        template=template.astype(np.int64),
-        name=grid.name,
-        right=grid.right,
-        answer=grid.answer,
-        confidence=grid.confidence,
-        relations=grid.relations[pairs],
-        template_relations=grid.template_relations[templates],
-    )
-    return _Part(grid=kept, majority=None if majority is None else majority[pairs])
-
-
-def _by_relation(grid: Grid, majority: Bools | None) -> dict[int, _Part]:
-    """The rows of each relation that has any."""
-    own = grid.relations[grid.pair]
-    return {int(r): _whole(grid.rows(own == r), majority) for r in np.unique(own)}
+    """Every metric over all and in each relation; what a part lacks was not measured."""
+    ids = [m.id for m in METRICS if controlled or m not in (MAJORITY, ABOVE)]
+    estimates = {id: overall.estimates.get(id, NOTHING) for id in ids}
+    for number, relation in enumerate(relations):
+        part = parts.get(number, Numbers()).estimates
+        estimates |= {f"{id}.relation.{relation.id}": part.get(id, NOTHING) for id in ids}
+    return estimates
 
 
 def _counts(grid: Grid, relations: int) -> dict[str, int]:
@@ -292,24 +149,210 @@ def _counts(grid: Grid, relations: int) -> dict[str, int]:
 
 
 def _headlines(draw: Draw, controlled: bool) -> tuple[Headline, ...]:
-    label = "Acc@1, mean over pairs of the share of right prompts"
-    first = Headline(label=label, estimate="acc_at_1")
-    if controlled:
-        first = Headline(
-            label=label,
-            estimate="acc_at_1",
-            control=CONTROL,
-            control_label="always the commonest object",
-            difference=ABOVE,
-        )
-    what = "a template per relation" if draw == "relation" else "a prompt per pair"
+    spread, *_ = fluctuation(draw)
+    control, above = (MAJORITY, ABOVE) if controlled else (None, None)
     return (
-        first,
-        Headline(
-            label=f"Fluctuation, range over draws of {what}",
-            estimate=f"fluctuation.{draw}.range",
+        headline(
+            ACC.named("Acc@1, mean over pairs of the share of right prompts"),
+            control=control,
+            above=above,
         ),
-        Headline(label="Consist, agreement of a pair's prompts", estimate="consist"),
-        Headline(label="Overconf, confidence minus accuracy", estimate="overconf"),
-        Headline(label="Oracle, pairs with some right prompt", estimate="coverage.oracle"),
+        headline(spread.named(f"Fluctuation, range over draws of {DRAWN[draw]}")),
+        headline(CONSIST.named("Consist, agreement of a pair's prompts")),
+        headline(OVERCONF.named("Overconf, confidence minus accuracy")),
+        headline(ORACLE.named("Oracle, pairs with some right prompt")),
+    )
+
+
+def _summary_table(estimates: Estimates, draw: Draw) -> Table:
+    """The headline numbers, one a row."""
+    spread, stdev, _ = fluctuation(draw)
+    return listing(
+        estimates,
+        [ACC, WORST, BEST, MEAN, spread, stdev, CONSIST, OVERCONF, ECE],
+        id="summary",
+        title="In short",
+        note="A dash means not measured: there was nothing to compare or to average.",
+    )
+
+
+def _relation_table(
+    relations: Sequence[Relation], parts: Mapping[int, Numbers], estimates: Estimates, draw: Draw
+) -> Table:
+    """One row per relation; those without a judged prompt have dashes."""
+    sizes = {relation.id: parts.get(r, Numbers()).sizes for r, relation in enumerate(relations)}
+    spread, stdev, _ = fluctuation(draw)
+
+    def size(title: str, i: int, help: str, detail: bool = False) -> Field[Relation]:
+        return Field(title, lambda relation: sizes[relation.id][i], "count", help, detail)
+
+    return relation_rows(
+        estimates,
+        relations,
+        [
+            size("pairs", 0, "subjects asked about"),
+            size("templates", 1, "wordings asked with", detail=True),
+            size("prompts", 2, "names of the subjects times templates", detail=True),
+            ACC,
+            WORST.named("worst").detail(),
+            BEST.named("best").detail(),
+            MEAN.named("mean").detail(),
+            spread.named("range").detail(),
+            stdev.named("stdev").detail(),
+            CONSIST,
+            OVERCONF,
+        ],
+    )
+
+
+def _bin_table(bins: Sequence[Bin]) -> Table:
+    """The bins behind Overconf and ECE, from the least to the most confident prompts."""
+    rows = [
+        {"bin": i, "from": b.low, "to": b.high, "confidence": b.confidence, "accuracy": b.accuracy,
+         "difference": b.confidence - b.accuracy, "prompts": b.n}
+        for i, b in enumerate(bins, 1)
+    ]  # fmt: skip
+    fields: list[Field[dict[str, float]]] = [
+        Field("bin", kind="count", help="1 holds the least confident prompts"),
+        Field("from", kind="percent", help="lowest confidence in the bin"),
+        Field("to", kind="percent", help="highest confidence in the bin"),
+        Field("confidence", kind="percent", help="mean confidence"),
+        Field("accuracy", kind="percent", help="share of right answers"),
+        Field("difference", kind="percent", help="confidence minus accuracy"),
+        Field("prompts", kind="count", help="bins differ by at most one prompt"),
+    ]
+    title = "Confidence and accuracy in ten equal bins"
+    return table(rows, fields, id="calibration", title=title)
+
+
+def _coverage_table(estimates: Estimates) -> Table:
+    """How many pairs are reached by one prompt, by the best ones, by any."""
+    return listing(
+        estimates,
+        COVERAGE,
+        head="coverage",
+        value="pairs",
+        id="coverage",
+        title="Coverage: pairs answered right",
+    )
+
+
+def _fluctuation_histogram(drawn: Fluctuation | None, draw: Draw) -> Histogram | None:
+    """How the accuracy spreads over the draws, with its ends and its mean marked."""
+    if drawn is None:
+        return None
+    values = drawn.draws
+    low, mean, high = float(values.min()), float(values.mean()), float(values.max())
+    what = (
+        "one template per relation and one name per pair"
+        if draw == "relation"
+        else "one prompt per pair"
+    )
+    return distribution(
+        values,
+        id="fluctuation",
+        title=f"Accuracy over {len(values):,} draws of {what}",
+        axis="accuracy of a draw",
+        edges=_edges(low, high, drawn.range.n),
+        marks={"lowest": low, "mean": mean, "highest": high},
+        note=f"Range {100 * (high - low):.1f} points; standard deviation "
+        f"{100 * float(values.std()):.2f} points, {100 * drawn.closed_form:.2f} in closed form.",
+    )
+
+
+def _edges(low: float, high: float, pairs: int) -> Floats:
+    """Edges between the accuracies that so many pairs can have, the same number in each bin."""
+    first, last = round(low * pairs), round(high * pairs)
+    step = max(1, ceil((last - first + 1) / BINS))
+    bins = ceil((last - first + 1) / step)
+    edges = (first - 0.5 + step * np.arange(bins + 1)) / pairs
+    return np.asarray(np.clip(edges, 0.0, 1.0), dtype=np.float64)  # no accuracy lies outside
+
+
+def _template_strip(
+    asked: Sequence[tuple[Relation, int]],
+    templates: Sequence[Template],
+    accuracies: Floats,
+    grid: Grid,
+) -> Strip:
+    """The accuracy of each template, one row a relation, those with the widest spread first."""
+    rows = []
+    for relation, number in asked:
+        owned: Ints = np.flatnonzero((grid.template_relations == number) & ~np.isnan(accuracies))
+        values = accuracies[owned]
+        dots = [
+            (value, templates[t].text, templates[t].source)
+            for t, value in zip(owned.tolist(), values.tolist(), strict=True)
+        ]
+        rows.append((float(np.ptp(values)) if dots else 0.0, titled(relation), dots))
+    rows.sort(key=lambda row: (-row[0], row[1]))
+    return strip(
+        [(label, dots) for _, label, dots in rows],
+        id="templates",
+        title="Accuracy of every template",
+        axis="accuracy of the template",
+        note="Relations whose templates differ the most stand first.",
+    )
+
+
+def _coverage_bars(asked: Sequence[Relation], estimates: Estimates) -> Bars:
+    """Pairs answered right by one prompt, by the best templates, by any prompt."""
+    several = {titled(r): f"relation.{r.id}" for r in asked} if len(asked) > 1 else {}
+    return bars(
+        estimates,
+        {"all pairs": "", **several},
+        {metric.label: metric for metric in COVERAGE},
+        id="coverage",
+        title="Coverage: pairs answered right",
+        axis="share of pairs",
+        note="Average: a prompt chosen at random. Maximum: each relation's best template. Oracle: "
+        "any prompt. Whiskers are 95 % intervals.",
+    )
+
+
+def _findings(estimates: Estimates, draw: Draw) -> tuple[str, ...]:
+    """What the numbers mean; an empty sentence where there is nothing to say."""
+    return (
+        against_control(ACC.label, estimates.get(ABOVE.id, NOTHING)),
+        _wording(estimates, draw),
+        _agreement(estimates),
+        trust(estimates[OVERCONF.id]),
+        _reach(estimates),
+    )
+
+
+def _wording(estimates: Estimates, draw: Draw) -> str:
+    spread, stdev = (estimates[metric.id].value for metric in fluctuation(draw)[:2])
+    low, high = estimates[WORST.id].value, estimates[BEST.id].value
+    if spread is None or stdev is None:
+        return (
+            "How far the accuracy moves with the wording was not measured: no relation has two "
+            "templates."
+        )
+    ends = ""
+    if low is not None and high is not None:
+        ends = f"; with the worst templates it is {low:.1%}, with the best ones {high:.1%}"
+    return (
+        f"Which prompts are drawn moves the accuracy by up to {100 * spread:.1f} points "
+        f"(standard deviation {100 * stdev:.1f}){ends}."
+    )
+
+
+def _agreement(estimates: Estimates) -> str:
+    value = estimates[CONSIST.id].value
+    if value is None:
+        return "Agreement between prompts was not measured: no pair was asked twice."
+    return (
+        f"Two prompts about the same pair get the same answer {value:.1%} of the time, "
+        "right or wrong."
+    )
+
+
+def _reach(estimates: Estimates) -> str:
+    average, most, some = (estimates[m.id].value for m in (AVERAGE, MAXIMUM, ORACLE))
+    if average is None or most is None or some is None:
+        return ""
+    return (
+        f"A prompt chosen at random is right for {average:.1%} of the pairs, each relation's "
+        f"best template for {most:.1%}, some prompt for {some:.1%}."
     )
