@@ -7,11 +7,9 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from sonde.cli.build_fktc import build_fktc
 from sonde.cli.console import print_table, progress, say, waiting
-from sonde.cli.options import DRAWS, FOLDER, FORCE, NAMED, argument, matching, option, verb
+from sonde.cli.options import DRAWS, FOLDER, FORCE, NAMED, argument, group, matching, option, verb
 from sonde.core.errors import UsageError
 from sonde.data import catalog
 
@@ -19,11 +17,9 @@ if TYPE_CHECKING:
     from sonde.data.builders import nobel, trex_mc
     from sonde.data.builders.triples import Source
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Build datasets from triples, tables and other datasets.\n\n"
-    "Example: sonde data build trex-mc ./t_rex -o ./trex-mc",
+app = group(
+    "Build datasets from triples, tables and other datasets.",
+    "sonde data build trex-mc ./t_rex -o ./trex-mc",
 )
 
 MOST = 100

@@ -6,12 +6,11 @@ from dataclasses import MISSING, dataclass
 from itertools import islice
 from pathlib import Path
 
-import typer
-
-from sonde.cli import build, counted
+from sonde.cli import build
 from sonde.cli.annotate import annotate
 from sonde.cli.console import output, print_table, say, waiting, writing
-from sonde.cli.options import DEVICE, FOLDER, FactOptions, argument, option, verb
+from sonde.cli.options import DEVICE, FOLDER, FactOptions, argument, group, option, verb
+from sonde.cli.stats import show_notes, stats
 from sonde.core.abilities import abilities
 from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Dataset, Relation
@@ -21,11 +20,9 @@ from sonde.data.format import is_dataset, open_dataset, seal, write_dataset
 from sonde.data.vocabulary import common, read_words, restricted, single, trial, words_of
 from sonde.runs.run import answer
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="List, show, check, count, convert, judge and build datasets.\n\n"
-    "Example: sonde data show atlas --relation P36",
+app = group(
+    "List, show, check, count, convert, judge and build datasets.",
+    "sonde data show atlas --relation P36",
 )
 
 MOST = 100
@@ -115,7 +112,7 @@ def check(wanted: CheckOptions) -> None:
             )
         for fault in faults(dataset):
             told(fault)
-        counted.show_notes(dataset)
+        show_notes(dataset)
     told.close(path, "; not sealed" if write else "")
     if is_dataset(path):
         if write:
@@ -151,22 +148,7 @@ class Told:
             raise DataError(f"{path}: {number}, listed above{more}; the first: {self._first}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatsOptions:
-    """Which datasets are counted."""
-
-    names: list[str] = argument("Datasets; several are set side by side, totals only.")
-    diversity: bool = option("Also how much templates differ (slow).", False, "--diversity")
-
-
-@app.command("stats")
-@verb
-def stats(wanted: StatsOptions) -> None:
-    """Count relations, templates, facts, objects, names and prompts.
-
-    Example: sonde data stats atlas --diversity
-    """
-    counted.show([catalog.load(name) for name in wanted.names], diversity=wanted.diversity)
+app.command("stats")(stats)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +178,7 @@ def convert(wanted: ConvertOptions) -> None:
     if wanted.vocabulary is not None:
         dataset = restricted(dataset, read_words(wanted.vocabulary))
     if wanted.vocabulary is not None or wanted.facts.drop_guessable is not None:
-        counted.show_notes(dataset)
+        show_notes(dataset)
     write_dataset(dataset, out)
     say(f"{out}: {len(dataset.relations)} relations, {_facts(dataset):,} facts")
 

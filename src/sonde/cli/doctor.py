@@ -16,6 +16,7 @@ from rich.table import Table
 
 from sonde.cli.console import output, print_json, waiting
 from sonde.cli.options import (
+    CHANGE,
     RELATIONS,
     SEED,
     SPLIT,
@@ -61,9 +62,7 @@ class DoctorOptions:
     split: str = option(SPLIT, "test")
     seed: int = option(SEED, 0)
     load: LoadOptions
-    settings: list[str] | None = option(
-        "Set a probe setting: KEY=VALUE; repeatable.", None, "--set"
-    )
+    settings: list[str] | None = option(CHANGE, None, "--set")
     as_json: bool = option("Print every finding as JSON.", False, "--json")
 
 

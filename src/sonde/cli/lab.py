@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import MISSING, asdict, dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import typer
 
 from sonde.cli.console import print_table, progress, say, training, waiting
 from sonde.cli.options import (
@@ -17,6 +15,7 @@ from sonde.cli.options import (
     JSON,
     PictureOptions,
     argument,
+    group,
     listed,
     matching,
     option,
@@ -38,11 +37,9 @@ SHIPPED = Path(__file__).parents[1] / "lab" / "shipped"
 KINDS = ("causal", "masked")
 OUT = Path("runs/lab")
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Do the probes tell the truth? Train models on invented facts and ask.\n\n"
-    "Example: sonde lab world -o worlds/0 --seed 0",
+app = group(
+    "Do the probes tell the truth? Train models on invented facts and ask.",
+    "sonde lab world -o worlds/0 --seed 0",
 )
 
 
@@ -193,15 +190,15 @@ def reported(found: Validated) -> Report:
     from sonde.lab.report.report import lab_report
 
     report = lab_report(found.trials, found.timeline)
-    asked = dict.fromkeys(v.estimator for trial in found.trials for v in trial.verdicts)
+    asked = {verdicts.estimator for trial in found.trials for verdicts in trial.verdicts}
     return replace(
         report,
-        tables=(*report.tables, what_they_say(tuple(asked))),
+        tables=(*report.tables, what_they_say(asked)),
         notes=(*report.notes, *(f"{left}." for left in found.left)),
     )
 
 
-def what_they_say(names: Sequence[str]) -> Table:
+def what_they_say(names: Collection[str]) -> Table:
     """What the score and the decision of each estimator are."""
     from sonde.lab.estimators.catalogue import estimators
 
@@ -216,10 +213,9 @@ def what_they_say(names: Sequence[str]) -> Table:
 
 def provenance(models: Sequence[Path], order: Order, found: Validated) -> dict[str, object]:
     """Where the numbers come from: models, worlds, settings and what was left out."""
-    settings = {name: str(v) if isinstance(v, Path) else v for name, v in asdict(order).items()}
     return {
-        "settings": settings,
-        "folders": [str(path) for path in models],
+        "settings": order,
+        "folders": models,
         "models": [
             {
                 "model": trial.model,
@@ -231,7 +227,7 @@ def provenance(models: Sequence[Path], order: Order, found: Validated) -> dict[s
             }
             for trial in found.trials
         ],
-        "left_out": [asdict(left) for left in found.left],
+        "left_out": found.left,
     }
 
 

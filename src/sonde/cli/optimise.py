@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 
-import typer
-
 from sonde.cli.console import print_json, print_table, say, tell, training
 from sonde.cli.options import (
     DATA,
@@ -17,6 +15,7 @@ from sonde.cli.options import (
     TRUST,
     AskOptions,
     ComputeOptions,
+    group,
     listed,
     matching,
     option,
@@ -25,20 +24,11 @@ from sonde.cli.options import (
 from sonde.core.errors import UsageError
 from sonde.optimise.making import Made, Method, Order, methods, optimise
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help=(
-        "Make templates out of training facts, for `sonde run` to ask with.\n\n"
-        "Example: sonde optimise optiprompt -m hf:FOLDER -d lama:FOLDER -o prompts/opti\n\n"
-        "Then: sonde run lama -m soft:prompts/opti -d lama:FOLDER --wording optimised:prompts/opti"
-    ),
+app = group(
+    "Make templates out of training facts, for `sonde run` to ask with.",
+    "sonde optimise optiprompt -m hf:FOLDER -d lama:FOLDER -o prompts/opti\n\n"
+    "Then: sonde run lama -m soft:prompts/opti -d lama:FOLDER --wording optimised:prompts/opti",
 )
-
-
-@app.callback()
-def _group() -> None:
-    """Keep the method a word of its own, even while there is only one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from sonde.core.settings import build, parse, settings_of
 T = TypeVar("T")
 
 DATA = "Dataset: a bundled name, a folder, or sources joined by a plus ('sonde data ls')."
+CHANGE = "Set a probe setting: KEY=VALUE; repeatable."
 DEVICE = "auto, cpu or cuda."
 DRAWS = "Decides every draw."
 FOLDER = "The folder to write."
@@ -36,6 +37,12 @@ REVISION = "Revision of a hub model."
 SEED = "Seed of every draw."
 SPLIT = "Which split of the dataset to ask about."
 TRUST = "Let a model folder run its own Python code."
+
+
+def group(help: str, example: str) -> typer.Typer:
+    """A verb that has verbs of its own."""
+    help = f"{help}\n\nExample: {example}"
+    return typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=help)
 
 
 def option(help: str, default: Any = MISSING, *names: str, least: float | None = None) -> Any:
@@ -231,9 +238,7 @@ class RunOptions:
     )
     select: SelectOptions
     load: LoadOptions
-    settings: list[str] | None = option(
-        "Set a probe setting: KEY=VALUE; repeatable.", None, "--set"
-    )
+    settings: list[str] | None = option(CHANGE, None, "--set")
 
     def prepare(self, probe: Probe) -> tuple[Probe, Model, Dataset]:
         """The probe, the model and the dataset."""

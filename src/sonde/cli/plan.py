@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import Console, RenderableType
+from rich.table import Table as Grid
 
 from sonde.cli.console import output, print_json, waiting
-from sonde.cli.options import RunOptions, option, verb
+from sonde.cli.options import RunOptions, group, option, verb
 from sonde.core.abilities import Model, Probe
-from sonde.core.costs import Cost
+from sonde.core.costs import Cost, Memory
 from sonde.core.facts import Dataset
 from sonde.core.reports import Column, Table
 from sonde.reporting.render.cells import fixed, share
 from sonde.reporting.render.json import plain
 from sonde.reporting.render.terminal import bare_grid, line, listed, section, table_section
-from sonde.runs.plan import SECONDS, Plan, Share, Time
+from sonde.runs.plan import SECONDS, Plan, Time
 from sonde.runs.plan import plan as make_plan
 from sonde.runs.run import probes
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help=(
-        "Say what a run would cost, without making it.\n\n"
-        "Example: sonde plan lama -m smollm2 -d atlas --limit 10"
-    ),
+app = group(
+    "Say what a run would cost, without making it.",
+    "sonde plan lama -m smollm2 -d atlas --limit 10",
 )
 
 COMPLETE = "The run is complete: nothing is left to be computed."
 
 UNITS = ((2**30, "GiB", 1), (2**20, "MiB", 0), (2**10, "KiB", 0))
 
-Rows = list[tuple[str, str, str]]
+Rows = list[tuple[str, int, str]]
 """What a number is called, the number, and a word on it."""
 
 
@@ -90,10 +86,9 @@ def parts(plan: Plan, console: Console) -> Iterator[RenderableType]:
     if plan.cost is not None:
         yield from section("Tokens", grid(tokens(plan.cost)))
     if plan.memory is not None:
-        yield from section("Memory, about", grid(memory(plan)))
+        yield from section("Memory, about", grid(memory(plan.memory), size))
     yield from table_section(by_relation(plan), console)
-    if found := notes(plan):
-        yield from section("Notes", listed(tuple(found)))
+    yield from section("Notes", listed(tuple(notes(plan))))
 
 
 def summary(plan: Plan) -> str:
@@ -101,10 +96,7 @@ def summary(plan: Plan) -> str:
     if not plan.left:
         return COMPLETE
     words = f"{fixed(plan.prompts - plan.done_prompts, 0)} prompts"
-    if plan.time is None:
-        words += ", time not measured"
-    else:
-        words += " in " + between(plan.time)
+    words += ", time not measured" if plan.time is None else " in " + between(plan.time)
     if plan.memory is not None:
         words += f", with about {size(plan.memory.total)} of memory"
     return words + "."
@@ -119,82 +111,73 @@ def between(time: Time) -> str:
 def questions(plan: Plan) -> Rows:
     """What is asked, and what of it is done."""
     wants = ", ".join(f"{name} {fixed(count, 0)}" for name, count in plan.wants.items())
-    rows = [("prompts", fixed(plan.prompts, 0), wants)]
-    if plan.options:
-        rows.append(("options", fixed(plan.options, 0), "scored, over all prompts"))
-    rows.append(("shards", fixed(plan.shards, 0), "written one by one; a run goes on from there"))
-    if plan.done_shards:
-        done = f"shards, {fixed(plan.done_prompts, 0)} prompts; what follows is what is left"
-        rows.append(("already done", fixed(plan.done_shards, 0), done))
-    return rows
+    done = f"shards, {fixed(plan.done_prompts, 0)} prompts; what follows is what is left"
+    return [
+        ("prompts", plan.prompts, wants),
+        ("options", plan.options, "scored, over all prompts"),
+        ("shards", plan.shards, "written one by one; a run goes on from there"),
+        ("already done", plan.done_shards, done),
+    ]
 
 
 def tokens(cost: Cost) -> Rows:
     """What would be computed, the naive way and by the engine."""
     most = "at most; " if cost.grown else ""
-    rows = [
-        ("texts", fixed(cost.texts, 0), f"{fixed(cost.distinct, 0)} distinct in their shards"),
-        ("naively", fixed(cost.naive, 0), f"{most}every text on its own"),
-        ("computed", fixed(cost.computed, 0), f"{most}{fixed(cost.ratio, 2)} times fewer"),
+    padded = share(cost.padding / cost.fed) if cost.padding else ""
+    return [
+        ("texts", cost.texts, f"{fixed(cost.distinct, 0)} distinct in their shards"),
+        ("naively", cost.naive, f"{most}every text on its own"),
+        ("computed", cost.computed, f"{most}{fixed(cost.ratio, 2)} times fewer"),
+        ("  of them", cost.stems, "in beginnings that prompts share"),
+        ("  of them", cost.grown, "written by the model, at most"),
+        ("padding", cost.padding, f"beside them, {padded} of what is fed"),
     ]
-    if cost.stems:
-        rows.append(("  of them", fixed(cost.stems, 0), "in beginnings that prompts share"))
-    if cost.grown:
-        rows.append(("  of them", fixed(cost.grown, 0), "written by the model, at most"))
-    if cost.padding:
-        part = share(cost.padding / cost.fed)
-        rows.append(("padding", fixed(cost.padding, 0), f"beside them, {part} of what is fed"))
-    return rows
 
 
-def memory(plan: Plan) -> Rows:
+def memory(needed: Memory) -> Rows:
     """What has to fit into memory at once."""
-    assert plan.memory is not None
-    rows = [("weights", size(plan.memory.weights), "")]
-    if plan.memory.stems:
-        rows.append(("beginnings", size(plan.memory.stems), "kept for the prompts that share them"))
-    return [*rows, ("largest batch", size(plan.memory.batch), "estimated from its shape")]
+    return [
+        ("weights", needed.weights, ""),
+        ("beginnings", needed.stems, "kept for the prompts that share them"),
+        ("largest batch", needed.batch, "estimated from its shape"),
+    ]
 
 
 def by_relation(plan: Plan) -> Table:
     """A row for each relation, the most expensive first."""
+    counts = ("prompts",) if plan.cost is None else ("prompts", "naive", "computed")
+    rows = []
+    for each in plan.relations:
+        costs = () if each.cost is None else (each.cost.naive, each.cost.computed)
+        label = f"{each.relation} {each.label}".strip()
+        rows.append((label, each.prompts, *costs, each.share))
     what = "Prompts" if plan.cost is None else "Tokens"
-    columns = [Column(title="relation"), Column(title="prompts", kind="count")]
-    if plan.cost is not None:
-        columns += [Column(title=title, kind="count") for title in ("naive", "computed")]
-    columns.append(Column(title="of the time", kind="percent"))
     return Table(
         id="relations",
         title=f"{what} by relation, the most expensive first",
-        columns=tuple(columns),
-        rows=tuple(row(each) for each in plan.relations),
+        columns=(
+            Column(title="relation"),
+            *(Column(title=title, kind="count") for title in counts),
+            Column(title="of the time", kind="percent"),
+        ),
+        rows=tuple(rows),
     )
 
 
-def row(each: Share) -> tuple[str | int | float, ...]:
-    """A relation as a row."""
-    counts = () if each.cost is None else (each.cost.naive, each.cost.computed)
-    return (f"{each.relation} {each.label}".strip(), each.prompts, *counts, each.share)
-
-
-def notes(plan: Plan) -> list[str]:
+def notes(plan: Plan) -> Iterator[str]:
     """How far the numbers can be trusted."""
-    found = []
     if plan.cost is None:
-        found.append("This model computes no tokens, so there are none to count.")
+        yield "This model computes no tokens, so there are none to count."
     elif plan.exact:
-        found.append("Tokens were counted, all of them.")
+        yield "Tokens were counted, all of them."
     else:
-        found.append(
-            f"Tokens were counted in {fixed(plan.counted, 0)} of {fixed(plan.left, 0)} shards and "
-            "scaled; --exact counts all."
-        )
+        part = f"{fixed(plan.counted, 0)} of {fixed(plan.left, 0)} shards"
+        yield f"Tokens were counted in {part} and scaled; --exact counts all."
     if plan.pace is not None:
-        found.append(
+        yield (
             f"Time was measured on {plan.pace.slices} slices of these prompts, warm-up and trials "
             f"apart, in {duration(plan.pace.spent)}. Loading the model and reporting come on top."
         )
-    return found
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
@@ -203,14 +186,15 @@ def as_json(plan: Plan) -> dict[str, Any]:
     return {**body, "exact": plan.exact, "left": plan.left}
 
 
-def grid(rows: Rows) -> RenderableType:
-    """Names, numbers and words in three columns."""
+def grid(rows: Rows, write: Callable[[int], str] = lambda count: fixed(count, 0)) -> Grid:
+    """Names, numbers and words in three columns; what there is nothing of is left out."""
     table = bare_grid()
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
     for name, number, words in rows:
-        table.add_row(line(name), line(number), line(words, "dim"))
+        if number:
+            table.add_row(line(name), line(write(number)), line(words, "dim"))
     return table
 
 

@@ -5,23 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-import typer
-
 from sonde.cli.console import progress
-from sonde.cli.options import RunOptions, option, verb
+from sonde.cli.options import RunOptions, group, option, verb
 from sonde.cli.plan import PlanOptions, show_plan
 from sonde.cli.report import show_run
 from sonde.core.abilities import Probe, abilities
 from sonde.runs.controls import chosen, run_controls
 from sonde.runs.run import SHARD_WEIGHT, probes, run
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help=(
-        "Put a probe's questions to a model and report what it knows.\n\n"
-        "Example: sonde run lama -m smollm2 -d atlas --limit 10"
-    ),
+app = group(
+    "Put a probe's questions to a model and report what it knows.",
+    "sonde run lama -m smollm2 -d atlas --limit 10",
 )
 
 

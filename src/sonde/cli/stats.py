@@ -1,13 +1,16 @@
-"""Print what datasets hold: by relation, and the papers' tables of counts and diversity."""
+"""`sonde data stats`: what datasets hold, by relation and in the papers' tables of counts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sonde.cli.console import print_table, say
+from sonde.cli.options import argument, option, verb
 from sonde.core.errors import MissingExtra
 from sonde.core.facts import Dataset
+from sonde.data import catalog
 from sonde.data.statistics import RelationStatistics, Totals, relation_statistics, totals
 
 if TYPE_CHECKING:
@@ -23,6 +26,23 @@ ROWS: dict[str, Callable[[Totals], float | None]] = {
     "prompts": lambda t: t.prompts,
     "prompts per pair": lambda t: t.quantity,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsOptions:
+    """Which datasets are counted."""
+
+    names: list[str] = argument("Datasets; several are set side by side, totals only.")
+    diversity: bool = option("Also how much templates differ (slow).", False, "--diversity")
+
+
+@verb
+def stats(wanted: StatsOptions) -> None:
+    """Count relations, templates, facts, objects, names and prompts.
+
+    Example: sonde data stats atlas --diversity
+    """
+    show([catalog.load(name) for name in wanted.names], diversity=wanted.diversity)
 
 
 def show(datasets: Sequence[Dataset], *, diversity: bool) -> None:
