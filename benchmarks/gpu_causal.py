@@ -19,7 +19,7 @@ import sonde
 from benchmarks.common import Positions, Result, parser, tell
 from sonde.core.prompts import Key, Prompt, Score
 from sonde.engine.encode import lengthened
-from sonde.engine.trie import merge
+from sonde.engine.token_tree import merge
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel, score_rows
 from sonde.models.torch.loading.weights import Loaded

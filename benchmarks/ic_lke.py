@@ -19,7 +19,7 @@ from sonde.core.prompts import Key, Prompt, Score
 from sonde.core.scores import option_logps
 from sonde.engine.encode import Span
 from sonde.engine.prefixes import shared
-from sonde.engine.trie import merge
+from sonde.engine.token_tree import merge
 
 NAME = "ic_lke"
 OTHERS = ("P36", "P159", "P131", "P17", "P127", "P176", "P178")
@@ -136,7 +136,7 @@ def by_sonde(subject: Any, prompts: Sequence[Prompt]) -> Way:
     """Score through the engine; the warm-up's prefix is forgotten before the clock starts."""
     found: dict[int, Scored] = {}
     list(subject.score(prompts[:2]))
-    subject.stems.clear()
+    subject.prefixes.clear()
     with Positions(subject.model.base_model) as positions:
         took = seconds(lambda: found.update(subject.score(prompts)))
     rows = [option_logps(found[i]).tolist() for i in range(len(prompts))]

@@ -47,7 +47,7 @@ def texts(prompts: list[Prompt]) -> int:
 
 def measured(name: str, model: CausalModel, prompts: list[Prompt]) -> Part:
     """Answer some prompts, with nothing kept from before."""
-    model.stems.clear()
+    model.prefixes.clear()
     began = perf_counter()
     with Positions(model.model) as fed:
         for _ in answer(model, prompts):

@@ -182,7 +182,7 @@ def main() -> None:
     asked = list(prompts(sonde.dataset("atlas"), want, chosen.prompts))
     stops = stopping(model, want.until)
     ours(model, asked[:1])
-    model.stems.clear()
+    model.prefixes.clear()
     tree = ours(model, asked)
     rows, least = theirs(model, asked, stops)
     tell(result(len(asked), chosen.count, tree, rows, least), write=chosen.write)

@@ -61,7 +61,7 @@ def apart(model: CausalModel, prompts: list[Prompt]) -> Iterator[tuple[int, Answ
 
 
 def turn(way: Way, model: CausalModel, prompts: list[Prompt]) -> Measured:
-    model.stems.clear()
+    model.prefixes.clear()
     began = process_time()
     with Positions(model.model) as fed:
         answers = dict(way(model, prompts))

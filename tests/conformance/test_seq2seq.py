@@ -69,9 +69,9 @@ def test_a_text_is_read_once_whatever_is_asked_of_it(model: Seq2SeqModel) -> Non
 
 def test_what_was_read_is_forgotten_when_others_are_asked(model: Seq2SeqModel) -> None:
     list(answer(model, [prompt(text, WANTS[0]) for text in TEXTS]))
-    assert len(model.reader.kept) == len(TEXTS)
+    assert len(model.reader.cache.kept) == len(TEXTS)
     list(answer(model, [prompt("Oslo", WANTS[0])]))
-    assert list(model.reader.kept) == [model.encoder.source("Oslo").ids]
+    assert list(model.reader.cache.kept) == [model.encoder.source("Oslo").ids]
 
 
 @pytest.mark.parametrize("want", [WANTS[0], WANTS[1], WANTS[3]])

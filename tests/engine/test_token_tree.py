@@ -7,8 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.engine.encode import Span, lengthened
-from sonde.engine.token_tree import Planted, TokenTree, forest, options_tree
-from sonde.engine.trie import merge
+from sonde.engine.token_tree import (
+    PromptTexts,
+    TokenTree,
+    merge,
+    merge_prompts,
+    options_tree,
+)
 
 TOKENS = st.integers(0, 3)
 CHAINS = st.lists(TOKENS, min_size=1, max_size=4).map(tuple)
@@ -47,10 +52,10 @@ def reads(found: TokenTree) -> list[list[tuple[tuple[int, ...], int]]]:
 
 @given(prompts=PROMPTS, twice=st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_side_by_side_equals_one_tree(prompts: list[Planted], twice: bool) -> None:
+def test_side_by_side_equals_one_tree(prompts: list[PromptTexts], twice: bool) -> None:
     prompts = prompts * 2 if twice else prompts
     texts = [lengthened(span, chain) for chain, options in prompts for span in options]
-    found = forest(prompts)
+    found = merge_prompts(prompts)
     whole = merge(texts)
     assert len(found.ids) == len(whole.ids) == len(set(paths(found)))
     for text, steps in zip(texts, reads(found), strict=True):
@@ -59,13 +64,13 @@ def test_side_by_side_equals_one_tree(prompts: list[Planted], twice: bool) -> No
 
 @given(prompts=PROMPTS)
 @settings(max_examples=50, deadline=None)
-def test_depths_count_the_ancestors(prompts: list[Planted]) -> None:
-    found = forest(prompts)
+def test_depths_count_the_ancestors(prompts: list[PromptTexts]) -> None:
+    found = merge_prompts(prompts)
     assert (found.seen.sum(1) == found.depths + 1).all()
 
 
 def test_equal_options_are_merged_once() -> None:
     options = (Span(ids=(1, 2), start=0, stop=2, end=2), Span(ids=(1, 3), start=0, stop=2, end=2))
     before = options_tree.cache_info().misses
-    forest([((chain,), options) for chain in range(5, 50)])
+    merge_prompts([((chain,), options) for chain in range(5, 50)])
     assert options_tree.cache_info().misses <= before + 1

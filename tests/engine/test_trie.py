@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.engine.encode import Span
-from sonde.engine.trie import Trie, merge
+from sonde.engine.token_tree import Trie, merge
 
 
 @st.composite

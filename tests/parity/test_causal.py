@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from sonde.core.answers import Scored
 from sonde.core.prompts import Prompt
 from sonde.engine.encode import Span, Start
-from sonde.engine.token_tree import ancestors
-from sonde.engine.trie import merge
+from sonde.engine.token_tree import ancestors, merge
 from sonde.models.torch.causal.model import CausalModel, why_flat
-from sonde.models.torch.causal.tree_masks import additive_mask
+from sonde.models.torch.causal.token_tree import additive_mask
 from sonde.models.torch.reference.one_text import score_causal
 from tests.parity.conftest import Load
 from tests.parity.world import (
@@ -205,23 +204,23 @@ def test_prompts_behind_one_stem_score_as_they_do_alone(tiny: Load, kind: str) -
     reference = dict(score_causal(model.model, model.encoder, prompts))
     for position, answer in model.score(prompts):
         assert_same(answer, reference[position])
-    (stem,) = model.stems.kept
+    (stem,) = model.prefixes.kept
     assert len(stem) >= 16
-    kept = model.stems.kept[stem]
+    kept = model.prefixes.kept[stem]
     again = dict(model.score(prompts[:2]))
-    assert model.stems.kept[stem] is kept
+    assert model.prefixes.kept[stem] is kept
     assert again[0] == dict(CausalModel(tiny(kind)).score(prompts[:2]))[0]
 
 
 def test_stems_leave_when_they_outgrow_their_budget(tiny: Load) -> None:
     model = CausalModel(tiny("llama"))
-    model.stems.budget = 0
+    model.prefixes.budget = 0
     for opening in (LONG, "Who wrote it? " + LONG, "Marie Curie. " + LONG):
         prompts = [score(f"{opening}{place} is in ", CITIES) for place in ("Oslo", "York")]
         reference = dict(score_causal(model.model, model.encoder, prompts))
         for position, answer in model.score(prompts):
             assert_same(answer, reference[position])
-        assert len(model.stems.kept) == 1
+        assert len(model.prefixes.kept) == 1
 
 
 def test_the_start_token_changes_the_answer_as_it_does_for_the_reference(tiny: Load) -> None:

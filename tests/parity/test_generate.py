@@ -152,18 +152,18 @@ def test_spaces_that_close_a_prompt_are_left_to_the_model(tiny: Load) -> None:
 def test_every_distinct_token_is_fed_once(tiny: Load, kind: str, some: list[Prompt]) -> None:
     model = causal(tiny, kind)
     prompts = [*some, *some, write(some[0].prefix, most=9, fact="other")]
-    grower = model._grower()
+    decoder = model.decoder()
     paths: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-    settle = grower._settle
+    settle = decoder._settle
 
     def noting(openings: Any, leaf: Any) -> Any:
         ended, shares = settle(openings, leaf)
-        paths.extend((leaf.ids, leaf.path) for _ in ended)
+        paths.extend((leaf.root.ids, leaf.path) for _ in ended)
         return ended, shares
 
-    grower._settle = noting  # type: ignore[method-assign]
+    decoder._settle = noting  # type: ignore[method-assign]
     with Fed(model.model) as fed:
-        list(grower.generate(prompts))
+        list(decoder.generate(prompts))
     nodes = {(ids[:n], ()) for ids, _ in paths for n in range(1, len(ids) + 1)}
     grown = {(ids, path[:n]) for ids, path in paths for n in range(1, len(path))}
     assert sum(fed.sizes) == len(nodes) + len(grown)
@@ -207,7 +207,7 @@ def test_one_prompt_that_does_not_fit_is_an_error(
     limit(monkeypatch, model.model, 3, ERRORS[0])
     with pytest.raises(ModelError, match="memory ran out on a single text"):
         written(model, SOME)
-    assert not model.stems.kept
+    assert not model.prefixes.kept
 
 
 def test_prompts_that_cannot_be_written_on_from_are_refused(tiny: Load) -> None:

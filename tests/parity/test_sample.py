@@ -126,10 +126,10 @@ def test_first_tokens_follow_the_model_itself(tiny: Load) -> None:
     ids = model.encoder.open("Oslo is in")
     shares = torch.softmax(model.model(torch.tensor([ids])).logits[0, -1].double(), -1)
     texts: Counter[str] = Counter()
-    tail = model._grower().endings.tail(ids)
+    tail = model.decoder().endings.tail(ids)
     for token, share in enumerate(shares.tolist()):
         ended = token in end_tokens(model.loaded)
-        texts["" if ended else model._grower().endings.text(tail, (token,))] += share
+        texts["" if ended else model.decoder().endings.text(tail, (token,))] += share
     (answer,) = drawn(model, [draw("Oslo is in", count=20_000, most=1)])
     found = dict(zip(answer.texts, answer.counts, strict=True))
     assert set(found) <= set(texts)
@@ -166,18 +166,18 @@ def test_every_distinct_token_is_fed_once(
 ) -> None:
     model = causal(tiny, kind)
     model.budget.tokens = 10**6
-    grower = model._grower()
+    decoder = model.decoder()
     paths: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
-    settle = grower._settle
+    settle = decoder._settle
 
     def noting(openings: Any, leaf: Any) -> Any:
         model.budget.tokens = budget  # once the prompts are in, they may go on in parts
-        paths.add((leaf.ids, leaf.path))
+        paths.add((leaf.root.ids, leaf.path))
         return settle(openings, leaf)
 
-    grower._settle = noting  # type: ignore[method-assign]
+    decoder._settle = noting  # type: ignore[method-assign]
     with Fed(model.model) as fed:
-        found = dict(grower.sample(some))
+        found = dict(decoder.sample(some))
     assert found == dict(enumerate(drawn(causal(tiny, kind), some)))
     nodes = {ids[:n] for ids, _ in paths for n in range(1, len(ids) + 1)}
     grown = {(ids, path[:n]) for ids, path in paths for n in range(1, len(path))}

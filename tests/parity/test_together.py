@@ -14,6 +14,7 @@ from sonde.core.abilities import ScoresAndGenerates
 from sonde.core.answers import Answer, Generated, Scored
 from sonde.core.errors import AbilityError, PromptError
 from sonde.core.prompts import Prompt, Score
+from sonde.engine.token_tree import shared_prefill
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.decode.endings import end_tokens
 from sonde.models.torch.masked.model import MaskedModel
@@ -115,7 +116,7 @@ def test_what_is_read_for_a_text_serves_the_options_after_it(
     scores = [score(p.prefix, ("Vienna", "New Norway")) for p in writes]
     with Fed(model.model) as text:
         written(model, writes)
-    model.stems.clear()
+    model.prefixes.clear()
     with Fed(model.model) as both:
         joined(model, [*scores, *writes])
     own = {s.ids[:n] for p in scores for s in spans(model, p) for n in range(s.start + 1, s.end)}
@@ -162,8 +163,8 @@ def test_options_that_take_more_room_than_the_text_are_scored_apart(tiny: Load) 
     prompts = [score(FRANCE, CITIES), write(FRANCE, most=2)]
     texts = {0: model.branches(prompts[0])}
     ids = model.encoder.open(FRANCE)
-    assert model.guests(texts, {1: (ids, 2)}) == {}
-    assert model.guests(texts, {1: (ids, 64)}) == {1: (0,)}
+    assert shared_prefill(texts, {1: (ids, 2)}) == {}
+    assert shared_prefill(texts, {1: (ids, 64)}) == {1: (0,)}
     for one, other in zip(joined(model, prompts), reference(model, prompts), strict=True):
         assert_alike(one, other)
 
@@ -172,7 +173,7 @@ def test_an_option_that_shares_a_token_with_the_prompt_is_scored_apart(tiny: Loa
     model = causal(tiny, "llama")
     prompts = [score("It was written in Par", ("is",)), write("It was written in Par")]
     texts = {0: model.branches(prompts[0])}
-    assert model.guests(texts, {1: (model.encoder.open(prompts[1].prefix), 9)}) == {}
+    assert shared_prefill(texts, {1: (model.encoder.open(prompts[1].prefix), 9)}) == {}
     for one, other in zip(joined(model, prompts), reference(model, prompts), strict=True):
         assert_alike(one, other)
 
@@ -214,7 +215,7 @@ def test_a_shard_of_one_kind_goes_the_usual_way(
     assert isinstance(model, ScoresAndGenerates) and not isinstance(
         MaskedModel(tiny("bert")), ScoresAndGenerates
     )
-    monkeypatch.setattr(model, "together", None)
+    monkeypatch.setattr(model, "score_and_generate", None)
     assert len(list(answer(model, [write(FRANCE), draw(FRANCE)]))) == 2
     assert len(list(answer(model, [score(FRANCE, CITIES)]))) == 1
 

@@ -18,9 +18,9 @@ from sonde.core.answers import Traced
 from sonde.core.costs import Cost
 from sonde.core.errors import AbilityError, ModelError, PromptError, PromptTooLong
 from sonde.core.prompts import Prompt
-from sonde.engine.counting import Tree
 from sonde.engine.encode import Span, Start
 from sonde.engine.spans import SpanTokens
+from sonde.engine.token_tree import merge
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
@@ -192,10 +192,8 @@ def sequences(count: int, training: int, first: int, stride: int) -> list[Prompt
 
 def distinct(marked: Sequence[SpanTokens]) -> int:
     """How many different beginnings some texts have, up to the last token that each must feed."""
-    tree = Tree()
-    for text in marked:
-        tree.add(Span(ids=text.ids, start=0, stop=0, end=text.reads[-1] + 1))
-    return tree.nodes
+    spans = [Span(ids=t.ids, start=0, stop=0, end=t.reads[-1] + 1) for t in marked]
+    return len(merge(spans).ids)
 
 
 @pytest.fixture
@@ -218,7 +216,7 @@ def test_what_sequences_share_is_computed_once(roomy: Any, tokens: int | None) -
     marked = model.tracer().texts(prompts)
     sizes = watched(model)
     found = traces(model, prompts)
-    (stem,) = model.stems.kept
+    (stem,) = model.prefixes.kept
     assert sizes[0] == len(stem) > 300
     assert len(stem) not in sizes[1:]
     # what is fed twice: up to fifteen tokens in each batch, since stems end at round places

@@ -1,14 +1,19 @@
-"""Batches under a token budget. Knows lengths and callables, nothing of models."""
+"""Batches under a token budget, and how they are run. Knows lengths and callables, no models."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
 
+Batch = TypeVar("Batch")
 Result = TypeVar("Result")
+
+Scheduled = Generator[Batch, bool | None, None]
+"""Batches in turn; whoever runs one sends True where memory ran out, and smaller ones follow."""
 
 AHEAD = 2  # batches that are started before one is read
 
@@ -67,12 +72,81 @@ def _room(
     return room
 
 
+def packing(count: int, length: int, row: int) -> int:
+    """How many of `count` texts of a length are laid end to end in a row of `row` tokens.
+
+    >>> packing(9, 20, 128), packing(9, 65, 128)
+    (6, 1)
+    """
+    return min(row // length, count) if 2 * length <= row else 1
+
+
 class Budget:
     """A token budget that halves when memory runs out and stays there."""
 
     def __init__(self, tokens: int, out_of_memory: Callable[[BaseException], bool]) -> None:
         self.tokens = tokens
         self.out_of_memory = out_of_memory
+
+    def schedule(
+        self,
+        lengths: Sequence[int],
+        build: Callable[[list[int]], Batch],
+        *,
+        padded: bool = True,
+        enough: int | None = None,
+        alone: Callable[[int], Scheduled[Batch]] | None = None,
+    ) -> Scheduled[Batch]:
+        """What `build` makes of the positions of each batch, as in `batches`.
+
+        `alone`: how a text that is a batch by itself is scheduled, where that may be in parts.
+        """
+        pending = list(range(len(lengths)))
+        while pending:
+            done: set[int] = set()
+            sizes = [lengths[i] for i in pending]
+            for batch in batches(sizes, self.tokens, padded=padded, enough=enough):
+                positions = [pending[i] for i in batch]
+                if alone is not None and len(positions) == 1:
+                    yield from alone(positions[0])
+                elif (yield build(positions)):
+                    failed = [lengths[i] for i in positions]
+                    self.halve(len(failed) * max(failed) if padded else sum(failed))
+                    break
+                done.update(positions)
+            pending = [i for i in pending if i not in done]
+
+    def execute(
+        self,
+        scheduled: Scheduled[Batch],
+        forward: Callable[[Batch], Result],
+        *,
+        divisible: Callable[[Batch], bool] = attrgetter("divisible"),
+        started: deque[tuple[Batch, Result]] | None = None,
+    ) -> Iterator[tuple[Batch, Result]]:
+        """Yield (batch, result) for every batch; one that is not divisible must fit into memory.
+
+        A batch is yielded when the next ones have been started, so that whoever reads the one
+        need not keep the device waiting for the others. The last ones are left in `started` where
+        that is given, for what follows.
+        """
+        running: deque[tuple[Batch, Result]] = deque() if started is None else started
+        batch = next(scheduled, None)
+        while batch is not None:
+            failed = False
+            try:
+                running.append((batch, forward(batch)))
+            except Exception as error:
+                if not divisible(batch) or not self.out_of_memory(error):
+                    raise
+                failed = True
+            if len(running) > AHEAD:
+                yield running.popleft()
+            try:
+                batch = scheduled.send(failed)
+            except StopIteration:
+                batch = None
+        yield from running if started is None else ()
 
     def run(
         self,
@@ -83,43 +157,14 @@ class Budget:
         enough: int | None = None,
         started: deque[tuple[list[int], Result]] | None = None,
     ) -> Iterator[tuple[list[int], Result]]:
-        """Yield (positions, result) for every batch, going on in smaller ones after a failure.
-
-        A batch is yielded when the next ones have been started, so that whoever reads the one
-        need not keep the device waiting for the others. The last ones are left in `started` where
-        that is given, for a run that follows.
-        """
-        pending = list(range(len(lengths)))
-        rest = started is None
-        started = deque() if started is None else started
-        while pending:
-            done: set[int] = set()
-            sizes = [lengths[i] for i in pending]
-            for batch in batches(sizes, self.tokens, padded=padded, enough=enough):
-                positions = [pending[i] for i in batch]
-                result = self._attempt(positions, forward)
-                if result is None:
-                    failed = [lengths[i] for i in positions]
-                    self.halve(len(failed) * max(failed) if padded else sum(failed))
-                    break
-                done.update(positions)
-                started.append((positions, result))
-                if len(started) > AHEAD:
-                    yield started.popleft()
-            pending = [i for i in pending if i not in done]
-        yield from started if rest else ()
-
-    def _attempt(
-        self, positions: list[int], forward: Callable[[list[int]], Result]
-    ) -> Result | None:
-        """The result, or None if memory ran out; a single text that does not fit is fatal."""
-        try:
-            return forward(positions)
-        except Exception as error:
-            if len(positions) == 1 or not self.out_of_memory(error):
-                raise
-        return None
+        """Yield (positions, result) for every batch, where positions are all there is to know."""
+        scheduled: Scheduled[list[int]] = self.schedule(lengths, list, padded=padded, enough=enough)
+        return self.execute(scheduled, forward, divisible=_several, started=started)
 
     def halve(self, failed: int) -> None:
         """Go on with half of what failed, or of the budget if that was smaller."""
         self.tokens = max(min(self.tokens, failed) // 2, 1)
+
+
+def _several(batch: list[int]) -> bool:
+    return len(batch) > 1

@@ -1,30 +1,35 @@
-"""Find long beginnings that several prompts share, to be computed once. Knows token ids alone."""
+"""Prefixes that several prompts share: found, computed once, kept. Knows token ids, no tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+State = TypeVar("State")
+Ids = tuple[int, ...]
 
 STEP = 16
-"""Stems end at a multiple of this, so that other prompts of the same kind have the same stem."""
+"""Prefixes end at a multiple of this, so that other prompts of the same kind have the same one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stem:
+class Prefix:
     """Token ids that open every text of some prompts; none where sharing saves nothing."""
 
-    ids: tuple[int, ...]
+    ids: Ids
     members: tuple[int, ...]
 
 
-def stems(beginnings: Sequence[tuple[int, ...]], step: int = STEP) -> list[Stem]:
+def shared_prefixes(beginnings: Sequence[Ids], step: int = STEP) -> list[Prefix]:
     """Group prompts whose texts begin alike; those that share with none make a group of their own.
 
     `beginnings[i]` is what all texts of prompt i open with. In sorted order, a prompt joins the
     group before it as long as that saves tokens. What comes out depends on the prompts alone.
 
-    >>> stems([(1, 2, 3), (9,), (1, 2, 4)], step=2)
-    [Stem(ids=(1, 2), members=(0, 2)), Stem(ids=(), members=(1,))]
+    >>> shared_prefixes([(1, 2, 3), (9,), (1, 2, 4)], step=2)
+    [Prefix(ids=(1, 2), members=(0, 2)), Prefix(ids=(), members=(1,))]
     """
     order = sorted(range(len(beginnings)), key=lambda i: beginnings[i])
     groups: list[list[int]] = []
@@ -38,10 +43,10 @@ def stems(beginnings: Sequence[tuple[int, ...]], step: int = STEP) -> list[Stem]
         else:
             groups.append([i])
             length = len(beginnings[i])
-    found = [_stem(beginnings, sorted(group), step) for group in groups]
-    alone = sorted(i for stem in found if not stem.ids for i in stem.members)
-    rest = [Stem(ids=(), members=tuple(alone))] if alone else []
-    return [stem for stem in found if stem.ids] + rest
+    prefixes = [_prefix(beginnings, sorted(group), step) for group in groups]
+    alone = sorted(i for prefix in prefixes if not prefix.ids for i in prefix.members)
+    rest = [Prefix(ids=(), members=tuple(alone))] if alone else []
+    return [prefix for prefix in prefixes if prefix.ids] + rest
 
 
 def shared(one: Sequence[int], other: Sequence[int]) -> int:
@@ -52,8 +57,70 @@ def shared(one: Sequence[int], other: Sequence[int]) -> int:
     return min(len(one), len(other))
 
 
-def _stem(beginnings: Sequence[tuple[int, ...]], members: list[int], step: int) -> Stem:
+def _prefix(beginnings: Sequence[Ids], members: list[int], step: int) -> Prefix:
     first = min(beginnings[i] for i in members)
     last = max(beginnings[i] for i in members)
     common = shared(first, last) if len(members) > 1 else 0
-    return Stem(ids=first[: common // step * step], members=tuple(members))
+    return Prefix(ids=first[: common // step * step], members=tuple(members))
+
+
+class PrefixCache(Generic[State]):
+    """What a model keeps of prefixes; those unused for longest go first, to keep within bytes.
+
+    `compute` gives what is kept of a prefix, and its bytes. `most`: bytes at the fullest moment.
+    """
+
+    def __init__(self, compute: Callable[[Ids], tuple[State, int]], budget: int) -> None:
+        self.compute = compute
+        self.budget = budget
+        self.held = 0
+        self.most = 0
+        self.kept: OrderedDict[Ids, tuple[State, int]] = OrderedDict()
+
+    def get(self, ids: Ids) -> State:
+        """What is kept of a prefix, computed unless it is there; nothing is kept of no tokens."""
+        if not ids:
+            return self.compute(ids)[0]
+        if ids not in self.kept:
+            self.kept[ids] = self.compute(ids)
+            self.held += self.kept[ids][1]
+            self.most = max(self.most, self.held)
+            while self.held > self.budget and len(self.kept) > 1:
+                self.held -= self.kept.popitem(last=False)[1][1]
+        self.kept.move_to_end(ids)
+        return self.kept[ids][0]
+
+    def clear(self) -> None:
+        """Forget every prefix, as when memory has run out."""
+        self.kept.clear()
+        self.held = 0
+
+
+class SourceCache(Generic[State]):
+    """What a model keeps of texts that it has read: as many as `room` bytes hold, `token` each.
+
+    The first that fit are kept: they are asked for again in the same order, so what came last
+    would always be gone by then.
+    """
+
+    def __init__(self, room: int, token: int) -> None:
+        self.room = room
+        self.token = token
+        self.held = 0
+        self.kept: dict[Ids, State] = {}
+
+    def missing(self, sources: Sequence[Ids]) -> list[Ids]:
+        """The distinct texts that have to be read."""
+        return [ids for ids in dict.fromkeys(sources) if ids not in self.kept]
+
+    def keep(self, ids: Ids, state: Callable[[], State]) -> None:
+        """Keep what was read of a text, if there is room."""
+        size = len(ids) * self.token
+        if self.held + size <= self.room:
+            self.kept[ids] = state()
+            self.held += size
+
+    def clear(self) -> None:
+        """Drop all that was read."""
+        self.kept.clear()
+        self.held = 0

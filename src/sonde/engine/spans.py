@@ -41,6 +41,10 @@ class SpanTokens:
         """What may be fed without reading anything: short of the token before the first read."""
         return self.ids[: self.reads[0] - 1]
 
+    def after(self, length: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The text without its first tokens, none of which is read, and the places that are."""
+        return self.ids[length:], tuple(i - length for i in self.reads)
+
 
 def mark(tokenised: Tokenised, text: str, parts: Sequence[Part], start: Start) -> SpanTokens:
     """The tokens of each part; a start token stands first where every text or this one needs it."""

@@ -133,11 +133,11 @@ def test_what_does_not_fit_is_read_again_and_counted(made: Make, kind: str, room
     prompts = asked(tiny.score("", tiny.CITIES).want, Generate(most=1))
     models = made(kind), made(kind)
     for model in models:
-        model.reader.room = room
+        model.reader.cache.room = room
     sizes = watched(models[1])
     list(answer(models[1], prompts))
     assert billed(models[0], prompts).fed == sum(sizes)
-    assert models[1].reader.held <= room
+    assert models[1].reader.cache.held <= room
 
 
 @KINDS

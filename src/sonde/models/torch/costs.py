@@ -1,209 +1,221 @@
-"""What prompts would cost a model of torch, without putting them to it.
+"""What prompts would cost a model of torch: a dry run of the passes that would answer them.
 
-Encodes as the model does, so a prompt that it would refuse is refused here. The counting itself is
-`sonde.engine.counting`; the bytes of a batch are an estimate.
+Texts are encoded and scheduled by the model itself, so a prompt that it would refuse is refused
+here. What is written is not known before it is: it is taken to be as long as it may be. The bytes
+of a pass are an estimate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
 from sonde.core.abilities import WANTED, group_by_ability
-from sonde.core.costs import Cost, Memory, ShardCost
+from sonde.core.costs import Memory, ShardCost
 from sonde.core.errors import AbilityError
 from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
-from sonde.engine.counting import (
-    Kept,
-    Ledger,
-    Paid,
-    Pass,
-    Row,
-    count_openings,
-    count_readings,
-    count_rows,
-    count_trees,
-    distinct_rows,
-)
-from sonde.engine.encode import Branches
-from sonde.engine.prefixes import stems
-from sonde.engine.spans import SpanTokens
-from sonde.models.torch.causal.model import CausalModel, beginning, cut
-from sonde.models.torch.causal.token_tree import prefill, size
-from sonde.models.torch.causal.traces import behind
-from sonde.models.torch.loading.limits import check_room, check_spans, naming
+from sonde.engine.masked_batch import MaskedText
+from sonde.engine.prefixes import PrefixCache, SourceCache
+from sonde.engine.schedule import DryRun, Shape, row_passes
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.causal.token_tree import kept_prefixes
+from sonde.models.torch.decode.tree_decoder import Opening, Writer
+from sonde.models.torch.loading.limits import check_spans, naming
 from sonde.models.torch.loading.weights import Loaded
 from sonde.models.torch.masked.logits import ROW
 from sonde.models.torch.masked.model import MaskedModel, chunk_starts, hole_steps
-
-Texts = Sequence[tuple[int, Branches]]
-"""Positions of prompts, each with the texts of its options."""
-
-Openings = Sequence[tuple[int, tuple[int, ...]]]
-"""Positions of prompts, each with the token ids that are written on from."""
+from sonde.models.torch.seq2seq.decoder import Reader
+from sonde.models.torch.seq2seq.model import Seq2SeqModel, Task, fed_rows, grouped
 
 
-def causal_bills(model: CausalModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
-    """The bill of each shard in turn; a stem that is kept from one to the next is paid once."""
-    token = size(prefill(model.model, (0,))) if model.tree else 0
-    kept = Kept(model.stems.budget, token)
+def causal_costs(model: CausalModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
+    """The cost of each shard in turn; a prefix that is kept from one to the next is paid once."""
+    token = kept_prefixes(model.model, 0).compute((0,))[1] if model.tree else 0
+    prefixes: PrefixCache[None] = PrefixCache(
+        lambda ids: (None, len(ids) * token), model.prefixes.budget
+    )
     for prompts in shards:
-        ledger = Ledger([Cost(prompts=1)] * len(prompts))
-        for way, positions in group_by_ability(prompts, joins=True).items():
-            if way == "sample":
-                openings = [(i, _opening(model, prompts[i])) for i in positions]
-                _count_writing(model, ledger, openings, prompts, kept)
-            elif way == "trace":
-                read = model.tracer().texts([prompts[i] for i in positions])
-                _count_reading(model, ledger, list(zip(positions, read, strict=True)), kept)
+        dry = DryRun(len(prompts))
+        for ability, positions in group_by_ability(prompts, joins=True).items():
+            asked = [prompts[i] for i in positions]
+            if ability == "sample":
+                openings = [model.decoder().open(prompt, Sample) for prompt in asked]
+                _count_writing(model.decoder(), dry, openings, positions, prefixes=prefixes)
+            elif ability == "trace":
+                _count_tracing(model, dry, asked, positions, prefixes)
             else:
-                _count_both(model, ledger, positions, prompts, kept)
-        yield _bill(model.loaded, ledger, stems=kept.most, token=token, narrow=model.tree)
+                _count_sharing(model, dry, asked, positions, prefixes)
+        batch = (batch_bytes(model.loaded, s, token, narrow=model.tree) for s in dry.shapes)
+        yield shard_cost(model.loaded, dry, prefixes.most, batch)
 
 
-def _count_both(
+def _count_sharing(
     model: CausalModel,
-    ledger: Ledger,
-    positions: Sequence[int],
-    prompts: Sequence[Prompt],
-    kept: Kept,
+    dry: DryRun,
+    asked: Sequence[Prompt],
+    payers: Sequence[int],
+    prefixes: PrefixCache[None],
 ) -> None:
     """Options that are scored and texts that are written, after the same tokens or not."""
-    writes = [i for i in positions if isinstance(prompts[i].want, Generate)]
-    openings = {i: _opening(model, prompts[i]) for i in writes}
-    texts = {i: model.branches(prompts[i]) for i in positions if i not in openings}
-    room = {i: (ids, longest(prompts[i])) for i, ids in openings.items()}
-    guests = model.guests(texts, room)
-    hosted = {i for group in guests.values() for i in group}
-    _hold_options(ledger, list(texts.items()))
-    _count_options(model, ledger, [(i, b) for i, b in texts.items() if i not in hosted], kept)
-    riding = {host: [(i, texts[i].spans) for i in group] for host, group in guests.items()}
-    _count_writing(model, ledger, list(openings.items()), prompts, kept, riding)
-
-
-def _hold_options(ledger: Ledger, texts: Texts) -> None:
-    """What prompts with options hold, before anything is computed."""
+    shared = model.share(asked)
+    texts, alone = shared.texts, shared.alone
     seen: set[tuple[int, ...]] = set()
-    for i, branches in texts:
+    for i, branches in texts.items():
         count, before = len(branches.spans), len(seen)
         length = len(branches.head) * count + sum(len(span.ids) for span in branches.spans)
         seen.update(branches.head + span.ids for span in branches.spans)
         more = {"options": count, "texts": count, "distinct": len(seen) - before}
-        ledger.charge(i, naive=length, **more)
+        dry.charge(payers[i], naive=length, **more)
+    passes = model.score_passes([texts[i] for i in alone])
+    dry.count(passes, [payers[i] for i in alone], prefixes=prefixes)
+    guests = [
+        [payers[j] for j in shared.guests.get(i, ()) for _ in texts[j].spans]
+        for i in shared.openings
+    ]
+    owners = [payers[i] for i in shared.openings]
+    openings = list(shared.openings.values())
+    _count_writing(model.decoder(), dry, openings, owners, guests, prefixes=prefixes)
 
 
-def _count_options(model: CausalModel, ledger: Ledger, texts: Texts, kept: Kept) -> None:
-    """Options by themselves: as trees behind stems, or each text as a row."""
-    if not model.tree:
-        rows = [(i, (span.ids, span.start)) for i, b in texts for span in cut(b, 0)]
-        count_rows(ledger, rows, model.budget.tokens)
-        return
-    for stem in stems([beginning(branches) for _, branches in texts]):
-        members = [texts[i] for i in stem.members]
-        rest = [(i, cut(branches, len(stem.ids))) for i, branches in members]
-        count_trees(ledger, stem.ids, rest, model.budget.tokens, kept)
-
-
-def _count_reading(
-    model: CausalModel, ledger: Ledger, texts: Sequence[tuple[int, SpanTokens]], kept: Kept
+def _count_tracing(
+    model: CausalModel,
+    dry: DryRun,
+    asked: Sequence[Prompt],
+    payers: Sequence[int],
+    prefixes: PrefixCache[None],
 ) -> None:
-    """Texts that are read in parts: as trees behind stems, or each as a row."""
+    """Texts that are read in parts."""
+    texts = model.tracer().texts(asked)
     seen: set[tuple[int, ...]] = set()
-    for i, text in texts:
-        new = text.fed not in seen
+    for payer, text in zip(payers, texts, strict=True):
+        dry.charge(payer, texts=1, distinct=int(text.fed not in seen), naive=len(text.ids))
         seen.add(text.fed)
-        ledger.charge(i, texts=1, distinct=int(new), naive=len(text.ids))
-    if not model.tree:
-        rows = [(i, (text.fed, 0)) for i, text in texts]
-        count_rows(ledger, rows, model.budget.tokens)
-        return
-    for stem in stems([text.unread for _, text in texts]):
-        members = [texts[i] for i in stem.members]
-        rest = [(i, behind(text, len(stem.ids))) for i, text in members]
-        count_readings(ledger, stem.ids, rest, model.budget.tokens, kept)
-
-
-def _opening(model: CausalModel, prompt: Prompt) -> tuple[int, ...]:
-    """The token ids that a prompt is written on from."""
-    assert isinstance(prompt.want, Generate | Sample)
-    with naming(prompt):
-        ids = model.encoder.open(prompt.prefix)
-        check_room(ids, prompt.want.most, model.loaded)
-    return ids
+    dry.count(model.tracer().passes(texts), payers, prefixes=prefixes)
 
 
 def _count_writing(
-    model: CausalModel,
-    ledger: Ledger,
-    openings: Openings,
-    prompts: Sequence[Prompt],
-    kept: Kept,
-    guests: Mapping[int, Sequence[Paid]] = MappingProxyType({}),
+    decoder: Writer,
+    dry: DryRun,
+    openings: Sequence[Opening],
+    payers: Sequence[int],
+    guests: Sequence[Sequence[int]] = (),
+    *,
+    prefixes: PrefixCache[None] | None = None,
+    sources: SourceCache[None] | None = None,
 ) -> None:
-    """Texts that are written: the prompts and options beside them exactly, what follows at most."""
-    first: dict[tuple[int, ...], int] = {}
-    for i, ids in openings:
-        draws, most = drawn(prompts[i]), longest(prompts[i])
-        new = ids not in first
-        first.setdefault(ids, i)
-        grown = draws * (most - 1)  # a last token is never fed
-        if not model.tree:  # every text is read anew for each of its tokens
-            grown += draws * (most - 1) * len(ids) + draws * (most - 1) * (most - 2) // 2
-        ledger.charge(i, texts=draws, distinct=int(new), naive=draws * (len(ids) + most - 1))
-        ledger.charge(i, computed=grown, grown=grown)
-    roots = [(i, ids) for ids, i in first.items()]
-    if not model.tree:
-        count_rows(ledger, [(i, (ids, 0)) for i, ids in roots], model.budget.tokens)
-        return
-    for stem in stems([ids[:-1] for _, ids in roots]):
-        members = [roots[i] for i in stem.members]
-        room = [
-            drawn(p) if isinstance(p.want, Sample) else longest(p)
-            for p in (prompts[i] for i, _ in members)
-        ]
-        rest = [(i, ids[len(stem.ids) :]) for i, ids in members]
-        count_openings(ledger, stem.ids, rest, room, model.budget.tokens, kept, guests)
+    """Texts that are written: what is read exactly, what follows at most.
+
+    `guests[i]`: who pays for each option that is scored beside what opening i leads to.
+    """
+    for opening, payer in zip(openings, payers, strict=True):
+        count, most, length = opening.count, opening.want.most, len(opening.ids)
+        grown = count * (most - 1)  # a last token is never fed
+        naive = count * (length + decoder.opened + most - 1)
+        if decoder.rereads:  # every text is read anew for each of its tokens
+            grown += count * (most - 1) * length + count * (most - 1) * (most - 2) // 2
+        dry.charge(payer, texts=count, naive=naive, computed=grown, grown=grown)
+    roots = decoder.roots(openings)
+    first = [payers[next(iter(root.shares))] for root in roots]
+    for payer in first:
+        dry.charge(payer, distinct=1)
+    beside = {
+        number: [guest for owner in root.shares for guest in guests[owner]]
+        for number, root in enumerate(roots)
+        if guests
+    }
+    passes = decoder.passes(roots)
+    dry.count(passes, first, prefixes=prefixes, sources=sources, guests=beside)
 
 
-def drawn(prompt: Prompt) -> int:
-    """How many texts a prompt wants written."""
-    return prompt.want.count if isinstance(prompt.want, Sample) else 1
+def seq2seq_costs(model: Seq2SeqModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
+    """The cost of each shard in turn; equal texts of a shard are read once while there is room."""
+    token = cross_bytes(model)
+    cache = model.reader.cache
+    for prompts in shards:
+        dry = DryRun(len(prompts))
+        sources: SourceCache[None] = SourceCache(cache.room, cache.token)
+        for kind, positions in by_want(prompts).items():
+            if kind is Score:
+                _count_answers(model, dry, [(i, prompts[i]) for i in positions], sources)
+            elif kind in (Generate, Sample):
+                decoder = model.decoder()
+                openings = [decoder.open(prompts[i], kind) for i in positions]
+                _count_writing(decoder, dry, openings, positions, sources=sources)
+            else:
+                raise AbilityError(f"an encoder-decoder model cannot {WANTED[kind]}")
+        batch = (seq2seq_bytes(model.loaded, shape, token) for shape in dry.shapes)
+        yield shard_cost(model.loaded, dry, sources.held, batch)
 
 
-def longest(prompt: Prompt) -> int:
-    """How many tokens a written text has at most."""
-    return prompt.want.most if isinstance(prompt.want, Generate | Sample) else 0
+def _count_answers(
+    model: Seq2SeqModel,
+    dry: DryRun,
+    prompts: Sequence[tuple[int, Prompt]],
+    sources: SourceCache[None],
+) -> None:
+    """Options that are scored: every source once, and rows for what answers have in common."""
+    asked = [(i, model.asked(prompt)) for i, prompt in prompts]
+    for i, (source, targets) in asked:
+        whole = [1 + len(source.ids) + len(source.opens) + len(target) for target in targets]
+        dry.charge(i, options=len(targets), texts=len(targets), naive=sum(whole))
+    for tasks in grouped(asked):
+        for each in model.source_passes(tasks):
+            dry.count([each], [task.owners[0][0] for task in tasks], sources=sources)
+            chosen = [tasks[i] for i in each.members]
+            first = [_first_owners(task) for task in chosen]
+            for owner in (owner for owners in first for owner in owners.values()):
+                dry.charge(owner, distinct=1)
+            fed, through = fed_rows(chosen)
+            payers = [min(first[task][target] for task, target in row) for row in through]
+            dry.count(model.answer_passes(max(map(len, each.work)), fed), payers)
 
 
-def masked_bills(model: MaskedModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
-    """The bill of each shard in turn; identical inputs of a shard are paid once."""
+def _first_owners(task: Task) -> dict[tuple[int, ...], int]:
+    """The first prompt that wants each answer."""
+    return {target: owner for owner, own in reversed(task.owners) for target in own}
+
+
+def masked_costs(model: MaskedModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
+    """The cost of each shard in turn; identical inputs of a shard are paid once."""
     for prompts in shards:
         inputs = masked_inputs(model, prompts)
-        ledger = Ledger([masked_cost(p, rows) for p, rows in zip(prompts, inputs, strict=True)])
+        dry = DryRun(len(prompts))
+        for i, (prompt, rows) in enumerate(zip(prompts, inputs, strict=True)):
+            options = len(prompt.want.options) if isinstance(prompt.want, Score) else 0
+            naive = sum(len(ids) for ids, _ in rows)
+            dry.charge(i, options=options, texts=len(rows), naive=naive)
         for kind, positions in by_want(prompts).items():
             starts = chunk_starts(len(positions)) if kind is Fill else [0]
             for start, stop in pairwise((*starts, len(positions))):
-                chunk = [(i, inputs[i]) for i in positions[start:stop]]
-                _count_inputs(model, ledger, distinct_rows(chunk))
-        yield _bill(model.loaded, ledger, stems=0, token=0, narrow=model.ways.narrow)
+                chunk = [(row, i) for i in positions[start:stop] for row in inputs[i]]
+                _count_inputs(model, dry, dict(reversed(chunk)), chunk)
+        batch = (batch_bytes(model.loaded, s, 0, narrow=model.ways.narrow) for s in dry.shapes)
+        yield shard_cost(model.loaded, dry, 0, batch)
 
 
-def _count_inputs(model: MaskedModel, ledger: Ledger, rows: Sequence[tuple[int, Row]]) -> None:
+def _count_inputs(
+    model: MaskedModel,
+    dry: DryRun,
+    payers: Mapping[MaskedText, int],
+    rows: Sequence[tuple[MaskedText, int]],
+) -> None:
     """Distinct inputs, in batches of like length."""
-    for payer, _ in rows:
-        ledger.charge(payer, distinct=1)
+    distinct = list(dict.fromkeys(row for row, _ in rows))
+    for row in distinct:
+        dry.charge(payers[row], distinct=1)
     packed = ROW if model.ways.packs else 0
-    count_rows(ledger, rows, model.budget.tokens, enough=model.enough, packed=packed)
+    lengths = [len(ids) for ids, _ in distinct]
+    passes = row_passes(model.budget, lengths, enough=model.enough, packed=packed)
+    dry.count(passes, [payers[row] for row in distinct])
 
 
-def masked_inputs(model: MaskedModel, prompts: Sequence[Prompt]) -> list[list[Row]]:
+def masked_inputs(model: MaskedModel, prompts: Sequence[Prompt]) -> list[list[MaskedText]]:
     """The inputs that answer each prompt."""
     fills = [i for i, prompt in enumerate(prompts) if isinstance(prompt.want, Fill)]
     spans = model.encoder.holes([(prompts[i].prefix, prompts[i].suffix) for i in fills])
     holes = dict(zip(fills, spans, strict=True))
-    found: list[list[Row]] = []
+    found: list[list[MaskedText]] = []
     for i, prompt in enumerate(prompts):
         with naming(prompt):
             if i in holes:
@@ -214,23 +226,13 @@ def masked_inputs(model: MaskedModel, prompts: Sequence[Prompt]) -> list[list[Ro
     return found
 
 
-def _steps(model: MaskedModel, prompt: Prompt) -> list[Row]:
+def _steps(model: MaskedModel, prompt: Prompt) -> list[MaskedText]:
     if not isinstance(prompt.want, Score):
         raise AbilityError(f"a masked model cannot {WANTED[type(prompt.want)]}")
     texts = prompt.want.texts(prompt.prefix)
     spans = model.encoder.options(prompt.prefix, texts, prompt.suffix)
     check_spans(spans, model.loaded)
     return [hole for span in spans for hole, _ in hole_steps(span, model.encoder.mask_id)]
-
-
-def masked_cost(prompt: Prompt, rows: Sequence[Row]) -> Cost:
-    """What a prompt holds, before anything is computed."""
-    return Cost(
-        prompts=1,
-        options=len(prompt.want.options) if isinstance(prompt.want, Score) else 0,
-        texts=len(rows),
-        naive=sum(len(ids) for ids, _ in rows),
-    )
 
 
 def by_want(prompts: Sequence[Prompt]) -> dict[type, list[int]]:
@@ -241,16 +243,15 @@ def by_want(prompts: Sequence[Prompt]) -> dict[type, list[int]]:
     return groups
 
 
-def _bill(loaded: Loaded, ledger: Ledger, *, stems: int, token: int, narrow: bool) -> ShardCost:
-    batch = max((batch_bytes(loaded, p, token, narrow) for p in ledger.passes), default=0)
+def shard_cost(loaded: Loaded, dry: DryRun, kept: int, batches: Iterable[int]) -> ShardCost:
+    """What was counted, with the bytes that are kept and those of every pass."""
     weights = sum(p.numel() * p.element_size() for p in loaded.model.parameters())
-    return ShardCost(
-        costs=tuple(ledger.costs), memory=Memory(weights=weights, stems=stems, batch=batch)
-    )
+    memory = Memory(weights=weights, stems=kept, batch=max(batches, default=0))
+    return ShardCost(costs=dry.costs, memory=memory)
 
 
-def batch_bytes(loaded: Loaded, batch: Pass, token: int, narrow: bool) -> int:
-    """About how many bytes a batch takes at its fullest: inside a layer, or at the logits.
+def batch_bytes(loaded: Loaded, shape: Shape, token: int, *, narrow: bool) -> int:
+    """About how many bytes a pass takes at its fullest: inside a layer, or at the logits.
 
     `token`: bytes of one token's keys and values; `narrow`: logits only where they are read.
     """
@@ -258,11 +259,37 @@ def batch_bytes(loaded: Loaded, batch: Pass, token: int, narrow: bool) -> int:
     each = int(loaded.model.dtype.itemsize)
     hidden = int(getattr(config, "hidden_size", 0))
     inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
-    tokens = batch.rows * batch.width
+    tokens = shape.rows * shape.width
     layer = tokens * (6 * hidden + 2 * inner) * each
-    mask = tokens * (batch.behind + batch.width) * each
-    keys = (tokens + batch.behind) * token if batch.behind else 0
+    mask = tokens * (shape.behind + shape.width) * each
+    keys = (tokens + shape.behind) * token if shape.behind else 0
     # the logits themselves, and what they are normalised to in float32
-    places = batch.reads if narrow else tokens
+    places = shape.reads if narrow else tokens
     logits = places * loaded.vocabulary * (each + 4)
     return mask + keys + max(layer, tokens * hidden * each + logits)
+
+
+def cross_bytes(model: Seq2SeqModel) -> int:
+    """Bytes that the decoder keeps of one token that was read."""
+    _, rows = Reader(model.model, 0).open([(0,)], (model.start,))
+    layers: list[Any] = rows.cache.cross_attention_cache.layers
+    return sum(t.numel() * t.element_size() for layer in layers for t in (layer.keys, layer.values))
+
+
+def seq2seq_bytes(loaded: Loaded, shape: Shape, token: int) -> int:
+    """The same for an encoder-decoder model.
+
+    `token`: bytes of one token's keys and values in all layers, which every row has for itself.
+    """
+    config: Any = loaded.model.config
+    each, hidden = int(loaded.model.dtype.itemsize), int(config.hidden_size)
+    inner = next(
+        (int(n) for name in ("d_ff", "encoder_ffn_dim") if (n := getattr(config, name, None))),
+        4 * hidden,
+    )
+    tokens = shape.rows * shape.width
+    heads = int(getattr(config, "num_attention_heads", 1))
+    scores = tokens * (shape.behind + shape.width) * heads * each
+    layer = tokens * (6 * hidden + 2 * inner) * each + scores
+    logits = shape.reads * loaded.vocabulary * (each + 4)
+    return shape.rows * shape.behind * token + max(layer, tokens * hidden * each + logits)

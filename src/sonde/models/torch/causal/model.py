@@ -1,17 +1,17 @@
 """Causal language models: options scored along a tree of their shared tokens.
 
-Prompts that begin alike share a stem, computed once and kept. Behind it the prompts and options of
-a batch form one tree that goes through the model in one pass, each token attending to the stem and
-its own ancestors. Models that cannot be fed a tree score each text as a row of its own ("flat").
-`reference.py` is the naive twin.
+Prompts that begin alike share a prefix, computed once and kept. Behind it the prompts and options
+of a batch form one tree that goes through the model in one pass, each token attending to the prefix
+and its own ancestors. Models that cannot be fed a tree score each text as a row of its own
+("flat"). What goes together is up to `engine.schedule`; `reference` is the naive twin.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -25,14 +25,18 @@ from sonde.core.errors import AbilityError
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.engine.batching import Budget
 from sonde.engine.encode import Branches, CausalEncoder, Span, Start, lengthened, shortened
-from sonde.engine.prefixes import stems
-from sonde.engine.shared_prefill import Room, shared_prefill
-from sonde.engine.token_tree import Planted, forest, options_tree
-from sonde.models.torch.causal.token_tree import PrefixCache, by_sequence, forest_logps, prefill
+from sonde.engine.schedule import Pass, Passes, row_passes, score_passes
+from sonde.engine.token_tree import merge_prompts, shared_prefill
+from sonde.models.torch.causal.token_tree import (
+    by_sequence,
+    kept_prefixes,
+    prefill,
+    reach_of,
+    tree_logps,
+)
 from sonde.models.torch.causal.traces import Tracer
-from sonde.models.torch.causal.tree_masks import reach_of
-from sonde.models.torch.decode.tree_decoder import TreeDecoder
-from sonde.models.torch.loading.device import float_logits
+from sonde.models.torch.decode.tree_decoder import Opening, TreeDecoder
+from sonde.models.torch.loading.device import float_logits, padded
 from sonde.models.torch.loading.identity import identify
 from sonde.models.torch.loading.limits import check_predicted, check_spans, explain_oom, naming
 from sonde.models.torch.loading.trials import NOT_FINITE, largest, tried, unlike
@@ -41,10 +45,29 @@ from sonde.models.torch.loading.weights import Loaded, out_of_memory
 log = logging.getLogger("sonde")
 
 BATCH_TOKENS = {"cpu": 1024, "cuda": 2048}
-STEM_BYTES = {"cpu": 2**30, "cuda": 2**33}
+PREFIX_BYTES = {"cpu": 2**30, "cuda": 2**33}
 
 OTHER_REACH = "some of its layers look back in a way that no tree of tokens is known to fit"
 FLAT = "so texts go one by one: a prompt with 100 options is read 100 times and not once"
+
+
+Rows = Callable[[], list[tuple[int, int, list[float]]]]
+"""Waits for log-probabilities and gives them, a row for each (prompt, option)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """Options to score and texts to write, by position; `guests` go with the text of a position."""
+
+    texts: dict[int, Branches]
+    openings: dict[int, Opening]
+    guests: dict[int, tuple[int, ...]]
+
+    @property
+    def alone(self) -> list[int]:
+        """The prompts whose options go by themselves."""
+        hosted = {i for group in self.guests.values() for i in group}
+        return [i for i in self.texts if i not in hosted]
 
 
 class CausalModel:
@@ -58,7 +81,7 @@ class CausalModel:
         device = loaded.device.split(":")[0]
         tokens = loaded.options.batch_tokens or BATCH_TOKENS[device]
         self.budget = Budget(tokens, out_of_memory)
-        self.stems = PrefixCache(self.model, STEM_BYTES[device])
+        self.prefixes = kept_prefixes(self.model, PREFIX_BYTES[device])
         float_logits(self.model)
         self.slow = why_flat(self.model)
         self.tree = not self.slow
@@ -76,17 +99,17 @@ class CausalModel:
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer) with the log-probabilities of every option's tokens."""
-        return explain_oom(self._score(prompts))
+        return explain_oom(self._scored(prompts, [self.branches(prompt) for prompt in prompts]))
 
     def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
         """What each shard would cost, in turn."""
-        from sonde.models.torch.costs import causal_bills  # it knows this class
+        from sonde.models.torch.costs import causal_costs  # it knows this class
 
-        return causal_bills(self, shards)
+        return causal_costs(self, shards)
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
         """Yield (position, answer) with the likeliest continuation of every prompt."""
-        return explain_oom(self._grower().generate(prompts))
+        return explain_oom(self.decoder().generate(prompts))
 
     def score_and_generate(
         self, prompts: Sequence[Prompt]
@@ -96,7 +119,7 @@ class CausalModel:
 
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Yield (position, answer) with continuations drawn from the model."""
-        return explain_oom(self._grower().sample(prompts))
+        return explain_oom(self.decoder().sample(prompts))
 
     def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
         """Yield (position, answer) with the log-probabilities of every span's tokens."""
@@ -104,46 +127,45 @@ class CausalModel:
 
     def tracer(self) -> Tracer:
         """What reads parts of texts with this model."""
-        return Tracer(self.loaded, self.encoder, self.budget, self.stems, tree=self.tree)
+        return Tracer(self.loaded, self.encoder, self.budget, self.prefixes, tree=self.tree)
 
-    def _grower(self) -> TreeDecoder:
-        return TreeDecoder(self.loaded, self.encoder, self.budget, self.stems, tree=self.tree)
+    def decoder(self) -> TreeDecoder:
+        """What writes texts with this model."""
+        return TreeDecoder(self.loaded, self.encoder, self.budget, self.prefixes, tree=self.tree)
 
-    def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        return self._scored(prompts, [self.branches(prompt) for prompt in prompts])
+    def score_passes(self, prompts: Sequence[Branches]) -> Passes:
+        """How the options of some prompts go through the model: as trees, or each text as a row."""
+        if self.tree:
+            return score_passes(self.budget, prompts)
+        rows = [
+            (i, len(texts.head + s.ids)) for i, texts in enumerate(prompts) for s in texts.spans
+        ]
+        return row_passes(self.budget, [n for _, n in rows], owners=[i for i, _ in rows])
 
-    def _scored(
-        self, prompts: Sequence[Prompt], branches: list[Branches]
-    ) -> Iterator[tuple[int, Scored]]:
-        logps = self._tree(branches) if self.tree else self._flat(branches)
-        for position, rows in logps:
-            yield position, scored(prompts[position], branches[position].spans, rows)
+    def share(self, prompts: Sequence[Prompt]) -> Shared:
+        """What is scored and what is written, and which of it goes through the model together."""
+        decoder = self.decoder()
+        writes = [i for i, prompt in enumerate(prompts) if isinstance(prompt.want, Generate)]
+        openings = {i: decoder.open(prompts[i], Generate) for i in writes}
+        texts = {i: self.branches(p) for i, p in enumerate(prompts) if i not in openings}
+        room = {i: (opening.ids, opening.want.most) for i, opening in openings.items()}
+        guests = shared_prefill(texts, room) if self.tree else {}
+        for host, group in guests.items():
+            spans = tuple(span for i in group for span in texts[i].spans)
+            openings[host] = replace(openings[host], options=spans)
+        return Shared(texts=texts, openings=openings, guests=guests)
 
     def _together(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored | Generated]]:
         """Options go with a text that is written after the same tokens, or else by themselves."""
-        grower = self._grower()
-        texts = {i: self.branches(p) for i, p in enumerate(prompts) if isinstance(p.want, Score)}
-        writes = [i for i in range(len(prompts)) if i not in texts]
-        openings = {i: grower.open(prompts[i], Generate) for i in writes}
-        guests = self.guests(texts, {i: (o.ids, o.want.most) for i, o in openings.items()})
-        hosted = {i for group in guests.values() for i in group}
-        alone = [i for i in texts if i not in hosted]
+        shared = self.share(prompts)
+        texts, alone, writes = shared.texts, shared.alone, list(shared.openings)
         for k, answer in self._scored([prompts[i] for i in alone], [texts[i] for i in alone]):
             yield alone[k], answer
-        spans = {i: [s for j in guests.get(i, ()) for s in texts[j].spans] for i in writes}
-        hosts = [replace(openings[i], options=tuple(spans[i])) for i in writes]
-        for k, written, rows in grower.generate_beside(hosts):
+        for k, written, rows in self.decoder().generate_beside(list(shared.openings.values())):
             yield writes[k], written
             rest = iter(rows)
-            for i in guests.get(writes[k], ()):
-                own = list(islice(rest, len(texts[i].spans)))
-                yield i, scored(prompts[i], texts[i].spans, own)
-
-    def guests(
-        self, texts: Mapping[int, Branches], openings: Mapping[int, Room]
-    ) -> dict[int, tuple[int, ...]]:
-        """Which prompts' options are scored with which text that is written, all by position."""
-        return shared_prefill(texts, openings) if self.tree else {}
+            for i in shared.guests.get(writes[k], ()):
+                yield i, scored(prompts[i], texts[i].spans, list(islice(rest, len(texts[i].spans))))
 
     def branches(self, prompt: Prompt) -> Branches:
         """The texts of a prompt's options, refused if the model cannot take one of them."""
@@ -157,68 +179,45 @@ class CausalModel:
             check_predicted(texts.spans, self.loaded)
         return texts
 
-    def _tree(self, prompts: list[Branches]) -> Iterator[tuple[int, list[list[float]]]]:
-        """Prompts that begin alike go together, behind their stem."""
-        for stem in stems([beginning(texts) for texts in prompts]):
-            rest = [(prompts[i].head[len(stem.ids) :], prompts[i].spans) for i in stem.members]
-            lengths = [len(chain) + len(options_tree(spans).ids) for chain, spans in rest]
-            forward = partial(self._launch, stem.ids, rest)
-            for batch, read in self.budget.run(lengths, forward, padded=False):
-                for i, rows in zip(batch, read(), strict=True):
-                    yield stem.members[i], rows
+    def _scored(
+        self, prompts: Sequence[Prompt], branches: Sequence[Branches]
+    ) -> Iterator[tuple[int, Scored]]:
+        """Run every pass; a prompt is answered when all its options are there."""
+        texts = [(i, k) for i, own in enumerate(branches) for k in range(len(own.spans))]
+        forward = (
+            partial(self._tree, branches) if self.tree else partial(self._flat, branches, texts)
+        )
+        rows: list[dict[int, list[float]]] = [{} for _ in prompts]
+        for _, read in self.budget.execute(self.score_passes(branches), forward):
+            for i, option, logps in read():
+                rows[i][option] = logps
+                if len(rows[i]) == len(branches[i].spans):
+                    whole = [row for _, row in sorted(rows[i].items())]
+                    yield i, scored(prompts[i], branches[i].spans, whole)
 
-    def _launch(
-        self, stem: tuple[int, ...], prompts: list[Planted], batch: list[int]
-    ) -> Callable[[], list[list[list[float]]]]:
-        """Score the options of some prompts as one tree behind the stem; read them when called."""
-        if len(batch) == 1:
-            alone = self._alone(stem, *prompts[batch[0]])
-            return lambda: [alone]
-        trees = forest([prompts[i] for i in batch])
+    def _tree(self, prompts: Sequence[Branches], step: Pass) -> Rows:
+        """Begin to score some prompts' options as one tree behind their prefix."""
         try:
-            logps = forest_logps(self.model, trees, self.stems.get(stem))
+            logps = tree_logps(self.model, step.work, self.prefixes.get(step.prefix))
         except Exception:
-            self.stems.clear()  # if memory ran out, they are the first to go
+            self.prefixes.clear()  # if memory ran out, they are the first to go
             raise
+        parts = [range(len(prompts[i].spans)) for i in step.members]
+        if len(parts) == 1:
+            parts = [range(step.first, step.first + len(step.work.sizes))]
+        owners = [(i, k) for i, part in zip(step.members, parts, strict=True) for k in part]
+        return lambda: [
+            (*owner, row) for owner, row in zip(owners, by_sequence(step.work, logps), strict=True)
+        ]
 
-        def read() -> list[list[list[float]]]:
-            rows = iter(by_sequence(trees, logps))
-            return [[next(rows) for _ in prompts[i][1]] for i in batch]
-
-        return read
-
-    def _alone(
-        self, stem: tuple[int, ...], chain: tuple[int, ...], options: tuple[Span, ...]
-    ) -> list[list[float]]:
-        """One prompt, in halves of its options where its tree is over budget or memory."""
-        tree = forest([(chain, options)])
-        if len(options) == 1 or len(tree.ids) <= self.budget.tokens:
-            try:
-                return by_sequence(tree, forest_logps(self.model, tree, self.stems.get(stem)))
-            except Exception as error:
-                if len(options) == 1 or not out_of_memory(error):
-                    raise
-            self.stems.clear()
-            self.budget.halve(len(tree.ids))
-        half = len(options) // 2
-        first, rest = options[:half], options[half:]
-        return self._alone(stem, chain, first) + self._alone(stem, chain, rest)
-
-    def _flat(self, prompts: list[Branches]) -> Iterator[tuple[int, list[list[float]]]]:
-        spans = [cut(texts, 0) for texts in prompts]
-        rows = [(i, j) for i, options in enumerate(spans) for j in range(len(options))]
-        texts = [spans[i][j] for i, j in rows]
-        found: list[dict[int, list[float]]] = [{} for _ in spans]
-
-        def forward(batch: list[int]) -> list[list[float]]:
-            return score_rows(self.model, [texts[k] for k in batch])
-
-        for batch, results in self.budget.run([len(s.ids) for s in texts], forward):
-            for k, result in zip(batch, results, strict=True):
-                i, j = rows[k]
-                found[i][j] = result
-                if len(found[i]) == len(spans[i]):
-                    yield i, [found[i][j] for j in range(len(spans[i]))]
+    def _flat(
+        self, prompts: Sequence[Branches], texts: Sequence[tuple[int, int]], step: Pass
+    ) -> Rows:
+        """Score some of the texts, each (prompt, option), as rows."""
+        owners = [texts[row] for row in step.work]
+        spans = [lengthened(prompts[i].spans[k], prompts[i].head) for i, k in owners]
+        logps = score_rows(self.model, spans)
+        return lambda: [(*owner, row) for owner, row in zip(owners, logps, strict=True)]
 
 
 def scored(prompt: Prompt, spans: Sequence[Span], rows: Sequence[Sequence[float]]) -> Scored:
@@ -233,31 +232,10 @@ def scored(prompt: Prompt, spans: Sequence[Span], rows: Sequence[Sequence[float]
     )
 
 
-def beginning(texts: Branches) -> tuple[int, ...]:
-    """What every text of a prompt opens with, short of the token that predicts its answer."""
-    return texts.head[:-1]
-
-
-def cut(texts: Branches, length: int) -> list[Span]:
-    """Every text of a prompt without its first tokens."""
-    kept, gone = texts.head[length:], length - len(texts.head)
-    if gone > 0:
-        return [shortened(span, gone) for span in texts.spans]
-    return [lengthened(span, kept) for span in texts.spans]
-
-
 @torch.inference_mode()
 def score_rows(model: Any, spans: Sequence[Span]) -> list[list[float]]:
     """Log-probabilities of every answer and suffix token, each text a padded row of its own."""
-    longest = max(len(span.ids) for span in spans)
-    ids = torch.zeros(len(spans), longest, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for i, span in enumerate(spans):
-        ids[i, : len(span.ids)] = torch.tensor(span.ids)
-        mask[i, : len(span.ids)] = 1
-    output = model(
-        input_ids=ids.to(model.device), attention_mask=mask.to(model.device), use_cache=False
-    )
+    output = model(**padded(model.device, [span.ids for span in spans]), use_cache=False)
     results = []
     for i, span in enumerate(spans):
         logits = output.logits[i, span.start - 1 : span.end - 1].float().log_softmax(-1)
@@ -296,15 +274,15 @@ def short_window(model: Any) -> Iterator[None]:
 
 @torch.inference_mode()
 def tree_trial(model: Any) -> str:
-    """Why a small tree, whole or behind a stem, is not scored as its texts are; empty if it is."""
+    """Why a small tree, whole or behind a prefix, is not scored as its texts are; empty if so."""
     head, spans = trial_texts(model.config.get_text_config().vocab_size)
     apart = [score_rows(model, [span])[0] for span in spans]
     logits = model(torch.tensor([spans[0].ids], device=model.device), use_cache=False).logits[0]
     ends = tuple(shortened(span, len(head)) for span in spans)
     try:
-        whole, rest = forest([(head, ends)]), forest([(head[2:], ends)])
-        together = by_sequence(whole, forest_logps(model, whole, []))
-        behind = by_sequence(rest, forest_logps(model, rest, prefill(model, head[:2])))
+        whole, rest = merge_prompts([(head, ends)]), merge_prompts([(head[2:], ends)])
+        together = by_sequence(whole, tree_logps(model, whole, []))
+        behind = by_sequence(rest, tree_logps(model, rest, prefill(model, head[:2])))
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # each architecture refuses in its own way

@@ -1,60 +1,49 @@
-"""Score a tree of texts in one pass, behind a stem whose keys and values are computed once.
+"""Feed a tree of tokens in one pass, behind a prefix whose keys and values are computed once.
 
-Knows tries and stems of token ids; nothing of prompts or text. `reference.py` is the naive twin.
+Layers that see everything and layers with a sliding window get the masks they need. Knows trees and
+configs; nothing of prompts or text. `reference` is the naive twin.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import DynamicCache
 
+from sonde.engine.prefixes import PrefixCache
 from sonde.engine.token_tree import TokenTree
-from sonde.models.torch.causal.tree_masks import additive_mask
 from sonde.models.torch.loading.device import fetched, onto, steady_attention
 
 KeysAndValues = list[tuple[Any, Any]]
+"""Those of every layer."""
+
+# what configs call the reach of attention that is neither full nor a sliding window
+OTHER_WINDOWS = ("window_size", "attention_window_size", "attention_chunk_size")
+
+Reach = Mapping[str, int | None]
+"""For each kind of layer a model has, how many tokens back it sees with its own; None: all."""
+
+Depths = Sequence[int] | np.ndarray
 
 
-class PrefixCache:
-    """Keys and values of stems; the longest unused are dropped to keep within a budget of bytes."""
+def kept_prefixes(model: Any, budget: int) -> PrefixCache[KeysAndValues]:
+    """Keys and values of prefixes, so many bytes of them."""
 
-    def __init__(self, model: Any, budget: int) -> None:
-        self.model = model
-        self.budget = budget
-        self.held = 0
-        self.kept: OrderedDict[tuple[int, ...], KeysAndValues] = OrderedDict()
+    def compute(ids: tuple[int, ...]) -> tuple[KeysAndValues, int]:
+        layers = prefill(model, ids)
+        return layers, sum(t.numel() * t.element_size() for pair in layers for t in pair)
 
-    def get(self, ids: tuple[int, ...]) -> KeysAndValues:
-        """The keys and values of a stem, computed unless they are kept; empty for no stem."""
-        if not ids:
-            return []
-        if ids not in self.kept:
-            self.kept[ids] = prefill(self.model, ids)
-            self.held += size(self.kept[ids])
-            while self.held > self.budget and len(self.kept) > 1:
-                self.held -= size(self.kept.popitem(last=False)[1])
-        self.kept.move_to_end(ids)
-        return self.kept[ids]
-
-    def clear(self) -> None:
-        """Forget every stem, as when memory has run out."""
-        self.kept.clear()
-        self.held = 0
-
-
-def size(stem: KeysAndValues) -> int:
-    """Bytes of a stem's keys and values."""
-    return sum(t.numel() * t.element_size() for pair in stem for t in pair)
+    return PrefixCache(compute, budget)
 
 
 @torch.inference_mode()
 def prefill(model: Any, ids: tuple[int, ...]) -> KeysAndValues:
-    """Keys and values of every layer for a sequence of tokens."""
+    """Keys and values of every layer for a sequence of tokens; none for no tokens."""
+    if not ids:
+        return []
     cache = DynamicCache()
     tokens = torch.tensor([ids], device=model.device)
     model(input_ids=tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
@@ -62,30 +51,35 @@ def prefill(model: Any, ids: tuple[int, ...]) -> KeysAndValues:
     return [(layer.keys, layer.values) for layer in layers]
 
 
-def by_sequence(trees: TokenTree, logps: Callable[[], np.ndarray]) -> list[list[float]]:
+def by_sequence(tree: TokenTree, logps: Callable[[], np.ndarray]) -> list[list[float]]:
     """The log-probabilities of all reads as Python numbers, one list per sequence."""
     values = iter(logps().tolist())
-    return [[next(values) for _ in range(size)] for size in trees.sizes]
+    return [[next(values) for _ in range(size)] for size in tree.sizes]
+
+
+def cache_behind(prefix: KeysAndValues) -> tuple[Any, int]:
+    """A new cache that begins with a prefix, and the prefix's length."""
+    cache = DynamicCache()
+    for layer, (keys, values) in enumerate(prefix):
+        cache.update(keys, values, layer)
+    return cache, prefix[0][0].shape[-2] if prefix else 0
 
 
 @torch.inference_mode()
-def forest_logps(model: Any, trees: TokenTree, stem: KeysAndValues) -> Callable[[], np.ndarray]:
+def tree_logps(model: Any, tree: TokenTree, prefix: KeysAndValues) -> Callable[[], np.ndarray]:
     """Begin to compute the log-probability of every read, in order; calling waits for them."""
-    length = stem[0][0].shape[-2] if stem else 0
-    nodes, rows = np.unique(trees.nodes, return_inverse=True)
-    cache = DynamicCache()
-    for layer, (keys, values) in enumerate(stem):
-        cache.update(keys, values, layer)
+    cache, length = cache_behind(prefix)
+    nodes, rows = np.unique(tree.nodes, return_inverse=True)
     with steady_attention(model):
         output = model(
-            input_ids=onto(model.device, trees.ids[None]),
-            position_ids=onto(model.device, trees.depths[None] + length),
-            attention_mask=additive_mask(model, trees.seen, trees.depths, length, trees.depths),
+            input_ids=onto(model.device, tree.ids[None]),
+            position_ids=onto(model.device, tree.depths[None] + length),
+            attention_mask=additive_mask(model, tree.seen, tree.depths, length, tree.depths),
             logits_to_keep=onto(model.device, nodes),
-            past_key_values=cache if stem else None,
-            use_cache=bool(stem),
+            past_key_values=cache if prefix else None,
+            use_cache=bool(prefix),
         )
-    return fetched(token_logps(output.logits[0], rows, trees.tokens))
+    return fetched(token_logps(output.logits[0], rows, tree.tokens))
 
 
 def token_logps(logits: Any, rows: np.ndarray, tokens: np.ndarray) -> Any:
@@ -94,3 +88,55 @@ def token_logps(logits: Any, rows: np.ndarray, tokens: np.ndarray) -> Any:
     # in blocks, because a float32 copy of all logits can be the largest thing in memory
     norms = torch.cat([torch.logsumexp(block.float(), -1) for block in logits.split(256)])
     return logits[at, onto(logits.device, tokens)].float() - norms[at]
+
+
+def reach_of(model: Any) -> Reach | None:
+    """How far the layers of a model look back; None where that is not known to be a tree's."""
+    config = model.config.get_text_config()
+    if any(getattr(config, name, None) for name in OTHER_WINDOWS):
+        return None
+    window = getattr(config, "sliding_window", None)
+    if getattr(config, "use_sliding_window", None) is False:
+        window = None
+    kinds = getattr(config, "layer_types", None)
+    if kinds is None:
+        return {"full_attention": window}
+    known: Reach = {"full_attention": None, "sliding_attention": window}
+    if not set(kinds) <= set(known):
+        return None
+    return {kind: known[kind] for kind in sorted(set(kinds))}
+
+
+def additive_mask(model: Any, seen: np.ndarray, own: Depths, prefix: int, before: Depths) -> Any:
+    """What to add to attention so that each new node sees the prefix and what it may of the rest.
+
+    `seen[i, j]`: whether new node i is or descends from node j; `own` and `before` are their
+    depths below the prefix of `prefix` tokens, which all of them see. One mask, or one for each
+    kind of layer where the kinds differ.
+    """
+    reach = reach_of(model) or {"full_attention": None}
+    deepest = prefix + int(max(own)) + 1
+    windows = {kind: w if w is not None and w < deepest else None for kind, w in reach.items()}
+    made = {w: _mask(model, seen, own, prefix, before, w) for w in set(windows.values())}
+    if len(made) == 1:
+        return next(iter(made.values()))
+    return {kind: made[window] for kind, window in windows.items()}
+
+
+def _mask(
+    model: Any,
+    seen: np.ndarray,
+    own: Depths,
+    prefix: int,
+    before: Depths,
+    window: int | None,
+) -> Any:
+    mask = torch.zeros(len(own), prefix + len(before), dtype=model.dtype, device=model.device)
+    least = torch.finfo(model.dtype).min
+    if window is not None:
+        depths = np.asarray(own)[:, None]
+        seen = seen & (depths - np.asarray(before)[None] < window)
+        far = prefix + depths - np.arange(prefix)[None] >= window
+        mask[:, :prefix].masked_fill_(onto(model.device, far), least)
+    mask[:, prefix:].masked_fill_(onto(model.device, ~seen), least)
+    return mask[None, None]

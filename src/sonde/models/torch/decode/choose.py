@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from sonde.engine.encode import Span
 from sonde.engine.sampling import cumulative, split, tally, uniforms
+from sonde.engine.schedule import Root
 
 BLOCK = 32  # rows of the vocabulary that are held in double precision at once
 
@@ -24,18 +24,17 @@ Shares = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A text that may go on: the prompt's ids and their tail, and the path of tokens since then.
+    """A text that may go on: where it began and the tail of that, and the path of tokens since.
 
-    `logps` are those of the path, where they are kept. `options` are texts that are scored after
-    the prompt's ids beside what is written, and `option_logps` what came of it, a row for each.
+    `logps` are those of the path, where they are kept. `option_logps` is what came of the options
+    that are scored where it began, a row for each.
     """
 
-    ids: tuple[int, ...]
+    root: Root
     tail: tuple[int, ...]
     shares: Shares
     path: tuple[int, ...] = ()
     logps: tuple[float, ...] = ()
-    options: tuple[Span, ...] = ()
     option_logps: tuple[tuple[float, ...], ...] = ()
 
 

@@ -1,18 +1,18 @@
 """Write on from many prompts at once, each distinct text computed once.
 
-The prompts of a batch are one tree behind their shared stem. Its leaves get children step by step:
-one each where the likeliest text is wanted, one per distinct drawn token where texts are sampled.
-All new tokens of a step go through the model in one pass, each seeing the stem, its ancestors and
-itself. Options that are to be scored after the same prompts are fed with them, in the first pass.
-Models that cannot be fed a tree read every text anew for each token ("flat").
-`reference.py` is the naive twin.
+The prompts of a batch are one tree behind their shared prefix. Its leaves get children step by
+step: one each where the likeliest text is wanted, one per distinct drawn token where texts are
+sampled. All new tokens of a step go through the model in one pass, each seeing the prefix, its
+ancestors and itself. Options that are to be scored after the same prompts are fed with them, in the
+first pass. Models that cannot be fed a tree read every text anew for each token ("flat").
+`reference` is the naive twin.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,10 +22,10 @@ from sonde.core.errors import AbilityError, NotFinite, PromptError
 from sonde.core.prompts import Generate, Prompt, Sample, called
 from sonde.engine.batching import Budget
 from sonde.engine.encode import CausalEncoder, Span
-from sonde.engine.prefixes import stems
+from sonde.engine.prefixes import PrefixCache
 from sonde.engine.sampling import draw_name
-from sonde.engine.trie import merge
-from sonde.models.torch.causal.token_tree import PrefixCache
+from sonde.engine.schedule import Pass, Passes, Root, row_passes, write_passes
+from sonde.models.torch.causal.token_tree import KeysAndValues
 from sonde.models.torch.decode.choose import Leaf, NoDistribution, draws, likeliest
 from sonde.models.torch.decode.endings import End, Endings, Writing, end_tokens
 from sonde.models.torch.decode.state import (
@@ -52,6 +52,11 @@ class Opening:
     want: Writing
     options: tuple[Span, ...] = ()
 
+    @property
+    def count(self) -> int:
+        """How many texts are wanted."""
+        return self.want.count if isinstance(self.want, Sample) else 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
@@ -70,10 +75,16 @@ Step = Callable[[Any, Sequence[Leaf]], Grown]
 
 
 class Writer(ABC):
-    """Writes texts and draws samples, whatever way their tokens go through a model."""
+    """Writes texts and draws samples, whatever way their tokens go through a model.
 
-    def __init__(self, endings: Endings) -> None:
+    `opened`: tokens that are fed before the first that is written, beside what is read. `rereads`:
+    whether a text is read anew for each of its tokens.
+    """
+
+    def __init__(self, endings: Endings, *, opened: int = 0, rereads: bool = False) -> None:
         self.endings = endings
+        self.opened = opened
+        self.rereads = rereads
 
     @abstractmethod
     def ids(self, prompt: Prompt, most: int) -> tuple[int, ...]:
@@ -84,10 +95,12 @@ class Writer(ABC):
         """The tokens that stand before the first that is written."""
 
     @abstractmethod
-    def texts(
-        self, roots: list[Leaf], room: list[int], step: Step
-    ) -> Iterator[tuple[list[Leaf], list[Written]]]:
-        """Some roots with all that was written after them, until none is left."""
+    def passes(self, roots: Sequence[Root]) -> Passes:
+        """How what is read before anything is written goes through the model."""
+
+    @abstractmethod
+    def texts(self, leaves: list[Leaf], step: Step) -> Iterator[tuple[list[Leaf], list[Written]]]:
+        """Some leaves with all that was written after them, until none is left."""
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
         """The likeliest continuation of each prompt, token by token."""
@@ -119,26 +132,31 @@ class Writer(ABC):
         self, openings: Sequence[Opening], choose: Choose
     ) -> Iterator[tuple[int, list[Written]]]:
         """Yield (position, texts) for every prompt; prompts of the same tokens share a leaf."""
-        owners: dict[tuple[int, ...], dict[int, int]] = {}
-        for position, opening in enumerate(openings):
-            owners.setdefault(opening.ids, {})[position] = _count(opening.want)
-        roots = [self._root(openings, ids, shares) for ids, shares in owners.items()]
-        room = [
-            max(_room(openings[owner].want) for owner in leaf.shares) + len(merge(leaf.options).ids)
-            for leaf in roots
+        leaves = [
+            Leaf(root=root, tail=self.tail(root.ids), shares=root.shares)
+            for root in self.roots(openings)
         ]
         step = partial(self._step, openings, choose)
-        for leaves, written in self.texts(roots, room, step):
-            texts: dict[int, list[Written]] = {i: [] for leaf in leaves for i in leaf.shares}
+        for roots, written in self.texts(leaves, step):
+            texts: dict[int, list[Written]] = {i: [] for leaf in roots for i in leaf.shares}
             for text in written:
                 texts[text.owner].append(text)
             yield from texts.items()
 
-    def _root(
-        self, openings: Sequence[Opening], ids: tuple[int, ...], shares: Mapping[int, int]
-    ) -> Leaf:
-        options = tuple(option for owner in shares for option in openings[owner].options)
-        return Leaf(ids=ids, tail=self.tail(ids), shares=shares, options=options)
+    def roots(self, openings: Sequence[Opening]) -> list[Root]:
+        """The distinct token ids that are written on from."""
+        shares: dict[tuple[int, ...], dict[int, int]] = {}
+        for position, opening in enumerate(openings):
+            shares.setdefault(opening.ids, {})[position] = opening.count
+        return [
+            Root(
+                ids=ids,
+                shares=counts,
+                room=max(_room(openings[owner].want) for owner in counts),
+                options=tuple(option for owner in counts for option in openings[owner].options),
+            )
+            for ids, counts in shares.items()
+        ]
 
     def _step(
         self, openings: Sequence[Opening], choose: Choose, logits: Any, leaves: Sequence[Leaf]
@@ -185,16 +203,16 @@ class TreeDecoder(Writer):
         loaded: Loaded,
         encoder: CausalEncoder,
         budget: Budget,
-        stems: PrefixCache,
+        prefixes: PrefixCache[KeysAndValues],
         *,
         tree: bool,
     ) -> None:
-        super().__init__(Endings(loaded.backend, end_tokens(loaded)))
+        super().__init__(Endings(loaded.backend, end_tokens(loaded)), rereads=not tree)
         self.loaded = loaded
         self.model = loaded.model
         self.encoder = encoder
         self.budget = budget
-        self.stems = stems
+        self.prefixes = prefixes
         self.tree = tree
 
     def ids(self, prompt: Prompt, most: int) -> tuple[int, ...]:
@@ -217,81 +235,76 @@ class TreeDecoder(Writer):
         for owner, written in self._grow(openings, likeliest):
             yield owner, self._generated(written[0]), written[0].leaf.option_logps
 
-    def texts(
-        self, roots: list[Leaf], room: list[int], step: Step
-    ) -> Iterator[tuple[list[Leaf], list[Written]]]:
+    def passes(self, roots: Sequence[Root]) -> Passes:
         """Along trees, or text by text."""
-        return self._trees(roots, room, step) if self.tree else self._flat(roots, step)
+        if self.tree:
+            return write_passes(self.budget, roots)
+        return row_passes(self.budget, [len(root.ids) for root in roots])
 
-    def _trees(
-        self, roots: list[Leaf], room: list[int], step: Step
-    ) -> Iterator[tuple[list[Leaf], list[Written]]]:
-        """Prompts that begin alike go together, behind their stem."""
-        for stem in stems([leaf.ids[:-1] for leaf in roots]):
-            members = [roots[i] for i in stem.members]
-            lengths = [len(roots[i].ids) - len(stem.ids) + room[i] for i in stem.members]
-            forward = partial(self._tree, stem.ids, members, step)
-            for batch, written in self.budget.run(lengths, forward, padded=False):
-                yield [members[i] for i in batch], written
+    def texts(self, leaves: list[Leaf], step: Step) -> Iterator[tuple[list[Leaf], list[Written]]]:
+        """Along trees, or text by text."""
+        if not self.tree:
+            yield leaves, self._flat(leaves, step)
+            return
+        passes = self.passes([leaf.root for leaf in leaves])
+        for each, written in self.budget.execute(passes, partial(self._tree, leaves, step)):
+            yield [leaves[i] for i in each.members], written
 
-    def _tree(
-        self, stem: tuple[int, ...], roots: list[Leaf], step: Step, batch: list[int]
-    ) -> list[Written]:
+    def _tree(self, leaves: list[Leaf], step: Step, batch: Pass) -> list[Written]:
         """Grow the texts of some prompts to their ends."""
         try:
-            logits, front = prefill_tree(
-                self.model, [roots[i] for i in batch], self.stems.get(stem)
-            )
-            written, children = step(logits, front.leaves)
+            prefix = self.prefixes.get(batch.prefix)
+            chosen = [leaves[i] for i in batch.members]
+            logits, state = prefill_tree(self.model, chosen, batch.work, prefix)
+            written, children = step(logits, state.leaves)
             del logits
-            return written + self._on(onward(front, children), step)
+            return written + self._on(onward(state, children), step)
         except Exception:
-            self.stems.clear()  # if memory ran out, they are the first to go
+            self.prefixes.clear()  # if memory ran out, they are the first to go
             raise
 
-    def _on(self, front: DecodeState, step: Step) -> list[Written]:
-        """Go on from a frontier that is yet to be fed; in parts, where it outgrows the budget."""
+    def _on(self, state: DecodeState, step: Step) -> list[Written]:
+        """Go on from a state that is yet to be fed; in parts, where it outgrows the budget."""
         found: list[Written] = []
-        pending = [front]
+        pending = [state]
         while pending:
             if not pending[-1].leaves:
                 pending.pop()
                 continue
-            front = compact(pending.pop())
-            if crowded(front, self.budget.tokens):
-                pending += halves(front)
-            elif (fed := self._feed(front)) is None:
-                pending.append(front)  # now over the budget, which has been halved
+            state = compact(pending.pop())
+            if crowded(state, self.budget.tokens):
+                pending += halves(state)
+            elif (fed := self._feed(state)) is None:
+                pending.append(state)  # now over the budget, which has been halved
             else:
-                written, children = step(fed[0], front.leaves)
+                written, children = step(fed[0], state.leaves)
                 found += written
                 pending.append(onward(fed[1], children))
         return found
 
-    def _feed(self, front: DecodeState) -> tuple[Any, DecodeState] | None:
+    def _feed(self, state: DecodeState) -> tuple[Any, DecodeState] | None:
         """Logits after every leaf; None if memory ran out for several leaves together."""
         try:
-            return feed(self.model, front)
+            return feed(self.model, state)
         except Exception as error:
-            if len(front.leaves) == 1 or not out_of_memory(error):
+            if len(state.leaves) == 1 or not out_of_memory(error):
                 raise
-        self.budget.halve(len(front.leaves))
+        self.budget.halve(len(state.leaves))
         return None
 
-    def _flat(self, roots: list[Leaf], step: Step) -> Iterator[tuple[list[Leaf], list[Written]]]:
+    def _flat(self, leaves: list[Leaf], step: Step) -> list[Written]:
         """All texts a token further at a time, each read anew as a row of its own."""
-        found: list[Written] = []
-        leaves = roots
+        ended: list[Written] = []
         while leaves:
-            forward = partial(self._rows, leaves, step)
-            lengths = [len(leaf.ids) + len(leaf.path) for leaf in leaves]
-            grown = [result for _, result in self.budget.run(lengths, forward)]
-            found += [text for written, _ in grown for text in written]
+            passes = row_passes(self.budget, [len(leaf.root.ids + leaf.path) for leaf in leaves])
+            run = self.budget.execute(passes, partial(self._rows, leaves, step))
+            grown = [result for _, result in run]
+            ended += [text for written, _ in grown for text in written]
             leaves = [leaf for _, children in grown for _, leaf in children]
-        yield roots, found
+        return ended
 
-    def _rows(self, leaves: list[Leaf], step: Step, batch: list[int]) -> Grown:
-        chosen = [leaves[i] for i in batch]
+    def _rows(self, leaves: list[Leaf], step: Step, batch: Pass) -> Grown:
+        chosen = [leaves[i] for i in batch.members]
         return step(read_rows(self.model, chosen), chosen)
 
 
@@ -326,10 +339,6 @@ def prompt_name(prompt: Prompt) -> bytes:
     key = prompt.key
     about = (key.fact, key.relation, key.template, key.subject, key.context)
     return draw_name(prompt.want.seed, *about, prompt.prefix)
-
-
-def _count(want: Writing) -> int:
-    return want.count if isinstance(want, Sample) else 1
 
 
 def _room(want: Writing) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,16 @@ def onto(device: Any, values: Any) -> Any:
     if torch.device(device).type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
+
+
+def padded(device: Any, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """Token ids as rows of equal length on a device, and the mask that hides what fills them up."""
+    ids = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for i, row in enumerate(rows):
+        ids[i, : len(row)] = torch.tensor(row)
+        mask[i, : len(row)] = 1
+    return {"input_ids": ids.to(device), "attention_mask": mask.to(device)}
 
 
 def fetched(tensor: Any) -> Callable[[], np.ndarray]:

@@ -162,9 +162,9 @@ class MaskedModel:
 
     def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
         """What each shard would cost, in turn."""
-        from sonde.models.torch.costs import masked_bills  # it knows this class
+        from sonde.models.torch.costs import masked_costs  # it knows this class
 
-        return masked_bills(self, shards)
+        return masked_costs(self, shards)
 
     def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         steps = [[hole_steps(s, self.encoder.mask_id) for s in self._spans(p)] for p in prompts]

@@ -3,7 +3,7 @@
 Equal prompts are read once, and what was read is kept for what else is asked of them, until the
 model is told to forget. The options' first tokens are read off one pass; what follows goes through
 the decoder in rows. Reading looks both ways, so prompts that only begin alike share nothing.
-`reference_seq2seq.py` is the naive twin.
+`reference` is the naive twin.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError, PromptError
 from sonde.core.prompts import Prompt, Score
 from sonde.engine.batching import Budget
+from sonde.engine.schedule import Pass, Passes, answer_passes, source_passes
 from sonde.engine.seq2seq_encode import Ids, Seq2SeqEncoder, Source, beginnings, row_of
 from sonde.models.torch.causal.token_tree import token_logps
 from sonde.models.torch.loading.device import float_logits
 from sonde.models.torch.loading.identity import identify
 from sonde.models.torch.loading.limits import check_text, explain_oom, naming
 from sonde.models.torch.loading.weights import Loaded, out_of_memory, token_id
-from sonde.models.torch.seq2seq.decoder import Seq2SeqDecoder
-from sonde.models.torch.seq2seq.state import Reader, Rows, feed
+from sonde.models.torch.seq2seq.decoder import Reader, Rows, Seq2SeqDecoder, feed
 
 BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
 """Tokens read, times the rows that look at them."""
@@ -73,7 +73,7 @@ class Seq2SeqModel:
 
     def reset_cache(self) -> None:
         """Drop what was read, so that answers depend on what is asked with them alone."""
-        self.reader.reset_cache()
+        self.reader.cache.clear()
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer) with the log-probabilities of every option's tokens."""
@@ -81,19 +81,19 @@ class Seq2SeqModel:
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
         """Yield (position, answer) with the likeliest text for every prompt."""
-        return explain_oom(self.grower().generate(prompts))
+        return explain_oom(self.decoder().generate(prompts))
 
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Yield (position, answer) with texts drawn from the model."""
-        return explain_oom(self.grower().sample(prompts))
+        return explain_oom(self.decoder().sample(prompts))
 
     def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
         """What each shard would cost, in turn."""
-        from sonde.models.torch.seq2seq.costs import seq2seq_bills  # it knows this class
+        from sonde.models.torch.costs import seq2seq_costs  # it knows this class
 
-        return seq2seq_bills(self, shards)
+        return seq2seq_costs(self, shards)
 
-    def grower(self) -> Seq2SeqDecoder:
+    def decoder(self) -> Seq2SeqDecoder:
         """What writes texts."""
         return Seq2SeqDecoder(self.loaded, self.encoder, self.reader, self.budget, self.start)
 
@@ -113,51 +113,58 @@ class Seq2SeqModel:
             check_text(longest, strange, self.loaded)
         return source, targets
 
+    def source_passes(self, tasks: Sequence[Task]) -> Passes:
+        """How the sources of some tasks that open alike are read."""
+        opening = 1 + len(tasks[0].source.opens)
+        sources = [task.source.ids for task in tasks]
+        return source_passes(self.budget, sources, opening, enough=self.enough)
+
+    def answer_passes(self, width: int, fed: Sequence[tuple[int, Ids]]) -> Passes:
+        """How rows of answers are fed, all of which see `width` tokens that were read."""
+        return answer_passes(self.budget, width, [len(ids) for _, ids in fed], self.enough)
+
     def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         options = [getattr(prompt.want, "options", ()) for prompt in prompts]
         asked = [(i, self.asked(prompt)) for i, prompt in enumerate(prompts)]
         for group in grouped(asked):
-            lengths = [len(task.source.ids) for task in group]
-            forward = partial(self._logps, group)
-            for batch, found in self.budget.run(lengths, forward, enough=self.enough):
-                for number, logps in zip(batch, found, strict=True):
+            run = self.budget.execute(self.source_passes(group), partial(self._logps, group))
+            for step, answers in run:
+                for number, logps in zip(step.members, answers, strict=True):
                     for owner, targets in group[number].owners:
                         rows = tuple(logps[target] for target in targets)
                         yield owner, Scored(options=options[owner], logps=rows)
 
-    def _logps(self, tasks: Sequence[Task], batch: list[int]) -> list[dict[Ids, Logps]]:
+    def _logps(self, tasks: Sequence[Task], step: Pass) -> list[dict[Ids, Logps]]:
         """Log-probabilities of the tokens of every answer, for some tasks that open alike."""
-        chosen = [tasks[i] for i in batch]
-        opening = (self.start, *chosen[0].source.opens)
-        logits, rows = self.reader.open([task.source.ids for task in chosen], opening)
-        places = [(i, target) for i, task in enumerate(chosen) for target in task.targets]
-        first = read_off(logits, [(i, (target[0],)) for i, target in places])
+        chosen = [tasks[i] for i in step.members]
+        logits, rows = self.reader.open(step.work, (self.start, *chosen[0].source.opens))
+        answers = [(i, target) for i, task in enumerate(chosen) for target in task.targets]
+        first = read_off(logits, [(i, (target[0],)) for i, target in answers])
         del logits
         after = self._after(rows, chosen)
-        found: list[dict[Ids, Logps]] = [{} for _ in chosen]
-        for (i, target), logps in zip(places, first, strict=True):
-            found[i][target] = logps + after.get((i, target), ())
-        return found
+        logps: list[dict[Ids, Logps]] = [{} for _ in chosen]
+        for (i, target), opening in zip(answers, first, strict=True):
+            logps[i][target] = opening + after.get((i, target), ())
+        return logps
 
     def _after(self, rows: Rows, tasks: Sequence[Task]) -> dict[tuple[int, Ids], Logps]:
         """The same for what follows the first token of each answer of several."""
         fed, through = fed_rows(tasks)
-        found: dict[tuple[int, Ids], Logps] = {}
 
-        def forward(batch: list[int]) -> list[tuple[tuple[int, Ids], Logps]]:
-            widest = max(len(fed[i][1]) for i in batch)
-            tokens = [(*fed[i][1], *(0,) * (widest - len(fed[i][1]))) for i in batch]
-            logits = feed(self.model, rows.pick([fed[i][0] for i in batch]), tokens)
-            wanted = [(place, own) for place, i in enumerate(batch) for own in through[i]]
-            reads = [(place * widest, target[1:]) for place, (_, target) in wanted]
+        def forward(step: Pass) -> list[tuple[tuple[int, Ids], Logps]]:
+            chosen = [fed[i] for i in step.members]
+            widest = step.shapes[0].width
+            tokens = [(*ids, *(0,) * (widest - len(ids))) for _, ids in chosen]
+            logits = feed(self.model, rows.pick([number for number, _ in chosen]), tokens)
+            wanted = [(row, own) for row, i in enumerate(step.members) for own in through[i]]
+            reads = [(row * widest, target[1:]) for row, (_, target) in wanted]
             logps = read_off(logits.flatten(0, 1), reads)
             return [(own, each) for (_, own), each in zip(wanted, logps, strict=True)]
 
-        width = rows.states.shape[1]
-        lengths = [width + len(ids) for _, ids in fed]
-        for _, pairs in self.budget.run(lengths, forward, enough=self.enough):
-            found.update(pairs)
-        return found
+        passes = self.answer_passes(rows.states.shape[1], fed)
+        return {
+            own: logps for _, pairs in self.budget.execute(passes, forward) for own, logps in pairs
+        }
 
 
 def grouped(asked: Sequence[tuple[int, tuple[Source, tuple[Ids, ...]]]]) -> list[list[Task]]:

@@ -68,7 +68,7 @@ class Changing:
             moved = self.own[name].float() + change[name].to(parameter.device).float()
             parameter.copy_(moved)
         if isinstance(self.base, CausalModel):
-            self.base.stems.clear()
+            self.base.prefixes.clear()
         self.opened = relation
 
 

@@ -1,0 +1,369 @@
+"""Which texts go through a model in one pass, behind which prefix, in which order; and a dry run.
+
+A scheduler yields passes. Whoever runs one (a model, with tensors) sends back True where memory ran
+out, and smaller passes follow; `DryRun` counts the same passes without running them. Knows token
+ids and a budget; nothing of tensors or prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from sonde.core.costs import FIELDS, Cost
+from sonde.engine.batching import Budget, Scheduled, packing
+from sonde.engine.encode import Branches, Span, lengthened
+from sonde.engine.prefixes import Prefix, PrefixCache, SourceCache, shared_prefixes
+from sonde.engine.spans import SpanTokens
+from sonde.engine.token_tree import (
+    PromptTexts,
+    Reading,
+    TokenTree,
+    merge,
+    merge_prompts,
+    merge_texts,
+    options_tree,
+)
+
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """One forward pass: `rows` of `width` tokens `behind` so many kept, read at `reads` places."""
+
+    rows: int
+    width: int
+    behind: int
+    reads: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """Texts that go through a model together.
+
+    `members`: the positions of what they are scheduled for, as given to the scheduler; `new[k]` and
+    `padding[k]` are the tokens that the k-th of them adds, and those that only make rows equally
+    long. `beside`: tokens that each option beside a written text adds. `prefix`: tokens whose keys
+    and values come before. `work`: what an executor needs beside the positions. `first`: which
+    option comes first here, where those of one prompt come in parts. `divisible`: whether there is
+    something smaller to try where memory runs out.
+    """
+
+    members: list[int]
+    new: Sequence[int]
+    shapes: tuple[Shape, ...]
+    padding: Sequence[int] = ()
+    beside: Sequence[int] = ()
+    prefix: Ids = ()
+    work: Any = None
+    first: int = 0
+    divisible: bool = True
+
+
+Passes = Scheduled[Pass]
+
+
+def row_passes(
+    budget: Budget,
+    lengths: Sequence[int],
+    *,
+    owners: Sequence[int] | None = None,
+    enough: int | None = None,
+    packed: int = 0,
+) -> Passes:
+    """Texts as padded rows; the work of a pass is their positions, its members are `owners`.
+
+    `enough` as for `batches`. Short ones of equal length are laid end to end in rows of `packed`
+    tokens, where that is not 0, and the last row is filled up.
+    """
+
+    def build(batch: list[int]) -> Pass:
+        width = lengths[batch[0]]
+        padding = [width - lengths[i] for i in batch]
+        each = packing(len(batch), width, packed) if padding[-1] == 0 else 1
+        missing = -len(batch) % each
+        padding[-1] += missing * width
+        return Pass(
+            members=batch if owners is None else [owners[i] for i in batch],
+            new=[lengths[i] for i in batch],
+            padding=padding,
+            shapes=(Shape(rows=len(batch) + missing, width=width, behind=0, reads=len(batch)),),
+            work=batch,
+            divisible=len(batch) > 1,
+        )
+
+    return budget.schedule(lengths, build, enough=enough)
+
+
+def score_passes(budget: Budget, prompts: Sequence[Branches]) -> Passes:
+    """Options of prompts as trees; those of prompts that begin alike go behind their prefix.
+
+    The work of a pass is its tree. The options of one prompt may come in several passes, in order.
+    """
+    for prefix in shared_prefixes([texts.head[:-1] for texts in prompts]):
+        yield from _score_behind(budget, prefix, prompts)
+
+
+def _score_behind(budget: Budget, prefix: Prefix, prompts: Sequence[Branches]) -> Passes:
+    start = len(prefix.ids)
+    rest = [(prompts[i].head[start:], prompts[i].spans) for i in prefix.members]
+
+    def build(batch: list[int]) -> Pass:
+        tree = merge_prompts([rest[k] for k in batch])
+        return _tree_pass([prefix.members[k] for k in batch], prefix.ids, tree)
+
+    def alone(k: int) -> Passes:
+        return _halved(budget, prefix.members[k], prefix.ids, rest[k])
+
+    lengths = [len(chain) + len(options_tree(spans).ids) for chain, spans in rest]
+    return budget.schedule(lengths, build, padded=False, alone=alone)
+
+
+def _halved(budget: Budget, member: int, prefix: Ids, texts: PromptTexts, first: int = 0) -> Passes:
+    """One prompt, in halves of its options where its tree is over budget or memory."""
+    tree, (chain, spans) = merge_prompts([texts]), texts
+    several = len(spans) > 1
+    if not several or len(tree.ids) <= budget.tokens:
+        step = _tree_pass([member], prefix, tree)
+        failed = yield replace(step, first=first, divisible=several)
+        if not failed:
+            return
+        budget.halve(len(tree.ids))
+    half = len(spans) // 2
+    yield from _halved(budget, member, prefix, (chain, spans[:half]), first)
+    yield from _halved(budget, member, prefix, (chain, spans[half:]), first + half)
+
+
+def _tree_pass(members: list[int], prefix: Ids, tree: TokenTree, reads: int | None = None) -> Pass:
+    """One tree behind a prefix, read at every node that predicts something, or at `reads`."""
+    reads = len(set(tree.nodes.tolist())) if reads is None else reads
+    shape = Shape(rows=1, width=len(tree.ids), behind=len(prefix), reads=reads)
+    return Pass(members=members, new=tree.new, shapes=(shape,), prefix=prefix, work=tree)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """A text that goes through alone, piece by piece, each behind those before it."""
+
+    text: Reading
+    bounds: tuple[tuple[int, int], ...]
+
+
+def trace_passes(budget: Budget, texts: Sequence[SpanTokens]) -> Passes:
+    """Texts that are read in several places: trees behind prefixes, or one text in `Pieces`."""
+    for prefix in shared_prefixes([text.unread for text in texts]):
+        yield from _trace_behind(budget, prefix, texts)
+
+
+def _trace_behind(budget: Budget, prefix: Prefix, texts: Sequence[SpanTokens]) -> Passes:
+    rest = [texts[i].after(len(prefix.ids)) for i in prefix.members]
+
+    def build(batch: list[int]) -> Pass:
+        tree = merge_texts([rest[k] for k in batch])
+        members = [prefix.members[k] for k in batch]
+        return _tree_pass(members, prefix.ids, tree, len(tree.nodes))
+
+    def alone(k: int) -> Passes:
+        return _pieces(budget, prefix.members[k], prefix.ids, rest[k])
+
+    return budget.schedule([reads[-1] for _, reads in rest], build, padded=False, alone=alone)
+
+
+def _pieces(budget: Budget, member: int, prefix: Ids, text: Reading) -> Passes:
+    """One text, in pieces within the budget; smaller ones where memory runs out."""
+    ids, reads = text
+    total, size = reads[-1], budget.tokens
+    bounds = tuple((start, min(start + size, total)) for start in range(0, total, size))
+    shapes = [
+        Shape(
+            rows=1,
+            width=stop - start,
+            behind=len(prefix) + start,  # what was fed before is kept, and seen
+            reads=max(sum(start < i <= stop for i in reads), 1),
+        )
+        for start, stop in bounds
+    ]
+    failed = yield Pass(
+        members=[member],
+        new=[total],
+        shapes=tuple(shapes),
+        prefix=prefix,
+        work=Pieces(text=text, bounds=bounds),
+        divisible=size > 1,
+    )
+    if failed:
+        budget.halve(total)
+        # the prefix too in pieces, in case that was what did not fit
+        whole = (prefix + ids, tuple(i + len(prefix) for i in reads))
+        yield from _pieces(budget, member, (), whole)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Root:
+    """Token ids that are written on from, and how many texts each prompt, by position, wants.
+
+    `room`: tokens that they may add at a time. `options` are scored after the same ids.
+    """
+
+    ids: Ids
+    shares: Mapping[int, int]
+    room: int
+    options: tuple[Span, ...] = ()
+
+
+def write_passes(budget: Budget, roots: Sequence[Root]) -> Passes:
+    """What is read before anything is written, as trees behind prefixes; the work is the tree.
+
+    Options go in the same tree, after the ids of all roots.
+    """
+    for prefix in shared_prefixes([root.ids[:-1] for root in roots]):
+        yield from _write_behind(budget, prefix, roots)
+
+
+def _write_behind(budget: Budget, prefix: Prefix, roots: Sequence[Root]) -> Passes:
+    chosen = [roots[i] for i in prefix.members]
+
+    def build(batch: list[int]) -> Pass:
+        members = [prefix.members[k] for k in batch]
+        return _write_pass(members, [chosen[k] for k in batch], prefix.ids)
+
+    start = len(prefix.ids)
+    lengths = [len(root.ids) - start + root.room + len(merge(root.options).ids) for root in chosen]
+    return budget.schedule(lengths, build, padded=False)
+
+
+def _write_pass(members: list[int], roots: Sequence[Root], prefix: Ids) -> Pass:
+    rest = [root.ids[len(prefix) :] for root in roots]
+    options = [
+        lengthened(o, ids) for root, ids in zip(roots, rest, strict=True) for o in root.options
+    ]
+    trie = merge([*map(_tip, rest), *options])
+    reads = len({node for steps in trie.reads for node, _ in steps})
+    return Pass(
+        members=members,
+        new=trie.new[: len(roots)],
+        beside=trie.new[len(roots) :],
+        shapes=(Shape(rows=1, width=len(trie.ids), behind=len(prefix), reads=reads),),
+        prefix=prefix,
+        work=trie,
+        divisible=len(members) > 1,
+    )
+
+
+def _tip(ids: Ids) -> Span:
+    """A text that is read at its end: a token that is not fed stands for whatever will follow."""
+    end = len(ids) + 1
+    return Span(ids=(*ids, 0), start=end - 1, stop=end, end=end)
+
+
+def source_passes(
+    budget: Budget,
+    sources: Sequence[Ids],
+    opening: int,
+    *,
+    rows: Sequence[int] | None = None,
+    enough: int | None = None,
+) -> Passes:
+    """Texts that an encoder reads, and `opening` tokens that the decoder is fed after each.
+
+    `rows`: how many texts may then be written after each, all looking at what was read.
+    """
+
+    def build(batch: list[int]) -> Pass:
+        width, size = max(len(sources[i]) for i in batch), len(batch)
+        shapes = [Shape(rows=size, width=opening, behind=width, reads=size * opening)]
+        if rows is not None:
+            count = sum(rows[i] for i in batch)
+            shapes.append(Shape(rows=count, width=1, behind=width, reads=count))
+        return Pass(
+            members=batch,
+            new=[opening] * size,
+            shapes=tuple(shapes),
+            work=[sources[i] for i in batch],
+            divisible=size > 1,
+        )
+
+    if rows is None:
+        return budget.schedule([len(ids) for ids in sources], build, enough=enough)
+    crowds = [len(ids) * count for ids, count in zip(sources, rows, strict=True)]
+    return budget.schedule(crowds, build, padded=False)
+
+
+def answer_passes(budget: Budget, width: int, lengths: Sequence[int], enough: int) -> Passes:
+    """What the decoder is fed of answers after their openings, in rows that see `width` tokens."""
+
+    def build(batch: list[int]) -> Pass:
+        widest, size = max(lengths[i] for i in batch), len(batch)
+        return Pass(
+            members=batch,
+            new=[lengths[i] for i in batch],
+            padding=[widest - lengths[i] for i in batch],
+            shapes=(Shape(rows=size, width=widest, behind=width, reads=size * widest),),
+            divisible=size > 1,
+        )
+
+    return budget.schedule([width + length for length in lengths], build, enough=enough)
+
+
+class DryRun:
+    """Counts passes in place of running them: which prompt pays for which tokens, and the shapes.
+
+    A token that several prompts share is paid for by the first that needs it.
+    """
+
+    def __init__(self, prompts: int) -> None:
+        self.spent = {field.name: [0] * prompts for field in FIELDS}
+        self.spent["prompts"] = [1] * prompts
+        self.shapes: list[Shape] = []
+
+    @property
+    def costs(self) -> tuple[Cost, ...]:
+        """What each prompt pays."""
+        rows = zip(*self.spent.values(), strict=True)
+        return tuple(Cost(**dict(zip(self.spent, row, strict=True))) for row in rows)
+
+    def charge(self, prompt: int, **more: int) -> None:
+        """Let a prompt pay for something."""
+        for name, count in more.items():
+            self.spent[name][prompt] += count
+
+    def count(
+        self,
+        passes: Iterable[Pass],
+        payers: Sequence[int],
+        prefixes: PrefixCache[None] | None = None,
+        sources: SourceCache[None] | None = None,
+        guests: Mapping[int, Sequence[int]] = MappingProxyType({}),
+    ) -> None:
+        """Count passes; member m is paid for by payers[m], its options by guests[m], one each.
+
+        What `prefixes` or `sources` hold by then is not paid for again.
+        """
+        for each in passes:
+            if sources is not None:
+                self._read([payers[member] for member in each.members], each.work, sources)
+            if each.prefix and prefixes is not None:
+                missing = 0 if each.prefix in prefixes.kept else len(each.prefix)
+                prefixes.get(each.prefix)
+                self.charge(payers[each.members[0]], computed=missing, stems=missing)
+            for member, new in zip(each.members, each.new, strict=True):
+                self.charge(payers[member], computed=new)
+            for member, padding in zip(each.members, each.padding, strict=False):
+                self.charge(payers[member], padding=padding)
+            beside = [guest for member in each.members for guest in guests.get(member, ())]
+            for guest, new in zip(beside, each.beside, strict=True):
+                self.charge(guest, computed=new)
+            self.shapes += each.shapes
+
+    def _read(self, payers: Sequence[int], texts: Sequence[Ids], cache: SourceCache[None]) -> None:
+        """Count what an encoder reads of some texts together."""
+        first = dict(zip(reversed(texts), reversed(payers), strict=True))
+        missing = cache.missing(texts)
+        width = max(map(len, missing), default=0)
+        for ids in missing:
+            self.charge(first[ids], computed=len(ids), padding=width - len(ids))
+            cache.keep(ids, lambda: None)
+        self.shapes.append(Shape(rows=len(missing), width=width, behind=0, reads=0))
