@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import sonde
 from sonde.core.errors import DataError, UsageError
+from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.builders import trex_mc
 from sonde.data.builders.draws import Smallest
@@ -24,7 +25,7 @@ from sonde.data.builders.survey import Recipe
 from sonde.data.builders.trex_mc import Built
 from sonde.data.builders.triples import DatasetTriples, Faults, Source, triple_files
 from sonde.data.check import problems
-from sonde.data.format import fact_row
+from sonde.data.format import fact_rows
 
 SMALL = Recipe(least_facts=4, least_objects=3, train=1, test=4, options=2)
 Row = dict[str, Any]
@@ -52,7 +53,7 @@ def all_facts(found: Built) -> list[Fact]:
 
 
 def as_rows(found: Built) -> list[Row]:
-    return [fact_row(fact) for fact in all_facts(found)]
+    return list(fact_rows(frame_of(all_facts(found))))
 
 
 names = st.sampled_from(["a", "A", "b", "c", "d", " e ", "f  g", "ß", "SS", "h", "i"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.fact_frames import frame_of
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template, facts_of
 from sonde.data.check import errors, problems
 from sonde.data.joining import merged_facts
 
@@ -42,7 +43,8 @@ def test_templates_may_be_missing_everywhere_but_not_here_and_there() -> None:
 
 
 def test_facts_made_one_keep_no_option_that_became_correct() -> None:
-    (made,) = merged_facts([fact("a", LYON, ROME), fact("b", own=LYON)])
+    given = frame_of([fact("a", LYON, ROME), fact("b", own=LYON)])
+    (made,) = facts_of(merged_facts(given))
     assert made.wrong == (ROME,)
 
 

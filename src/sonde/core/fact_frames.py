@@ -12,12 +12,12 @@ details                  list of {name, value}: further columns of the source
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from polars import DataFrame
+    from polars import DataFrame, LazyFrame
 
 BATCH = 4096
 KEPT = 2**28
@@ -30,15 +30,17 @@ class FactFrames:
     def __init__(self, read: Callable[[str], Iterable[Any] | DataFrame]) -> None:
         self._read = read
         self._frames: dict[str, DataFrame] = {}
+        self._size = 0.0
 
     def __call__(self, relation: str) -> DataFrame:
         """The facts of a relation, a row each."""
         frame = self._frames.pop(relation, None)
         if frame is None:
             frame = frame_of(self._read(relation))
+            self._size += frame.estimated_size()
         self._frames[relation] = frame  # the last one now
-        while len(self._frames) > 1 and self._size() > KEPT:
-            del self._frames[next(iter(self._frames))]
+        while len(self._frames) > 1 and self._size > KEPT:
+            self._size -= self._frames.pop(next(iter(self._frames))).estimated_size()
         return frame
 
     def places(self, relation: str) -> Iterator[str]:
@@ -47,9 +49,6 @@ class FactFrames:
         if places is not None:
             return cast(Iterator[str], places(relation))
         return (f"relation {relation}, fact {number}" for number in count(1))
-
-    def _size(self) -> float:
-        return sum(frame.estimated_size() for frame in self._frames.values())
 
 
 def frame_of(facts: Iterable[Any] | DataFrame, relation: str = "") -> DataFrame:
@@ -62,10 +61,48 @@ def frame_of(facts: Iterable[Any] | DataFrame, relation: str = "") -> DataFrame:
     if isinstance(facts, polars.DataFrame):
         return facts
     given = iter(facts)
-    parts = [_part([], relation)]
+    parts = []
     while batch := list(islice(given, BATCH)):  # objects are made and gone a batch at a time
         parts.append(_part(batch, relation))
-    return polars.concat(parts, rechunk=True)
+    return polars.concat(parts, rechunk=True) if parts else _part([], relation)
+
+
+def plain_frame(facts: LazyFrame) -> LazyFrame:
+    """The frame of facts that have one object and no further names.
+
+    `facts` has the columns fact, relation, split, subject, subject_id, object and object_id, and
+    those others of a frame that are not empty lists.
+    """
+    from polars import concat_list, element, lit
+
+    lists = {
+        "subject_names": concat_list("subject"),
+        "object_ids": concat_list("object_id"),
+        "object_names": concat_list("object").list.eval(concat_list(element())),
+    }
+    schema = frame_of([]).schema
+    given = facts.collect_schema()
+    empty = {name: lit([], dtype) for name, dtype in schema.items() if name not in given}
+    return facts.with_columns(**{**empty, **lists}).select(schema.names())
+
+
+def entities(facts: LazyFrame, *key: str, of: str = "object") -> LazyFrame:
+    """The objects, or wrong objects, of facts, a row each: the key, an id, a list of names."""
+    columns = (f"{of}_ids", f"{of}_names")
+    return facts.select(*key, *columns).explode(columns).drop_nulls(columns)
+
+
+def united(objects: LazyFrame, *key: str) -> LazyFrame:
+    """The objects of a key as lists: each once, with all the names it has, as they appear."""
+    from polars import col
+
+    return (
+        objects.explode("object_names")
+        .group_by(*key, "object_ids", maintain_order=True)
+        .agg(col("object_names").unique(maintain_order=True))
+        .group_by(*key, maintain_order=True)
+        .agg("object_ids", "object_names")
+    )
 
 
 def rows(frame: DataFrame) -> Iterator[tuple[Any, ...]]:
@@ -74,34 +111,60 @@ def rows(frame: DataFrame) -> Iterator[tuple[Any, ...]]:
         yield from zip(*(column.to_list() for column in part), strict=True)
 
 
+def text_frame(
+    texts: Mapping[str, Sequence[str]], lists: Mapping[str, Sequence[Sequence[str]]]
+) -> DataFrame:
+    """A frame of columns of texts, then of lists of texts."""
+    import polars
+    from pyarrow import table
+
+    columns = {name: _texts(values) for name, values in texts.items()}
+    columns |= {name: _lists(values) for name, values in lists.items()}
+    return cast("DataFrame", polars.from_arrow(table(columns)))
+
+
+def has_blank(frame: DataFrame) -> bool:
+    """Whether a text, or one in a list, is empty or of spaces alone, as `str.strip` sees it."""
+    from polars import List, String, col
+
+    checks = []
+    for name, kind in frame.schema.items():
+        texts, dtype = col(name), cast(Any, kind)
+        while isinstance(dtype, List):
+            texts, dtype = texts.explode(), dtype.inner
+        if dtype == String:
+            checks.append(texts.str.contains(r"[^\s\x1c-\x1f]").all())
+    return not all(frame.select(checks).row(0))
+
+
 def _part(facts: Sequence[Any], relation: str) -> DataFrame:
     import polars
-    from pyarrow import array, string, table
-
-    def texts(values: Iterable[str]) -> Any:
-        return array(list(values), string())
+    from pyarrow import table
 
     columns = {
-        "fact": texts(fact.id for fact in facts),
-        "relation": texts(relation or fact.relation for fact in facts),
-        "split": texts(fact.split for fact in facts),
-        "subject": texts(fact.subject.names[0] for fact in facts),
-        "subject_id": texts(fact.subject.id for fact in facts),
-        "subject_names": _lists([fact.subject.names for fact in facts], texts),
-        "object_ids": _lists([[o.id for o in fact.objects] for fact in facts], texts),
-        "object_names": _names([[o.names for o in fact.objects] for fact in facts], texts),
-        "tags": _lists([fact.tags for fact in facts], texts),
-        "wrong_ids": _lists([[o.id for o in fact.wrong] for fact in facts], texts),
-        "wrong_names": _names([[o.names for o in fact.wrong] for fact in facts], texts),
+        "fact": _texts([fact.id for fact in facts]),
+        "relation": _texts([relation or fact.relation for fact in facts]),
+        "split": _texts([fact.split for fact in facts]),
+        "subject": _texts([fact.subject.names[0] for fact in facts]),
+        "subject_id": _texts([fact.subject.id for fact in facts]),
+        "subject_names": _lists([fact.subject.names for fact in facts]),
+        "object_ids": _lists([[o.id for o in fact.objects] for fact in facts]),
+        "object_names": _lists([[o.names for o in fact.objects] for fact in facts], _lists),
+        "tags": _lists([fact.tags for fact in facts]),
+        "wrong_ids": _lists([[o.id for o in fact.wrong] for fact in facts]),
+        "wrong_names": _lists([[o.names for o in fact.wrong] for fact in facts], _lists),
         "details": _lists([list(fact.details.items()) for fact in facts], _details),
     }
     return cast("DataFrame", polars.from_arrow(table(columns)))
 
 
-Flat = Callable[[list[Any]], Any]
+def _texts(values: Sequence[str]) -> Any:
+    from pyarrow import array, string
+
+    return array(values, string())
 
 
-def _lists(values: Sequence[Sequence[Any]], flat: Flat) -> Any:
+def _lists(values: Sequence[Sequence[Any]], flat: Callable[[list[Any]], Any] = _texts) -> Any:
     """A column of lists; `flat` makes the column of what is in all of them."""
     from numpy import cumsum
     from pyarrow import ListArray
@@ -110,12 +173,8 @@ def _lists(values: Sequence[Sequence[Any]], flat: Flat) -> Any:
     return ListArray.from_arrays(ends, flat(list(chain.from_iterable(values))))
 
 
-def _names(values: Sequence[Sequence[Sequence[str]]], texts: Flat) -> Any:
-    return _lists(values, lambda names: _lists(names, texts))
-
-
 def _details(pairs: list[tuple[str, str]]) -> Any:
-    from pyarrow import StructArray, array, string
+    from pyarrow import StructArray
 
-    columns = [array([pair[i] for pair in pairs], string()) for i in (0, 1)]
+    columns = [_texts([pair[i] for pair in pairs]) for i in (0, 1)]
     return StructArray.from_arrays(columns, ["name", "value"])

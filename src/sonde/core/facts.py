@@ -176,6 +176,11 @@ class Dataset:
         assert isinstance(self.read, FactFrames)
         return self.read(relation)
 
+    @property
+    def size(self) -> int:
+        """How many facts there are, of all relations and splits."""
+        return sum(self.frame(relation.id).height for relation in self.relations)
+
     def split_frame(self, relation: str) -> DataFrame:
         """The facts of a relation in the split that is asked about, whatever the limit."""
         import polars
@@ -228,9 +233,11 @@ class Dataset:
 
         apart = polars.col("tags").list.contains(APART)
         asked = polars.col("split") == self.selection.split
-        names = self.frame(relation).filter(~apart | asked)["object_names"].explode()
+        names = polars.col("object_names").explode()
         names = names.explode() if aliases else names.list.first()
-        return tuple(names.drop_nulls().unique(maintain_order=True))
+        facts = self.frame(relation).lazy().filter(~apart | asked)
+        found = facts.select(names.drop_nulls().unique(maintain_order=True)).collect()
+        return tuple(found["object_names"])
 
 
 def facts_of(frame: DataFrame) -> Iterator[Fact]:
@@ -257,5 +264,8 @@ def _entities(ids: list[str], names: list[list[str]]) -> tuple[Entity, ...]:
 
 def commonest_objects(facts: Iterable[Fact] | DataFrame) -> list[tuple[str, int]]:
     """The usual names of all objects with their counts, the commonest first; ties go by name."""
-    names = frame_of(facts)["object_names"].explode().list.first().drop_nulls()
-    return sorted(Counter(names).items(), key=lambda entry: (-entry[1], entry[0]))
+    from polars import col
+
+    usual = col("object_names").explode().list.first().drop_nulls()
+    counts = Counter(frame_of(facts).select(usual)["object_names"])
+    return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))

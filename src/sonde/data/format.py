@@ -20,10 +20,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+
+import msgspec
 
 from sonde.core.errors import DataError, TemplateError
-from sonde.core.fact_frames import frame_of
+from sonde.core.fact_frames import frame_of, has_blank, rows
 from sonde.core.facts import (
     Card,
     Dataset,
@@ -37,8 +39,10 @@ from sonde.core.facts import (
 )
 from sonde.core.files import whole
 from sonde.data.lines import (
+    UNSOUND,
     Complain,
     Row,
+    decoded,
     read_each,
     read_lines,
     read_object,
@@ -46,7 +50,6 @@ from sonde.data.lines import (
     row_of,
     write_rows,
 )
-from sonde.data.quick import quick_fact
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -83,6 +86,26 @@ def open_dataset(folder: Path) -> Dataset:
     )
 
 
+class _Entity(msgspec.Struct, gc=False):
+    id: str
+    names: Annotated[list[str], msgspec.Meta(min_length=1)]
+
+
+_Entities = Annotated[list[_Entity], msgspec.Meta(min_length=1)]
+
+
+class _Fact(msgspec.Struct, gc=False):
+    """A line of a facts file."""
+
+    id: str
+    subject: _Entity
+    objects: _Entities
+    split: str = "test"
+    tags: list[str] = []
+    wrong: _Entities = []
+    details: dict[str, str] = {}
+
+
 class Facts:
     """Reads the facts of one relation of a folder; can also say on which line each stands."""
 
@@ -91,6 +114,12 @@ class Facts:
 
     def __call__(self, relation: str) -> DataFrame:
         """The facts of a relation."""
+        try:
+            facts = frame_of(decoded(facts_path(self.folder, relation), _Fact), relation)
+            if not has_blank(facts):
+                return facts
+        except UNSOUND:
+            pass  # read line by line, it is said what is wrong and where
         return frame_of(fact for _, fact in numbered_facts(self.folder, relation))
 
     def places(self, relation: str) -> Iterator[str]:
@@ -107,7 +136,7 @@ def numbered_facts(
     for number, line in read_lines(path, complain):
         if line.strip():
             try:
-                fact = quick_fact(line, relation) or _fact(row_of(line, path, number), relation)
+                fact = _fact(row_of(line, path, number), relation)
             except DataError as fault:
                 complain(fault)
             else:
@@ -145,8 +174,8 @@ def write_dataset(dataset: Dataset, folder: Path) -> None:
     )
     write_rows(folder / "templates.jsonl", _template_rows(dataset))
     for relation in dataset.relations:
-        rows = (fact_row(fact) for fact in dataset.facts(relation.id))
-        write_rows(facts_path(folder, relation.id), rows)
+        with whole(facts_path(folder, relation.id)) as file:
+            file.writelines(_lines(dataset.frame(relation.id)))
     _write_vocabulary(folder / "vocabulary.txt", dataset.vocabulary)
     _write_head(folder, dataset.card, dataset.notes)
 
@@ -174,24 +203,34 @@ def _write_head(folder: Path, card: Card, notes: Mapping[str, int]) -> str:
     return found
 
 
-def fact_row(fact: Fact) -> dict[str, Any]:
-    """A fact as one line of a facts file."""
-    row: dict[str, Any] = {
-        "id": fact.id,
-        "subject": _entity_row(fact.subject),
-        "objects": [_entity_row(entity) for entity in fact.objects],
-        "split": fact.split,
-    }
-    further = {
-        "tags": list(fact.tags),
-        "wrong": [_entity_row(entity) for entity in fact.wrong],
-        "details": dict(fact.details),
-    }
-    return row | {key: value for key, value in further.items() if value}
+def fact_rows(facts: DataFrame) -> Iterator[dict[str, Any]]:
+    """Facts as the lines of a facts file have them."""
+    for id, _, split, subject, names, ids, object_names, tags, wrong, wrong_names, more in rows(
+        facts
+    ):
+        row = {
+            "id": id,
+            "subject": {"id": subject, "names": names},
+            "objects": _entity_rows(ids, object_names),
+            "split": split,
+        }
+        if tags:
+            row["tags"] = tags
+        if wrong:
+            row["wrong"] = _entity_rows(wrong, wrong_names)
+        if more:
+            row["details"] = {detail["name"]: detail["value"] for detail in more}
+        yield row
 
 
-def _entity_row(entity: Entity) -> dict[str, Any]:
-    return {"id": entity.id, "names": list(entity.names)}
+def _entity_rows(ids: list[str], names: list[list[str]]) -> list[dict[str, Any]]:
+    return [{"id": id, "names": own} for id, own in zip(ids, names, strict=True)]
+
+
+def _lines(facts: DataFrame) -> Iterator[bytes]:
+    """As json.dumps writes texts, spaces after commas and colons included."""
+    for row in fact_rows(facts):
+        yield msgspec.json.format(msgspec.json.encode(row), indent=0) + b"\n"
 
 
 def _template_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:

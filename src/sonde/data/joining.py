@@ -9,68 +9,74 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from typing import TYPE_CHECKING
 
-from sonde.core.facts import APART, Card, Dataset, Entity, Fact, Template
+from sonde.core.fact_frames import entities, united
+from sonde.core.facts import APART, Card, Dataset, Template
 from sonde.core.fingerprints import fingerprint
 from sonde.data.wordings import Wordings
+
+if TYPE_CHECKING:
+    from polars import DataFrame, Expr
 
 
 def merged(dataset: Dataset) -> Dataset:
     """One fact per subject, relation and split, with the objects of all of them."""
-    rows = facts = apart = 0
-    for relation in dataset.relations:
-        tags = [fact.tags for fact in dataset.facts(relation.id)]
-        rows += len(tags)
-        apart += sum(APART in own for own in tags)
-        facts += sum(1 for _ in merged_facts(dataset.facts(relation.id)))
+    apart = any(dataset.frame(r.id).select(is_apart().any()).item() for r in dataset.relations)
     how = "merged, some apart" if apart else "merged"
-    return replace(
+    joined = replace(
         dataset,
-        read=lambda id: merged_facts(dataset.facts(id)),
+        read=lambda id: merged_facts(dataset.frame(id)),
         fingerprint=fingerprint([dataset.fingerprint, how]),
-        notes={**dataset.notes, "rows_merged": rows - facts},
     )
+    return replace(joined, notes={**dataset.notes, "rows_merged": dataset.size - joined.size})
 
 
-def merged_facts(facts: Iterable[Fact]) -> Iterator[Fact]:
+def merged_facts(facts: DataFrame) -> DataFrame:
     """The facts of one relation, those of one subject and split made one, in order of appearance.
 
     A merged fact is called after its relation and subject, `P36:Q142`. Facts collected apart follow
     as they are: they name things that may share a name, and to count them is what they are for.
     """
-    groups: dict[tuple[str, str], list[Fact]] = {}
-    apart = []
-    for fact in facts:
-        if APART in fact.tags:
-            apart.append(fact)
-        else:
-            groups.setdefault((fact.subject.id, fact.split), []).append(fact)
-    for (subject, split), group in groups.items():
-        first = group[0]
-        objects = united_entities(entity for fact in group for entity in fact.objects)
-        right = {entity.id for entity in objects}
-        yield replace(
-            first,
-            id=f"{first.relation}:{subject}" + (f":{split}" if split != "test" else ""),
-            subject=_united([fact.subject for fact in group]),
-            objects=objects,
-            wrong=tuple(entity for entity in first.wrong if entity.id not in right),
-            tags=tuple(dict.fromkeys(tag for fact in group for tag in fact.tags)),
-        )
-    yield from apart
+    import polars
+    from polars import col, format, when
+
+    key = ("subject_id", "split")
+    alone = facts.lazy().filter(~is_apart())
+    right = entities(alone, *key)
+    firsts = alone.unique(key, keep="first", maintain_order=True)
+    wrong = entities(firsts, *key, of="wrong").join(
+        right,
+        left_on=(*key, "wrong_ids"),
+        right_on=(*key, "object_ids"),
+        how="anti",
+        maintain_order="left",
+    )
+    texts = col("subject_names", "tags").explode().drop_nulls().unique(maintain_order=True)
+    columns = {
+        "fact": when(col("split") == "test")
+        .then(format("{}:{}", "relation", "subject_id"))
+        .otherwise(format("{}:{}:{}", "relation", "subject_id", "split")),
+        "subject": col("subject_names").list.first(),
+        "wrong_ids": col("wrong_ids").fill_null([]),
+        "wrong_names": col("wrong_names").fill_null([]),
+    }
+    made = firsts.select("relation", "details", *key)
+    for part in (
+        alone.group_by(key).agg(texts),
+        united(right, *key),
+        wrong.group_by(key, maintain_order=True).agg("wrong_ids", "wrong_names"),
+    ):
+        made = made.join(part, on=key, how="left", maintain_order="left")
+    made = made.with_columns(**columns).select(facts.columns)
+    return polars.concat([made, facts.lazy().filter(is_apart())]).collect()
 
 
-def united_entities(entities: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Entities by id, each once, with all the names it has, in order of appearance."""
-    groups: dict[str, list[Entity]] = {}
-    for entity in entities:
-        groups.setdefault(entity.id, []).append(entity)
-    return tuple(_united(group) for group in groups.values())
+def is_apart() -> Expr:
+    """Whether a fact was collected apart."""
+    from polars import col
 
-
-def _united(entities: Sequence[Entity]) -> Entity:
-    names = dict.fromkeys(name for entity in entities for name in entity.names)
-    return Entity(id=entities[0].id, names=tuple(names))
+    return col("tags").list.contains(APART)
 
 
 def worded(dataset: Dataset, sources: Sequence[Wordings]) -> Dataset:
@@ -89,7 +95,7 @@ def worded(dataset: Dataset, sources: Sequence[Wordings]) -> Dataset:
     left = [relation for relation in dataset.relations if relation.id not in templates]
     notes = {
         "relations_without_templates": len(left),
-        "facts_without_templates": sum(1 for r in left for _ in dataset.facts(r.id)),
+        "facts_without_templates": replace(dataset, relations=tuple(left)).size,
         "relations_without_facts": len(set(templates) - known),
         "templates_without_facts": sum(len(t) for id, t in templates.items() if id not in known),
     }

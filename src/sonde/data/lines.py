@@ -1,4 +1,7 @@
-"""Read JSON and JSON lines so that every fault names its file, line and what was expected."""
+"""Read JSON and JSON lines so that every fault names its file, line and what was expected.
+
+Whole files are decoded at once; only where that fails are they read line by line, to say why.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,21 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
 
 from sonde.core.errors import DataError
+from sonde.core.fact_frames import has_blank, text_frame
 from sonde.core.files import whole
 
+if TYPE_CHECKING:
+    from polars import DataFrame
+
 T = TypeVar("T")
+
+UNSOUND = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OSError)
+"""What decoding a file may raise."""
 
 Complain = Callable[[DataError], None]
 """What is done about a line that cannot be read: `refuse` ends there, another may go on."""
@@ -87,6 +99,34 @@ class Row:
         """A complaint about this row."""
         shown = "nothing" if value is None else repr(value)[:80]
         return DataError(f"{self.where}: {expected}, found {shown}")
+
+
+def decoded(path: Path, kind: type[T]) -> Iterator[T]:
+    """What stands on the lines of a JSON-lines file, blank ones passed over; raises UNSOUND."""
+    decode = msgspec.json.Decoder(kind).decode
+    with path.open("rb") as file:
+        for line in file:
+            if line.strip():
+                yield decode(line)
+
+
+def read_texts(path: Path, kind: type[T], closely: Callable[[Row], T]) -> DataFrame:
+    """The columns of a JSON-lines file, as texts that are not empty, or null where `kind` allows.
+
+    `kind` names them, a Struct; `closely` makes one of a row, or says what is wrong with it.
+    """
+
+    def frame(lines: Iterable[T]) -> DataFrame:
+        held = list(lines)
+        names = msgspec.structs.fields(cast(Any, kind))
+        return text_frame({f.name: [getattr(line, f.name) for line in held] for f in names}, {})
+
+    try:
+        if not has_blank(found := frame(decoded(path, kind))):
+            return found
+    except UNSOUND:
+        pass
+    return frame(map(closely, read_rows(path)))
 
 
 def read_rows(path: Path) -> Iterator[Row]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sonde.core.fact_frames import entities, united
 from sonde.core.facts import Dataset, commonest_objects
 
 if TYPE_CHECKING:
@@ -47,10 +48,15 @@ def asked_pairs(dataset: Dataset, relation: str) -> Iterator[Pair]:
 def pair_frame(dataset: Dataset, relation: str) -> DataFrame:
     """The same pairs as columns: fact, names (list), objects (list of lists), majority."""
     import polars
-    from polars import col
+    from polars import col, element
 
-    firsts = dataset.asked_frame(relation).unique("subject_id", keep="first", maintain_order=True)
-    facts = dataset.frame(relation).join(firsts, on="subject_id", how="semi", maintain_order="left")
+    asked = dataset.asked_frame(relation).lazy()
+    firsts = asked.unique("subject_id", keep="first", maintain_order=True)
+    facts = (
+        dataset.frame(relation)
+        .lazy()
+        .join(firsts, on="subject_id", how="semi", maintain_order="left")
+    )
     names = (
         polars.concat([firsts, facts])  # the names of the fact that is asked about stay first
         .select("subject_id", names="subject_names")
@@ -58,20 +64,16 @@ def pair_frame(dataset: Dataset, relation: str) -> DataFrame:
         .group_by("subject_id")
         .agg(col("names").unique(maintain_order=True))
     )
-    common = [name for name, _ in commonest_objects(dataset.split_frame(relation))[:1]]
-    objects = (
-        facts.select("subject_id", "object_ids", names="object_names")
-        .explode("object_ids", "names")
-        .explode("names")
-        .drop_nulls()
-        .group_by("subject_id", "object_ids", maintain_order=True)
-        .agg(col("names").unique(maintain_order=True))
-        .group_by("subject_id", maintain_order=True)
-        .agg(objects="names", majority=col("names").list.first().is_in(common).any())
+    ranked = commonest_objects(dataset.split_frame(relation))
+    common = ranked[0][0] if ranked else ""
+    usual = col("object_names").list.eval(element().list.first())
+    objects = united(entities(facts, "subject_id"), "subject_id").select(
+        "subject_id", objects="object_names", majority=usual.list.contains(common)
     )
     return (
         firsts.select("fact", "subject_id")
         .join(names, on="subject_id", how="left", maintain_order="left")
         .join(objects, on="subject_id", how="left", maintain_order="left")
         .select("fact", "names", col("objects").fill_null([]), col("majority").fill_null(False))
+        .collect()
     )

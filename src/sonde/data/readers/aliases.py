@@ -12,14 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sonde.core.errors import DataError
-from sonde.core.facts import APART, Card, Dataset, Entity, Fact
+from sonde.core.fact_frames import entities, text_frame, united
+from sonde.core.facts import Card, Dataset
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import hash_files
-from sonde.data.joining import united_entities
+from sonde.data.joining import is_apart
 from sonde.data.lines import read_lines
+
+if TYPE_CHECKING:
+    from polars import DataFrame, LazyFrame
 
 NAMES = "en.tsv"
 OBJECTS = "multi_valued.tsv"
@@ -41,94 +45,118 @@ class AliasReader:
 
     def extend(self, dataset: Dataset, folder: Path) -> Dataset:
         """The same facts with more names and more correct objects."""
-        usual, pairs = _mentioned(dataset)
-        objects = dict(_objects(folder, pairs))
-        wanted = set(usual) | {id for ids in objects.values() for id in ids}
-        names = {id: found for id, found in _names(folder) if id in wanted}
-        table = _Table(names=names, usual=usual, objects=objects)
+        table = _table(dataset, folder)
         paths = [p for p in (folder / NAMES, folder / OBJECTS) if p.is_file()]
-        return replace(
+        extended = replace(
             dataset,
-            read=lambda id: (
-                fact if APART in fact.tags else table.extended(fact) for fact in dataset.facts(id)
-            ),
+            read=lambda id: table.extended(dataset.frame(id)),
             fingerprint=fingerprint([dataset.fingerprint, self.name, hash_files(folder, paths)]),
-            notes={**dataset.notes, **_notes(dataset, table)},
         )
+        return replace(extended, notes={**dataset.notes, **_notes(dataset, extended, table)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
     """What the files say about the entities of a dataset.
 
-    `usual` is the name that the facts themselves use, for every entity they mention.
+    `names` are those of the file by id; before them `named` has the name that the facts use.
+    `objects` are the correct ones by subject and relation.
     """
 
-    names: Mapping[str, tuple[str, ...]]
-    usual: Mapping[str, str]
-    objects: Mapping[Pair, tuple[str, ...]]
+    names: LazyFrame
+    named: LazyFrame
+    objects: LazyFrame
 
-    def extended(self, fact: Fact) -> Fact:
-        """A fact with all the names of its entities, and all its correct objects."""
-        known = {entity.id for entity in fact.objects}
-        more = [Entity(id=id, names=self._all(id)) for id in self.added(fact, known)]
-        return replace(
-            fact,
-            subject=self._entity(fact.subject),
-            objects=united_entities([*map(self._entity, fact.objects), *more]),
+    def extended(self, facts: DataFrame) -> DataFrame:
+        """The facts of a relation with all the names of their entities, and all correct objects."""
+        import polars
+
+        alone = self._with_names(facts.lazy().filter(~is_apart()), "subject").with_row_index("row")
+        given = self._with_names(entities(alone, "row"), "object")
+        added = self.listed(alone, "row").join(
+            given, on=("row", "object_ids"), how="anti", maintain_order="left"
         )
+        added = added.join(self.named, on="object_ids", maintain_order="left")
+        objects = united(polars.concat([given, added]), "row")
+        made = alone.drop("object_ids", "object_names").join(
+            objects, on="row", how="left", maintain_order="left"
+        )
+        made = made.select(facts.columns)
+        return polars.concat([made, facts.lazy().filter(is_apart())]).collect()
 
-    def added(self, fact: Fact, known: set[str]) -> list[str]:
-        """The correct objects that the fact does not have and that can be named."""
-        ids = self.objects.get((fact.subject.id, fact.relation), ())
-        return [id for id in ids if id not in known and self._all(id)]
+    def listed(self, facts: LazyFrame, key: str) -> LazyFrame:
+        """The correct objects that the file lists for each fact."""
+        listed = facts.select("subject_id", "relation", key).join(
+            self.objects, on=("subject_id", "relation"), maintain_order="left"
+        )
+        return listed.select(key, "object_ids").explode("object_ids").drop_nulls()
 
-    def unnamed(self, pair: Pair) -> int:
-        """Correct objects of a pair that nothing names."""
-        return sum(not self._all(id) for id in self.objects.get(pair, ()))
+    def _with_names(self, rows: LazyFrame, of: str) -> LazyFrame:
+        from polars import col, concat_list
 
-    def _all(self, id: str) -> tuple[str, ...]:
-        usual = (self.usual[id],) if id in self.usual else ()
-        return tuple(dict.fromkeys((*usual, *self.names.get(id, ()))))
-
-    def _entity(self, entity: Entity) -> Entity:
-        more = self.names.get(entity.id, ())
-        return Entity(id=entity.id, names=tuple(dict.fromkeys((*entity.names, *more))))
+        id, names = ("subject_id" if of == "subject" else "object_ids"), f"{of}_names"
+        more = self.names.rename({"object_ids": id, "object_names": "more"})
+        rows = rows.join(more, on=id, how="left", maintain_order="left")
+        together = concat_list(names, col("more").fill_null([])).list.unique(maintain_order=True)
+        return rows.with_columns(together.alias(names)).drop("more")
 
 
-def _identified(dataset: Dataset, relation: str) -> Iterator[Fact]:
+def _table(dataset: Dataset, folder: Path) -> _Table:
+    usual, pairs = _mentioned(dataset)
+    objects = dict(_objects(folder, pairs))
+    wanted = dict.fromkeys((*usual, *(id for ids in objects.values() for id in ids)))
+    names = {id: names for id, names in _names(folder) if id in wanted}
+    named = {
+        id: tuple(dict.fromkeys((*([usual[id]] if id in usual else ()), *names.get(id, ()))))
+        for id in wanted
+    }
+    subjects, relations = zip(*objects, strict=True) if objects else ((), ())
+    return _Table(
+        names=_named(names),
+        named=_named({id: names for id, names in named.items() if names}),
+        objects=text_frame(
+            {"subject_id": subjects, "relation": relations}, {"object_ids": list(objects.values())}
+        ).lazy(),
+    )
+
+
+def _named(names: Mapping[str, tuple[str, ...]]) -> LazyFrame:
+    return text_frame({"object_ids": list(names)}, {"object_names": list(names.values())}).lazy()
+
+
+def _identified(dataset: Dataset) -> LazyFrame:
     """The facts whose entities may have identifiers; those collected apart have names alone."""
-    return (fact for fact in dataset.facts(relation) if APART not in fact.tags)
+    import polars
+
+    frames = [dataset.frame(relation.id).lazy() for relation in dataset.relations]
+    return polars.concat(frames).filter(~is_apart())
 
 
 def _mentioned(dataset: Dataset) -> tuple[dict[str, str], set[Pair]]:
     """The usual name of each entity that the facts mention, and their pairs."""
-    usual: dict[str, str] = {}
-    pairs: set[Pair] = set()
-    for relation in dataset.relations:
-        for fact in _identified(dataset, relation.id):
-            pairs.add((fact.subject.id, relation.id))
-            for entity in (fact.subject, *fact.objects):
-                usual.setdefault(entity.id, entity.name)
-    return usual, pairs
+    from polars import col, concat_list, element
+
+    facts = _identified(dataset)
+    usual = col("object_names").list.eval(element().list.first())
+    entities = facts.select(concat_list("subject_id", "object_ids"), concat_list("subject", usual))
+    names = entities.explode("subject_id", "subject").unique("subject_id", keep="first")
+    pairs = facts.select("subject_id", "relation").collect()
+    return dict(names.collect().iter_rows()), set(pairs.iter_rows())
 
 
-def _notes(dataset: Dataset, table: _Table) -> dict[str, int]:
-    nameless: set[str] = set()
-    names = objects = unnamed = 0
-    for relation in dataset.relations:
-        for fact in _identified(dataset, relation.id):
-            extended = table.extended(fact)
-            names += len(extended.subject.names) - len(fact.subject.names)
-            objects += len(extended.objects) - len(fact.objects)
-            unnamed += table.unnamed((fact.subject.id, relation.id))
-            if fact.subject.id not in table.names:
-                nameless.add(fact.subject.id)
+def _notes(dataset: Dataset, extended: Dataset, table: _Table) -> dict[str, int]:
+    from polars import col
+
+    facts = _identified(dataset)
+    sums = col("subject_names", "object_ids").list.len().cast(int).sum()
+    before, after = (d.select(sums).collect().row(0) for d in (facts, _identified(extended)))
+    nameless = facts.join(table.names, left_on="subject_id", right_on="object_ids", how="anti")
+    unnamed = table.listed(facts, "fact").join(table.named, on="object_ids", how="anti")
     return {
-        "subjects_without_aliases": len(nameless),
-        "subject_names_added": names,
-        "objects_added": objects,
-        "objects_without_names": unnamed,
+        "subjects_without_aliases": nameless.collect()["subject_id"].n_unique(),
+        "subject_names_added": after[0] - before[0],
+        "objects_added": after[1] - before[1],
+        "objects_without_names": unnamed.collect().height,
     }
 
 

@@ -9,16 +9,21 @@ things and have no identifiers; all of them are kept, since to count is what the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, cast, get_args
+from typing import TYPE_CHECKING, ClassVar, cast, get_args
+
+import msgspec
 
 from sonde.core.errors import DataError, TemplateError
-from sonde.core.facts import APART, LAMA, Card, Dataset, Entity, Fact, Kind, Relation, Template
+from sonde.core.fact_frames import frame_of, plain_frame
+from sonde.core.facts import APART, LAMA, Card, Dataset, Kind, Relation, Template
 from sonde.data.format import hash_files
-from sonde.data.lines import Row, read_lines, read_rows
+from sonde.data.lines import Row, read_lines, read_rows, read_texts
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 VOCABULARY = "common_vocab_cased.txt"
 TRAINING = ("train", "dev")
@@ -36,26 +41,28 @@ class LamaReader:
         return (folder / "relations.jsonl").is_file() and (folder / "facts").is_dir()
 
     def read(self, folder: Path) -> Dataset:
-        """Open the folder; facts are read when they are asked for."""
+        """Open the folder; all facts are read now, since they are counted."""
         relations = tuple(_relations(folder))
         if not relations:
             raise DataError(f"{folder}: no relation of relations.jsonl has a file in facts/")
+        rows = {r.id: _rows(folder, r.id) for r in relations}
+        facts = {id: _facts(found) for id, found in rows.items()}
+        training = {r.id: _training(folder, r.id) for r in relations}
         paths = [_facts_path(folder, r.id) for r in relations]
-        read = sum(sum(1 for _ in read_rows(path)) for path in paths)
-        kept = sum(sum(1 for _ in _facts(folder, r.id)) for r in relations)
         trained = [p for r in relations for p in _training_paths(folder, r.id).values()]
         vocabulary = folder / VOCABULARY
         extra = [vocabulary] if vocabulary.is_file() else []
+        read = sum(found.height for found in rows.values())
         return Dataset(
             card=Card(name="lama", licence="CC-BY-NC 4.0", sources=("LAMA T-REx",)),
             relations=relations,
-            read=lambda id: chain(_facts(folder, id), _training(folder, id)),
+            read=lambda id: facts[id].vstack(training[id]),
             fingerprint=hash_files(folder, [folder / "relations.jsonl", *extra, *paths, *trained]),
             vocabulary=tuple(w for _, w in read_lines(vocabulary) if w) if extra else None,
             notes={
                 "rows_read": read,
-                "duplicate_rows": read - kept,
-                **(_training_notes(folder, relations) if trained else {}),
+                "duplicate_rows": read - sum(kept.height for kept in facts.values()),
+                **(_training_notes(training.values()) if trained else {}),
             },
         )
 
@@ -80,24 +87,52 @@ def _facts_path(folder: Path, relation: str) -> Path:
     return folder / "facts" / f"{relation}.jsonl"
 
 
-def _facts(folder: Path, relation: str) -> Iterator[Fact]:
-    seen: set[tuple[str, str]] = set()
-    for row in read_rows(_facts_path(folder, relation)):
-        pair = (row.text("sub_label"), row.text("obj_label"))
-        if pair not in seen:
-            seen.add(pair)
-            yield _fact(row, relation)
+class _Row(msgspec.Struct):
+    """A row of facts; 27 have no identifiers."""
+
+    sub_label: str
+    obj_label: str
+    sub_uri: str | None = None
+    obj_uri: str | None = None
 
 
-def _fact(row: Row, relation: str) -> Fact:
-    subject = row.optional("sub_uri") or row.text("sub_label")  # 27 rows have no identifiers
-    object = row.optional("obj_uri") or row.text("obj_label")
-    return Fact(
-        id=f"{relation}:{subject}:{object}",
-        relation=relation,
-        subject=Entity(id=subject, names=(row.text("sub_label"),)),
-        objects=(Entity(id=object, names=(row.text("obj_label"),)),),
+class _TrainingRow(msgspec.Struct):
+    sub: str
+    obj: str
+
+
+def _rows(folder: Path, relation: str) -> DataFrame:
+    """The rows of a relation, as the columns of a fact."""
+    from polars import col, format, lit
+
+    def closely(row: Row) -> _Row:
+        return _Row(
+            sub_label=row.text("sub_label"),
+            obj_label=row.text("obj_label"),
+            sub_uri=row.optional("sub_uri") or None,
+            obj_uri=row.optional("obj_uri") or None,
+        )
+
+    rows = read_texts(_facts_path(folder, relation), _Row, closely)
+    return (
+        rows.lazy()
+        .select(
+            relation=lit(relation),
+            split=lit("test"),
+            subject="sub_label",
+            subject_id=col("sub_uri").fill_null(col("sub_label")),
+            object="obj_label",
+            object_id=col("obj_uri").fill_null(col("obj_label")),
+        )
+        .with_columns(fact=format("{}:{}:{}", "relation", "subject_id", "object_id"))
+        .collect()
     )
+
+
+def _facts(rows: DataFrame) -> DataFrame:
+    """The facts of a relation's rows, those that repeat a pair of names left out."""
+    once = rows.lazy().unique(("subject", "object"), keep="first", maintain_order=True)
+    return plain_frame(once).collect()
 
 
 def _training_paths(folder: Path, relation: str) -> dict[str, Path]:
@@ -106,35 +141,44 @@ def _training_paths(folder: Path, relation: str) -> dict[str, Path]:
     return {split: path for split, path in paths.items() if path.is_file()}
 
 
-def _training(folder: Path, relation: str) -> Iterator[Fact]:
+def _training(folder: Path, relation: str) -> DataFrame:
+    """The training facts of a relation; rows of one text may be of two things with these names."""
+    import polars
+    from polars import format, int_range, len, lit, when
+
+    def closely(row: Row) -> _TrainingRow:
+        return _TrainingRow(sub=row.text("sub"), obj=row.text("obj"))
+
+    again = int_range(1, len() + 1).over("fact")
+    parts = [frame_of([]).lazy()]
     for split, path in _training_paths(folder, relation).items():
-        seen: Counter[str] = Counter()
-        for row in read_rows(path):
-            fact = _training_fact(row, relation, split)
-            seen[fact.id] += 1
-            again = seen[fact.id]  # rows of one text may be of two things with the same names
-            yield fact if again == 1 else replace(fact, id=f"{fact.id}:{again}")
+        rows = (
+            read_texts(path, _TrainingRow, closely)
+            .lazy()
+            .select(
+                relation=lit(relation),
+                split=lit(split),
+                subject="sub",
+                subject_id="sub",
+                object="obj",
+                object_id="obj",
+                tags=lit([APART], polars.List(polars.String)),
+            )
+        )
+        rows = rows.with_columns(
+            fact=format("{}:{}:{}:{}", "relation", "split", "subject", "object")
+        )
+        numbered = when(again == 1).then("fact").otherwise(format("{}:{}", "fact", again))
+        parts.append(plain_frame(rows.with_columns(fact=numbered)))
+    return polars.concat(parts).collect()
 
 
-def _training_fact(row: Row, relation: str, split: str) -> Fact:
-    subject, object = row.text("sub"), row.text("obj")
-    return Fact(
-        id=f"{relation}:{split}:{subject}:{object}",
-        relation=relation,
-        subject=Entity(id=subject, names=(subject,)),
-        objects=(Entity(id=object, names=(object,)),),
-        split=split,
-        tags=(APART,),
-    )
-
-
-def _training_notes(folder: Path, relations: tuple[Relation, ...]) -> dict[str, int]:
+def _training_notes(training: Iterable[DataFrame]) -> dict[str, int]:
     rows: Counter[str] = Counter()
     pairs = 0
-    for relation in relations:
-        found = [(f.split, f.subject.id, f.objects[0].id) for f in _training(folder, relation.id)]
-        rows.update(split for split, _, _ in found)
-        pairs += len(set(found))
+    for facts in training:
+        rows.update(facts["split"])
+        pairs += facts.select("split", "subject_id", "object_ids").n_unique()
     counts = {f"{split}_rows": rows[split] for split in TRAINING}
     return {**counts, "repeated_training_rows": rows.total() - pairs}
 

@@ -1,8 +1,9 @@
-"""Reading a facts file quickly gives what reading it closely gives, or leaves the line alone."""
+"""Decoding a facts file at once gives what reading it line by line gives, complaints included."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import DataError
-from sonde.data.format import _fact, fact_row
-from sonde.data.lines import row_of
-from sonde.data.quick import quick_fact
-
-PLACE = Path("facts.jsonl")
+from sonde.core.fact_frames import frame_of
+from sonde.core.facts import Fact, facts_of
+from sonde.data.format import Facts, fact_rows, numbered_facts
 
 WORDS = st.text(min_size=1, max_size=3).filter(str.strip)
 NAMES = st.lists(WORDS, min_size=1, max_size=3)
@@ -34,11 +33,27 @@ JUNK: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-def closely(line: str) -> Any:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("dataset")
+    (made / "facts").mkdir()
+    return made
+
+
+def told(read: Callable[[], Iterable[Fact]]) -> list[Fact] | str:
     try:
-        return _fact(row_of(line, PLACE, 1), "P1")
-    except DataError:
-        return None
+        return list(read())
+    except DataError as error:
+        return str(error)
+
+
+def both_ways(folder: Path, *lines: str) -> list[Fact] | str:
+    """What a file of these lines holds, or what is wrong with it, read both ways."""
+    text = "\n".join(lines)
+    (folder / "facts" / "P1.jsonl").write_bytes(text.encode(errors="surrogatepass"))
+    at_once = told(lambda: facts_of(Facts(folder)("P1")))
+    assert at_once == told(lambda: [fact for _, fact in numbered_facts(folder, "P1")])
+    return at_once
 
 
 def replaced(value: dict[str, Any], path: tuple[str, ...], junk: Any) -> dict[str, Any]:
@@ -67,12 +82,11 @@ PATHS = (
 
 
 @given(FACTS, st.none() | st.tuples(st.sampled_from(PATHS), JUNK), st.booleans())
-def test_quick_and_close_reading_agree(
-    value: dict[str, Any], fault: tuple[tuple[str, ...], Any] | None, ascii: bool
+def test_both_ways_of_reading_agree(
+    folder: Path, value: dict[str, Any], fault: tuple[tuple[str, ...], Any] | None, ascii: bool
 ) -> None:
     line = json.dumps(replaced(value, *fault) if fault else value, ensure_ascii=ascii)
-    quick = quick_fact(line, "P1")
-    assert quick is None or quick == closely(line)
+    both_ways(folder, SOUND, line)
 
 
 SOUND = (
@@ -92,18 +106,18 @@ SOUND = (
         "[" * 100_000,
     ],
 )
-def test_a_faulty_line_is_left_to_the_close_reading(line: str) -> None:
-    assert quick_fact(line, "P1") is None
+def test_a_faulty_line_is_named(folder: Path, line: str) -> None:
+    assert f"{folder / 'facts' / 'P1.jsonl'}, line 3" in both_ways(folder, SOUND, " ", line, SOUND)
 
 
-def test_a_sound_line_is_read_quickly() -> None:
-    assert quick_fact(SOUND, "P1") is not None
+def test_what_a_line_says_is_kept(folder: Path) -> None:
     line = (
         '{"id": "f", "subject": {"id": "s", "names": ["Übersee", "Sea"]}, '
         '"objects": [{"id": "o", "names": ["P\\u00e9rou"]}], "split": "train", "tags": ["x"], '
-        '"wrong": [{"id": "w", "names": ["Rome"]}], "details": {"title": "Sea"}}'
+        '"wrong": [{"id": "w", "names": ["Rome"]}], "details": {"title": "Sea"}, "more": NaN}'
     )
-    fact = quick_fact(line, "P1")
-    assert fact is not None
-    assert fact == closely(line)
-    assert quick_fact(json.dumps(fact_row(fact), ensure_ascii=False), "P1") == fact
+    facts = both_ways(folder, line, SOUND)
+    assert not isinstance(facts, str)
+    assert [fact.subject.names for fact in facts] == [("Übersee", "Sea"), ("s",)]
+    written = [json.dumps(row, ensure_ascii=False) for row in fact_rows(frame_of(facts))]
+    assert both_ways(folder, *written) == facts
