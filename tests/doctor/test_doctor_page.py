@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sonde.doctor import numbers, texts
 from sonde.doctor.agreement import AGAIN, CHOOSING, KINDS, TOLERANCES
-from sonde.doctor.speed import PATH
+from sonde.doctor.diagnose import PATH
 from tests.docs.pages import DOCS, first_cells, rows
 
 PAGE = DOCS / "doctor.md"

@@ -11,7 +11,8 @@ from math import isfinite
 from sonde.core.abilities import Ability
 from sonde.core.answers import Answer, Filled, Generated, Scored, Traced
 from sonde.core.scores import option_logps
-from sonde.doctor.findings import Case, Finding, counted, some
+from sonde.doctor.findings import Case, Check, Finding, counted, some
+from sonde.doctor.numbers import values
 
 KINDS: dict[type, tuple[Ability, str]] = {
     Scored: ("score", "scoring"),
@@ -23,7 +24,7 @@ CHOOSING = (Scored, Filled, Generated)
 """Answers in which something is chosen; the others are numbers alone."""
 TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
 """Nats by which a log-probability may differ from the naive one, by dtype."""
-AGAIN = "asked again"
+AGAIN = Check("asked again")
 
 
 def tolerance_for(dtype: str) -> float:
@@ -49,7 +50,7 @@ def repeated(cases: Sequence[Case], tolerance: float) -> Finding:
     """Whether prompts get the same answers when they are asked again, in the opposite order."""
     pairs = [(c.name, c.answer, c.again) for c in cases if c.answer and c.again]
     if not pairs:
-        return Finding(check=AGAIN, verdict="not checked", found="nothing was answered")
+        return AGAIN.skipped("nothing was answered")
     gaps = {name: 0.0 for name, _, _ in pairs}
     for name, one, two in pairs:
         alike = shape(one) == shape(two)
@@ -58,13 +59,11 @@ def repeated(cases: Sequence[Case], tolerance: float) -> Finding:
     figures = {"largest": largest, "tolerance": tolerance}
     found = f"max |Δ log p| {largest:.2g} in {counted(len(pairs), 'prompt')}, asked backwards"
     if largest <= tolerance:
-        return Finding(check=AGAIN, verdict="ok", found=found, values=figures)
+        return AGAIN.ok(found, values=figures)
     far = [name for name, gap in gaps.items() if not gap <= tolerance]
-    return Finding(
-        check=AGAIN,
-        verdict="fault",
-        found=f"{found}: {some(far)}",
-        advice="The same prompt gets other answers: dropout is on, or answers depend on what else "
+    return AGAIN.fault(
+        f"{found}: {some(far)}",
+        "The same prompt gets other answers: dropout is on, or answers depend on what else "
         "is asked. No number of this model can be repeated",
         values=figures,
     )
@@ -75,15 +74,13 @@ Pair = tuple[Case, Answer, Answer]
 
 def distances(pairs: Sequence[Pair], name: str, tolerance: float) -> Finding:
     """The largest difference between an answer's log-probabilities and the naive ones."""
-    check = f"{name} vs naive"
+    check = Check(f"{name} vs naive")
     other = [case.name for case, one, two in pairs if shape(one) != shape(two)]
     if other:
-        return Finding(
-            check=check,
-            verdict="fault",
-            found=f"other tokens are scored in {counted(len(other), 'prompt')} of {len(pairs)}: "
+        return check.fault(
+            f"other tokens are scored in {counted(len(other), 'prompt')} of {len(pairs)}: "
             f"{some(other)}",
-            advice="The engine is given other tokens than the naive path; please report it",
+            "The engine is given other tokens than the naive path; please report it",
         )
     gaps = {case.name: 0.0 for case, _, _ in pairs}
     for case, one, two in pairs:
@@ -94,13 +91,11 @@ def distances(pairs: Sequence[Pair], name: str, tolerance: float) -> Finding:
         f"max |Δ log p| {largest:.2g} in {counted(len(pairs), 'prompt')} (tolerance {tolerance:g})"
     )
     if largest <= tolerance:
-        return Finding(check=check, verdict="ok", found=found, values=figures)
+        return check.ok(found, values=figures)
     far = [name for name, value in gaps.items() if not value <= tolerance]
-    return Finding(
-        check=check,
-        verdict="fault",
-        found=f"{found}: {some(far)}",
-        advice="The fast path does not compute what the model computes; do not trust its numbers. "
+    return check.fault(
+        f"{found}: {some(far)}",
+        "The fast path does not compute what the model computes; do not trust its numbers. "
         "Please report it with the model's name",
         values=figures,
     )
@@ -124,20 +119,13 @@ def furthest(one: Answer, two: Answer) -> float:
 
 
 def numbers(answer: Answer) -> list[float]:
-    """The numbers of an answer, in order."""
-    if isinstance(answer, Scored):
-        return [logp for row in (*answer.logps, *answer.suffix_logps) for logp in row]
-    if isinstance(answer, Filled):
-        watched = (logp for logp in answer.watched_logps if logp is not None)
-        return [*answer.top_logps, *watched, answer.mass]
-    if isinstance(answer, Traced):
-        return [logp for row in answer.logps for logp in row]
-    return list(answer.logps) if isinstance(answer, Generated) else []
+    """The numbers of an answer, in order; of a written text those of its tokens alone."""
+    return list(answer.logps) if isinstance(answer, Generated) else values(answer)
 
 
 def flips(pairs: Sequence[Pair], name: str, tolerance: float) -> Finding:
     """Whether the engine chooses as the naive path does; a choice between equals is no flip."""
-    check = f"{name}, choices"
+    check = Check(f"{name}, choices")
     flipped = [(case, choice(one), choice(two)) for case, one, two in pairs]
     clear = [
         f"{case.name}: {a!r} for {b!r}"
@@ -147,22 +135,18 @@ def flips(pairs: Sequence[Pair], name: str, tolerance: float) -> Finding:
     ties = sum(a != b for _, a, b in flipped) - len(clear)
     figures = {"flipped": float(len(clear)), "ties": float(ties)}
     if clear:
-        return Finding(
-            check=check,
-            verdict="fault",
-            found=f"{counted(len(clear), 'answer')} of {len(pairs)} flipped: {some(clear)}",
-            advice="The fast path answers otherwise than the model; do not trust its results. "
+        return check.fault(
+            f"{counted(len(clear), 'answer')} of {len(pairs)} flipped: {some(clear)}",
+            "The fast path answers otherwise than the model; do not trust its results. "
             "Please report it with the model's name",
             values=figures,
         )
     found = f"{len(pairs) - ties} of {len(pairs)}"
     if not ties:
-        return Finding(check=check, verdict="ok", found=found, values=figures)
-    return Finding(
-        check=check,
-        verdict="warning",
-        found=f"{found}; in {ties} two answers are too close to tell apart in this dtype",
-        advice="Use --dtype float32 where such choices matter",
+        return check.ok(found, values=figures)
+    return check.warning(
+        f"{found}; in {ties} two answers are too close to tell apart in this dtype",
+        "Use --dtype float32 where such choices matter",
         values=figures,
     )
 

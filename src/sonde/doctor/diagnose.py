@@ -8,13 +8,14 @@ from sonde.core.abilities import WANTED, Examines, KeepsCache, Model
 from sonde.core.answers import Answer
 from sonde.core.errors import PromptError
 from sonde.core.prompts import Prompt
-from sonde.doctor import numbers, speed, texts
+from sonde.doctor import numbers, texts
 from sonde.doctor.agreement import KINDS, agreement, repeated, tolerance_for
-from sonde.doctor.findings import Case, Diagnosis, Finding
+from sonde.doctor.findings import Case, Check, Diagnosis, Finding
 
 TOKENS = (texts.opening, texts.boundary, texts.length, texts.known, texts.unknown)
 
-ENGINE = "engine vs naive"
+ENGINE = Check("engine vs naive")
+PATH = Check("fast path")
 
 NEED_TOKENS = (
     texts.OPENING,
@@ -27,7 +28,7 @@ NEED_TOKENS = (
     numbers.LIKELY,
     numbers.BETTER_OPENED,
     numbers.WEIGHTS,
-    speed.PATH,
+    PATH,
     ENGINE,
 )
 
@@ -41,7 +42,7 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
         why = "the model shows no tokens: it answers from a table, or cannot show them"
         general = [texts.refusals(cases), numbers.finite(cases), numbers.sums(alive)]
         general.append(repeated(alive, tolerance))
-        absent = [Finding(check=name, verdict="not checked", found=why) for name in NEED_TOKENS]
+        absent = [name.skipped(why) for name in NEED_TOKENS]
         return Diagnosis(findings=(*general, *absent), cases=cases, tolerance=tolerance)
     findings = [
         *(check(cases) for check in TOKENS),
@@ -54,16 +55,28 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
         numbers.likely(alive),
         numbers.better_opened(alive),
         repeated(alive, tolerance),
-        speed.path(cases),
+        path(cases),
         *engine(tuple(filter(numbers.naive_is_finite, cases)), tolerance),
     ]
     return Diagnosis(findings=tuple(findings), cases=cases, tolerance=tolerance)
 
 
+def path(cases: Sequence[Case]) -> Finding:
+    """Which way texts go through the model; a warning where that is not the quickest one."""
+    limits = next((case.shown.limits for case in cases if case.shown), None)
+    if limits is None or not limits.path:
+        return PATH.skipped("the model does not say")
+    if not limits.slow:
+        return PATH.ok(limits.path)
+    return PATH.warning(
+        limits.slow, "Answers are right all the same; 'sonde plan' says how long a run will take"
+    )
+
+
 def engine(cases: Sequence[Case], tolerance: float) -> list[Finding]:
     """The engine beside the naive path, for every kind of answer."""
     if not cases:
-        return [Finding(check=ENGINE, verdict="not checked", found="nothing to compare with")]
+        return [ENGINE.skipped("nothing to compare with")]
     return [finding for kind in KINDS for finding in agreement(cases, kind, tolerance)]
 
 

@@ -11,6 +11,7 @@ from sonde.core.examinations import Examination, Text
 from sonde.core.prompts import Prompt
 
 Verdict = Literal["ok", "warning", "fault", "not checked"]
+NOTHING: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,28 @@ class Finding:
     found: str
     advice: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
+
+
+class Check(str):
+    """What is looked at, by the name that it has for users; makes its findings."""
+
+    __slots__ = ()
+
+    def ok(self, found: str, values: Mapping[str, float] = NOTHING) -> Finding:
+        """All is well."""
+        return Finding(check=self, verdict="ok", found=found, values=values)
+
+    def warning(self, found: str, advice: str, values: Mapping[str, float] = NOTHING) -> Finding:
+        """Something deserves a look."""
+        return Finding(check=self, verdict="warning", found=found, advice=advice, values=values)
+
+    def fault(self, found: str, advice: str, values: Mapping[str, float] = NOTHING) -> Finding:
+        """Something is wrong."""
+        return Finding(check=self, verdict="fault", found=found, advice=advice, values=values)
+
+    def skipped(self, found: str) -> Finding:
+        """There was nothing to look at."""
+        return Finding(check=self, verdict="not checked", found=found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,15 +16,15 @@ from sonde.core.answers import Answer, Filled, Generated, Scored, Traced
 from sonde.core.examinations import Text
 from sonde.core.prompts import Fill
 from sonde.core.scores import option_logps
-from sonde.doctor.findings import Case, Finding, counted, some
+from sonde.doctor.findings import Case, Check, Finding, counted, some
 
-WEIGHTS = "finite weights"
-FINITE = "finite numbers"
-VARIED = "answers vary"
-ALIGNED = "not shifted"
-SUMS = "sum to one"
-LIKELY = "likelihood"
-BETTER_OPENED = "other opening"
+WEIGHTS = Check("finite weights")
+FINITE = Check("finite numbers")
+VARIED = Check("answers vary")
+ALIGNED = Check("not shifted")
+SUMS = Check("sum to one")
+LIKELY = Check("likelihood")
+BETTER_OPENED = Check("other opening")
 
 SUM_TOLERANCE = 1e-3
 SAME = 1e-9
@@ -68,15 +68,13 @@ def weights(cases: Sequence[Case]) -> Finding:
     """No NaN and no infinity in the weights, whether or not a prompt meets them."""
     names = next((case.shown.limits.damaged for case in cases if case.shown), None)
     if names is None:
-        return Finding(check=WEIGHTS, verdict="not checked", found="the model does not show them")
+        return WEIGHTS.skipped("the model does not show them")
     if names:
-        return Finding(
-            check=WEIGHTS,
-            verdict="fault",
-            found=f"NaN or infinity in {counted(len(names), 'tensor')}: {some(names)}",
-            advice="If --dtype float32 does not help, the weights are damaged: fetch them anew",
+        return WEIGHTS.fault(
+            f"NaN or infinity in {counted(len(names), 'tensor')}: {some(names)}",
+            "If --dtype float32 does not help, the weights are damaged: fetch them anew",
         )
-    return Finding(check=WEIGHTS, verdict="ok", found="no NaN and no infinity")
+    return WEIGHTS.ok("no NaN and no infinity")
 
 
 def finite(cases: Sequence[Case]) -> Finding:
@@ -85,53 +83,45 @@ def finite(cases: Sequence[Case]) -> Finding:
     naive = [c.name for c in cases if not naive_is_finite(c)]
     if bad or naive:
         whose = "the model itself gives them" if naive else "the naive path gives none"
-        return Finding(
-            check=FINITE,
-            verdict="fault",
-            found=f"NaN or infinity in {counted(len(bad or naive), 'answer')} of {len(cases)} "
+        return FINITE.fault(
+            f"NaN or infinity in {counted(len(bad or naive), 'answer')} of {len(cases)} "
             f"({whose}): {some(bad or naive)}",
-            advice="Try --dtype float32: half precision overflows in some models. If it stays, "
+            "Try --dtype float32: half precision overflows in some models. If it stays, "
             "the weights are damaged"
             if naive
             else "The fast path is at fault; please report it with the model's name",
         )
     count = sum(len(values(case.answer)) for case in cases if case.answer)
-    return Finding(check=FINITE, verdict="ok", found=f"{count:,} finite log-probabilities")
+    return FINITE.ok(f"{count:,} finite log-probabilities")
 
 
 def varied(cases: Sequence[Case]) -> Finding:
     """Options differ from each other, and so do the answers about different subjects."""
     if not cases:
-        return Finding(check=VARIED, verdict="not checked", found="nothing to compare")
+        return VARIED.skipped("nothing to compare")
     flat = [case.name for case in cases if is_flat(case)]
     if flat:
-        return Finding(
-            check=VARIED,
-            verdict="fault",
-            found=f"every option is equally likely in {counted(len(flat), 'prompt')}: {some(flat)}",
-            advice="The model is not being read: its log-probabilities do not depend on the answer",
+        return VARIED.fault(
+            f"every option is equally likely in {counted(len(flat), 'prompt')}: {some(flat)}",
+            "The model is not being read: its log-probabilities do not depend on the answer",
         )
     pairs = list(comparable(cases))
     same = [(a, b) for a, b in pairs if is_same(a.answer, b.answer)]
     blind = [f"{a.name} and {b.prompt.key.subject!r}" for a, b in same if tokens(a) != tokens(b)]
     if blind:
-        return Finding(
-            check=VARIED,
-            verdict="fault",
-            found=f"different subjects get identical answers in {counted(len(blind), 'pair')} of "
+        return VARIED.fault(
+            f"different subjects get identical answers in {counted(len(blind), 'pair')} of "
             f"{len(pairs)}: {some(blind)}",
-            advice="The model does not see the subject: it is cut off, masked or cached wrongly",
+            "The model does not see the subject: it is cut off, masked or cached wrongly",
         )
     if same:
         names = [f"{a.name} and {b.prompt.key.subject!r}" for a, b in same]
-        return Finding(
-            check=VARIED,
-            verdict="warning",
-            found=f"{counted(len(same), 'pair')} of subjects become the same tokens: {some(names)}",
-            advice="This tokenizer cannot tell these names apart; leave the facts out",
+        return VARIED.warning(
+            f"{counted(len(same), 'pair')} of subjects become the same tokens: {some(names)}",
+            "This tokenizer cannot tell these names apart; leave the facts out",
         )
     found = f"options differ in all prompts, subjects in all {counted(len(pairs), 'pair')} compared"
-    return Finding(check=VARIED, verdict="ok", found=found)
+    return VARIED.ok(found)
 
 
 def is_flat(case: Case) -> bool:
@@ -186,24 +176,22 @@ def aligned(cases: Sequence[Case], tolerance: float) -> Finding:
     """Answers fit the naive ones better than those that a fault of one place would give."""
     fits = list(shifts(cases))
     if not fits:
-        return Finding(check=ALIGNED, verdict="not checked", found="nothing to compare with")
+        return ALIGNED.skipped("nothing to compare with")
     # a shift explains what is off; where nothing is off, the nearest shift is told
     off = [fit for fit in fits if fit.own > tolerance and fit.shifted < fit.own / 2]
     best = min(off or fits, key=lambda fit: fit.shifted)
     figures = {"own": best.own, "shifted": best.shifted}
     if off:
-        return Finding(
-            check=ALIGNED,
-            verdict="fault",
-            found=f"log-probabilities are shifted by one token ({best.name}): as they stand they "
+        return ALIGNED.fault(
+            f"log-probabilities are shifted by one token ({best.name}): as they stand they "
             f"are {best.own:.2g} nats off, shifted back {best.shifted:.2g}",
-            advice="Every token has another's log-probability: no number of this model can be used",
+            "Every token has another's log-probability: no number of this model can be used",
             values=figures,
         )
     found = f"shifted by one token they would be off by {best.shifted:.2g} nats or more"
     if any(fit.own > tolerance for fit in fits):
         found = "what is off does not fit a shift by one token"
-    return Finding(check=ALIGNED, verdict="ok", found=found, values=figures)
+    return ALIGNED.ok(found, values=figures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +240,7 @@ def _rows(answer: Answer) -> dict[str, tuple[float, ...]]:
 def sums(cases: Sequence[Case]) -> Finding:
     """Probabilities of the whole vocabulary are one, and those of a part of it no more."""
     if not cases:
-        return Finding(check=SUMS, verdict="not checked", found="nothing to add up")
+        return SUMS.skipped("nothing to add up")
     wrong: list[str] = []
     unnamed = 0.0
     totals: list[float] = []
@@ -268,23 +256,19 @@ def sums(cases: Sequence[Case]) -> Finding:
         ]
         unnamed = max([unnamed, *(1 - due for _, due in masses(case))])
     if wrong:
-        return Finding(
-            check=SUMS,
-            verdict="fault",
-            found=f"they do not in {counted(len(wrong), 'place')}: {some(wrong)}",
-            advice="These are no log-probabilities of the full vocabulary: raw logits, a cut "
+        return SUMS.fault(
+            f"they do not in {counted(len(wrong), 'place')}: {some(wrong)}",
+            "These are no log-probabilities of the full vocabulary: raw logits, a cut "
             "vocabulary or another temperature",
         )
     if unnamed > SUM_TOLERANCE:
-        return Finding(
-            check=SUMS,
-            verdict="warning",
-            found=f"{unnamed:.1%} of the probability lies on tokens the tokenizer does not have",
-            advice="The model has more tokens than its tokenizer; do they belong together?",
+        return SUMS.warning(
+            f"{unnamed:.1%} of the probability lies on tokens the tokenizer does not have",
+            "The model has more tokens than its tokenizer; do they belong together?",
         )
     worst = max((abs(t - 1) for t in totals), default=0.0)
     found = f"over the vocabulary, to {worst:.1g}" if totals else "no part of them exceeds one"
-    return Finding(check=SUMS, verdict="ok", found=found)
+    return SUMS.ok(found)
 
 
 def parts(case: Case) -> list[float]:
@@ -328,17 +312,15 @@ def likely(cases: Sequence[Case]) -> Finding:
     found = [c.shown.likelihood for c in cases if c.shown and c.shown.likelihood is not None]
     sizes = [case.shown.limits.vocabulary for case in cases if case.shown]
     if not found:
-        return Finding(check=LIKELY, verdict="not checked", found="nothing to compare with")
+        return LIKELY.skipped("nothing to compare with")
     average, blind = mean(found), -log(sizes[0])
     said = f"{average:.2f} nats per token of the prompts; drawn blindly {blind:.2f}"
     figures = {"likelihood": average, "blind": blind}
     if average > blind:
-        return Finding(check=LIKELY, verdict="ok", found=said, values=figures)
-    return Finding(
-        check=LIKELY,
-        verdict="warning",
-        found=said,
-        advice="The model is untrained, or tokenizer, opening or language do not suit it",
+        return LIKELY.ok(said, values=figures)
+    return LIKELY.warning(
+        said,
+        "The model is untrained, or tokenizer, opening or language do not suit it",
         values=figures,
     )
 
@@ -352,18 +334,16 @@ def better_opened(cases: Sequence[Case]) -> Finding:
         if s.likelihood is not None and s.otherwise is not None
     ]
     if not pairs:
-        return Finding(check=BETTER_OPENED, verdict="not checked", found="there is no other way")
+        return BETTER_OPENED.skipped("there is no other way")
     gain = mean(other - own for own, other, _ in pairs)
     opened = sum(is_open for _, _, is_open in pairs) > len(pairs) / 2
     way = "without BOS" if opened else "with BOS"
     change = f"{abs(gain):.2f} nats {'likelier' if gain > 0 else 'less likely'}"
     found = f"{way}, a token of the prompts would be {change}"
     if gain <= GAIN:
-        return Finding(check=BETTER_OPENED, verdict="ok", found=found, values={"gain": gain})
-    return Finding(
-        check=BETTER_OPENED,
-        verdict="warning",
-        found=found,
-        advice=f"The model may have been made for it; try --bos {'never' if opened else 'always'}",
+        return BETTER_OPENED.ok(found, values={"gain": gain})
+    return BETTER_OPENED.warning(
+        found,
+        f"The model may have been made for it; try --bos {'never' if opened else 'always'}",
         values={"gain": gain},
     )

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sonde.core.examinations import Text
-from sonde.doctor.findings import Case, Finding, counted, some
+from sonde.doctor.findings import Case, Check, Finding, counted, some
 
-OPENING = "how texts open"
-BOUNDARY = "answer's tokens"
-LENGTH = "length"
-KNOWN = "vocabulary"
-UNKNOWN = "unknown words"
-ANSWERED = "answered"
+OPENING = Check("how texts open")
+BOUNDARY = Check("answer's tokens")
+LENGTH = Check("length")
+KNOWN = Check("vocabulary")
+UNKNOWN = Check("unknown words")
+ANSWERED = Check("answered")
 
 PADDING = 0.9  # a model may have this much more rows than its tokenizer has tokens, to round up
 
@@ -27,39 +27,33 @@ def opening(cases: Sequence[Case]) -> Finding:
     doubled = [case.name for case, text in texts if is_doubled(text)]
     if doubled:
         most = max(text.opening for _, text in texts)
-        return Finding(
-            check=OPENING,
-            verdict="fault",
-            found=f"{counted(len(doubled), 'text')} of {len(texts)} open with more than the "
+        return OPENING.fault(
+            f"{counted(len(doubled), 'text')} of {len(texts)} open with more than the "
             f"tokenizer's own beginning (up to {most} such tokens): {some(doubled)}",
-            advice="A doubled BOS changes every probability. Put it there once: leave out --bos, "
+            "A doubled BOS changes every probability. Put it there once: leave out --bos, "
             "or take it out of the template",
         )
     missing = [case.name for case, text in texts if text.opening < len(text.opens)]
     if missing:
         asked = any(case.shown and case.shown.limits.bos == "never" for case in cases)
-        return Finding(
-            check=OPENING,
-            verdict="warning" if asked else "fault",
-            found=f"{counted(len(missing), 'text')} of {len(texts)} lack the beginning that "
+        return (OPENING.warning if asked else OPENING.fault)(
+            f"{counted(len(missing), 'text')} of {len(texts)} lack the beginning that "
             f"{'tokenizer and config put' if paired(cases) else 'the tokenizer itself puts'} "
             f"there: {some(missing)}",
-            advice="You asked for that with --bos never"
+            "You asked for that with --bos never"
             if asked
             else "Models made with a BOS answer nonsense without it; use --bos auto or always, "
             "and open what a decoder writes with its decoder_start_token_id",
         )
     open_ended = [case.name for case, text in texts if text.closing < len(text.closes)]
     if open_ended:
-        return Finding(
-            check=OPENING,
-            verdict="fault",
-            found=f"{counted(len(open_ended), 'text')} of {len(texts)} lack the end that the "
+        return OPENING.fault(
+            f"{counted(len(open_ended), 'text')} of {len(texts)} lack the end that the "
             f"tokenizer itself puts there: {some(open_ended)}",
-            advice="The encoder cuts texts, or the tokenizer is not the model's own",
+            "The encoder cuts texts, or the tokenizer is not the model's own",
         )
     found = described([text for _, text in texts], paired(cases))
-    return Finding(check=OPENING, verdict="ok", found=found)
+    return OPENING.ok(found)
 
 
 def paired(cases: Sequence[Case]) -> bool:
@@ -93,37 +87,31 @@ def boundary(cases: Sequence[Case]) -> Finding:
     strange = [(named(case, t), t) for case, t in whole if t.inner != t.content]
     apart = [name for name, text in strange if text.inner == text.apart]
     if apart:
-        return Finding(
-            check=BOUNDARY,
-            verdict="fault",
-            found=f"prefix and answer are tokenised apart in {counted(len(apart), 'text')} of "
+        return BOUNDARY.fault(
+            f"prefix and answer are tokenised apart in {counted(len(apart), 'text')} of "
             f"{len(texts)}, which gives other tokens than the whole text: {some(apart)}",
-            advice="Tokenise prefix and answer as one text and find the answer by its characters",
+            "Tokenise prefix and answer as one text and find the answer by its characters",
         )
     other = [name for name, _ in strange]
     if other:
-        return Finding(
-            check=BOUNDARY,
-            verdict="fault",
-            found=f"{counted(len(other), 'text')} of {len(texts)} become other tokens than the "
+        return BOUNDARY.fault(
+            f"{counted(len(other), 'text')} of {len(texts)} become other tokens than the "
             f"tokenizer makes of them: {some(other)}",
-            advice="The model is not given the text that was asked; look at the tokens above",
+            "The model is not given the text that was asked; look at the tokens above",
         )
     misplaced = [named(case, t) for case, t in whole if t.answer and not in_place(t)]
     if misplaced:
-        return Finding(
-            check=BOUNDARY,
-            verdict="fault",
-            found=f"the tokens taken for the answer are not the answer's in "
+        return BOUNDARY.fault(
+            f"the tokens taken for the answer are not the answer's in "
             f"{counted(len(misplaced), 'text')} of {len(texts)}: {some(misplaced)}",
-            advice="Other tokens than the answer's are scored; find the answer by its characters",
+            "Other tokens than the answer's are scored; find the answer by its characters",
         )
     answers = [text for _, text in texts if text.answer]
     straddling = sum(map(straddles, answers))
     found = f"found by its characters in {counted(len(answers), 'text')}"
     if straddling:
         found += f"; in {straddling} a token reaches from prefix into answer and belongs to it"
-    return Finding(check=BOUNDARY, verdict="ok", found=found)
+    return BOUNDARY.ok(found)
 
 
 def named(case: Case, text: Text) -> str:
@@ -164,12 +152,10 @@ def length(cases: Sequence[Case]) -> Finding:
     short = [(case, text) for case, text in texts if cut_short(text)]
     if short:
         case, text = short[0]
-        return Finding(
-            check=LENGTH,
-            verdict="fault",
-            found=f"{counted(len(short), 'text')} of {len(texts)} are truncated: of {case.name} "
+        return LENGTH.fault(
+            f"{counted(len(short), 'text')} of {len(texts)} are truncated: of {case.name} "
             f"the model gets {len(text.inner)} of {len(text.content)} tokens",
-            advice="Turn truncation off in the tokenizer; what is cut off is not asked",
+            "Turn truncation off in the tokenizer; what is cut off is not asked",
         )
     limit = next((case.shown.limits.context for case in cases if case.shown), None)
     longest = max((len(text.ids) for _, text in texts), default=0)
@@ -177,16 +163,14 @@ def length(cases: Sequence[Case]) -> Finding:
     takes = f"the model takes {limit:,}" if limit else "the model takes any length"
     over = [case.name for case, text in texts if limit and len(text.ids) > limit]
     if over:
-        return Finding(
-            check=LENGTH,
-            verdict="fault",
-            found=f"{counted(len(over), 'text')} of {len(texts)} are too long: the longest has "
+        return LENGTH.fault(
+            f"{counted(len(over), 'text')} of {len(texts)} are too long: the longest has "
             f"{longest:,} tokens, {takes}: {some(over)}",
-            advice="Leave these facts out, shorten the context, or take a model with a longer one",
+            "Leave these facts out, shorten the context, or take a model with a longer one",
             values=values,
         )
     found = f"the longest text has {counted(longest, 'token')}; {takes}"
-    return Finding(check=LENGTH, verdict="ok", found=found, values=values)
+    return LENGTH.ok(found, values=values)
 
 
 def known(cases: Sequence[Case]) -> Finding:
@@ -194,26 +178,22 @@ def known(cases: Sequence[Case]) -> Finding:
     shown = [case for case in cases if case.shown]
     limits = [case.shown.limits for case in shown if case.shown]
     if not limits:
-        return Finding(check=KNOWN, verdict="not checked", found="no text to look at")
+        return KNOWN.skipped("no text to look at")
     rows, tokens = limits[0].vocabulary, limits[0].tokens
     sizes = f"the tokenizer has {tokens:,} tokens and the model {rows:,}"
     strange = [c.name for c in shown for t in c.texts if max(t.ids, default=0) >= rows]
     if strange:
-        return Finding(
-            check=KNOWN,
-            verdict="fault",
-            found=f"{counted(len(strange), 'text')} hold tokens the model does not have ({sizes}): "
+        return KNOWN.fault(
+            f"{counted(len(strange), 'text')} hold tokens the model does not have ({sizes}): "
             f"{some(strange)}",
-            advice="Tokenizer and weights do not belong together; use the model's own tokenizer",
+            "Tokenizer and weights do not belong together; use the model's own tokenizer",
         )
     if tokens > rows or tokens < PADDING * rows:
-        return Finding(
-            check=KNOWN,
-            verdict="warning",
-            found=f"{sizes}, so they may not belong together",
-            advice="Compare the tokenizer files with those the model was published with",
+        return KNOWN.warning(
+            f"{sizes}, so they may not belong together",
+            "Compare the tokenizer files with those the model was published with",
         )
-    return Finding(check=KNOWN, verdict="ok", found=f"all; {sizes}")
+    return KNOWN.ok(f"all; {sizes}")
 
 
 def unknown(cases: Sequence[Case]) -> Finding:
@@ -231,12 +211,10 @@ def unknown(cases: Sequence[Case]) -> Finding:
     if around:
         parts.append(f"prompts with one: {some(around)}")
     if not parts:
-        return Finding(check=UNKNOWN, verdict="ok", found="none")
-    return Finding(
-        check=UNKNOWN,
-        verdict="warning",
-        found="; ".join(parts),
-        advice="The model cannot tell such names apart; leave these facts out or take a model "
+        return UNKNOWN.ok("none")
+    return UNKNOWN.warning(
+        "; ".join(parts),
+        "The model cannot tell such names apart; leave these facts out or take a model "
         "whose tokenizer writes them",
     )
 
@@ -245,12 +223,10 @@ def refusals(cases: Sequence[Case]) -> Finding:
     """Every prompt was answered."""
     told = [f"{case.name}: {case.refused}" for case in cases if case.refused]
     if told:
-        return Finding(
-            check=ANSWERED,
-            verdict="fault",
-            found=f"{counted(len(told), 'prompt')} of {len(cases)} not answered. {some(told, 1)}",
-            advice="A run would stop there",
+        return ANSWERED.fault(
+            f"{counted(len(told), 'prompt')} of {len(cases)} not answered. {some(told, 1)}",
+            "A run would stop there",
         )
     answered = sum(case.answer is not None for case in cases)
     rest = "; the others are too long or not in its tokens" if answered < len(cases) else ""
-    return Finding(check=ANSWERED, verdict="ok", found=f"{answered} of {len(cases)} prompts{rest}")
+    return ANSWERED.ok(f"{answered} of {len(cases)} prompts{rest}")
