@@ -81,6 +81,7 @@ HEAVY = {
     "gguf",
     "scipy",
     "httpx",
+    "jinja2",
     "sacrebleu",
 }
 """Imported in one place each, never when sonde is."""
@@ -92,6 +93,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "captum": "models/torch/attribution.py",
     "gguf": "models/torch/loading/dequantise.py",
     "huggingface_hub": "models/torch/loading/weights.py",
+    "jinja2": "reporting/render/markup.py",
     "plotly": "reporting/render/figures/",
     "polars": (
         "core/fact_frames.py",

@@ -53,7 +53,7 @@ def test_a_column_is_a_metric_or_what_a_row_says_itself() -> None:
         Column(title="relation"),
         Column(title="label"),
         Column(title="right", kind="percent", help="share that is right"),
-        Column(title="wrong", kind="percent", help="share that is wrong", detail=True),
+        Column(title="wrong", kind="percent", help=WRONG.help, detail=True),
         Column(title="size", kind="count", help="of its id", detail=True),
     )
     assert made.rows[0] == ("A", "a", told(0.25), 0.75, 1)
@@ -91,6 +91,7 @@ def test_what_is_best_follows_from_the_metric() -> None:
     assert headline(RIGHT, RELATIONS).label == "right, mean over relations"
     assert headline(RIGHT).best == 1.0
     assert headline(WRONG).best == 0.0
+    assert WRONG.help == "share that is wrong; lower is better"
     assert headline(RIGHT, control=WRONG).control == "wrong"
 
 

@@ -109,9 +109,15 @@ class Metric:
         return replace(self, bare=True)
 
     @property
+    def help(self) -> str:
+        """What it is, and which way is better where that is not upwards."""
+        ways = {"lower": "lower is better", "nearer 0": "best near 0"}
+        return "; ".join(part for part in (self.sentence, ways.get(self.better)) if part)
+
+    @property
     def column(self) -> Column:
         """How a table heads it."""
-        return Column(title=self.label, kind=self.unit, help=self.sentence, detail=self.wide)
+        return Column(title=self.label, kind=self.unit, help=self.help, detail=self.wide)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

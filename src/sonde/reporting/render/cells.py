@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Literal
 
-from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Headline, Report, Table
+from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Headline, Report, Table, Unit
 
-Scale = Literal["percent", "number", "count"]
+Scale = Unit
 
 NOT_MEASURED = "not measured"
 DASH = "–"
@@ -155,18 +155,63 @@ def verdict(cell: Cell) -> str:
     return str(cell)
 
 
-def cell_text(cell: Cell, kind: ColumnKind) -> str:
-    """A cell on one line, as a dense table shows it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A cell as terminal and page write it; `spaced`: it stands in a column of intervals."""
+
+    kind: Literal["text", "estimate", "missing", "verdict"]
+    value: str
+    interval: str = ""
+    n: str = ""
+    mark: str = ""
+    spaced: bool = False
+
+
+def shown_cell(cell: Cell, kind: ColumnKind, own: bool = False) -> Shown:
+    """What a cell shows; an estimate with its interval, and its n where it has one of its `own`."""
     if kind == "verdict":
         word = verdict(cell)
-        return f"{MARKS[word]} {word}" if word in MARKS else word
-    if cell is None:
-        return DASH
+        return Shown(kind="verdict", value=word, mark=MARKS.get(word, ""))
     if isinstance(cell, Estimate):
-        return f"{number(cell.value, kind)} {interval(cell, kind)}".rstrip()
+        if known(cell.value) is None:
+            return Shown(kind="missing", value=DASH, spaced=True)
+        n = fixed(cell.n, 0) if own else ""
+        value, ends = number(cell.value, kind), interval(cell, kind)
+        return Shown(kind="estimate", value=value, interval=ends, n=n)
+    if cell is None:
+        return Shown(kind="missing", value=DASH)
     if isinstance(cell, bool):
-        return "yes" if cell else "no"
-    return cell if isinstance(cell, str) else number(cell, kind)
+        return Shown(kind="text", value="yes" if cell else "no")
+    return Shown(kind="text", value=cell if isinstance(cell, str) else number(cell, kind))
+
+
+def cell_text(cell: Cell, kind: ColumnKind) -> str:
+    """A cell on one line, as a dense table shows it."""
+    shown = shown_cell(cell, kind)
+    return " ".join(part for part in (shown.mark, shown.value, shown.interval) if part)
+
+
+def sort_key(cell: Cell, kind: ColumnKind) -> str:
+    """What a column sorts by: the plain number where there is one; nothing when not measured."""
+    value = cell.value if isinstance(cell, Estimate) else cell
+    if kind == "verdict":
+        return verdict(cell)
+    return "" if value is None or value != value else str(value)
+
+
+def browsable_data(table: Table) -> dict[str, object]:
+    """The table as the page's script reads it; cells stay raw so that they sort as numbers."""
+    columns = [{"title": c.title, "kind": c.kind} for c in table.columns]
+    return {"columns": columns, "rows": [[raw(cell) for cell in row] for row in table.rows]}
+
+
+def raw(cell: Cell) -> object:
+    """A cell as JSON: an estimate is a list of value, low, high and n."""
+    if isinstance(cell, Estimate):
+        return [raw(cell.value), raw(cell.low), raw(cell.high), cell.n]
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return None if math.isnan(cell) else fixed(cell, 0)
+    return cell
 
 
 def with_n(table: Table) -> Table:
@@ -184,10 +229,7 @@ def with_n(table: Table) -> Table:
         return table
     rows = tuple((*row, n) for row, n in pairs)
     column = Column(title="n", kind="count", help="how many things the estimates average")
-    return Table(
-        id=table.id, title=table.title, columns=(*table.columns, column), rows=rows,
-        note=table.note, browsable=table.browsable,
-    )  # fmt: skip
+    return replace(table, columns=(*table.columns, column), rows=rows)
 
 
 def row_n(row: Iterable[Cell]) -> int | None:

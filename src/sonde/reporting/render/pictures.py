@@ -13,10 +13,12 @@ from html import escape, unescape
 from textwrap import wrap
 from typing import Any, Literal
 
+from markupsafe import Markup
+
 from sonde.core.errors import SondeError
 from sonde.core.reports import Figure
-from sonde.reporting.render.figures.draw import plotly_js, to_plotly, to_spec
-from sonde.reporting.render.markup import asset, hash_of, json_block, script
+from sonde.reporting.render.figures.draw import library, spec
+from sonde.reporting.render.markup import asset, policy, rendered
 
 Format = Literal["svg", "png"]
 
@@ -29,24 +31,19 @@ MADE = re.compile(r'<pre id="sonde-pictures-(\w+)">(.*?)</pre>', re.DOTALL)
 
 def picture_page(figures: Sequence[Figure], format: Format) -> str:
     """A page that turns each figure into a picture and keeps it as text in its body."""
-    own, plotly = asset("pictures.js"), plotly_js()
+    scripts = (library(), asset("pictures.js"))
     job = {"format": format, "scale": PNG_SCALE if format == "png" else 1,
            "figures": [framed(figure) for figure in figures]}  # fmt: skip
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; "
-    policy += f"script-src {hash_of(plotly)} {hash_of(own)}"
-    return (
-        '<!doctype html><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}"><title>figures</title>'
-        f"<body>{json_block(job, id='figures')}{script(plotly)}{script(own)}</body>"
-    )
+    values = {"job": job, "policy": policy(scripts), "scripts": [Markup(s) for s in scripts]}
+    return rendered("pictures.html", values)
 
 
 def framed(figure: Figure) -> dict[str, Any]:
     """The figure on white with its title above, for where no page gives it a caption."""
-    spec = to_spec(to_plotly(figure))
-    layout = spec["layout"]
+    drawing = spec(figure)
+    layout = drawing["layout"]
     width = min(WIDTH, layout.get("meta", {}).get("width", WIDTH))
-    scaled = any("colorbar" in trace for trace in spec["data"])
+    scaled = any("colorbar" in trace for trace in drawing["data"])
     lines = wrap(figure.title, (width - 200 if scaled else width) // 8) or [""]
     words = "<b>" + "<br>".join(escape(line, quote=False) for line in lines) + "</b>"
     room, above = 14 + TITLE_LINE * len(lines), layout["margin"]["t"]
@@ -58,7 +55,7 @@ def framed(figure: Figure) -> dict[str, Any]:
         layout["annotations"] = [*layout.get("annotations", []), title_remark(words, above)]
     else:
         layout["title"] = title(words)
-    return {"data": spec["data"], "layout": layout, "width": width}
+    return {"data": drawing["data"], "layout": layout, "width": width}
 
 
 def title(words: str) -> dict[str, Any]:

@@ -207,14 +207,13 @@ def add_column(rows: Grid, column: Column, texts: Sequence[Text], left: bool) ->
 
 def cell_shown(cell: Cell, column: Column, between: str, own: bool, width: int) -> Text:
     """A cell; an estimate with its interval, and with its n when rows do not share one."""
-    if column.kind == "verdict":
-        return line(cells.cell_text(cell, "verdict"), VERDICT_STYLES.get(cells.verdict(cell), ""))
-    if not isinstance(cell, Estimate):
-        return line(cells.cell_text(cell, column.kind).rjust(width))
-    words = [cells.number(cell.value, column.kind).rjust(width), cells.interval(cell, column.kind)]
-    if own and cell.value is not None:
-        words.append(f"n={cells.fixed(cell.n, 0)}")
-    return Text(between.join(word for word in words if word))
+    shown = cells.shown_cell(cell, column.kind, own)
+    if shown.kind == "verdict":
+        words = " ".join(part for part in (shown.mark, shown.value) if part)
+        return line(words, VERDICT_STYLES.get(shown.value, ""))
+    n = f"n={shown.n}" if shown.n else ""
+    parts = (shown.value.rjust(width), shown.interval, n)
+    return line(between.join(part for part in parts if part))
 
 
 def figure_section(figure: Figure, console: Console) -> Iterator[RenderableType]:

@@ -40,7 +40,7 @@ RANGE, STDEV, CLOSED_FORM = (
     for id, label, sentence in (
         ("range", "fluctuation, range", "best minus worst accuracy over draws of {what}"),
         ("stdev", "fluctuation, stdev", "standard deviation of the accuracy over these draws"),
-        ("closed_form", "… in closed form", "the same standard deviation without drawing"),
+        ("closed_form", "fluctuation, closed form", "the same standard deviation without drawing"),
     )
 )
 CONSIST = Metric(

@@ -73,11 +73,16 @@ def to_plotly(figure: object) -> Figure:
 
 def to_spec(figure: Figure) -> dict[str, Any]:
     """The figure as plotly's JSON, ready to be embedded in a page."""
-    spec: dict[str, Any] = json.loads(figure.to_json())
-    return spec
+    made: dict[str, Any] = json.loads(figure.to_json())
+    return made
 
 
-def plotly_js() -> str:
+def spec(figure: object) -> dict[str, Any]:
+    """Any kind of figure as the data that `library` draws."""
+    return to_spec(to_plotly(figure))
+
+
+def library() -> str:
     """The JavaScript that draws the specs, some 5 MB."""
     from plotly.offline import get_plotlyjs
 
