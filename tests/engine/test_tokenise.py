@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sonde.core.errors import PromptError
 from sonde.engine.encode import MaskedEncoder
-from sonde.engine.masked_batch import MaskedTexts
+from sonde.engine.masked_batch import MaskedTexts, columns
 from sonde.engine.prefetch import prefetch
-from sonde.engine.tokenise import TASK, Tokenisers, encode
+from sonde.engine.tokenise import TASK, Tokenisers
 from tests import tiny
 
 
@@ -40,7 +42,27 @@ def test_workers_give_what_is_made_here_in_order(two: Tokenisers, encoder: Maske
     sizes = (TASK + 5, 3, 2 * TASK, TASK, 1)  # short chunks are made here, between the others
     chunks = [texts(n, f"capital {i}") for i, n in enumerate(sizes)]
     for found, chunk in zip(two.columns(iter(chunks)), chunks, strict=True):
-        assert same(found, encode(encoder, chunk))
+        assert same(found, encoder.columns(chunk))
+
+
+PIECES = st.sampled_from(("the ", "capital", " ", "", "[MASK]", "[CLS] ", "⟦", "é", "\n", "."))
+SIDES = st.lists(PIECES, max_size=4).map("".join)
+
+
+@given(st.lists(st.tuples(SIDES, SIDES), max_size=5))
+def test_columns_are_those_of_texts_encoded_one_by_one(
+    encoder: MaskedEncoder, sides: list[tuple[str, str]]
+) -> None:
+    one_by_one = [(span.ids, span.start) for span in encoder.holes(sides)]
+    assert same(encoder.columns(sides), columns(one_by_one))
+
+
+def test_texts_of_any_characters_reach_a_worker(two: Tokenisers, encoder: MaskedEncoder) -> None:
+    strange = [("", ""), ("é\n[MASK] ", "🗼"), ("the capital", "\0"), ("", ".")]
+    chunk = [*strange, *texts(TASK, "city")]
+    assert same(next(iter(two.columns([chunk]))), encoder.columns(chunk))
+    with pytest.raises(PromptError, match="soft prompt"):
+        next(iter(two.columns([[("⟦P1:1⟧", ""), *chunk]])))
 
 
 def test_a_worker_that_fails_says_why_and_the_others_go_on(two: Tokenisers) -> None:

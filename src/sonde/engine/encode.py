@@ -10,12 +10,14 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from tokenizers import Encoding, Tokenizer
 
 from sonde.core.errors import PromptError
-from sonde.core.markers import markers
+from sonde.core.markers import OPENS, markers
 from sonde.core.prompts import capitalised
+from sonde.engine.masked_batch import MaskedTexts, columns, masked_at
 from sonde.engine.prefixes import shared
 from sonde.engine.token_boundaries import Beginnings, ends_at_seam, has_seams
 
@@ -155,6 +157,16 @@ class MaskedEncoder:
         self.special = tuple(token.content for token in added.values() if token.special)
         self.strips_left = added[mask_id].lstrip if mask_id in added else False
         self.strips_right = added[mask_id].rstrip if mask_id in added else False
+
+    def columns(self, texts: Sequence[tuple[str, str]]) -> MaskedTexts:
+        """What `holes` gives, as columns of numbers; texts without anything special at once."""
+        together = "\n".join(chain.from_iterable(texts))
+        if not any(token in together for token in (OPENS, *self.special)):
+            encodings = self.tokenizer.encode_batch_fast([self.mask.join(pair) for pair in texts])
+            ids = [encoding.ids for encoding in encodings]
+            if (found := masked_at(ids, self.mask_id)) is not None:
+                return found
+        return columns([(span.ids, span.start) for span in self.holes(texts)])
 
     def holes(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
         """For each (prefix, suffix), the ids with one mask between them."""

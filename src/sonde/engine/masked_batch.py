@@ -82,12 +82,27 @@ def columns(holes: Sequence[MaskedText]) -> MaskedTexts:
     >>> columns([((5, 6), 1), ((7,), 0)]).rows([0, 1]).tolist()
     [[5, 6], [7, 0]]
     """
-    lengths = [len(ids) for ids, _ in holes]
-    return MaskedTexts(
-        ids=np.fromiter(chain.from_iterable(ids for ids, _ in holes), np.int32, sum(lengths)),
-        offsets=np.cumsum([0, *lengths]),
-        places=np.array([place for _, place in holes], dtype=np.int32),
-    )
+    ids, offsets = _flat([ids for ids, _ in holes])
+    places = np.array([place for _, place in holes], dtype=np.int32)
+    return MaskedTexts(ids=ids, offsets=offsets, places=places)
+
+
+def masked_at(texts: Sequence[Sequence[int]], mask: int) -> MaskedTexts | None:
+    """Texts as columns, read where the mask stands; None unless each has exactly one.
+
+    >>> masked_at([[5, 9], [9, 7, 7]], 9).places.tolist()
+    [1, 0]
+    """
+    ids, offsets = _flat(texts)
+    masks = np.flatnonzero(ids == mask)
+    if len(masks) != len(texts) or not ((masks >= offsets[:-1]) & (masks < offsets[1:])).all():
+        return None
+    return MaskedTexts(ids=ids, offsets=offsets, places=(masks - offsets[:-1]).astype(np.int32))
+
+
+def _flat(texts: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    offsets = np.cumsum([0, *map(len, texts)])
+    return np.fromiter(chain.from_iterable(texts), np.int32, offsets[-1]), offsets
 
 
 def joined(parts: Sequence[MaskedTexts]) -> MaskedTexts:

@@ -16,7 +16,7 @@ def prefetch(items: Iterator[Item], count: int) -> Iterator[Item]:
 
     `count`: how many there are; a single one is made here.
 
-    >>> list(ahead(iter("abc"), 3))
+    >>> list(prefetch(iter("abc"), 3))
     ['a', 'b', 'c']
     """
     if count < 2:

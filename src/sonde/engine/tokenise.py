@@ -1,8 +1,8 @@
 """Tokenise on other cores, ahead of the model. Knows texts and an encoder, nothing of models.
 
-Each worker is a Python process of its own that reads lists of texts from a pipe and answers with
-columns of numbers; `python -m sonde.engine.tokenise` is one. A process, not a thread, because most
-of the time goes into making Python objects.
+Each worker is a Python process of its own; `python -m sonde.engine.tokenise` is one. A process, not
+a thread, because most of the time goes into making Python objects. Texts go to it as one buffer and
+their lengths, columns of numbers come back as they stand in memory.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from queue import SimpleQueue
-from typing import Any
+from typing import BinaryIO, cast
 
+import numpy as np
 from tokenizers import Tokenizer
 
 from sonde.engine.encode import MaskedEncoder
-from sonde.engine.masked_batch import MaskedTexts, columns, joined
+from sonde.engine.masked_batch import MaskedTexts, joined
 
 Texts = Sequence[tuple[str, str]]
 """What stands before the hole and what stands after it, for each text."""
 
 TASK = 2048  # texts that a worker takes at once
+HALVES = "surrogatepass"  # half a character is for the tokenizer to refuse
 
 
 class Tokenisers:
@@ -44,7 +47,7 @@ class Tokenisers:
             if not self.workers or len(chunk) < TASK:
                 yield from (joined([task.result() for task in tasks]) for tasks in ahead)
                 ahead.clear()
-                yield encode(self.encoder, chunk)
+                yield self.encoder.columns(chunk)
                 continue
             tasks = (chunk[i : i + TASK] for i in range(0, len(chunk), TASK))
             ahead.append([self._submit(task) for task in tasks])
@@ -92,49 +95,67 @@ class _Worker:
             env=surroundings,
             start_new_session=True,  # an interrupt is for this process to deal with
         )
-        self._send((encoder.tokenizer.to_str(), encoder.mask))
+        send(self._sink, encoder.tokenizer.to_str().encode(), encoder.mask.encode())
+
+    @property
+    def _sink(self) -> BinaryIO:
+        assert self.process.stdin is not None
+        return cast(BinaryIO, self.process.stdin)
 
     def ask(self, texts: Texts) -> MaskedTexts:
-        self._send(texts)
-        assert self.process.stdout is not None
-        answer = pickle.load(self.process.stdout)
-        if isinstance(answer, Exception):
-            raise answer
-        assert isinstance(answer, MaskedTexts)
-        return answer
+        sides = list(chain.from_iterable(texts))
+        lengths = np.fromiter(map(len, sides), np.int64, len(sides))
+        send(self._sink, lengths.tobytes(), "".join(sides).encode(errors=HALVES))
+        answer = receive(cast(BinaryIO, self.process.stdout))
+        if len(answer) == 1:
+            raise pickle.loads(answer[0])
+        ids, offsets, places = answer
+        return MaskedTexts(
+            ids=np.frombuffer(ids, np.int32),
+            offsets=np.frombuffer(offsets, np.int64),
+            places=np.frombuffer(places, np.int32),
+        )
 
     def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        self._sink.close()
         self.process.wait()
-
-    def _send(self, what: Any) -> None:
-        assert self.process.stdin is not None
-        pickle.dump(what, self.process.stdin, protocol=5)
-        self.process.stdin.flush()
-
-
-def encode(encoder: MaskedEncoder, texts: Texts) -> MaskedTexts:
-    """The columns of some texts."""
-    return columns([(span.ids, span.start) for span in encoder.holes(texts)])
 
 
 def serve() -> None:
-    """Answer lists of texts until there are none."""
+    """Answer texts until there are none: with three columns, or with one error."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
-    tokenizer, mask = pickle.load(source)
+    tokenizer, mask = (part.decode() for part in receive(source))
     encoder = MaskedEncoder(Tokenizer.from_str(tokenizer), mask)
-    while True:
+    while asked := receive(source):
+        lengths, text = np.frombuffer(asked[0], np.int64), asked[1].decode(errors=HALVES)
         try:
-            texts = pickle.load(source)
-        except EOFError:
-            return
-        try:
-            answer: MaskedTexts | Exception = encode(encoder, texts)
+            found = encoder.columns(pairs(lengths, text))
         except Exception as error:
-            answer = error
-        pickle.dump(answer, sink, protocol=5)
-        sink.flush()
+            send(sink, pickle.dumps(error))
+        else:
+            send(sink, *(part.tobytes() for part in (found.ids, found.offsets, found.places)))
+
+
+def pairs(lengths: np.ndarray, text: str) -> list[tuple[str, str]]:
+    """The texts that were put together, two by two."""
+    ends = [0, *np.cumsum(lengths).tolist()]
+    bounds = zip(ends[:-1:2], ends[1::2], ends[2::2], strict=True)
+    return [(text[start:middle], text[middle:end]) for start, middle, end in bounds]
+
+
+def send(sink: BinaryIO, *parts: bytes) -> None:
+    """Write a message: how many parts it has, how many bytes each, and these."""
+    sink.write(np.array([len(parts), *map(len, parts)], np.int64).tobytes())
+    sink.writelines(parts)
+    sink.flush()
+
+
+def receive(source: BinaryIO) -> list[bytearray]:
+    """The parts of the next message; none where the other side has gone."""
+    if not (count := source.read(8)):
+        return []
+    sizes = np.frombuffer(source.read(8 * int(np.frombuffer(count, np.int64)[0])), np.int64)
+    return [bytearray(source.read(size)) for size in sizes.tolist()]
 
 
 if __name__ == "__main__":
