@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from sonde.cli.verbs import app
 from sonde.data.format import open_dataset
@@ -65,7 +64,7 @@ def command_flags(command: Any) -> dict[str, Any]:
 
 
 def test_the_flag_is_repeatable_wherever_it_stands() -> None:
-    found = {words: f["--wording"] for words, f in commands(typer.main.get_command(app))
+    found = {words: f["--wording"] for words, f in commands(app)
              if "--wording" in f}  # fmt: skip
     verbs = {words[0] for words in found}
     assert verbs == {"run", "plan", "optimise", "doctor", "data"}

@@ -16,8 +16,6 @@ from pathlib import Path
 from re import Match
 from typing import Any
 
-import typer
-
 from sonde.cli.main import main
 from sonde.cli.verbs import app
 from sonde.reporting.catalogue import documented
@@ -96,7 +94,7 @@ def verbs() -> dict[str, Any]:
         for name, inner in getattr(command, "commands", {}).items():
             walk(f"{words} {name}".strip(), inner)
 
-    walk("", typer.main.get_command(app))
+    walk("", app)
     return found
 
 

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from sonde.data.builders import nobel, trex_mc
     from sonde.data.builders.triples import Source
 
-app = group(
-    "Build datasets from triples, tables and other datasets.",
-    "sonde data build trex-mc ./t_rex -o ./trex-mc",
-)
-
 MOST = 100
 """Relations that do not qualify and are named; the rest is counted."""
 
@@ -49,7 +44,6 @@ class TrexOptions:
     force: bool = option(FORCE, False, "--force")
 
 
-@app.command("trex-mc")
 @verb
 def build_trex_mc(wanted: TrexOptions) -> None:
     """Build multiple-choice facts in the manner of T-REx-MC.
@@ -91,7 +85,6 @@ class NobelOptions:
     force: bool = option(FORCE, False, "--force")
 
 
-@app.command("nobel")
 @verb
 def build_nobel(wanted: NobelOptions) -> None:
     """Build laureate → birth year from a table of Nobel prizes.
@@ -167,4 +160,10 @@ def show_nobel(built: nobel.Built, out: Path) -> None:
     say(f"{out}: {built.train + built.test} laureates, {built.train} training, {built.test} test")
 
 
-app.command("fktc")(build_fktc)
+VERBS = {"trex-mc": build_trex_mc, "nobel": build_nobel, "fktc": build_fktc}
+app = group(
+    "Build datasets from triples, tables and other datasets.\n\n"
+    "Example: sonde data build trex-mc ./t_rex -o ./trex-mc",
+    VERBS,
+    VERBS.__getitem__,
+)

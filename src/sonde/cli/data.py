@@ -20,18 +20,12 @@ from sonde.data.format import is_dataset, open_dataset, seal, write_dataset
 from sonde.data.vocabulary import common, read_words, restricted, single, trial, words_of
 from sonde.runs.run import answer
 
-app = group(
-    "List, show, check, count, convert, judge and build datasets.",
-    "sonde data show atlas --relation P36",
-)
-
 MOST = 100
 """Faults of a kind that are printed; the rest is counted."""
 
 NAME = "A bundled name, a folder, or READER:FOLDER; +SOURCE:FOLDER adds to it."
 
 
-@app.command("ls")
 def ls() -> None:
     """List the bundled datasets and the readers of public ones.
 
@@ -52,7 +46,6 @@ class ShowOptions:
     facts: int = option("How many facts to show.", 5)
 
 
-@app.command("show")
 @verb
 def show(wanted: ShowOptions) -> None:
     """Show where a dataset comes from and what stands in it.
@@ -92,7 +85,6 @@ class CheckOptions:
     )
 
 
-@app.command("check")
 @verb
 def check(wanted: CheckOptions) -> None:
     """Check every line of a dataset and say what is wrong with it.
@@ -148,9 +140,6 @@ class Told:
             raise DataError(f"{path}: {number}, listed above{more}; the first: {self._first}")
 
 
-app.command("stats")(stats)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertOptions:
     """What is written of which dataset."""
@@ -164,7 +153,6 @@ class ConvertOptions:
     )
 
 
-@app.command("convert")
 @verb
 def convert(wanted: ConvertOptions) -> None:
     """Write any dataset, joined or not, as a folder in sonde's own form.
@@ -229,6 +217,19 @@ def _single_tokens(
     return single(tried)
 
 
-app.command("annotate")(annotate)
-app.command("vocabulary")(vocabulary)
-app.add_typer(build.app, name="build")
+VERBS = {
+    "ls": ls,
+    "show": show,
+    "check": check,
+    "stats": stats,
+    "convert": convert,
+    "annotate": annotate,
+    "vocabulary": vocabulary,
+    "build": build.app,
+}
+app = group(
+    "List, show, check, count, convert, judge and build datasets.\n\n"
+    "Example: sonde data show atlas --relation P36",
+    VERBS,
+    VERBS.__getitem__,
+)

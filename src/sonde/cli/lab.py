@@ -37,11 +37,6 @@ SHIPPED = Path(__file__).parents[1] / "lab" / "shipped"
 KINDS = ("causal", "masked")
 OUT = Path("runs/lab")
 
-app = group(
-    "Do the probes tell the truth? Train models on invented facts and ask.",
-    "sonde lab world -o worlds/0 --seed 0",
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldOptions:
@@ -240,6 +235,16 @@ TRAIN_HELP = (
     "with a training that was broken off.\n\n"
     "Example: sonde lab train worlds/0 --kind causal --size tiny -o models/0-causal"
 )
-app.command("world")(verb(world, WorldSettings, WORLD_HELP))
-app.command("train")(verb(train, TrainSettings, TRAIN_HELP))
-app.command("validate")(validate)
+
+
+VERBS = {
+    "world": verb(world, WorldSettings, WORLD_HELP),
+    "train": verb(train, TrainSettings, TRAIN_HELP),
+    "validate": validate,
+}
+app = group(
+    "Do the probes tell the truth? Train models on invented facts and ask.\n\n"
+    "Example: sonde lab world -o worlds/0 --seed 0",
+    VERBS,
+    VERBS.__getitem__,
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 
@@ -23,12 +23,6 @@ from sonde.cli.options import (
 )
 from sonde.core.errors import UsageError
 from sonde.optimise.making import Made, Method, Order, methods, optimise
-
-app = group(
-    "Make templates out of training facts, for `sonde run` to ask with.",
-    "sonde optimise optiprompt -m hf:FOLDER -d lama:FOLDER -o prompts/opti\n\n"
-    "Then: sonde run lama -m soft:prompts/opti -d lama:FOLDER --wording optimised:prompts/opti",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +122,15 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f}"
 
 
-for _name, _method in sorted(methods().items()):
-    _example = f"Example: sonde optimise {_name} -m hf:FOLDER -d lama:FOLDER -o prompts/{_name}"
-    app.command(_name)(verb(run_method, _method, _example))
+def _of(name: str) -> Callable[..., None]:
+    example = f"Example: sonde optimise {name} -m hf:FOLDER -d lama:FOLDER -o prompts/{name}"
+    return verb(run_method, methods()[name], example)
+
+
+app = group(
+    "Make templates out of training facts, for `sonde run` to ask with.\n\n"
+    "Example: sonde optimise optiprompt -m hf:FOLDER -d lama:FOLDER -o prompts/opti\n\n"
+    "Then: sonde run lama -m soft:prompts/opti -d lama:FOLDER --wording optimised:prompts/opti",
+    sorted(methods()),
+    _of,
+)

@@ -8,7 +8,7 @@ is handed the dataclasses filled. What has settings, such as a probe, goes the s
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
@@ -39,10 +39,53 @@ SPLIT = "Which split of the dataset to ask about."
 TRUST = "Let a model folder run its own Python code."
 
 
-def group(help: str, example: str) -> typer.Typer:
-    """A verb that has verbs of its own."""
-    help = f"{help}\n\nExample: {example}"
-    return typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=help)
+def group(
+    help: str,
+    names: Collection[str],
+    find: Callable[[str], Any],
+    *,
+    flags: Callable[..., None] = lambda: None,
+    epilog: str | None = None,
+) -> Any:
+    """A command that has commands of its own, each a function or a group that `find` gives."""
+    app = typer.Typer(
+        callback=flags,
+        help=help,
+        epilog=epilog,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+    )
+    command: Any = typer.main.get_command(app)
+    command.commands = Verbs(names, find)
+    return command
+
+
+class Verbs(Mapping[str, Any]):
+    """The commands of a group by name; none is imported or made before it is looked up."""
+
+    def __init__(self, names: Collection[str], find: Callable[[str], Any]) -> None:
+        self._names = names
+        self._find = find
+
+    def __getitem__(self, name: str) -> Any:
+        """The command of that name."""
+        if name not in self._names:
+            raise KeyError(name)
+        found = self._find(name)
+        if hasattr(found, "commands"):
+            return found
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(name)(found)
+        return typer.main.get_command(app)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._names)
 
 
 def option(help: str, default: Any = MISSING, *names: str, least: float | None = None) -> Any:

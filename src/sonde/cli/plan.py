@@ -23,11 +23,6 @@ from sonde.runs.plan import SECONDS, Plan, Time
 from sonde.runs.plan import plan as make_plan
 from sonde.runs.run import probes
 
-app = group(
-    "Say what a run would cost, without making it.",
-    "sonde plan lama -m smollm2 -d atlas --limit 10",
-)
-
 COMPLETE = "The run is complete: nothing is left to be computed."
 
 UNITS = ((2**30, "GiB", 1), (2**20, "MiB", 0), (2**10, "KiB", 0))
@@ -228,6 +223,14 @@ def size(count: int) -> str:
     return f"{count} bytes"
 
 
-for _name, _probe in sorted(probes().items()):
-    _example = f"Example: sonde plan {_name} -m smollm2 -d atlas --limit 10"
-    app.command(_name)(verb(plan_probe, _probe, _example))
+def _of(name: str) -> Callable[..., None]:
+    example = f"Example: sonde plan {name} -m smollm2 -d atlas --limit 10"
+    return verb(plan_probe, probes()[name], example)
+
+
+app = group(
+    "Say what a run would cost, without making it.\n\n"
+    "Example: sonde plan lama -m smollm2 -d atlas --limit 10",
+    sorted(probes()),
+    _of,
+)

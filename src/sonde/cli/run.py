@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,11 +13,6 @@ from sonde.cli.report import show_run
 from sonde.core.abilities import Probe, abilities
 from sonde.runs.controls import chosen, run_controls
 from sonde.runs.run import SHARD_WEIGHT, probes, run
-
-app = group(
-    "Put a probe's questions to a model and report what it knows.",
-    "sonde run lama -m smollm2 -d atlas --limit 10",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +44,14 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     show_run(done, html=done.path / "report.html" if beside.html else None)
 
 
-for _name, _probe in sorted(probes().items()):
-    _example = f"Example: sonde run {_name} -m smollm2 -d atlas --limit 10"
-    app.command(_name)(verb(run_probe, _probe, _example))
+def _of(name: str) -> Callable[..., None]:
+    example = f"Example: sonde run {name} -m smollm2 -d atlas --limit 10"
+    return verb(run_probe, probes()[name], example)
+
+
+app = group(
+    "Put a probe's questions to a model and report what it knows.\n\n"
+    "Example: sonde run lama -m smollm2 -d atlas --limit 10",
+    sorted(probes()),
+    _of,
+)

@@ -1,48 +1,31 @@
-"""The verbs of `sonde`, gathered into one command line."""
+"""The verbs of `sonde`, gathered into one command line; each is imported when it is named."""
 
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 from sonde import __version__
-from sonde.cli import (
-    analyse,
-    attribute,
-    data,
-    demo,
-    doctor,
-    lab,
-    listing,
-    optimise,
-    plan,
-    report,
-    run,
-)
+from sonde.cli.options import group
 
-app = typer.Typer(
-    name="sonde",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="What does this language model actually know, and how far can you trust it?",
-    epilog="Start with: sonde demo. Exit codes are listed in docs/exit-codes.md.",
-)
-app.add_typer(run.app, name="run")
-app.add_typer(plan.app, name="plan")
-app.add_typer(optimise.app, name="optimise")
-app.command("report")(report.report)
-app.command("analyse")(analyse.analyse)
-app.command("attribute")(attribute.attribute)
-app.add_typer(data.app, name="data")
-app.add_typer(lab.app, name="lab")
-app.command("models")(listing.models)
-app.command("probes")(listing.probes)
-app.command("demo")(demo.demo)
-app.command("doctor")(doctor.doctor)
+VERBS = {
+    "report": "sonde.cli.report:report",
+    "analyse": "sonde.cli.analyse:analyse",
+    "attribute": "sonde.cli.attribute:attribute",
+    "models": "sonde.cli.listing:models",
+    "probes": "sonde.cli.listing:probes",
+    "demo": "sonde.cli.demo:demo",
+    "doctor": "sonde.cli.doctor:doctor",
+    "run": "sonde.cli.run:app",
+    "plan": "sonde.cli.plan:app",
+    "optimise": "sonde.cli.optimise:app",
+    "data": "sonde.cli.data:app",
+    "lab": "sonde.cli.lab:app",
+}
+"""Where the command of each verb is, in the order of the help text."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -51,7 +34,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show stack traces.")] = False,
     version: Annotated[
@@ -64,3 +46,17 @@ def options(
     """What holds for every verb."""
     if debug:
         os.environ["SONDE_DEBUG"] = "1"
+
+
+def _find(name: str) -> Any:
+    module, attribute = VERBS[name].split(":")
+    return getattr(import_module(module), attribute)
+
+
+app = group(
+    "What does this language model actually know, and how far can you trust it?",
+    VERBS,
+    _find,
+    flags=options,
+    epilog="Start with: sonde demo. Exit codes are listed in docs/exit-codes.md.",
+)
