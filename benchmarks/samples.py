@@ -19,7 +19,7 @@ from benchmarks.common import Positions, Result, parser, tell
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.prompts import Key, Prompt, Sample
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.decode.endings import end_tokens
+from sonde.models.torch.decode.steps import end_tokens
 
 NAME = "samples"
 INSTRUCTION = "Predict the [MASK] in each sentence in one word."

@@ -67,8 +67,7 @@ SIBLINGS = {
     "probes": set(),
     "data/readers": set(),
     "optimise": {"making", "facts", "folder", "shared"},
-    "models": {"options", "extras", "tables", "load", "sentences", "read_json", "torch"},
-    "models/wrappers": {"randomised", "optimised"},
+    "models": {"options", "tables", "load", "sentences", "read_json", "torch"},
 }
 """Folders whose parts never import each other, and what their parts share."""
 
@@ -89,7 +88,7 @@ HEAVY = {
 AT_HOME: dict[str, str | tuple[str, ...]] = {
     "torch": ("models/torch/", "optimise/", "lab/training/"),
     "transformers": ("models/torch/", "lab/training/"),
-    "safetensors": ("models/wrappers/soft.py", "models/torch/", "optimise/", "lab/training/"),
+    "safetensors": ("models/optimised.py", "models/torch/", "optimise/", "lab/training/"),
     "captum": "models/torch/attribution.py",
     "gguf": "models/torch/loading/dequantise.py",
     "huggingface_hub": "models/torch/loading/weights.py",

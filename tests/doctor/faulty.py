@@ -15,12 +15,12 @@ from sonde.doctor.diagnose import diagnose
 from sonde.doctor.findings import Diagnosis
 from sonde.doctor.sample import sample, wants
 from sonde.engine.encode import Branches, CausalEncoder, MaskedEncoder, Span
-from sonde.models.examine import examiner
+from sonde.models.instruments import examiner
+from sonde.models.torch import reference
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import Loaded
 from sonde.models.torch.masked.answers import token_name
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.reference import one_text as reference
 from sonde.models.torch.seq2seq.model import Seq2SeqModel
 from sonde.probes.lama.probe import Lama
 

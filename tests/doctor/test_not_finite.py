@@ -9,7 +9,7 @@ import pytest
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Trace
 from sonde.doctor.diagnose import diagnose
-from sonde.models.examine import examiner
+from sonde.models.instruments import examiner
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from tests import tiny

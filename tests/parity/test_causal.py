@@ -16,7 +16,7 @@ from sonde.engine.encode import Span, Start
 from sonde.engine.token_tree import ancestors, merge
 from sonde.models.torch.causal.model import CausalModel, why_flat
 from sonde.models.torch.causal.token_tree import additive_mask
-from sonde.models.torch.reference.one_text import score_causal
+from sonde.models.torch.reference import score_causal
 from tests.parity.conftest import Load
 from tests.parity.world import (
     BUDGETS,

@@ -14,8 +14,8 @@ from sonde.core.errors import AbilityError, ModelError, PromptError
 from sonde.core.prompts import Prompt
 from sonde.engine.encode import Start
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.decode.endings import end_tokens
-from sonde.models.torch.reference.one_text import generate_causal
+from sonde.models.torch.decode.steps import end_tokens
+from sonde.models.torch.reference import generate_causal
 from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS, limit
 from tests.parity.world import BUDGETS

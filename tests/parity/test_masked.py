@@ -16,7 +16,7 @@ from sonde.engine.masked_batch import columns
 from sonde.models.torch.masked.answers import best, count_ranks, in_order, rank_rows
 from sonde.models.torch.masked.logits import EQUAL, Ways, differs, hole_logits, ways_of
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.reference.one_text import fill_masked, score_masked
+from sonde.models.torch.reference import fill_masked, score_masked
 from sonde.testing import assert_same as same
 from tests.parity.conftest import Load
 from tests.parity.world import (

@@ -18,10 +18,9 @@ from sonde.core.answers import Sampled
 from sonde.core.prompts import Prompt
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.decode.choose import on_device, split_rows
-from sonde.models.torch.decode.endings import end_tokens
+from sonde.models.torch.decode.steps import end_tokens, on_device, split_rows
 from sonde.models.torch.loading.weights import load_folder
-from sonde.models.torch.reference.one_text import sample_causal
+from sonde.models.torch.reference import sample_causal
 from sonde.testing import check_model
 from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS, limit

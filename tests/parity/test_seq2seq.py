@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from sonde.core.errors import AbilityError, PromptError, PromptTooLong
 from sonde.core.prompts import Generate, Prompt
 from sonde.models.options import LoadOptions
-from sonde.models.torch.decode.endings import Endings, end_tokens
+from sonde.models.torch.decode.steps import Endings, end_tokens
 from sonde.models.torch.loading.open import open_model
-from sonde.models.torch.reference.seq2seq import generate_seq2seq, score_seq2seq
+from sonde.models.torch.reference import generate_seq2seq, score_seq2seq
 from sonde.models.torch.seq2seq.model import Seq2SeqModel
 from sonde.testing import assert_same, check_model
 from tests.parity.conftest import Load

@@ -16,9 +16,9 @@ from sonde.core.errors import AbilityError, PromptError
 from sonde.core.prompts import Prompt, Score
 from sonde.engine.token_tree import shared_prefill
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.decode.endings import end_tokens
+from sonde.models.torch.decode.steps import end_tokens
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.reference.one_text import generate_causal, score_causal
+from sonde.models.torch.reference import generate_causal, score_causal
 from sonde.runs.run import answer
 from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS, limit
@@ -227,5 +227,5 @@ def test_together_refuses_what_either_way_refuses(tiny: Load) -> None:
         joined(model, [*some, write("It", most=64)])
     with pytest.raises(PromptError, match=r"fact 'g'.*there is no option"):
         joined(model, [*some, score("It", (), fact="g")])
-    with pytest.raises(AbilityError, match="generate"):
+    with pytest.raises(AbilityError, match="scores options"):
         joined(model, [*some, fill("It ")])

@@ -24,7 +24,7 @@ from sonde.engine.token_tree import merge
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
-from sonde.models.torch.reference.one_text import trace_causal
+from sonde.models.torch.reference import trace_causal
 from sonde.testing import check_model
 from tests import tiny as worlds
 from tests.parity.conftest import Load

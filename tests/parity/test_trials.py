@@ -13,7 +13,7 @@ from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel, why_flat
 from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.reference.one_text import fill_masked, score_causal, score_masked
+from sonde.models.torch.reference import fill_masked, score_causal, score_masked
 from tests import tiny as world
 from tests.parity.conftest import Load
 from tests.parity.world import BUDGETS, answers, assert_same

@@ -22,7 +22,7 @@ from sonde.models.options import LoadOptions
 from sonde.models.scripted import Scripted
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
-from sonde.models.torch.reference.one_text import trace_causal
+from sonde.models.torch.reference import trace_causal
 from sonde.runs.run import WEIGHED, shards
 from tests.tiny import CAUSAL, trace
 

@@ -135,7 +135,7 @@ def _rows(
 ) -> Iterator[Attributed]:
     """Attribute each prompt's answer."""
     from sonde.attribution.report import Attributed
-    from sonde.models.attribute import attributor
+    from sonde.models.instruments import attributor
 
     able: Attributes = attributor(model)
     answers = _own_answers(model, prompts)

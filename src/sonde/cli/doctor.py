@@ -88,7 +88,7 @@ def doctor(wanted: DoctorOptions) -> None:
 
 
 def _diagnosis(probe: Probe, model: Model, dataset: Dataset, limit: int) -> Diagnosis:
-    from sonde.models.examine import examiner
+    from sonde.models.instruments import examiner
 
     can = abilities(model)
     prompts = sample(probe.suited(can), dataset, limit)

@@ -15,8 +15,9 @@ log = logging.getLogger(__name__)
 class Components(Mapping[str, Any]):
     """Components by name, each imported when it is looked up.
 
-    `modules` names the module of each built-in, whose `COMPONENT` it is; a built-in wins over an
-    entry point of the same name. Of the entry points of `group` those count that `fit`.
+    `modules` names the module of each built-in, whose `COMPONENT` it is (or what a name after a
+    colon says); a built-in wins over an entry point of the same name. Of the entry points of
+    `group` those count that `fit`.
     """
 
     def __init__(
@@ -29,7 +30,8 @@ class Components(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         """The component of that name."""
         if name in self._modules:
-            return importlib.import_module(self._modules[name]).COMPONENT
+            module, _, attribute = self._modules[name].partition(":")
+            return getattr(importlib.import_module(module), attribute or "COMPONENT")
         return self._plugins[name]
 
     def __contains__(self, name: object) -> bool:

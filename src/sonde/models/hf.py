@@ -8,8 +8,7 @@ from typing import ClassVar
 from sonde.core.abilities import Model
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
-from sonde.models.extras import needs
-from sonde.models.options import LoadOptions
+from sonde.models.options import LoadOptions, needs
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
-"""How to load a model, and where what is derived from it is kept."""
+"""How to load a model, what must be installed for it, and where what is derived from it goes."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
+
+from sonde.core.errors import MissingExtra
 
 BosChoice = Literal["auto", "always", "never"]
 
@@ -34,3 +37,17 @@ def cache_folder() -> Path:
     if chosen := os.environ.get("SONDE_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sonde"
+
+
+def needs(model: str, *packages: str) -> None:
+    """Refuse clearly where a package that a model needs is not installed."""
+    needs_extra("hf", f"model {model!r}", *packages)
+
+
+def needs_extra(extra: str, what: str, *packages: str) -> None:
+    """Refuse clearly where a package of an extra, which something needs, is not installed."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(
+            f"{what} needs {' and '.join(missing)}; run: pip install 'sonde[{extra}]'"
+        )

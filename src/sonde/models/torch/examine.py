@@ -20,11 +20,11 @@ from sonde.core.errors import PromptError
 from sonde.core.examinations import Examination, Limits, Text
 from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace
 from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span
+from sonde.models.torch import reference
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.decode.endings import end_tokens
+from sonde.models.torch.decode.steps import end_tokens
 from sonde.models.torch.masked.answers import token_name
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.reference import one_text as reference
 from sonde.models.torch.tokens import Tokens
 
 SHIFTED = 2  # options per prompt for which shifted answers are computed too

@@ -1,17 +1,19 @@
 """Show texts as tokens: those the encoder made, beside those of the whole text.
 
-Tokenises every text anew with a copy of the tokenizer of its own. Passes no judgement.
+Tokenises every text anew with a copy of the tokenizer of its own, and looks for weights that hold
+NaN or infinity. Passes no judgement.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import torch
 from tokenizers import Encoding, Tokenizer
 
 from sonde.core.examinations import Limits, Text
 from sonde.engine.encode import Span, literal
-from sonde.models.torch.loading.damage import damaged
 from sonde.models.torch.loading.weights import UNLIMITED, Loaded
 
 
@@ -117,3 +119,17 @@ def _around(encoding: Encoding) -> Around:
     inner = [i for i, is_special in enumerate(special) if not is_special]
     first, last = (inner[0], inner[-1]) if inner else (len(special), len(special) - 1)
     return Around(before=tuple(encoding.ids[:first]), after=tuple(encoding.ids[last + 1 :]))
+
+
+@torch.inference_mode()
+def damaged(model: Any) -> tuple[str, ...]:
+    """The names of the parameters with a number that is not finite."""
+    return tuple(name for name, weight in model.named_parameters() if not _sound(weight))
+
+
+def _sound(weight: Any) -> bool:
+    """Whether least and largest are finite; both are NaN where any number is."""
+    if not weight.is_floating_point() or not weight.numel():
+        return True
+    least, largest = torch.aminmax(weight)
+    return bool(torch.isfinite(least) & torch.isfinite(largest))

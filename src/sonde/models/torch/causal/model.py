@@ -37,10 +37,9 @@ from sonde.models.torch.causal.token_tree import (
 from sonde.models.torch.causal.traces import Tracer
 from sonde.models.torch.decode.tree_decoder import Opening, TreeDecoder
 from sonde.models.torch.loading.device import float_logits, padded
-from sonde.models.torch.loading.identity import identify
 from sonde.models.torch.loading.limits import check_predicted, check_spans, explain_oom, naming
 from sonde.models.torch.loading.trials import NOT_FINITE, largest, tried, unlike
-from sonde.models.torch.loading.weights import Loaded, out_of_memory
+from sonde.models.torch.loading.weights import Loaded, identify, out_of_memory
 
 log = logging.getLogger("sonde")
 

@@ -21,7 +21,7 @@ from sonde.models.torch.causal.token_tree import (
     cache_behind,
     token_logps,
 )
-from sonde.models.torch.decode.choose import Leaf
+from sonde.models.torch.decode.steps import Leaf
 from sonde.models.torch.loading.device import onto, padded
 
 WASTE = 0.25  # share of positions that no leaf sees any more, above which they are dropped

@@ -26,8 +26,6 @@ from sonde.engine.prefixes import PrefixCache
 from sonde.engine.sampling import draw_name
 from sonde.engine.schedule import Pass, Passes, Root, row_passes, write_passes
 from sonde.models.torch.causal.token_tree import KeysAndValues
-from sonde.models.torch.decode.choose import Leaf, NoDistribution, draws, likeliest
-from sonde.models.torch.decode.endings import End, Endings, Writing, end_tokens
 from sonde.models.torch.decode.state import (
     DecodeState,
     compact,
@@ -37,6 +35,16 @@ from sonde.models.torch.decode.state import (
     onward,
     prefill_tree,
     read_rows,
+)
+from sonde.models.torch.decode.steps import (
+    End,
+    Endings,
+    Leaf,
+    NoDistribution,
+    Writing,
+    draws,
+    end_tokens,
+    likeliest,
 )
 from sonde.models.torch.loading.limits import check_room, naming
 from sonde.models.torch.loading.weights import Loaded, out_of_memory

@@ -23,8 +23,13 @@ from sonde.core.errors import ModelError
 from sonde.models.options import LoadOptions, cache_folder
 from sonde.models.read_json import read_json
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.loading.hashes import remembered_hash
-from sonde.models.torch.loading.weights import explained, first_line, load_folder, refuse_holes
+from sonde.models.torch.loading.weights import (
+    explained,
+    first_line,
+    load_folder,
+    refuse_holes,
+    remembered_hash,
+)
 
 FORM = 1  # raise when what is written below changes
 

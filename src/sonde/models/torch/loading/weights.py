@@ -1,8 +1,14 @@
-"""Load a transformers folder: weights from safetensors only, the tokenizer, and their hashes."""
+"""Load a transformers folder: weights from safetensors only, the tokenizer, their hashes, its name.
+
+A hash of a large file is remembered while nothing has happened to the file: size and time of change
+can be set back; inode and time of status change cannot.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,11 +19,11 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
+from sonde.core.abilities import Identity
 from sonde.core.errors import ModelError, SondeError, UsageError
-from sonde.core.fingerprints import fingerprint
-from sonde.models.options import LoadOptions
+from sonde.core.fingerprints import file_hash, fingerprint
+from sonde.models.options import LoadOptions, cache_folder
 from sonde.models.read_json import read_json
-from sonde.models.torch.loading.hashes import remembered_hash
 from sonde.models.torch.loading.weight_files import weight_files
 from sonde.models.torch.masked.logits import first_position
 
@@ -256,3 +262,56 @@ def _dtype(wanted: str, device: str, config: dict[str, Any]) -> str:
         return "float32"
     stored = str(config.get("dtype") or config.get("torch_dtype") or "float32")
     return stored if stored in DTYPES else "float32"
+
+
+def remembered_hash(path: Path) -> str:
+    """SHA-256 of a file, in hex, out of the cache where it is there."""
+    stat = path.stat()
+    memory = cache_folder() / "hashes.json"
+    marks = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_dev, stat.st_ino)
+    key = ":".join(map(str, (path.resolve(), *marks)))
+    known = _remembered(memory)
+    if key not in known:
+        known[key] = file_hash(path)
+        _remember(memory, known)
+    return known[key]
+
+
+def _remembered(memory: Path) -> dict[str, str]:
+    try:
+        known = json.loads(memory.read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(known, dict):
+        return {}
+    return {key: value for key, value in known.items() if isinstance(value, str)}
+
+
+def _remember(memory: Path, known: dict[str, str]) -> None:
+    partial = memory.with_suffix(f".{os.getpid()}")
+    try:
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(json.dumps(known))
+        partial.replace(memory)
+    except OSError:
+        warnings.warn(f"{memory} cannot be written; hashes are not remembered", stacklevel=3)
+
+
+def identify(loaded: Loaded, *, bos: str, scoring: str) -> Identity:
+    """The identity of a loaded model; how texts open and how options are scored are part of it."""
+    parameters = sum(p.numel() for p in loaded.model.parameters())
+    return Identity(
+        name=loaded.name,
+        architecture=type(loaded.model).__name__,
+        weights=loaded.weights,
+        tokenizer=fingerprint([loaded.backend.to_str()]),
+        dtype=loaded.dtype,
+        bos=bos,
+        details={
+            "device": loaded.device,
+            "parameters": f"{parameters:,}",
+            "context": f"{loaded.context} tokens" if loaded.context < UNLIMITED else "any length",
+            "scoring": scoring,
+            "revision": loaded.options.revision or "",
+        },
+    )

@@ -31,9 +31,8 @@ from sonde.engine.masked_batch import MaskedText, MaskedTexts, columns
 from sonde.engine.prefetch import prefetch
 from sonde.engine.tokenise import Tokenisers
 from sonde.models.torch.loading.device import fetched, float_logits, onto
-from sonde.models.torch.loading.identity import identify
 from sonde.models.torch.loading.limits import check_spans, explain_oom, naming
-from sonde.models.torch.loading.weights import Loaded, out_of_memory
+from sonde.models.torch.loading.weights import Loaded, identify, out_of_memory
 from sonde.models.torch.masked.answers import Kind, Tables, read_holes
 from sonde.models.torch.masked.logits import hole_logits, ways_of
 

@@ -17,8 +17,7 @@ from sonde.engine.batching import Budget
 from sonde.engine.prefixes import SourceCache
 from sonde.engine.schedule import Pass, Passes, Root, source_passes
 from sonde.engine.seq2seq_encode import Ids, Seq2SeqEncoder
-from sonde.models.torch.decode.choose import Leaf
-from sonde.models.torch.decode.endings import Endings, end_tokens
+from sonde.models.torch.decode.steps import Endings, Leaf, end_tokens
 from sonde.models.torch.decode.tree_decoder import Step, Writer, Written
 from sonde.models.torch.loading.device import padded
 from sonde.models.torch.loading.limits import check_room, check_text

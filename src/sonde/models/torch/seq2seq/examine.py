@@ -17,10 +17,10 @@ from sonde.core.examinations import Examination, Text
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.engine.encode import Span
 from sonde.engine.seq2seq_encode import GAP, Ids, Seq2SeqEncoder
-from sonde.models.torch.decode.endings import end_tokens
+from sonde.models.torch import reference
+from sonde.models.torch.decode.steps import end_tokens
 from sonde.models.torch.examine import SHIFTED, causal_shifts, fits, total, trying
 from sonde.models.torch.loading.limits import naming
-from sonde.models.torch.reference import seq2seq as reference
 from sonde.models.torch.seq2seq.model import Seq2SeqModel, first_token
 from sonde.models.torch.tokens import Tokens
 

@@ -25,9 +25,8 @@ from sonde.engine.schedule import Pass, Passes, answer_passes, source_passes
 from sonde.engine.seq2seq_encode import Ids, Seq2SeqEncoder, Source, beginnings, row_of
 from sonde.models.torch.causal.token_tree import token_logps
 from sonde.models.torch.loading.device import float_logits
-from sonde.models.torch.loading.identity import identify
 from sonde.models.torch.loading.limits import check_text, explain_oom, naming
-from sonde.models.torch.loading.weights import Loaded, out_of_memory, token_id
+from sonde.models.torch.loading.weights import Loaded, identify, out_of_memory, token_id
 from sonde.models.torch.seq2seq.decoder import Reader, Rows, Seq2SeqDecoder, feed
 
 BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}

@@ -20,7 +20,7 @@ from sonde.core.errors import ModelError, PromptError, nearest
 from sonde.core.fingerprints import fingerprint
 from sonde.core.prompts import Prompt
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.loading.hashes import remembered_hash
+from sonde.models.torch.loading.weights import remembered_hash
 from sonde.models.torch.masked.model import MaskedModel
 
 

@@ -1,12 +1,12 @@
-"""Find what can say which part of a prompt an answer comes from."""
+"""Find what takes a model apart: shows its tokens, or says what its answers come from."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-from sonde.core.abilities import Attributes, Model
+from sonde.core.abilities import Attributes, Examines, Model
 from sonde.core.errors import AbilityError
-from sonde.models.extras import needs_extra
+from sonde.models.options import needs_extra
 
 
 def attributor(model: Model) -> Attributes:
@@ -21,5 +21,16 @@ def attributor(model: Model) -> Attributes:
         )
     needs_extra("attribute", "attribution", "captum")
     from sonde.models.torch.attribution import attributor as of_torch
+
+    return of_torch(cast(Any, model))
+
+
+def examiner(model: Model) -> Examines | None:
+    """The model itself if it can be examined, what examines it, or None."""
+    if isinstance(model, Examines):
+        return model
+    if not hasattr(model, "loaded"):
+        return None
+    from sonde.models.torch.examine import examiner as of_torch
 
     return of_torch(cast(Any, model))

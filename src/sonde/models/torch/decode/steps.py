@@ -1,6 +1,6 @@
-"""Choose the tokens that follow some texts: the likeliest one, or drawn ones with their counts.
+"""One step of writing: which tokens follow some texts, likeliest or drawn, and which texts end.
 
-Knows logits and leaves; nothing of how the logits were computed or where a text ends.
+Knows logits, tokens and their text; nothing of how the logits were computed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from tokenizers import Tokenizer
 
+from sonde.core.prompts import Generate, Sample
 from sonde.engine.sampling import cumulative, split, tally, uniforms
 from sonde.engine.schedule import Root
+from sonde.models.torch.loading.weights import Loaded, token_id
 
 BLOCK = 32  # rows of the vocabulary that are held in double precision at once
 
@@ -123,3 +126,67 @@ def on_device(
         [tally(one) for one in np.split(row[: sum(map(len, sets))], places)]
         for row, sets, places in zip(tokens, drawn, borders, strict=True)
     ]
+
+
+Writing = Generate | Sample
+
+BROKEN = "\N{REPLACEMENT CHARACTER}"
+LONGEST_TAIL = 8  # tokens; more than the bytes of any one character
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """What was written before the end; not `finished` where only the limit ended it."""
+
+    text: str
+    finished: bool
+
+
+class Endings:
+    """Reads the tokens written after a prompt and tells whether they have come to an end."""
+
+    def __init__(self, tokenizer: Tokenizer, ends: frozenset[int]) -> None:
+        self.tokenizer = tokenizer
+        self.ends = ends
+
+    def tail(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """The last tokens of a prompt, as many as make whole characters.
+
+        What follows is decoded with them, since tokenizers drop the space of a text's first token.
+        """
+        sizes = range(1, min(len(ids), LONGEST_TAIL) + 1)
+        tails = (tuple(ids[-size:]) for size in sizes)
+        whole = (t for t in tails if (text := self._decode(t)) and not text.startswith(BROKEN))
+        return next(whole, tuple(ids[-LONGEST_TAIL:]))
+
+    def text(self, tail: tuple[int, ...], path: tuple[int, ...]) -> str:
+        """What the tokens of a path say after the tail of their prompt."""
+        return self._decode((*tail, *path))[len(self._decode(tail)) :]
+
+    def end(self, tail: tuple[int, ...], path: tuple[int, ...], want: Writing) -> End | None:
+        """How a path ends with its last token, or None if it goes on."""
+        if path and path[-1] in self.ends:
+            return End(text=self.text(tail, path[:-1]), finished=True)
+        text = self.text(tail, path)
+        if want.until and want.until in text:
+            return End(text=text[: text.index(want.until)], finished=True)
+        return End(text=text, finished=False) if len(path) >= want.most else None
+
+    def said(self, tail: tuple[int, ...], path: tuple[int, ...], text: str) -> int:
+        """How many tokens of a path hold some of the text; the rest only end it."""
+        sizes = range(len(path) + 1)
+        return next(n for n in sizes if self.text(tail, path[:n]).startswith(text))
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return self.tokenizer.decode(list(ids), skip_special_tokens=False)
+
+
+def end_tokens(loaded: Loaded) -> frozenset[int]:
+    """The tokens with which a model ends a text: as it generates, else by config or tokenizer."""
+    model = loaded.model
+    for source in (getattr(model, "generation_config", None), model.config, loaded.tokenizer):
+        found = getattr(source, "eos_token_id", None)
+        if found is not None:
+            listed = found if isinstance(found, list | tuple) else [found]
+            return frozenset(token_id(loaded, "eos_token_id", id) for id in listed)
+    return frozenset()

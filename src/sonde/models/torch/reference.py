@@ -1,19 +1,23 @@
-"""The naive twin of the engine: one text at a time, no sharing, no padding, no shortcut.
+"""The naive twins of the engine: one text at a time, no sharing, no padding, no shortcut.
 
-Slow on purpose. Property tests hold the fast paths against it.
+Slow on purpose. Property tests hold the fast paths against them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
 from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span
+from sonde.engine.seq2seq_encode import Seq2SeqEncoder
 
 
 @torch.inference_mode()
@@ -126,30 +130,46 @@ def fill_masked(
 
 
 @torch.inference_mode()
+def score_seq2seq(
+    model: Any, encoder: Seq2SeqEncoder, start: int, prompts: Sequence[Prompt]
+) -> Iterator[tuple[int, Scored]]:
+    """Score every option in a pass of its own."""
+    for position, prompt in enumerate(prompts):
+        assert isinstance(prompt.want, Score)
+        want = prompt.want
+        source = encoder.source(prompt.prefix, want.after(prompt.suffix))
+        rows = []
+        for target in encoder.targets(want.texts(prompt.prefix)):
+            opening = [start, *source.opens]
+            logps = table(model, source.ids, [*opening, *target[:-1]])[len(opening) - 1 :]
+            rows.append(tuple(float(logps[i, id]) for i, id in enumerate(target)))
+        yield position, Scored(options=prompt.want.options, logps=tuple(rows))
+
+
+@torch.inference_mode()
 def generate_causal(
     model: Any, encoder: CausalEncoder, prompts: Sequence[Prompt], ends: Collection[int]
 ) -> Iterator[tuple[int, Generated]]:
     """Write on from every prompt by its likeliest token, reading the whole text for each."""
     for position, prompt in enumerate(prompts):
-        assert isinstance(prompt.want, Generate)
         opening = list(encoder.open(prompt.prefix))
-        ids = list(opening)
-        logps: list[float] = []
-        text, finished = "", False
-        while len(logps) < prompt.want.most and not finished:
-            table = _mask_logps(model, ids, -1)
-            ids.append(int(table.argmax()))
-            logps.append(float(table[ids[-1]]))
-            text, finished = _read(encoder, opening, ids, prompt.want.until, ends)
-        if not finished:
-            yield position, Generated(text=text, logps=tuple(logps), finished=False)
-            continue
-        # the fewest tokens that say the whole text
-        said = 0
-        while not _written(encoder, opening, ids[: len(opening) + said]).startswith(text):
-            said += 1
-        closing = sum(logps[said:]) if logps[said:] else None
-        yield position, Generated(text=text, logps=tuple(logps[:said]), end_logp=closing)
+        texts = Texts(encoder.tokenizer, opening, ends)
+        yield position, _greedy(prompt, texts, partial(_mask_logps, model, position=-1))
+
+
+@torch.inference_mode()
+def generate_seq2seq(
+    model: Any,
+    encoder: Seq2SeqEncoder,
+    start: int,
+    prompts: Sequence[Prompt],
+    ends: Collection[int],
+) -> Iterator[tuple[int, Generated]]:
+    """Write by the likeliest token, reading everything anew for each."""
+    for position, prompt in enumerate(prompts):
+        source = encoder.source(prompt.prefix).ids
+        texts = Texts(encoder.tokenizer, [start, *encoder.opens], ends)
+        yield position, _greedy(prompt, texts, partial(_last_row, model, source))
 
 
 @torch.inference_mode()
@@ -165,6 +185,7 @@ def sample_causal(
         want = prompt.want
         assert isinstance(want, Sample)
         opening = list(encoder.open(prompt.prefix))
+        texts = Texts(encoder.tokenizer, opening, ends)
         counts: Counter[str] = Counter()
         for _ in range(want.count):
             ids = list(opening)
@@ -172,29 +193,70 @@ def sample_causal(
             while len(ids) - len(opening) < want.most and not finished:
                 shares = _mask_logps(model, ids, -1).exp()
                 ids.append(int(torch.multinomial(shares, 1, generator=generator)))
-                text, finished = _read(encoder, opening, ids, want.until, ends)
+                text, finished = texts.read(ids, want.until)
             counts[text] += 1
         order = sorted(counts, key=lambda text: (-counts[text], text))
         yield position, Sampled(texts=tuple(order), counts=tuple(counts[t] for t in order))
 
 
-def _read(
-    encoder: CausalEncoder, opening: list[int], ids: list[int], until: str, ends: Collection[int]
-) -> tuple[str, bool]:
-    """What was written since the opening, up to its end, and whether it has ended."""
-    if ids[-1] in ends:
-        return _written(encoder, opening, ids[:-1]), True
-    text = _written(encoder, opening, ids)
-    return (text.split(until)[0], True) if until and until in text else (text, False)
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What tokens say after those of an opening, and where that ends."""
+
+    tokenizer: Tokenizer
+    opening: list[int]
+    ends: Collection[int]
+
+    def read(self, ids: list[int], until: str) -> tuple[str, bool]:
+        """What was written since the opening, up to its end, and whether it has ended."""
+        if ids[-1] in self.ends:
+            return self.written(ids[:-1]), True
+        text = self.written(ids)
+        return (text.split(until)[0], True) if until and until in text else (text, False)
+
+    def written(self, ids: list[int]) -> str:
+        """What was written since the opening."""
+        before, whole = (
+            self.tokenizer.decode(part, skip_special_tokens=False) for part in (self.opening, ids)
+        )
+        return whole[len(before) :]
 
 
-def _written(encoder: CausalEncoder, opening: list[int], ids: list[int]) -> str:
-    before, whole = (
-        encoder.tokenizer.decode(part, skip_special_tokens=False) for part in (opening, ids)
-    )
-    return whole[len(before) :]
+def _greedy(prompt: Prompt, texts: Texts, last: Callable[[list[int]], Any]) -> Generated:
+    """Write by the likeliest token; `last` gives log-probabilities after some tokens."""
+    assert isinstance(prompt.want, Generate)
+    ids = list(texts.opening)
+    logps: list[float] = []
+    text, finished = "", False
+    while len(logps) < prompt.want.most and not finished:
+        row = last(ids)
+        ids.append(int(row.argmax()))
+        logps.append(float(row[ids[-1]]))
+        text, finished = texts.read(ids, prompt.want.until)
+    if not finished:
+        return Generated(text=text, logps=tuple(logps), finished=False)
+    # the fewest tokens that say the whole text
+    said = 0
+    while not texts.written(ids[: len(texts.opening) + said]).startswith(text):
+        said += 1
+    closing = sum(logps[said:]) if logps[said:] else None
+    return Generated(text=text, logps=tuple(logps[:said]), end_logp=closing)
 
 
 def _mask_logps(model: Any, ids: list[int], position: int) -> Any:
     logits = model(torch.tensor([ids], device=model.device)).logits[0, position]
     return torch.log_softmax(logits.float(), -1)
+
+
+def table(model: Any, ids: Sequence[int], written: Sequence[int]) -> Any:
+    """Log-probabilities of every token after each that was written, [written, vocabulary]."""
+    output = model(
+        input_ids=torch.tensor([list(ids)], device=model.device),
+        decoder_input_ids=torch.tensor([list(written)], device=model.device),
+        use_cache=False,
+    )
+    return torch.log_softmax(output.logits[0].float(), -1)
+
+
+def _last_row(model: Any, source: Sequence[int], written: Sequence[int]) -> Any:
+    return table(model, source, written)[-1]

@@ -1,1 +1,0 @@
-"""The naive twins of the engine: one text at a time."""

@@ -1,1 +1,0 @@
-"""Models made out of another: random weights, soft prompts, ensembles, fine-tuned."""
