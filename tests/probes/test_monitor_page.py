@@ -17,10 +17,13 @@ def documented(part: str) -> set[str]:
         for metric in first_cells(PAGE, "Metrics")
         for over in first_cells(PAGE, "Averages")
     ]
-    grouped = {n.replace("GROUP", group) for n in names for group in ("all", "valid")}
-    if part == "full":
-        grouped |= {n.replace("accuracy.", "full.", 1) for n in grouped if "accuracy." in n}
-    return grouped
+    parts = ("accuracy", "full") if part == "full" else ("accuracy",)
+    return {
+        name.replace("GROUP", group).replace("PART", part)
+        for name in names
+        for group in ("all", "valid")
+        for part in parts
+    }
 
 
 def test_the_estimates_are_documented() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 from sonde.core.answers import Answered
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
-from sonde.core.reports import Estimate
+from sonde.core.reports import Estimate, Metric
 from sonde.metrics.grid import Bools, Floats, Ints
 from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import percentile_interval, wilson
@@ -29,6 +29,14 @@ EQUAL: Alphas = (1 / 3, 1 / 3, 1 / 3)
 
 SOLID = 0.8
 """An anchor above this probability is a solid one."""
+
+MONITOR = Metric("monitor", "MONITOR", "number", "0: nothing moves the answer", better="lower")
+PFD = Metric("pfd", "PFD", "number", "mean distance of other frames' answers", better="lower")
+IRD = Metric("ird", "IRD", "number", "mean distance of answers after wrong names", better="lower")
+ANCHOR = Metric("anchor_probability", "anchor", "number", "mean probability of valid anchors")
+SOLID_ANCHORS = Metric(
+    "solid_anchors", f"> {SOLID:g}", "percent", f"share of valid anchors above {SOLID:g}"
+)
 
 PULLED = ("max", "min", "stdev")
 """What drawing facts anew moves to one side: extremes and spreads grow. Intervals are centred."""

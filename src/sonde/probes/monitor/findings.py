@@ -2,42 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
-from sonde.core.reports import Estimate
+from sonde.core.reports import Estimates
 from sonde.core.words import against_control, listed, sided
+from sonde.metrics.distance import IRD, PFD
 from sonde.probes.monitor.ask import Shape
+from sonde.probes.monitor.metrics import ABOVE, BASE, COPIED, DIFFERENCE, MAX, MIN, of_all
 from sonde.probes.monitor.tally import Outcomes
+from sonde.reporting.build.tables import titled
+from sonde.reporting.catalogue import RELATIONS
 
-Estimates = Mapping[str, Estimate]
-
-OVER = "mean_over_relations"
 FEW = 10
 
 
 def findings(estimates: Estimates, outcomes: Outcomes, shape: Shape) -> Iterator[str]:
-    """One sentence for each thing that was measured, and for each that had to be left out."""
-    found = _sentences(estimates, outcomes, shape)
-    return (sentence for sentence in found if sentence)
-
-
-def _sentences(estimates: Estimates, outcomes: Outcomes, shape: Shape) -> Iterator[str]:
+    """A sentence for each thing that was measured, or that had to be left out; some are empty."""
     yield from _moved(estimates)
     yield from _spread(estimates)
-    yield against_control("Accuracy over prompts", estimates[f"accuracy.all.above.{OVER}"])
+    yield against_control("Accuracy over prompts", estimates[of_all(ABOVE).at(RELATIONS)])
     yield from _copied(estimates)
     yield from _anchors(outcomes, shape)
     yield from _left_out(outcomes)
 
 
 def _moved(estimates: Estimates) -> Iterator[str]:
-    pfd, ird = estimates[f"pfd.{OVER}"].value, estimates[f"ird.{OVER}"].value
+    pfd, ird = (estimates[metric.at(RELATIONS)].value for metric in (PFD, IRD))
     if pfd is None or ird is None:
         return
     which = sided(
-        estimates[f"ird_minus_pfd.{OVER}"],
+        estimates[DIFFERENCE.at(RELATIONS)],
         "more by wrong names",
         "more by other frames",
         "about as much by either",
@@ -49,8 +45,7 @@ def _moved(estimates: Estimates) -> Iterator[str]:
 
 
 def _spread(estimates: Estimates) -> Iterator[str]:
-    low, high = (estimates[f"accuracy.all.{end}.{OVER}"].value for end in ("min", "max"))
-    base = estimates[f"accuracy.all.base.{OVER}"].value
+    low, high, base = (estimates[of_all(metric).at(RELATIONS)].value for metric in (MIN, MAX, BASE))
     if low is None or high is None or base is None:
         return
     yield (
@@ -60,7 +55,7 @@ def _spread(estimates: Estimates) -> Iterator[str]:
 
 
 def _copied(estimates: Estimates) -> Iterator[str]:
-    share = estimates[f"copied_wrong_name.{OVER}"].value
+    share = estimates[COPIED.at(RELATIONS)].value
     if share is not None and share > 0:
         yield f"After a wrong name the model repeats it in {share:.1%} of its answers."
 
@@ -83,11 +78,10 @@ def _anchors(outcomes: Outcomes, shape: Shape) -> Iterator[str]:
     none, few = [], []
     for number, relation in enumerate(known.relations):
         own = int((counted & (known.relation == number)).sum())
-        name = f"{relation.id} {relation.label}"
         if not own:
-            none.append(name)
+            none.append(titled(relation))
         elif own < FEW:
-            few.append(f"{name} ({own})")
+            few.append(f"{titled(relation)} ({own})")
     if none:
         yield f"Without a valid anchor, and not measured: {listed(none)}."
     if few:

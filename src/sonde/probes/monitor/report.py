@@ -2,36 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
 import numpy as np
 
 from sonde.core.facts import Dataset
-from sonde.core.reports import Estimate, Headline, Report
-from sonde.metrics.distance import RULES
+from sonde.core.reports import Estimates, Headline, Report
+from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES
 from sonde.probes.monitor.ask import Shape
 from sonde.probes.monitor.figures import figures
 from sonde.probes.monitor.findings import findings
-from sonde.probes.monitor.numbers import measure
+from sonde.probes.monitor.metrics import (
+    ABOVE,
+    AVG,
+    BASE,
+    MAJORITY,
+    METRICS,
+    OVER_PROMPTS,
+    STDEV,
+    of_all,
+)
+from sonde.probes.monitor.numbers import GROUPS, measure
 from sonde.probes.monitor.tables import tables
 from sonde.probes.monitor.tally import Outcomes, begins
 from sonde.prompting.frames import cleaned
-
-Estimates = Mapping[str, Estimate]
+from sonde.reporting.build.headlines import headline
+from sonde.reporting.build.shown import shown
+from sonde.reporting.catalogue import RELATIONS
 
 
 def build_report(dataset: Dataset, outcomes: Outcomes, shape: Shape) -> Report:
     """Everything that is reported about some answers."""
     estimates = measure(outcomes)
+    parts = ("accuracy", "full") if shape.full else ("accuracy",)
+    accuracies = (
+        metric.of(part=part, group=group)
+        for part in parts
+        for group in GROUPS
+        for metric in OVER_PROMPTS
+    )
     return Report(
         title=f"MONITOR on {dataset.name}",
         summary=_summary(estimates, outcomes),
+        metrics=(*(m for m in METRICS if m not in OVER_PROMPTS), *accuracies),
         estimates=estimates,
         counts={**dataset.notes, **_counts(outcomes), **outcomes.census.counts()},
-        headlines=tuple(_headlines(estimates)),
+        headlines=_headlines(),
         tables=tables(estimates, outcomes, shape),
         figures=figures(estimates, outcomes),
-        findings=tuple(findings(estimates, outcomes, shape)),
+        findings=shown(findings(estimates, outcomes, shape)),
         notes=_notes(outcomes, shape),
     )
 
@@ -39,7 +56,7 @@ def build_report(dataset: Dataset, outcomes: Outcomes, shape: Shape) -> Report:
 def _summary(estimates: Estimates, outcomes: Outcomes) -> str:
     known = outcomes.monitored
     valid, asked = int(known.valid[known.rule].sum()), len(known.facts)
-    value = estimates["monitor.mean_over_relations"].value
+    value = estimates[MONITOR.at(RELATIONS)].value
     if value is None:
         return f"None of {asked:,} facts has a valid anchor: MONITOR is not measured."
     measured = len(np.unique(known.relation[known.counted()]))
@@ -51,34 +68,16 @@ def _summary(estimates: Estimates, outcomes: Outcomes) -> str:
     )
 
 
-def _headlines(estimates: Estimates) -> Iterator[Headline]:
-    for name, words in (
-        ("monitor", "MONITOR, smaller is more reliable"),
-        ("pfd", "PFD: how far other frames move the answer"),
-        ("ird", "IRD: how far wrong names move the answer"),
-    ):
-        label = f"{words}, mean over relations"
-        name = f"{name}.mean_over_relations"
-        yield Headline(label=label, estimate=name, kind="number", best=0.0)
-    yield Headline(
-        label="Accuracy over prompts, mean over relations",
-        estimate="accuracy.all.avg.mean_over_relations",
-        control="accuracy.all.majority.mean_over_relations",
-        control_label="always the commonest object",
-        difference="accuracy.all.above.mean_over_relations",
-    )
-    yield Headline(
-        label="Accuracy of the base frame, mean over relations",
-        estimate="accuracy.all.base.mean_over_relations",
-    )
-    yield Headline(
-        label="Standard deviation of the accuracy over prompts",
-        estimate="accuracy.all.stdev.mean_over_relations",
-    )
-    yield Headline(
-        label="Probability of valid anchors, mean over relations",
-        estimate="anchor_probability.mean_over_relations",
-        kind="number",
+def _headlines() -> tuple[Headline, ...]:
+    accuracy = of_all(AVG).named("Accuracy over prompts")
+    return (
+        headline(MONITOR.named("MONITOR, smaller is more reliable"), RELATIONS),
+        headline(PFD.named("PFD: how far other frames move the answer"), RELATIONS),
+        headline(IRD.named("IRD: how far wrong names move the answer"), RELATIONS),
+        headline(accuracy, RELATIONS, control=of_all(MAJORITY), above=of_all(ABOVE)),
+        headline(of_all(BASE).named("Accuracy of the base frame"), RELATIONS),
+        headline(of_all(STDEV).named("Standard deviation of the accuracy over prompts"), RELATIONS),
+        headline(ANCHOR.named("Probability of valid anchors"), RELATIONS),
     )
 
 

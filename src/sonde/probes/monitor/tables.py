@@ -2,142 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from sonde.core.fingerprints import draw_key
-from sonde.core.reports import Cell, Column, Estimate, Table
-from sonde.metrics.distance import RULES, SOLID
+from sonde.core.facts import Relation
+from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
+from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES, SOLID_ANCHORS
 from sonde.metrics.grid import Floats
 from sonde.probes.monitor.ask import Shape
+from sonde.probes.monitor.metrics import ANCHOR_RATE, AVG, BASE, MAJORITY, MAX, MIN, STDEV, of_all
 from sonde.probes.monitor.numbers import GROUPS
 from sonde.probes.monitor.tally import Outcomes
+from sonde.reporting.build.shown import shown
+from sonde.reporting.build.tables import (
+    RELATION_IN_ONE,
+    Field,
+    browse,
+    by_relation,
+    drawn,
+    table,
+    titled,
+)
+from sonde.reporting.catalogue import RELATIONS
 
-Estimates = Mapping[str, Estimate]
-
-OVER = "mean_over_relations"
 SHOWN = 50_000
-
-RELIABILITY = (
-    ("monitor", Column(title="MONITOR", kind="number", help="smaller is more reliable")),
-    ("pfd", Column(title="PFD", kind="number", help="mean distance of other frames' answers")),
-    ("ird", Column(title="IRD", kind="number", help="mean distance after wrong names")),
-    (
-        "anchor_probability",
-        Column(title="anchor", kind="number", help="mean probability of valid anchors"),
-    ),
-    (
-        "solid_anchors",
-        Column(
-            title=f"> {SOLID:g}",
-            kind="percent",
-            help=f"valid anchors above {SOLID:g}",
-            detail=True,
-        ),
-    ),
-)
-ACCURACIES = (
-    ("avg", Column(title="avg", kind="percent", help="mean over prompts")),
-    ("majority", Column(title="majority", kind="percent", help="always the commonest object")),
-    ("max", Column(title="max", kind="percent", help="of the best prompt")),
-    ("min", Column(title="min", kind="percent", help="of the worst prompt")),
-    ("base", Column(title="base", kind="percent", help="of the base frame", detail=True)),
-    ("stdev", Column(title="stdev", kind="percent", help="over prompts", detail=True)),
-)
-"""What the tables of relations show, by the name of the estimate."""
 
 
 def tables(estimates: Estimates, outcomes: Outcomes, shape: Shape) -> tuple[Table, ...]:
     """All of them, the widest view first."""
-    return (
-        _relations(estimates, outcomes),
-        _by_prompt(estimates, outcomes),
-        _accuracies(estimates, outcomes),
-        _anchors(estimates),
-        _cost(outcomes, shape),
-        _frames(outcomes),
-        _facts(outcomes),
+    return shown(
+        (
+            _relations(estimates, outcomes),
+            _by_prompt(estimates, outcomes),
+            _accuracies(estimates, outcomes),
+            _anchors(estimates),
+            _cost(outcomes, shape),
+            _frames(outcomes),
+            _facts(outcomes),
+        )
     )
 
 
 def _relations(estimates: Estimates, outcomes: Outcomes) -> Table:
     known = outcomes.monitored
-    counted = known.counted()
-    rows: list[tuple[Cell, ...]] = []
-    for number, relation in enumerate(known.relations):
-        own = known.relation == number
-        wrong = [len(known.wrong[c]) for c in np.flatnonzero(own).tolist()]
-        rows.append(
-            (
-                f"{relation.id} {relation.label}",
-                *(estimates[f"{name}.relation.{relation.id}"] for name, _ in RELIABILITY),
-                int((own & counted).sum()),
-                int(own.sum()),
-                len(known.frames[number]),
-                float(np.mean(wrong)) if wrong else None,
-            )
-        )
-    return Table(
-        id="by-relation",
+    count = len(known.relations)
+    numbers = {relation.id: number for number, relation in enumerate(known.relations)}
+    facts = np.bincount(known.relation, minlength=count)
+    anchors = np.bincount(known.relation[known.counted()], minlength=count)
+    wrong = np.bincount(known.relation, [len(w) for w in known.wrong], minlength=count)
+
+    def mean_wrong(relation: Relation) -> float | None:
+        number = numbers[relation.id]
+        return float(wrong[number] / facts[number]) if facts[number] else None
+
+    frames = [len(own) for own in known.frames]
+    return by_relation(
+        estimates,
+        known.relations,
+        [
+            *(MONITOR, PFD, IRD, ANCHOR, SOLID_ANCHORS.detail()),
+            Field(
+                "anchors",
+                lambda r: int(anchors[numbers[r.id]]),
+                "count",
+                "facts that MONITOR is computed from",
+            ),
+            Field("facts", lambda r: int(facts[numbers[r.id]]), "count"),
+            Field("R", lambda r: frames[numbers[r.id]], "count", "frames", True),
+            Field("M", mean_wrong, "number", "wrong names of a fact, mean", True),
+        ],
         title="Reliability by relation",
-        columns=(
-            Column(title="relation"),
-            *(column for _, column in RELIABILITY),
-            Column(title="anchors", kind="count", help="facts that MONITOR is computed from"),
-            Column(title="facts", kind="count"),
-            Column(title="R", kind="count", help="frames", detail=True),
-            Column(title="M", kind="number", help="wrong names of a fact, mean", detail=True),
-        ),
-        rows=tuple(rows),
+        head=RELATION_IN_ONE,
     )
 
 
 def _by_prompt(estimates: Estimates, outcomes: Outcomes) -> Table:
-    known = outcomes.monitored
-    return Table(
+    metrics = (AVG, MAJORITY, MAX, MIN, BASE.detail(), STDEV.detail())
+    return by_relation(
+        estimates,
+        outcomes.monitored.relations,
+        [of_all(metric) for metric in metrics],
         id="accuracy-by-relation",
         title="Accuracy over prompts by relation",
-        columns=(
-            Column(title="relation"),
-            *(column for _, column in ACCURACIES),
-        ),
-        rows=tuple(
-            (
-                f"{r.id} {r.label}",
-                *(estimates[f"accuracy.all.{name}.relation.{r.id}"] for name, _ in ACCURACIES),
-            )
-            for r in known.relations
-        ),
         note="Over all facts; prompts are all frames, and the base frame after every wrong name.",
+        head=RELATION_IN_ONE,
     )
 
 
 def _accuracies(estimates: Estimates, outcomes: Outcomes) -> Table:
     known = outcomes.monitored
     facts = {"all": len(known.facts), "valid": int(known.valid[known.rule].sum())}
-    words = {"all": "all", "valid": "valid"}
-    parts = [("accuracy", "")]
-    if f"full.all.avg.{OVER}" in estimates:
-        parts.append(("full", ", full"))
-    shown = ("avg", "max", "min", "base", "stdev", "majority")
-    return Table(
+    full = AVG.of(part="full", group="all").at(RELATIONS) in estimates
+    rows = [(part, group) for part in ("accuracy", "full")[: 1 + full] for group in GROUPS]
+
+    def look(row: tuple[str, str], metric: Metric) -> Estimate:
+        part, group = row
+        return estimates[metric.of(part=part, group=group).at(RELATIONS)]
+
+    return table(
+        rows,
+        [
+            Field(
+                "facts",
+                lambda row: f"{row[1]}, full" if row[0] == "full" else row[1],
+                help="all, or those with a valid anchor",
+            ),
+            *(AVG, MAX, MIN, BASE, STDEV, MAJORITY),
+            Field("n", lambda row: facts[row[1]], "count"),
+        ],
+        look,
         id="accuracy-over-prompts",
         title="Accuracy over prompts, mean over relations",
-        columns=(
-            Column(title="facts", help="all, or those with a valid anchor"),
-            *(Column(title=name, kind="percent") for name in shown),
-            Column(title="n", kind="count"),
-        ),
-        rows=tuple(
-            (
-                f"{words[group]}{what}",
-                *(estimates[f"{part}.{group}.{name}.{OVER}"] for name in shown),
-                facts[group],
-            )
-            for part, what in parts
-            for group in GROUPS
-        ),
         note="Over all facts, and over those with a valid anchor. Prompts are all frames, and the "
         "base frame after every wrong name; in full every frame also after every wrong name. max "
         "and min are of the best and the worst prompt of each relation, stdev is over its prompts; "
@@ -151,16 +125,17 @@ def _anchors(estimates: Estimates) -> Table:
         "prefix": "it begins with that name",
         "any": "the answer to some prompt is that name",
     }
-    return Table(
-        id="anchors",
-        title="Facts with a valid anchor, by rule",
-        columns=(
-            Column(title="rule"),
-            Column(title="valid where"),
-            Column(title="share of facts", kind="percent", help="mean over relations"),
+    fields: list[Field[str]] = [
+        Field("rule", lambda rule: rule),
+        Field("valid where", lambda rule: words[rule]),
+        Field(
+            "share of facts",
+            lambda rule: estimates[ANCHOR_RATE.of(rule=rule).at(RELATIONS)],
+            "percent",
+            "mean over relations",
         ),
-        rows=tuple((r, words[r], estimates[f"anchor_rate.{r}.{OVER}"]) for r in RULES),
-    )
+    ]
+    return table(RULES, fields, id="anchors", title="Facts with a valid anchor, by rule")
 
 
 def _cost(outcomes: Outcomes, shape: Shape) -> Table:
@@ -169,42 +144,33 @@ def _cost(outcomes: Outcomes, shape: Shape) -> Table:
     sizes = [(len(f), len(w)) for f, w in zip(known.framed, known.wrong, strict=True)]
     own = sum(1 + r + m for r, m in sizes)
     grid = sum(r * (1 + m) for r, m in sizes)
-    read, written = outcomes.read, outcomes.written
-    ways: list[tuple[Cell, ...]] = [
-        (
-            "MONITOR: R + 1 + M probabilities, the anchor written",
-            own,
-            read.get("monitor", 0),
-            written.get("monitor", 0),
-        ),
-        (
-            "accuracy over its prompts: R + M answers written",
-            own - len(sizes),
-            read.get("accuracy", 0),
-            written.get("accuracy", 0),
-        ),
-    ]
-    if shape.full:
-        ways.append(
-            (
-                "accuracy over the full grid: R × (1 + M) answers written",
-                grid,
-                read.get("accuracy", 0) + read.get("grid", 0),
-                written.get("accuracy", 0) + written.get("grid", 0),
-            )
+
+    def way(words: str, prompts: int, *parts: str) -> dict[str, Cell]:
+        read, written = (
+            sum(sums.get(part, 0) for part in parts) if parts else None
+            for sums in (outcomes.read, outcomes.written)
         )
-    else:
-        ways.append(("full grid, R × (1 + M), not asked", grid, None, None))
-    return Table(
+        counts = {"prompts": prompts, "characters read": read, "tokens written": written}
+        return {"way": words, **counts}
+
+    rows = [
+        way("MONITOR: R + 1 + M probabilities, the anchor written", own, "monitor"),
+        way("accuracy over its prompts: R + M answers written", own - len(sizes), "accuracy"),
+        way("accuracy over the full grid: R × (1 + M) answers written", grid, "accuracy", "grid")
+        if shape.full
+        else way("full grid, R × (1 + M), not asked", grid),
+    ]
+    fields: list[Field[dict[str, Cell]]] = [
+        Field("way"),
+        Field("prompts", kind="count"),
+        Field("characters read", kind="count", help="before shared beginnings"),
+        Field("tokens written", kind="count"),
+    ]
+    return table(
+        rows,
+        fields,
         id="cost",
         title="What it costs",
-        columns=(
-            Column(title="way"),
-            Column(title="prompts", kind="count"),
-            Column(title="characters read", kind="count", help="before shared beginnings"),
-            Column(title="tokens written", kind="count"),
-        ),
-        rows=tuple(ways),
         note="The full grid asks every frame with nothing told and after every wrong name; set "
         "full to ask it, and compare the seconds of the two runs with 'sonde analyse'.",
     )
@@ -213,35 +179,30 @@ def _cost(outcomes: Outcomes, shape: Shape) -> Table:
 def _frames(outcomes: Outcomes) -> Table:
     """How every frame did: the first of each relation is its base frame."""
     known = outcomes.monitored
+    facts = [np.flatnonzero(known.relation == i).tolist() for i in range(len(known.relations))]
     counted = known.counted()
-    rows: list[tuple[Cell, ...]] = []
-    for number, relation in enumerate(known.relations):
-        places = np.flatnonzero(known.relation == number)
-        valid = [c for c in places.tolist() if counted[c]]
-        for j, template in enumerate(known.frames[number]):
-            right = np.array([known.right[c][1 + j] for c in places.tolist()])
-            rows.append(
-                (
-                    f"{relation.id} {relation.label}",
-                    template.text.replace("[Y].", "").strip(),
-                    float(right.mean()),
-                    _mean([known.framed[c][j] for c in valid]),
-                    _mean([np.abs(known.framed[c][j] - known.anchor[c]) for c in valid]),
-                )
-            )
-    return Table(
-        id="frames",
-        title="Frames",
-        columns=(
-            Column(title="relation"),
-            Column(title="frame"),
-            Column(title="accuracy", kind="percent", help="over all facts"),
-            Column(title="probability", kind="number", help="of the object; valid anchors"),
-            Column(title="distance", kind="number", help="from the anchor; valid anchors"),
+    valid = [[c for c in places if counted[c]] for places in facts]
+
+    def right(i: int, j: int) -> float:
+        return float(np.mean([known.right[c][1 + j] for c in facts[i]]))
+
+    def distance(i: int, j: int) -> float | None:
+        return _mean([np.abs(known.framed[c][j] - known.anchor[c]) for c in valid[i]])
+
+    fields: list[Field[tuple[int, int]]] = [
+        Field("relation", lambda f: titled(known.relations[f[0]])),
+        Field("frame", lambda f: known.frames[f[0]][f[1]].text.replace("[Y].", "").strip()),
+        Field("accuracy", lambda f: right(*f), "percent", "over all facts"),
+        Field(
+            "probability",
+            lambda f: _mean([known.framed[c][f[1]] for c in valid[f[0]]]),
+            "number",
+            "of the object; valid anchors",
         ),
-        rows=tuple(rows),
-        browsable=True,
-    )
+        Field("distance", lambda f: distance(*f), "number", "from the anchor; valid anchors"),
+    ]
+    frames = [(i, j) for i, own in enumerate(known.frames) for j in range(len(own))]
+    return browse(frames, fields, id="frames", title="Frames")
 
 
 def _mean(rows: list[Floats]) -> float | None:
@@ -250,61 +211,41 @@ def _mean(rows: list[Floats]) -> float | None:
 
 def _facts(outcomes: Outcomes) -> Table:
     known = outcomes.monitored
-    places = _drawn(outcomes)
     pfd, ird, anchors = known.pfd(), known.ird(), known.anchors()
     counted, valid = known.counted(), known.valid[known.rule]
-    rows: list[tuple[Cell, ...]] = []
-    for c in places:
-        fact, relation = known.facts[c], known.relations[int(known.relation[c])]
-        frames = len(known.framed[c])
-        misled = known.misled[c]
-        rows.append(
-            (
-                f"{relation.id} {relation.label}",
-                fact.subject.name,
-                fact.objects[0].name,
-                known.said[c][0],
-                float(anchors[c]),
-                float(known.framed[c].mean()),
-                float(misled.mean()) if len(misled) else None,
-                float(pfd[c]),
-                float(ird[c]) if len(misled) else None,
-                known.said[c][1],
-                f"{int(known.right[c][1 : 1 + frames].sum())} of {frames}",
-                f"{int(known.right[c][1 + frames :].sum())} of {len(misled)}",
-                "counted" if counted[c] else "no wrong name" if valid[c] else "no anchor",
-            )
-        )
-    left = "" if len(places) == len(known.facts) else f"{len(places):,} of {len(known.facts):,}."
-    return Table(
-        id="facts",
-        title="Facts",
-        columns=(
-            Column(title="relation"),
-            Column(title="subject"),
-            Column(title="right"),
-            Column(title="said after it", help="the answer after the right name"),
-            Column(title="anchor", kind="number", help="probability after the right name"),
-            Column(title="frames", kind="number", help="mean probability over the frames"),
-            Column(title="misled", kind="number", help="mean probability after wrong names"),
-            Column(title="PFD", kind="number"),
-            Column(title="IRD", kind="number"),
-            Column(title="said", help="the answer to the base frame"),
-            Column(title="right in frames"),
-            Column(title="right though misled"),
-            Column(title="in MONITOR"),
+
+    def hits(c: int, misled: bool) -> str:
+        border = 1 + len(known.framed[c])
+        right = known.right[c][border:] if misled else known.right[c][1:border]
+        return f"{int(right.sum())} of {len(right)}"
+
+    fields: list[Field[int]] = [
+        Field("relation", lambda c: titled(known.relations[int(known.relation[c])])),
+        Field("subject", lambda c: known.facts[c].subject.name),
+        Field("right", lambda c: known.facts[c].objects[0].name),
+        Field("said after it", lambda c: known.said[c][0], help="the answer after the right name"),
+        Field("anchor", lambda c: float(anchors[c]), "number", "probability after the right name"),
+        Field(
+            "frames",
+            lambda c: float(known.framed[c].mean()),
+            "number",
+            "mean probability over the frames",
         ),
-        rows=tuple(rows),
-        note=left,
-        browsable=True,
-    )
-
-
-def _drawn(outcomes: Outcomes) -> list[int]:
-    """The facts to show: all, or as many as can be shown."""
-    known = outcomes.monitored
-    places = range(len(known.facts))
-    if len(places) <= SHOWN:
-        return list(places)
-    keys = [draw_key(known.seed, fact.id) for fact in known.facts]
-    return sorted(sorted(places, key=lambda c: (keys[c], c))[:SHOWN])
+        Field(
+            "misled",
+            lambda c: float(known.misled[c].mean()) if len(known.misled[c]) else None,
+            "number",
+            "mean probability after wrong names",
+        ),
+        Field("PFD", lambda c: float(pfd[c]), "number"),
+        Field("IRD", lambda c: float(ird[c]) if len(known.misled[c]) else None, "number"),
+        Field("said", lambda c: known.said[c][1], help="the answer to the base frame"),
+        Field("right in frames", lambda c: hits(c, misled=False)),
+        Field("right though misled", lambda c: hits(c, misled=True)),
+        Field(
+            "in MONITOR",
+            lambda c: "counted" if counted[c] else "no wrong name" if valid[c] else "no anchor",
+        ),
+    ]
+    kept = drawn([fact.id for fact in known.facts], known.seed, SHOWN)
+    return browse(kept, fields, id="facts", title="Facts", total=len(known.facts))
