@@ -125,54 +125,49 @@ def folded_tokens(row: Attributed) -> int:
     return next((i for i, name in enumerate(names) if name != "examples"), len(names))
 
 
-def shares(row: Attributed) -> dict[PartName, float] | None:
-    """The share of every part in the sum of absolute weights; None where all are zero."""
-    sums: dict[PartName, float] = dict.fromkeys(PARTS, 0.0)
+def shares(row: Attributed) -> dict[PartName, float]:
+    """The share of each part of the prompt in the sum of absolute weights; none if all are zero."""
+    there = {"rest", *(part.name for part in row.prompt.parts)}
+    sums = {name: 0.0 for name in PARTS if name in there}
     for token, weight in zip(row.found.tokens, row.found.weights, strict=True):
         sums[row.prompt.part_of(token.start, token.stop)] += abs(weight)
     total = sum(sums.values())
-    return {name: value / total for name, value in sums.items()} if total else None
+    return {name: value / total for name, value in sums.items()} if total else {}
+
+
+def mean_shares(rows: Sequence[Attributed]) -> dict[PartName, float]:
+    """The mean of every part over the prompts that have it."""
+    each = [shares(row) for row in rows]
+    columns = {name: [found[name] for found in each if name in found] for name in PARTS}
+    return {name: sum(values) / len(values) for name, values in columns.items() if values}
+
+
+def by_kind(rows: Sequence[Attributed]) -> Iterator[tuple[str, Kind, list[Attributed]]]:
+    """The rows of each model and kind of prompt."""
+    for model in dict.fromkeys(row.model for row in rows):
+        for kind in dict.fromkeys(row.prompt.kind for row in rows):
+            yield model, kind, [r for r in rows if (r.model, r.prompt.kind) == (model, kind)]
 
 
 def shares_table(rows: Sequence[Attributed]) -> Table:
     """What part of each prompt the answer comes from, and the mean of each kind of prompt."""
-    names = [name for name in PARTS if any(p.name == name for r in rows for p in r.prompt.parts)]
-    names = [name for name in PARTS if name in names or name == "rest"]
+    there = {"rest", *(part.name for row in rows for part in row.prompt.parts)}
+    names = [name for name in PARTS if name in there]
     several = len({row.model for row in rows}) > 1
     columns = [*([Column(title="model")] if several else []), Column(title="prompt"),
                *(Column(title=PARTS[name], kind="percent") for name in names)]  # fmt: skip
     lines: list[tuple[Cell, ...]] = []
-    for model in dict.fromkeys(row.model for row in rows):
-        for kind in dict.fromkeys(row.prompt.kind for row in rows):
-            some = [r for r in rows if (r.model, r.prompt.kind) == (model, kind)]
-            head: tuple[Cell, ...] = (model,) if several else ()
-            found = [(r.prompt.label, r.prompt, shares(r)) for r in some]
-            lines += [(*head, label, *cells(own, p, names)) for label, p, own in found]
-            if len(some) > 1:
-                lines.append((*head, f"mean of {kind}", *means(found, names)))
+    for model, kind, some in by_kind(rows):
+        head = (model,) if several else ()
+        found = [(row.prompt.label, shares(row)) for row in some]
+        if len(some) > 1:
+            found.append((f"mean of {kind}", mean_shares(some)))
+        lines += [(*head, label, *map(own.get, names)) for label, own in found]
     return Table(
         id="shares", title="Where the answer comes from", columns=tuple(columns), rows=tuple(lines),
         note="Share of a prompt's absolute weights on each part of it; tokens count whole, with "
         "the part they share most characters with.",
     )  # fmt: skip
-
-
-def cells(
-    own: Mapping[PartName, float] | None, prompt: Parted, names: Sequence[PartName]
-) -> list[float | None]:
-    """A row of shares; a part that the prompt does not have is not measured."""
-    there = {part.name for part in prompt.parts} | {"rest"}
-    return [None if own is None or name not in there else own[name] for name in names]
-
-
-def means(
-    found: Sequence[tuple[str, Parted, Mapping[PartName, float] | None]],
-    names: Sequence[PartName],
-) -> list[float | None]:
-    """The mean of every part over the prompts that have it."""
-    columns = zip(*(cells(own, prompt, names) for _, prompt, own in found), strict=True)
-    kept = ([value for value in column if value is not None] for column in columns)
-    return [sum(values) / len(values) if values else None for values in kept]
 
 
 def scores_table(rows: Sequence[Attributed]) -> Table:
@@ -222,14 +217,8 @@ def headlines(estimates: Mapping[str, Estimate]) -> Iterator[Headline]:
 
 def as_estimates(rows: Sequence[Attributed]) -> dict[str, Estimate]:
     """The mean shares by name, without intervals: they are of one fact."""
-    found: dict[str, Estimate] = {}
-    for model in dict.fromkeys(row.model for row in rows):
-        for kind in dict.fromkeys(row.prompt.kind for row in rows if row.prompt.parts):
-            some = [r for r in rows if (r.model, r.prompt.kind) == (model, kind)]
-            triples = [(r.prompt.label, r.prompt, shares(r)) for r in some]
-            for name, value in zip(PARTS, means(triples, list(PARTS)), strict=True):
-                if value is not None:
-                    found[f"share.{model}.{kind}.{name}"] = Estimate(
-                        value=value, low=None, high=None, n=len(some)
-                    )
-    return found
+    return {
+        f"share.{model}.{kind}.{name}": Estimate(value=value, low=None, high=None, n=len(some))
+        for model, kind, some in by_kind(rows)
+        for name, value in mean_shares(some).items()
+    }
