@@ -25,6 +25,7 @@ from sonde.engine.token_tree import (
     merge_prompts,
     merge_texts,
     options_tree,
+    tip,
 )
 
 Ids = tuple[int, ...]
@@ -240,7 +241,7 @@ def _write_pass(members: list[int], roots: Sequence[Root], prefix: Ids) -> Pass:
     options = [
         lengthened(o, ids) for root, ids in zip(roots, rest, strict=True) for o in root.options
     ]
-    trie = merge([*map(_tip, rest), *options])
+    trie = merge([*map(tip, rest), *options])
     reads = len({node for steps in trie.reads for node, _ in steps})
     return Pass(
         members=members,
@@ -251,12 +252,6 @@ def _write_pass(members: list[int], roots: Sequence[Root], prefix: Ids) -> Pass:
         work=trie,
         divisible=len(members) > 1,
     )
-
-
-def _tip(ids: Ids) -> Span:
-    """A text that is read at its end: a token that is not fed stands for whatever will follow."""
-    end = len(ids) + 1
-    return Span(ids=(*ids, 0), start=end - 1, stop=end, end=end)
 
 
 def source_passes(

@@ -94,13 +94,20 @@ class TokenTree:
 
 def merge_prompts(prompts: Sequence[PromptTexts]) -> TokenTree:
     """The trees of some prompts, nodes that they share made once."""
-    chains = _Chains([chain for chain, _ in prompts])
+    chains = merge([tip(chain) for chain, _ in prompts])
     trees = [options_tree(spans) for _, spans in prompts]
-    ends = dict(zip(chains.ends, trees, strict=True))
-    apart = all(ends[end] is tree for end, tree in zip(chains.ends, trees, strict=True))
-    if not apart or any(end in chains.inner for end in ends):
+    ends = [reads[0][0] for reads in chains.reads]
+    distinct = dict(zip(ends, trees, strict=True))
+    apart = all(distinct[end] is tree for end, tree in zip(ends, trees, strict=True))
+    if not apart or not distinct.keys().isdisjoint(chains.parents):
         return _whole(prompts)
-    return _set_behind(chains, trees, ends)
+    return _set_behind(chains, ends, trees)
+
+
+def tip(ids: tuple[int, ...]) -> Span:
+    """A text that is read at its end: a token that is not fed stands for whatever will follow."""
+    end = len(ids) + 1
+    return Span(ids=(*ids, 0), start=end - 1, stop=end, end=end)
 
 
 def merge_texts(texts: Sequence[Reading]) -> TokenTree:
@@ -148,29 +155,27 @@ def shared_prefill(
     return guests
 
 
-def _set_behind(
-    chains: _Chains, trees: Sequence[TokenTree], ends: dict[int, TokenTree]
-) -> TokenTree:
+def _set_behind(chains: Trie, places: Sequence[int], trees: Sequence[TokenTree]) -> TokenTree:
     """Each tree behind the end of its chain, once where prompts are the same."""
-    count = len(chains.ids)
+    count, ends = len(chains.ids), dict(zip(places, trees, strict=True))
     base = {}
     total = count
     for end, tree in ends.items():
         base[end] = total
         total += len(tree.ids)
     seen = np.zeros((total, total), dtype=bool)
-    seen[:count, :count] = chains.seen()
+    seen[:count, :count] = ancestors(chains.parents)
     for end, tree in ends.items():
         own = slice(base[end], base[end] + len(tree.ids))
         seen[own, own] = tree.seen
         seen[own, :count] = seen[end, :count]
     nodes = [
         np.where(tree.nodes < 0, end, tree.nodes + base[end])
-        for end, tree in zip(chains.ends, trees, strict=True)
+        for end, tree in zip(places, trees, strict=True)
     ]
     depths = [tree.depths + chains.depths[end] + 1 for end, tree in ends.items()]
     unpaid = {end: len(tree.ids) for end, tree in ends.items()}
-    options = [unpaid.pop(end, 0) for end in chains.ends]  # the first prompt there adds them
+    options = [unpaid.pop(end, 0) for end in places]  # the first prompt there adds them
     return TokenTree(
         ids=np.concatenate([chains.ids, *(tree.ids for tree in ends.values())]),
         depths=np.concatenate([chains.depths, *depths]),
@@ -180,35 +185,6 @@ def _set_behind(
         sizes=tuple(size for tree in trees for size in tree.sizes),
         new=tuple(a + b for a, b in zip(chains.new, options, strict=True)),
     )
-
-
-class _Chains:
-    """The tokens before the options of some prompts, as a tree of their own."""
-
-    def __init__(self, chains: Sequence[tuple[int, ...]]) -> None:
-        levels: dict[tuple[int, int], int] = {}
-        self.ids: list[int] = []
-        self.depths: list[int] = []
-        self.parents: list[int] = []
-        self.ends: list[int] = []
-        counts = [0]
-        for chain in chains:
-            node = -1
-            for depth, token in enumerate(chain):
-                child = levels.get((node, token))
-                if child is None:
-                    child = levels[node, token] = len(self.ids)
-                    self.ids.append(token)
-                    self.depths.append(depth)
-                    self.parents.append(node)
-                node = child
-            self.ends.append(node)
-            counts.append(len(self.ids))
-        self.new = _steps(counts)
-        self.inner = set(self.parents)
-
-    def seen(self) -> np.ndarray:
-        return ancestors(self.parents)
 
 
 def ancestors(parents: Sequence[int]) -> np.ndarray:

@@ -126,7 +126,13 @@ class CausalModel:
 
     def tracer(self) -> Tracer:
         """What reads parts of texts with this model."""
-        return Tracer(self.loaded, self.encoder, self.budget, self.prefixes, tree=self.tree)
+        return Tracer(
+            loaded=self.loaded,
+            encoder=self.encoder,
+            budget=self.budget,
+            prefixes=self.prefixes,
+            tree=self.tree,
+        )
 
     def decoder(self) -> TreeDecoder:
         """What writes texts with this model."""

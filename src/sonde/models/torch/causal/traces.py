@@ -9,6 +9,7 @@ a row of its own ("flat"). `reference` is the naive twin.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from itertools import islice
@@ -39,24 +40,15 @@ from sonde.models.torch.loading.limits import check_text, naming
 from sonde.models.torch.loading.weights import Loaded
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tracer:
-    """Reads parts of texts with a causal model."""
+    """Reads parts of texts with a causal model; `tree`: whether it can be fed one."""
 
-    def __init__(
-        self,
-        loaded: Loaded,
-        encoder: CausalEncoder,
-        budget: Budget,
-        prefixes: PrefixCache[KeysAndValues],
-        *,
-        tree: bool,
-    ) -> None:
-        self.loaded = loaded
-        self.model = loaded.model
-        self.encoder = encoder
-        self.budget = budget
-        self.prefixes = prefixes
-        self.tree = tree
+    loaded: Loaded
+    encoder: CausalEncoder
+    budget: Budget
+    prefixes: PrefixCache[KeysAndValues]
+    tree: bool
 
     def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
         """The log-probability of every token of each prompt's spans."""
@@ -95,9 +87,9 @@ class Tracer:
         try:
             prefix = self.prefixes.get(step.prefix)
             if isinstance(step.work, Pieces):
-                pieces = chain_logps(self.model, step.work, prefix)
+                pieces = chain_logps(self.loaded.model, step.work, prefix)
                 return lambda: [pieces().tolist()]
-            logps = tree_logps(self.model, step.work, prefix)
+            logps = tree_logps(self.loaded.model, step.work, prefix)
             return lambda: by_sequence(step.work, logps)
         except Exception:
             self.prefixes.clear()  # if memory ran out, they are the first to go
@@ -105,7 +97,7 @@ class Tracer:
 
     def _flat(self, texts: Sequence[SpanTokens], step: Pass) -> Callable[[], list[list[float]]]:
         """Read some texts as padded rows."""
-        rows = row_logps(self.model, [texts[i].after(0) for i in step.members])
+        rows = row_logps(self.loaded.model, [texts[i].after(0) for i in step.members])
         return lambda: rows
 
 

@@ -30,10 +30,10 @@ from sonde.models.torch.loading.weights import (
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq.model import Seq2SeqModel
 
+Ours = CausalModel | MaskedModel | Seq2SeqModel
 
-def open_model(
-    name: str, folder: Path, options: LoadOptions
-) -> CausalModel | MaskedModel | Seq2SeqModel:
+
+def open_model(name: str, folder: Path, options: LoadOptions) -> Ours:
     """A causal, a masked or an encoder-decoder model, as config.json says."""
     kind = kind_of(read_config(folder))
     loaded = load_folder(name, folder, options)
@@ -41,9 +41,6 @@ def open_model(
         if kind == "causal":
             return CausalModel(loaded)
         return MaskedModel(loaded) if kind == "masked" else Seq2SeqModel(loaded)
-
-
-Ours = CausalModel | MaskedModel | Seq2SeqModel
 
 
 def randomised(model: Any, name: str, seed: int, *, embeddings: bool) -> Ours:

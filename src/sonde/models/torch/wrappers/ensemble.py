@@ -166,26 +166,13 @@ class ScoringEnsemble:
         return self.expands.score(prompts)
 
 
-class FillingEnsemble:
+class FillingEnsemble(ScoringEnsemble):
     """A masked model that answers under several templates."""
 
     def __init__(self, expands: Expands) -> None:
-        self.expands = expands
+        super().__init__(expands)
         self.base: MaskedModel = expands.base
         self._answers = lru_cache(maxsize=64)(self._make_answers)
-
-    @property
-    def identity(self) -> Identity:
-        """What makes this model's answers its own."""
-        return self.expands.identity
-
-    def admit(self, prompt: Prompt) -> None:
-        """Refuse what is no single sentence of a relation that has templates."""
-        self.expands.cloze(prompt)
-
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        """Yield (position, answer) in any order."""
-        return self.expands.score(prompts)
 
     def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
         """Yield (position, answer) with the likeliest answers and the watched names."""

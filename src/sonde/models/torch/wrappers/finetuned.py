@@ -83,8 +83,8 @@ def read_change(path: Path, own: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-class FinetunedMasked:
-    """A masked model with other weights for each relation."""
+class Finetuned:
+    """A model with other weights for each relation; it scores options."""
 
     def __init__(self, changing: Changing) -> None:
         self.changing = changing
@@ -93,10 +93,6 @@ class FinetunedMasked:
     def identity(self) -> Identity:
         """What makes this model's answers its own."""
         return self.changing.identity
-
-    def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
-        """Yield (position, answer) in any order."""
-        return self.changing.answers("fill", prompts)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         """Yield (position, answer) in any order."""
@@ -107,20 +103,16 @@ class FinetunedMasked:
         return self.changing.base.estimate_costs(shards)
 
 
-class FinetunedCausal:
-    """A causal model with other weights for each relation."""
+class FinetunedMasked(Finetuned):
+    """A masked model with other weights for each relation."""
 
-    def __init__(self, changing: Changing) -> None:
-        self.changing = changing
-
-    @property
-    def identity(self) -> Identity:
-        """What makes this model's answers its own."""
-        return self.changing.identity
-
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
+    def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
         """Yield (position, answer) in any order."""
-        return self.changing.answers("score", prompts)
+        return self.changing.answers("fill", prompts)
+
+
+class FinetunedCausal(Finetuned):
+    """A causal model with other weights for each relation."""
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
         """Yield (position, answer) in any order."""
@@ -133,10 +125,6 @@ class FinetunedCausal:
     def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
         """Yield (position, answer) in any order."""
         return self.changing.answers("trace", prompts)
-
-    def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
-        """What each shard would cost, in turn; opening weights is not counted."""
-        return self.changing.base.estimate_costs(shards)
 
 
 def finetuned(name: str, base: Any, files: Mapping[str, Path]) -> FinetunedMasked | FinetunedCausal:
