@@ -103,9 +103,9 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
         "runs/run.py",
     ),
     "pyarrow": ("core/fact_frames.py", "store/", "data/"),
-    "spacy": "data/syntax.py",
+    "spacy": "data/diversity.py",
     "httpx": "data/builders/endpoint.py",
-    "sacrebleu": "data/builders/bleu.py",
+    "sacrebleu": "data/builders/fktc_frames.py",
     "scipy": "stats/",
     "simplemma": "prompting/matching.py",
     "tokenizers": (

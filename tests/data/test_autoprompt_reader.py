@@ -9,7 +9,7 @@ import pytest
 import sonde
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
-from sonde.data.readers.autoprompt import COMPONENT
+from sonde.data.readers.templates import AUTOPROMPT
 
 LINES = """\
 {"relation": "P36", "template": "[X] foo bar [Y]."}
@@ -21,7 +21,7 @@ LINES = """\
 def test_every_relation_has_its_prompt(tmp_path: Path) -> None:
     (tmp_path / "relations.jsonl").write_text(LINES, encoding="utf-8")
     for place in (tmp_path, tmp_path / "relations.jsonl"):
-        found = COMPONENT.templates(place)
+        found = AUTOPROMPT.templates(place)
         assert {r: [t.text for t in own] for r, own in found.templates.items()} == {
             "P36": ["[X] foo bar [Y]."],
             "P30": ["[X]baz qux [Y]."],
@@ -32,7 +32,7 @@ def test_every_relation_has_its_prompt(tmp_path: Path) -> None:
 
 def test_a_folder_without_prompts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"relations\.jsonl"):
-        COMPONENT.templates(tmp_path)
+        AUTOPROMPT.templates(tmp_path)
 
 
 def test_facts_can_be_asked_in_them(tmp_path: Path) -> None:
@@ -46,5 +46,5 @@ def test_facts_can_be_asked_in_them(tmp_path: Path) -> None:
 
 @pytest.mark.shared
 def test_the_released_prompts_are_read(shared: Path) -> None:
-    found = COMPONENT.templates(shared / "data" / "autoprompt")
+    found = AUTOPROMPT.templates(shared / "data" / "autoprompt")
     assert len(found.templates) == 41

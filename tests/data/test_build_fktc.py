@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 
 from sonde.core.errors import DataError, EndpointError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
-from sonde.data.builders.bleu import likeness
 from sonde.data.builders.fktc import Built, Given, Recipe, build
-from sonde.data.builders.fktc_frames import Gathered, Rule, fault_of
-from sonde.data.builders.fktc_writer import ModelWriter, candidates, read_questions, request
-from sonde.data.builders.journal import Journal
+from sonde.data.builders.fktc_frames import Gathered, Rule, fault_of, likeness
+from sonde.data.builders.fktc_writer import (
+    Journal,
+    ModelWriter,
+    candidates,
+    read_questions,
+    request,
+)
 from sonde.data.builders.writing import write_whole
 from sonde.data.catalog import load
 from sonde.data.check import problems

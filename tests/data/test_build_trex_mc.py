@@ -19,13 +19,12 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.builders import trex_mc
-from sonde.data.builders.draws import Smallest
-from sonde.data.builders.naming import relation_ids
-from sonde.data.builders.survey import Recipe
+from sonde.data.builders.survey import Recipe, Smallest
 from sonde.data.builders.trex_mc import Built
 from sonde.data.builders.triples import DatasetTriples, Faults, Source, triple_files
 from sonde.data.check import problems
 from sonde.data.format import fact_rows
+from sonde.data.known import relation_ids
 
 SMALL = Recipe(least_facts=4, least_objects=3, train=1, test=4, options=2)
 Row = dict[str, Any]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Fact, facts_of
-from sonde.data.format import Facts, fact_rows, numbered_facts
+from sonde.data.format import Facts, fact_rows, placed_facts
 
 WORDS = st.text(min_size=1, max_size=3).filter(str.strip)
 NAMES = st.lists(WORDS, min_size=1, max_size=3)
@@ -52,7 +52,7 @@ def both_ways(folder: Path, *lines: str) -> list[Fact] | str:
     text = "\n".join(lines)
     (folder / "facts" / "P1.jsonl").write_bytes(text.encode(errors="surrogatepass"))
     at_once = told(lambda: facts_of(Facts(folder)("P1")))
-    assert at_once == told(lambda: [fact for _, fact in numbered_facts(folder, "P1")])
+    assert at_once == told(lambda: [fact for _, fact in placed_facts(folder, "P1")])
     return at_once
 
 

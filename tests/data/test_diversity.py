@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from sonde.core.errors import MissingExtra
 from sonde.core.facts import Relation, Template
-from sonde.data.diversity import lexical, semantic, syntactic, tree_distance
-from sonde.data.syntax import parser
+from sonde.data.diversity import lexical, parser, semantic, syntactic, tree_distance
 
 EDGES = st.lists(st.sampled_from([("V", "s", "N"), ("V", "o", "N"), ("N", "d", "D")]), max_size=5)
 

@@ -11,7 +11,7 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Selection
 from sonde.core.train_test_overlap import leaked, training
 from sonde.data.catalog import load
-from sonde.data.check import errors
+from sonde.data.check import faults
 from sonde.data.statistics import relation_statistics
 
 from . import sources
@@ -151,7 +151,7 @@ def test_templates_of_two_sources_never_share_an_id(folder: Path, tmp_path: Path
     both = load(f"lama:{folder}", (f"pararel:{p}", f"pararel:{tmp_path / 'q'}"))
     ids = [t.id for t in both.relation("P1").templates]
     assert len(set(ids)) == len(ids) == 3
-    assert not list(errors(both))
+    assert not any(fault.error for fault in faults(both))
 
 
 def test_wording_that_is_not_there_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 
 from sonde.core.errors import DataError
 from sonde.core.scores import shares
-from sonde.data.readers.trex_mc import BETWEEN, INSIDE, examples, read_published
 from sonde.metrics.choices import accuracy, choose_from, mass
 from sonde.prompting.sequences import Separators, told
+
+from .published import BETWEEN, INSIDE, examples, read_published
 
 SMALL: dict[str, Any] = {
     "base_prompts": ["Peru : Lima , Chile : Santiago France : "],

@@ -19,8 +19,7 @@ from sonde.data import catalog
 if TYPE_CHECKING:
     from sonde.data.builders.endpoint import Chat, Endpoint
     from sonde.data.builders.fktc import Built, Recipe, Tally
-    from sonde.data.builders.fktc_writer import Writer
-    from sonde.data.builders.journal import Journal
+    from sonde.data.builders.fktc_writer import Journal, Writer
 
 NAMED = 20
 ANSWERS = "answers.jsonl"
@@ -67,9 +66,8 @@ def build_fktc(wanted: FktcOptions) -> None:
     Example: sonde data build fktc -d lama:./LAMA --endpoint http://localhost:8000/v1 --model NAME
     -o ./frames
     """
-    from sonde.data.builders.bleu import need_bleu
     from sonde.data.builders.fktc import Recipe
-    from sonde.data.builders.fktc_frames import Rule
+    from sonde.data.builders.fktc_frames import Rule, need_bleu
     from sonde.data.builders.writing import check_place, write_whole
 
     out = wanted.out
@@ -140,8 +138,7 @@ def _asking(endpoint: Endpoint | None, out: Path) -> Iterator[Asking | None]:
         yield None
         return
     from sonde.data.builders.endpoint import opened
-    from sonde.data.builders.fktc_writer import ModelWriter
-    from sonde.data.builders.journal import Journal
+    from sonde.data.builders.fktc_writer import Journal, ModelWriter
 
     journal = Journal(work_of(out) / ANSWERS)
     with opened(endpoint) as chat:

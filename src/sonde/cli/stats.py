@@ -101,8 +101,7 @@ def _counts(row: RelationStatistics, splits: Sequence[str]) -> tuple[object, ...
 
 def measured(dataset: Dataset) -> list[Diversity]:
     """All three measures; one whose library is missing says so."""
-    from sonde.data.diversity import lexical, not_measured, semantic, syntactic
-    from sonde.data.syntax import parser
+    from sonde.data.diversity import lexical, not_measured, parser, semantic, syntactic
     from sonde.models.sentences import encoder
 
     tries: dict[str, Callable[[], Diversity]] = {

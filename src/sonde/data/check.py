@@ -8,10 +8,9 @@ faults are shown.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from sonde.core.errors import DataError
@@ -20,7 +19,7 @@ from sonde.data.format import (
     card_of,
     facts_path,
     notes_of,
-    numbered_facts,
+    placed_facts,
     read_relations,
     read_templates,
 )
@@ -53,11 +52,6 @@ def problems(dataset: Dataset) -> Iterator[str]:
     return map(str, faults(dataset))
 
 
-def errors(dataset: Dataset) -> Iterator[str]:
-    """Each fault that would mix answers, in a sentence; what a run refuses."""
-    return map(str, _errors(_unplaced(dataset)))
-
-
 def faults(dataset: Dataset) -> Iterator[Fault]:
     """Each fault of a dataset, errors first."""
     return _faults(_unplaced(dataset))
@@ -76,13 +70,15 @@ def check_folder(folder: Path, tell: Callable[[Fault], None]) -> None:
     templates = read_templates(folder, relations, complain)
     stray = sorted({path.stem for path in (folder / "facts").glob("*.jsonl")} - set(relations))
     for id in (*relations, *stray):
-        for _ in numbered_facts(folder, id, complain):
-            pass
+        deque(placed_facts(folder, id, complain), maxlen=0)
     for id in stray:
         text = "its relation does not stand in relations.jsonl; its facts are not asked"
         tell(Fault(text=text, where=str(facts_path(folder, id)), error=False))
     places = {id: where for id, (where, _) in relations.items()}
-    facts = partial(_placed_facts, folder)
+
+    def facts(relation: str) -> Iterator[tuple[str, Fact]]:
+        return placed_facts(folder, relation, lambda unread: None)  # complained of before
+
     for fault in _faults(Placed(relations=places, templates=templates, facts=facts)):
         tell(fault)
 
@@ -98,13 +94,6 @@ def _read_head(folder: Path, complain: Complain) -> None:
     if (folder / "vocabulary.txt").is_file():
         for _ in read_lines(folder / "vocabulary.txt", complain):
             pass
-
-
-def _placed_facts(folder: Path, relation: str) -> Iterator[tuple[str, Fact]]:
-    """The facts that can be read; of the others was complained before."""
-    path = facts_path(folder, relation)
-    read = numbered_facts(folder, relation, lambda unread: None)
-    return ((f"{path}, line {number}", fact) for number, fact in read)
 
 
 def _unplaced(dataset: Dataset) -> Placed:
@@ -162,9 +151,9 @@ def _template_doubts(
     templates: Sequence[tuple[str, Template]], objects: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     ids = {template.id for _, template in templates}
-    texts = Counter(_bare(template.text) for _, template in templates)
+    texts = Counter(bare(template.text) for _, template in templates)
     for where, template in templates:
-        if texts[_bare(template.text)] > 1:
+        if texts[bare(template.text)] > 1:
             yield where, f"template {template.id!r} repeats another's text: {template.text!r}"
         if (template.group or template.id) not in ids:
             yield (
@@ -182,9 +171,9 @@ def stands_in(name: str, text: str) -> bool:
         return False
     if name.isupper():
         return f" {name} " in f" {re.sub(r'[^A-Za-z0-9]+', ' ', text)} "
-    return f" {_bare(name)} " in f" {_bare(text)} "
+    return f" {bare(name)} " in f" {bare(text)} "
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
     """Lower-case words alone, without punctuation; the slots stay recognisable."""
     return re.sub(r"\W+", " ", text.casefold()).strip()

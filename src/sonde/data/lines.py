@@ -1,15 +1,20 @@
-"""Read JSON and JSON lines so that every fault names its file, line and what was expected.
+"""Read JSON and tables so that every fault names its file, its line and what was expected.
 
 Whole files are decoded at once; only where that fails are they read line by line, to say why.
+Tables are JSON lines, CSV or Parquet; cells that hold lists or objects may also be written as text,
+in JSON or as Python writes them.
 """
 
 from __future__ import annotations
 
+import ast
+import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -110,19 +115,21 @@ def decoded(path: Path, kind: type[T]) -> Iterator[T]:
                 yield decode(line)
 
 
-def read_texts(path: Path, kind: type[T], closely: Callable[[Row], T]) -> DataFrame:
-    """The columns of a JSON-lines file, as texts that are not empty, or null where `kind` allows.
+def read_texts(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> DataFrame:
+    """Columns of a JSON-lines file: texts that are not empty, optional ones null if absent."""
+    names = (*needed, *optional)
+    kinds: list[Any] = [(n, str) if n in needed else (n, str | None, None) for n in names]
+    line = msgspec.defstruct("Line", kinds)
 
-    `kind` names them, a Struct; `closely` makes one of a row, or says what is wrong with it.
-    """
-
-    def frame(lines: Iterable[T]) -> DataFrame:
+    def frame(lines: Iterable[Any]) -> DataFrame:
         held = list(lines)
-        names = msgspec.structs.fields(cast(Any, kind))
-        return text_frame({f.name: [getattr(line, f.name) for line in held] for f in names}, {})
+        return text_frame({n: [getattr(each, n) for each in held] for n in names}, {})
+
+    def closely(row: Row) -> Any:
+        return line(*map(row.text, needed), *(row.optional(name) or None for name in optional))
 
     try:
-        if not has_blank(found := frame(decoded(path, kind))):
+        if not has_blank(found := frame(decoded(path, line))):
             return found
     except UNSOUND:
         pass
@@ -189,16 +196,19 @@ def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
         file.writelines((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows)
 
 
-def halves(text: str) -> bool:
-    """Whether a JSON text may hold half a character, written as an escape; it cannot be stored."""
-    return "\\u" in text and "\\ud" in text.lower()
+def decode(text: str) -> Any:
+    """The value of a JSON text; ValueError where it is none, or holds what cannot be stored."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError):  # json says more clearly where a fault is
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()  # half a character may be left
+        return value
 
 
 def _parse(text: str, where: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
-        if halves(text):
-            json.dumps(value, ensure_ascii=False).encode()
+        value = decode(text)
     except json.JSONDecodeError as error:
         raise DataError(
             f"{where}: expected a JSON object, but {error.msg} at column {error.colno}"
@@ -208,3 +218,65 @@ def _parse(text: str, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DataError(f"{where}: expected a JSON object, found {text.strip()[:80]!r}")
     return value
+
+
+FORMS = (".jsonl", ".csv", ".parquet")
+BATCH = 4096
+
+
+def tables(folder: Path) -> list[Path]:
+    """The tables in a folder and one level below it, in order of their paths."""
+    found = (*folder.glob("*"), *folder.glob("*/*"))  # no deeper: any folder may be asked about
+    return sorted(p for p in found if p.suffix in FORMS and p.is_file())
+
+
+def read_table(path: Path) -> Iterator[Row]:
+    """The rows of a table, each with its place for complaints."""
+    if path.suffix == ".csv":
+        return _csv_rows(path)
+    if path.suffix == ".parquet":
+        return _parquet_rows(path)
+    return read_rows(path)
+
+
+def structure(row: Row, key: str) -> Any:
+    """A cell that holds a list or an object, parsed where it is written as text."""
+    value = row.values.get(key)
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        pass
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        raise row.fault(f"{key!r} must be a list, also as JSON or Python text", value) from None
+
+
+def _csv_rows(path: Path) -> Iterator[Row]:
+    csv.field_size_limit(sys.maxsize)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            for values in reader:
+                yield Row(dict(values), f"{path}, line {reader.line_num}")
+    except FileNotFoundError:
+        raise DataError(f"{path} is missing") from None
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: not a CSV file in UTF-8 ({error})") from None
+
+
+def _parquet_rows(path: Path) -> Iterator[Row]:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            number = 0
+            for batch in file.iter_batches(batch_size=BATCH):
+                for values in batch.to_pylist():
+                    number += 1
+                    yield Row(values, f"{path}, row {number}")
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DataError(f"{path}: not a Parquet file that can be read ({error})") from None

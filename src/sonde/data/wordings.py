@@ -6,11 +6,14 @@ Knows nothing of facts; `joining` puts the two together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sonde.core.errors import TemplateError
 from sonde.core.facts import ANSWER_SLOT, Card, Source, Style, Template
+from sonde.data.format import hash_files
+from sonde.data.lines import Row, read_rows
 from sonde.prompting.few_shot import QUESTION_MARKS
 
 
@@ -59,6 +62,17 @@ def gather(
         else:
             known[text] = template
     return {relation: tuple(t.values()) for relation, t in kept.items() if t}, notes
+
+
+def read_wordings(
+    card: Card, folder: Path, paths: Sequence[Path], wording: Callable[[Path, Row], Wording]
+) -> Wordings:
+    """The templates of files of JSON lines below a folder; `wording` says how a row is read."""
+    rows = ((path, row) for path in paths for row in read_rows(path))
+    templates, notes = gather(card.name, (wording(path, row) for path, row in rows))
+    return Wordings(
+        card=card, templates=templates, fingerprint=hash_files(folder, list(paths)), notes=notes
+    )
 
 
 def _template(id: str, text: str, wording: Wording) -> Template | None:

@@ -1,7 +1,8 @@
 """Which questions become the frames of a relation. Knows nothing of where they come from.
 
 A frame asks for the object and has one slot for the subject: `Where was [X] born?`. The first one
-that qualifies is the base frame; any other is kept while it is not too alike to one kept before.
+that qualifies is the base frame; any other is kept while it is not too alike to one kept before,
+by BLEU; this is the only file that knows sacrebleu.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, Literal
 
+from sonde.core.errors import MissingExtra
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Relation, Template
-from sonde.data.builders.bleu import likeness
-from sonde.data.check import stands_in
+from sonde.data.check import bare, stands_in
 from sonde.prompting.few_shot import QUESTION_MARKS
 
 Origin = Literal["own", "file", "endpoint"]
 Fault = Literal["malformed", "repeated", "alike", "telling"]
 
 LONGEST = 300
+INSTALL = "pip install 'sonde[paraphrase]'"
 _ANSWER = re.compile(rf"\s*{re.escape(ANSWER_SLOT)}\W*$")
 
 
@@ -94,7 +98,7 @@ def fault_of(text: str, kept: Sequence[str], bleu: float, objects: Sequence[str]
     """Why a question cannot join the frames that are kept; None where it can."""
     if not _sound(text):
         return "malformed"
-    if _bare(text) in map(_bare, kept):
+    if bare(text) in map(bare, kept):
         return "repeated"
     if any(likeness(text, other) >= bleu for other in kept):
         return "alike"
@@ -144,6 +148,33 @@ def _sound(text: str) -> bool:
     )
 
 
-def _bare(text: str) -> str:
-    """Words alone: what tells two questions apart."""
-    return re.sub(r"\W+", " ", text.casefold()).strip()
+def need_bleu() -> None:
+    """Refuse clearly where sacrebleu is not installed."""
+    if find_spec("sacrebleu") is None:
+        raise MissingExtra(f"sacrebleu, which compares frames, is not installed; run: {INSTALL}")
+
+
+def likeness(one: str, other: str) -> float:
+    """Sentence BLEU of two questions, 0 to 100: the larger of both directions.
+
+    The subject's slot counts as one word, not as a word in brackets.
+    """
+    return max(_directed(one, other), _directed(other, one))
+
+
+@cache
+def _directed(said: str, meant: str) -> float:
+    score = _metric().sentence_score(_words(said), [_words(meant)]).score
+    return min(float(score), 100.0)  # rounding leaves a trace above
+
+
+@cache
+def _metric() -> Any:
+    need_bleu()
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(effective_order=True)  # short questions may have no four words in a row in common
+
+
+def _words(text: str) -> str:
+    return text.replace(SUBJECT_SLOT, "X")

@@ -1,22 +1,65 @@
 """More questions for a relation: from a file, or written by a model that is asked for them.
 
 Knows nothing of which questions are kept. Every answer of the model is kept in a journal under the
-question it answers, so that a build that was stopped asks nothing twice.
+question it answers, so that a build that was stopped asks nothing twice: a JSON object a line,
+`key` and `text`, written whole and forced to disk. Half a line, left by a kill, is cut off.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from sonde.core.errors import StoreError
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Relation
 from sonde.core.fingerprints import fingerprint
-from sonde.data.builders.journal import Journal
 from sonde.data.lines import read_rows
+
+
+class Journal:
+    """Answers by key; what was kept before is there again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._kept = _read(path)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def find(self, key: str) -> str | None:
+        """The answer kept under a key."""
+        return self._kept.get(key)
+
+    def keep(self, key: str, text: str) -> None:
+        """Write an answer to disk."""
+        line = json.dumps({"key": key, "text": text}) + "\n"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
+        self._kept[key] = text
+
+
+def _read(path: Path) -> dict[str, str]:
+    if not path.exists():
+        return {}
+    try:
+        whole, end, half = path.read_bytes().rpartition(b"\n")
+        if half:
+            os.truncate(path, len(whole + end))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be continued: {error.strerror}") from None
+    return {row.text("key"): row.text("text") for row in read_rows(path)}
+
 
 SPARE = 3
 """Questions asked for beyond those that are missing: some will be too alike."""

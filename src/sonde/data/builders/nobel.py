@@ -15,8 +15,7 @@ from pathlib import Path
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Source, Style, Template
 from sonde.core.fingerprints import draw_key
-from sonde.data.columns import read_table
-from sonde.data.lines import Row
+from sonde.data.lines import Row, read_table
 
 RELATION = "birth-year"
 

@@ -15,9 +15,9 @@ from random import Random
 from sonde.core.errors import DataError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Kind
 from sonde.data.builders.collect import Collection, Drawn, Option, collect
-from sonde.data.builders.naming import KnownRelations, relation_ids
 from sonde.data.builders.survey import Count, Recipe, Survey, survey
 from sonde.data.builders.triples import DatasetTriples, Faults, Source, Triple
+from sonde.data.known import KnownRelations, relation_ids
 
 SEVERAL = 0.1
 """From this share of facts on, objects count as several of a subject, or as shared by subjects."""

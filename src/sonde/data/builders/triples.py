@@ -8,16 +8,17 @@ that are neither are passed over, up to a limit, and remembered by file and line
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
+import msgspec
+
 from sonde.core.errors import DataError
 from sonde.core.facts import APART, Dataset, Entity
-from sonde.data.lines import Row, halves, row_of
+from sonde.data.lines import UNSOUND, Row, row_of
 
 ENDINGS = (".jsonl", ".jsonl.gz")
 DETAILS = ("title", "text")
@@ -27,7 +28,7 @@ SHOWN = 5
 Tick = Callable[[int], None]
 """Called with the bytes read since the last call."""
 
-_decode = json.JSONDecoder().raw_decode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -186,16 +187,11 @@ def _ticking(lines: Iterable[bytes], file: BinaryIO, tick: Tick) -> Iterator[byt
 def _quick(raw: bytes) -> Triple | None:
     """The triple of a sound row in the published form; None where the row needs a closer look."""
     try:
-        line = raw.decode()
-        row, end = _decode(line)
-        relation, subject, object = row["relation"], row["head"], row["tail"]
-        subject, object = " ".join(subject.split()), " ".join(object.split())
-        relation = " ".join(relation.split())
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        row = _decode(raw)
+        relation, subject, object = (clean(row[key]) for key in ("relation", "head", "tail"))
+    except (*UNSOUND, KeyError, AttributeError):
         return None
-    if not (relation and subject and object) or line[end:].strip() or halves(line):
-        return None
-    return Triple(relation, subject, object, row)
+    return Triple(relation, subject, object, row) if relation and subject and object else None
 
 
 def _close(raw: bytes, path: Path, number: int, folder: str) -> Triple | None:

@@ -11,8 +11,8 @@ DATASETS = {
 
 ADDITIONS = {
     "aliases": "sonde.data.readers.aliases",
-    "autoprompt": "sonde.data.readers.autoprompt",
-    "lpaqa": "sonde.data.readers.lpaqa",
+    "autoprompt": "sonde.data.readers.templates:AUTOPROMPT",
+    "lpaqa": "sonde.data.readers.templates:LPAQA",
     "optimised": "sonde.data.readers.optimised",
-    "pararel": "sonde.data.readers.pararel",
+    "pararel": "sonde.data.readers.templates:PARAREL",
 }

@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sonde.core.errors import DataError
+from sonde.core.fact_frames import frame_of
 from sonde.core.facts import ANSWER_SLOT, Card, Dataset, Entity, Fact, Kind, Relation, Template
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import hash_files
@@ -25,6 +26,9 @@ from sonde.data.joining import summed
 from sonde.data.known import known_relations, known_statements
 from sonde.data.lines import Row, read_rows
 from sonde.data.wordings import Wording, gather
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 FILE = re.compile(r"([\w-]+)-subclass\.+json")  # one published name has two dots
 FRAMES = 7
@@ -44,7 +48,7 @@ class FktcReader:
     def read(self, folder: Path) -> Dataset:
         """Open the folder; facts are read when they are asked for."""
         paths = _paths(folder)
-        surveys = {id: _survey(path) for id, path in paths.items()}
+        surveys = {id: _survey(path, id) for id, path in paths.items()}
         templates, counts = gather(self.name, _wordings(surveys))
         relations = tuple(_relation(id, s, templates.get(id, ())) for id, s in surveys.items())
         borrowed = (t.text for r in relations for t in r.templates if t.style == "statement")
@@ -56,7 +60,7 @@ class FktcReader:
                 sources=("FKTC (MONITOR)", "statements: sonde's atlas"),
             ),
             relations=relations,
-            read=lambda id: _facts(paths[id], id),
+            read=lambda id: surveys[id].facts,
             fingerprint=fingerprint([files, *borrowed]),
             notes=summed(_notes(surveys), counts),
         )
@@ -64,11 +68,11 @@ class FktcReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Survey:
-    """What a file holds: its frames as they stand, and counts of its rows."""
+    """What a file holds: its frames as they stand, its facts, and counts of its rows."""
 
     frames: tuple[str, ...]
+    facts: DataFrame
     rows: int
-    repeated: int
     mistaken: int
     kind: Kind
 
@@ -92,21 +96,24 @@ def _order(name: str) -> tuple[int, str]:
     return len(name.partition("-")[0]), name
 
 
-def _survey(path: Path) -> _Survey:
+def _survey(path: Path, relation: str) -> _Survey:
     lines = read_rows(path)
     head = next(lines, None)
     if head is None:
         raise DataError(f'{path} is empty; its first line is {{"relations": [frames]}}')
     frames = head.texts("relations")
-    rows = [(*_pair(row), _wrong(row)) for row in lines]
+    rows = [_fact(row, relation) for row in lines]
     right: dict[str, set[str]] = {}
-    for subject, object, _ in rows:
-        right.setdefault(subject, set()).add(object)
+    firsts: dict[tuple[str, str], Fact] = {}
+    for fact in rows:
+        right.setdefault(fact.subject.id, set()).add(fact.objects[0].id)
+        firsts.setdefault((fact.subject.id, fact.objects[0].id), fact)
+    wrong = ((fact.subject.id, [entity.id for entity in fact.wrong]) for fact in rows)
     return _Survey(
         frames=frames,
+        facts=frame_of(firsts.values()),
         rows=len(rows),
-        repeated=len(rows) - sum(map(len, right.values())),
-        mistaken=sum(not right[subject].isdisjoint(wrong) for subject, _, wrong in rows),
+        mistaken=sum(not right[subject].isdisjoint(ids) for subject, ids in wrong),
         kind=_kind(right),
     )
 
@@ -123,7 +130,7 @@ def _notes(surveys: Mapping[str, _Survey]) -> dict[str, int]:
     found = surveys.values()
     return {
         "rows_read": sum(survey.rows for survey in found),
-        "duplicate_rows": sum(survey.repeated for survey in found),
+        "duplicate_rows": sum(survey.rows - survey.facts.height for survey in found),
         "rows_with_a_right_object_as_wrong": sum(survey.mistaken for survey in found),
         "relations_without_seven_frames": sum(len(survey.frames) != FRAMES for survey in found),
     }
@@ -145,26 +152,15 @@ def _relation(id: str, survey: _Survey, frames: Sequence[Template]) -> Relation:
     )
 
 
-def _facts(path: Path, relation: str) -> Iterator[Fact]:
-    seen: set[tuple[str, str]] = set()
-    rows = read_rows(path)
-    next(rows)
-    for row in rows:
-        pair = _pair(row)
-        if pair not in seen:
-            seen.add(pair)
-            subject, object = map(_named, pair)
-            yield Fact(
-                id=f"{relation}:{subject.id}:{object.id}",
-                relation=relation,
-                subject=subject,
-                objects=(object,),
-                wrong=tuple(map(_named, _wrong(row))),
-            )
-
-
-def _pair(row: Row) -> tuple[str, str]:
-    return row.text("subject"), row.text("object")
+def _fact(row: Row, relation: str) -> Fact:
+    subject, object = (_named(row.text(key)) for key in ("subject", "object"))
+    return Fact(
+        id=f"{relation}:{subject.id}:{object.id}",
+        relation=relation,
+        subject=subject,
+        objects=(object,),
+        wrong=tuple(map(_named, _wrong(row))),
+    )
 
 
 def _wrong(row: Row) -> tuple[str, ...]:

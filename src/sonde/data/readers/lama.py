@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
-import msgspec
-
 from sonde.core.errors import DataError, TemplateError
 from sonde.core.fact_frames import frame_of, plain_frame
 from sonde.core.facts import APART, LAMA, Card, Dataset, Kind, Relation, Template
@@ -87,33 +85,12 @@ def _facts_path(folder: Path, relation: str) -> Path:
     return folder / "facts" / f"{relation}.jsonl"
 
 
-class _Row(msgspec.Struct):
-    """A row of facts; 27 have no identifiers."""
-
-    sub_label: str
-    obj_label: str
-    sub_uri: str | None = None
-    obj_uri: str | None = None
-
-
-class _TrainingRow(msgspec.Struct):
-    sub: str
-    obj: str
-
-
 def _rows(folder: Path, relation: str) -> DataFrame:
-    """The rows of a relation, as the columns of a fact."""
+    """The rows of a relation, as the columns of a fact; 27 have no identifiers."""
     from polars import col, format, lit
 
-    def closely(row: Row) -> _Row:
-        return _Row(
-            sub_label=row.text("sub_label"),
-            obj_label=row.text("obj_label"),
-            sub_uri=row.optional("sub_uri") or None,
-            obj_uri=row.optional("obj_uri") or None,
-        )
-
-    rows = read_texts(_facts_path(folder, relation), _Row, closely)
+    path = _facts_path(folder, relation)
+    rows = read_texts(path, ("sub_label", "obj_label"), ("sub_uri", "obj_uri"))
     return (
         rows.lazy()
         .select(
@@ -146,14 +123,11 @@ def _training(folder: Path, relation: str) -> DataFrame:
     import polars
     from polars import format, int_range, len, lit, when
 
-    def closely(row: Row) -> _TrainingRow:
-        return _TrainingRow(sub=row.text("sub"), obj=row.text("obj"))
-
     again = int_range(1, len() + 1).over("fact")
     parts = [frame_of([]).lazy()]
     for split, path in _training_paths(folder, relation).items():
         rows = (
-            read_texts(path, _TrainingRow, closely)
+            read_texts(path, ("sub", "obj"))
             .lazy()
             .select(
                 relation=lit(relation),

@@ -24,10 +24,9 @@ from typing import Any, ClassVar
 
 from sonde.core.errors import DataError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Kind, Relation, Template
-from sonde.data.columns import read_table, structure, tables
 from sonde.data.format import hash_files
 from sonde.data.known import known_relations
-from sonde.data.lines import Row
+from sonde.data.lines import Row, read_table, structure, tables
 from sonde.data.wordings import Wording, gather
 
 COLUMNS = ("uuid", "rel_uri", "sub_ent", "obj_uris", "obj_ents", "template", "is_manual")

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from sonde.core.errors import DataError
 from sonde.core.facts import Card, Template
-from sonde.data.format import hash_files, template
+from sonde.data.format import hash_files, template_of
 from sonde.data.lines import read_object, read_rows
 from sonde.data.wordings import Wordings
 
@@ -30,7 +30,7 @@ class OptimisedReader:
         found: dict[str, tuple[Template, ...]] = {}
         for row in read_rows(path):
             relation = row.text("relation")
-            found[relation] = (*found.get(relation, ()), template(row))
+            found[relation] = (*found.get(relation, ()), template_of(row))
         if not found:
             raise DataError(f"{path} holds no template: no relation could be optimised")
         counts = manifest.get("counts")
