@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from sonde.core.reports import Cell, Column, Table
+from sonde.core.reports import Table
 from sonde.probes.framing.ask import TASKS, Task
-from sonde.probes.framing.figures import label
-from sonde.probes.framing.numbers import LINES, by_template, over
+from sonde.probes.framing.numbers import LINES, Line, by_template, over
 from sonde.probes.framing.tally import RIGHT, Codes, Measured, Outcomes, Said
+from sonde.reporting.build.tables import Field, browse, measured, titled
 
 TASK_NAMES: Mapping[Task, str] = {"wp": "sentence", "qa": "question", "fc": "statement"}
 ANSWERS = 3
@@ -31,54 +31,46 @@ def browsed_tables(outcomes: Outcomes) -> tuple[Table, ...]:
 
 
 def _template_table(outcomes: Outcomes) -> Table:
-    return Table(
-        id="paraphrases",
-        title="Every paraphrase",
-        columns=(
-            Column(title="relation"),
-            Column(title="task"),
-            Column(title="judged by"),
-            Column(title="template"),
-            Column(title="accuracy", kind="percent"),
-            Column(title="facts", kind="count"),
-        ),
-        rows=tuple(row for one in outcomes.relations for row in _template_rows(one)),
-        browsable=True,
-    )
+    rows = [
+        (one, line, template.text, accuracy, facts)
+        for one in outcomes.relations
+        for line in LINES
+        for template, (accuracy, facts) in zip(
+            one.templates[line.task], _by_template(one, line), strict=True
+        )
+    ]
+    fields: list[Field[tuple[Measured, Line, str, float, int]]] = [
+        Field("relation", lambda row: titled(row[0].relation)),
+        Field("task", lambda row: row[1].words),
+        Field("judged by", lambda row: row[1].judged),
+        Field("template", lambda row: row[2]),
+        Field("accuracy", lambda row: measured(row[3]), "percent"),
+        Field("facts", lambda row: row[4], "count"),
+    ]
+    return browse(rows, fields, id="paraphrases", title="Every paraphrase")
 
 
-def _template_rows(one: Measured) -> Iterator[tuple[Cell, ...]]:
-    for line in LINES:
-        table = line.table(one.cells)
-        found, facts = by_template(table), (~np.isnan(table)).sum(axis=0)
-        for number, template in enumerate(one.templates[line.task]):
-            named = (label(one), line.words, line.judged, template.text)
-            yield (*named, _known(found[number]), int(facts[number]))
+def _by_template(one: Measured, line: Line) -> Iterator[tuple[float, int]]:
+    """The accuracy of each template of a relation, and how many facts were asked with it."""
+    judged = line.table(one.cells)
+    facts = (~np.isnan(judged)).sum(axis=0)
+    return zip(by_template(judged).tolist(), facts.tolist(), strict=True)
 
 
 def _prompt_table(outcomes: Outcomes) -> Table:
-    shown = (
-        (one, task, outcomes.prompts[one.relation.id, task])
-        for one in outcomes.relations
-        for task in TASKS
-        if (one.relation.id, task) in outcomes.prompts
-    )
-    return Table(
-        id="prompts",
-        title="A prompt of each task",
-        columns=(
-            Column(title="relation"),
-            Column(title="task"),
-            Column(
-                title="prompt",
-                help="its beginning and its end; ⏎ ends a line, the answer belongs at ___",
-            ),
+    prompts = outcomes.prompts
+    asked = [(one, task) for one in outcomes.relations for task in TASKS]
+    fields: list[Field[tuple[Measured, Task]]] = [
+        Field("relation", lambda row: titled(row[0].relation)),
+        Field("task", lambda row: TASK_NAMES[row[1]]),
+        Field(
+            "prompt",
+            lambda row: f"{_shortened(prompts[row[0].relation.id, row[1]])}___",
+            help="its beginning and its end; ⏎ ends a line, the answer belongs at ___",
         ),
-        rows=tuple(
-            (label(one), TASK_NAMES[task], f"{_shortened(text)}___") for one, task, text in shown
-        ),
-        browsable=True,
-    )
+    ]
+    rows = [row for row in asked if (row[0].relation.id, row[1]) in prompts]
+    return browse(rows, fields, id="prompts", title="A prompt of each task")
 
 
 def _shortened(text: str) -> str:
@@ -87,54 +79,54 @@ def _shortened(text: str) -> str:
 
 
 def _fact_table(outcomes: Outcomes) -> Table:
-    total = sum(len(one.items) for one in outcomes.relations)
-    rows = tuple(row for one in outcomes.relations for row in _fact_rows(one))
-    some = f"{len(rows):,} of the {total:,} facts, drawn by the seed; every number counts all. "
-    return Table(
+    means = {
+        (one.relation.id, line.id): over(line.table(one.cells), 1)
+        for one in outcomes.relations
+        for line in LINES
+    }
+
+    def share(title: str, line: str, help: str) -> Field[tuple[Measured, int]]:
+        def cell(fact: tuple[Measured, int]) -> float | None:
+            return measured(means[fact[0].relation.id, line][fact[1]])
+
+        return Field(title, cell, "percent", help)
+
+    def said(fact: tuple[Measured, int]) -> Said:
+        return fact[0].said[fact[1]]
+
+    fields: list[Field[tuple[Measured, int]]] = [
+        Field("relation", lambda fact: titled(fact[0].relation)),
+        Field("subject", lambda fact: fact[0].items[fact[1]].fact.subject.name),
+        Field("right", lambda fact: fact[0].items[fact[1]].gold, help="the fact's own object"),
+        Field(
+            "sentences", lambda fact: _commonest(said(fact), "wp"), help="how they were completed"
+        ),
+        share("right by lemmas", "wp", "share of its sentences"),
+        Field(
+            "questions", lambda fact: _commonest(said(fact), "qa"), help="how they were answered"
+        ),
+        share("right by name", "qa", "share of its questions"),
+        Field(
+            "after the right name",
+            lambda fact: _short(said(fact)["told", 0]) if ("told", 0) in said(fact) else "",
+            help="the answer to the base question",
+        ),
+        Field(
+            "after wrong names",
+            lambda fact: _after_names(said(fact), fact[0].cells.copied[fact[1]]),
+            help="the answers; copied: the name in front",
+        ),
+        share("true", "fc_pos", "true statements called True, by option"),
+        share("false", "fc_neg", "false statements called False, by option"),
+    ]
+    return browse(
+        [(one, row) for one in outcomes.relations for row in sorted(one.said)],
+        fields,
         id="facts",
         title="Facts",
-        columns=(
-            Column(title="relation"),
-            Column(title="subject"),
-            Column(title="right", help="the fact's own object"),
-            Column(title="sentences", help="how they were completed"),
-            Column(title="right by lemmas", kind="percent", help="share of its sentences"),
-            Column(title="questions", help="how they were answered"),
-            Column(title="right by name", kind="percent", help="share of its questions"),
-            Column(title="after the right name", help="the answer to the base question"),
-            Column(title="after wrong names", help="the answers; copied: the name in front"),
-            Column(title="true", kind="percent", help="true statements called True, by option"),
-            Column(title="false", kind="percent", help="false statements called False, by option"),
-        ),
-        rows=rows,
-        note=f"{some if len(rows) < total else ''}The {ANSWERS} commonest answers are shown, with "
-        "how often each was given.",
-        browsable=True,
+        total=sum(len(one.items) for one in outcomes.relations),
+        note=f"The {ANSWERS} commonest answers are shown, with how often each was given.",
     )
-
-
-def _fact_rows(one: Measured) -> Iterator[tuple[Cell, ...]]:
-    means = {line.id: over(line.table(one.cells), 1) for line in LINES}
-    for row in sorted(one.said):
-        item, said = one.items[row], one.said[row]
-        told = said.get(("told", 0))
-        yield (
-            label(one),
-            item.fact.subject.name,
-            item.gold,
-            _commonest(said, "wp"),
-            _known(means["wp"][row]),
-            _commonest(said, "qa"),
-            _known(means["qa"][row]),
-            "" if told is None else _short(told),
-            _after_names(said, one.cells.copied[row]),
-            _known(means["fc_pos"][row]),
-            _known(means["fc_neg"][row]),
-        )
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def _commonest(said: Said, task: Task) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sonde.core.reports import Estimate
+from sonde.core.reports import Estimate, Estimates, Metric
 from sonde.core.words import against_control, in_points, listed, sided, told_apart
+from sonde.probes.framing import metrics
 from sonde.probes.framing.ask import Census, Shape, Task
-from sonde.probes.framing.numbers import LINES, OVER, READINGS
-
-Estimates = Mapping[str, Estimate]
+from sonde.probes.framing.numbers import LINES, READINGS
 
 TEMPLATES: Mapping[Task, str] = {
     "wp": "statements that end with their object",
@@ -28,16 +27,13 @@ VERDICT: Mapping[str, str] = {"": "likelier option", "_written": "first word wri
 def findings(
     estimates: Estimates, census: Census, counts: Mapping[str, int], shape: Shape
 ) -> Iterator[str]:
-    """One sentence for each thing that was measured, and for each that had to be left out."""
-    found = _sentences(estimates, census, counts, shape)
-    return (sentence for sentence in found if sentence)
-
-
-def _sentences(
-    estimates: Estimates, census: Census, counts: Mapping[str, int], shape: Shape
-) -> Iterator[str]:
-    yield against_control("Accuracy on sentences", estimates[f"above_control.wp.{OVER}"])
-    yield against_control("Accuracy on questions", estimates[f"above_control.qa.{OVER}"])
+    """A sentence for each thing that was measured, or that had to be left out; some are empty."""
+    yield against_control(
+        "Accuracy on sentences", metrics.mean(estimates, metrics.ABOVE.of(task="wp"))
+    )
+    yield against_control(
+        "Accuracy on questions", metrics.mean(estimates, metrics.ABOVE.of(task="qa"))
+    )
     yield _question_and_sentence(estimates)
     yield _paraphrases(estimates)
     yield from _verdicts(estimates)
@@ -47,24 +43,24 @@ def _sentences(
     yield from _facts(census, shape)
 
 
-def share(estimates: Estimates, name: str) -> str:
+def share(estimates: Estimates, metric: Metric) -> str:
     """A share averaged over relations, in words."""
-    value = estimates[f"{name}.{OVER}"].value
+    value = metrics.mean(estimates, metric).value
     return "not measured" if value is None else f"{value:.1%}"
 
 
 def _question_and_sentence(estimates: Estimates) -> str:
-    found = estimates[f"question_minus_sentence.{OVER}"]
-    if found.value is None:
+    apart = metrics.mean(estimates, metrics.QUESTION_MINUS_SENTENCE)
+    if apart.value is None:
         return ""
-    if not told_apart(found):
+    if not told_apart(apart):
         return (
             "Judged by the same rule, questions and sentences cannot be told apart: "
-            f"{in_points(found)}."
+            f"{in_points(apart)}."
         )
     return (
-        f"The same facts do {sided(found, 'better', 'worse', '')} as questions than as sentences, "
-        f"both judged by lemmas: {in_points(found)}."
+        f"The same facts do {sided(apart, 'better', 'worse', '')} as questions than as sentences, "
+        f"both judged by lemmas: {in_points(apart)}."
     )
 
 
@@ -72,8 +68,8 @@ def _paraphrases(estimates: Estimates) -> str:
     parts = []
     for line in LINES:
         shown = line.id in ("wp", "qa", "fc_pos", "fc_neg")
-        if shown and estimates[f"stdev.{line.id}.{OVER}"].value is not None:
-            ends = (share(estimates, f"{end}.{line.id}") for end in ("worst", "best"))
+        if shown and metrics.was_measured(estimates, metrics.STDEV.of(task=line.id)):
+            ends = (share(estimates, end.of(task=line.id)) for end in (metrics.WORST, metrics.BEST))
             parts.append(f"{line.words}s {' to '.join(ends)}")
     if not parts:
         return ""
@@ -82,7 +78,7 @@ def _paraphrases(estimates: Estimates) -> str:
 
 def _verdicts(estimates: Estimates) -> Iterator[str]:
     """Both readings of verdicts, or one where the other is the same."""
-    agree = estimates[f"readings_agree.fc.{OVER}"].value
+    agree = metrics.mean(estimates, metrics.AGREE).value
     for _, after, _ in READINGS[: 1 if agree == 1 else None]:
         yield from _checks(estimates, after, VERDICT[after])
     if agree is not None:
@@ -93,29 +89,34 @@ def _verdicts(estimates: Estimates) -> Iterator[str]:
 
 
 def _checks(estimates: Estimates, after: str, words: str) -> Iterator[str]:
-    above = estimates[f"above_half.fc{after}.{OVER}"]
+    above = metrics.mean(estimates, metrics.ABOVE_HALF.of(read=after))
     if above.value is None:
         return
-    yield (
-        f"By the {words}, {share(estimates, f'accuracy.fc_pos{after}')} of true statements are "
-        f"called True and {share(estimates, f'accuracy.fc_neg{after}')} of false ones False; "
-        f"together that is {sided(above, 'above', 'below', 'not told from')} the 50 % of always "
-        f"saying the same: {in_points(above)}."
+    true, false = (
+        share(estimates, metrics.ACCURACY.of(task=f"{task}{after}"))
+        for task in ("fc_pos", "fc_neg")
     )
-    for name, verdict in (("said_true", "True"), ("said_false", "False")):
-        said = estimates[f"{name}.fc{after}.{OVER}"]
+    yield (
+        f"By the {words}, {true} of true statements are called True and {false} of false ones "
+        f"False; together that is {sided(above, 'above', 'below', 'not told from')} the 50 % of "
+        f"always saying the same: {in_points(above)}."
+    )
+    for metric, verdict in ((metrics.SAID_TRUE, "True"), (metrics.SAID_FALSE, "False")):
+        said = metrics.mean(estimates, metric.of(read=after))
         if _most(said):
             yield (
                 f"By the {words} the model leans to {verdict}: it says so of "
                 f"{said.value or 0:.1%} of statements, where half are {verdict.lower()}."
             )
-    relations = [n for n in estimates if n.startswith(f"said_true.fc{after}.relation.")]
-    true = sum(_most(estimates[name]) for name in relations)
-    false = sum(_most(estimates[name.replace("said_true", "said_false")]) for name in relations)
-    if true and false:
+    by_relation = [
+        [_most(e) for name, e in estimates.items() if name.startswith(metric.at("relation."))]
+        for metric in (metrics.SAID_TRUE.of(read=after), metrics.SAID_FALSE.of(read=after))
+    ]
+    yes, no = map(sum, by_relation)
+    if yes and no:
         yield (
-            f"By the {words} the model leans to True in {true} and to False in {false} of "
-            f"{len(relations)} relations."
+            f"By the {words} the model leans to True in {yes} and to False in {no} of "
+            f"{len(by_relation[0])} relations."
         )
 
 
@@ -126,13 +127,13 @@ def _most(share: Estimate) -> bool:
 
 def _told(estimates: Estimates) -> Iterator[str]:
     for kind, words in (("right", "The right name"), ("wrong", "A wrong name")):
-        moved = estimates[f"told_minus_none.{kind}.{OVER}"]
+        moved = metrics.mean(estimates, metrics.MOVED.of(name=kind))
         if moved.value is not None:
             verb = sided(moved, "raises", "lowers", "does not clearly change")
             yield f"{words} in front of the question {verb} its accuracy: {in_points(moved)}."
-    if estimates[f"copied.wrong.{OVER}"].value is not None:
-        copied = share(estimates, "copied.wrong")
-        yield f"After a wrong name, {copied} of the answers are that name."
+    copied = metrics.COPIED.of(name="wrong")
+    if metrics.was_measured(estimates, copied):
+        yield f"After a wrong name, {share(estimates, copied)} of the answers are that name."
 
 
 def _unusable(counts: Mapping[str, int]) -> Iterator[str]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from sonde.core.facts import Dataset
-from sonde.core.reports import Estimate, Headline, Report
+from sonde.core.reports import Estimates, Headline, Metric, Report
+from sonde.probes.framing import metrics
 from sonde.probes.framing.ask import FEW, MOST, Shape
 from sonde.probes.framing.browse import browsed_tables
 from sonde.probes.framing.figures import figures
 from sonde.probes.framing.findings import findings, share
-from sonde.probes.framing.numbers import OVER, READINGS, measure
+from sonde.probes.framing.numbers import LINES, READINGS, measure
 from sonde.probes.framing.tables import number_tables
 from sonde.probes.framing.tally import Outcomes
-
-Estimates = Mapping[str, Estimate]
+from sonde.reporting.build.headlines import headline
+from sonde.reporting.build.shown import shown
+from sonde.reporting.catalogue import RELATIONS
 
 
 def build_report(dataset: Dataset, outcomes: Outcomes, shape: Shape) -> Report:
@@ -24,59 +26,69 @@ def build_report(dataset: Dataset, outcomes: Outcomes, shape: Shape) -> Report:
     return Report(
         title=f"Framing on {dataset.name}",
         summary=_summary(estimates),
+        metrics=tuple(_metrics()),
         estimates=estimates,
         counts={**dataset.notes, **counts},
-        headlines=tuple(_headlines(estimates)),
-        tables=(*number_tables(estimates, outcomes), *browsed_tables(outcomes)),
-        figures=figures(estimates, outcomes),
-        findings=tuple(findings(estimates, outcomes.census, counts, shape)),
+        headlines=tuple(h for h in _headlines() if estimates[h.estimate].value is not None),
+        tables=shown((*number_tables(estimates, outcomes), *browsed_tables(outcomes))),
+        figures=shown(figures(estimates, outcomes)),
+        findings=shown(findings(estimates, outcomes.census, counts, shape)),
         notes=tuple(_notes(shape)),
     )
 
 
+def _metrics() -> Iterator[Metric]:
+    yield from (metric.of(task=line.id) for line in LINES for metric in metrics.SPREAD)
+    yield from metrics.CONTROLS
+    yield from (metric.of(read=read) for _, read, _ in READINGS for metric in metrics.VERDICTS)
+    yield metrics.AGREE
+    yield from metrics.INTERFERENCE
+
+
 def _summary(estimates: Estimates) -> str:
     parts = [
-        f"{share(estimates, name)} of {words}"
-        for name, words in (
-            ("accuracy.wp", "sentences are completed rightly"),
-            ("accuracy.qa", "questions are answered with just a right name"),
-            ("accuracy.fc", "statements are judged rightly (balanced: 50 % is guessing)"),
+        f"{share(estimates, metric)} of {words}"
+        for metric, words in (
+            (metrics.ACCURACY.of(task="wp"), "sentences are completed rightly"),
+            (metrics.ACCURACY.of(task="qa"), "questions are answered with just a right name"),
+            (
+                metrics.BALANCED.of(read=""),
+                "statements are judged rightly (balanced: 50 % is guessing)",
+            ),
         )
-        if estimates[f"{name}.{OVER}"].value is not None
+        if metrics.was_measured(estimates, metric)
     ]
     if not parts:
         return "No fact could be asked about."
     return f"About the same facts, {'; '.join(parts)}."
 
 
-def _headlines(estimates: Estimates) -> Iterator[Headline]:
-    for id, words in (("wp", "Sentences completed"), ("qa", "Questions answered")):
-        if estimates[f"accuracy.{id}.{OVER}"].value is not None:
-            yield Headline(
-                label=f"{words}, mean over relations",
-                estimate=f"accuracy.{id}.{OVER}",
-                control=f"control.majority.{id}.{OVER}",
-                control_label="always the commonest object",
-                difference=f"above_control.{id}.{OVER}",
-            )
-    for _, after, words in READINGS:
-        if estimates[f"accuracy.fc{after}.{OVER}"].value is not None:
-            yield Headline(
-                label=f"Statements judged by {words}, balanced",
-                estimate=f"accuracy.fc{after}.{OVER}",
-                control=f"control.same_verdict.fc{after}.{OVER}",
-                control_label="always True, or always False",
-                difference=f"above_half.fc{after}.{OVER}",
-            )
-    for kind, words in (("right", "the right name"), ("wrong", "a wrong name")):
-        if estimates[f"told.{kind}.{OVER}"].value is not None:
-            yield Headline(
-                label=f"Base question after {words}",
-                estimate=f"told.{kind}.{OVER}",
-                control=f"told.none.{OVER}",
-                control_label="nothing in front",
-                difference=f"told_minus_none.{kind}.{OVER}",
-            )
+def _headlines() -> Iterator[Headline]:
+    for task, words in (("wp", "Sentences completed"), ("qa", "Questions answered")):
+        yield headline(
+            metrics.ACCURACY.of(task=task).named(words),
+            RELATIONS,
+            control=metrics.MAJORITY.of(task=task),
+            above=metrics.ABOVE.of(task=task),
+        )
+    for _, read, words in READINGS:
+        yield headline(
+            metrics.BALANCED.of(read=read),
+            RELATIONS,
+            label=f"Statements judged by {words}, balanced",
+            control=metrics.SAME_VERDICT.of(read=read),
+            above=metrics.ABOVE_HALF.of(read=read),
+            control_label="always True, or always False",
+        )
+    for name, words in (("right", "the right name"), ("wrong", "a wrong name")):
+        yield headline(
+            metrics.TOLD.of(name=name),
+            RELATIONS,
+            label=f"Base question after {words}",
+            control=metrics.TOLD.of(name="none"),
+            above=metrics.MOVED.of(name=name),
+            control_label="nothing in front",
+        )
 
 
 def _notes(shape: Shape) -> Iterator[str]:

@@ -12,6 +12,7 @@ def headline(
     metric: Metric,
     over: str = "",
     *,
+    label: str = "",
     control: Metric | None = None,
     above: Metric | None = None,
     control_label: str = COMMONEST,
@@ -19,7 +20,7 @@ def headline(
     """A number that belongs at the top, with its control and how far it is above it."""
     words = OVER.get(over, over)
     return Headline(
-        label=f"{metric.label}, {words}" if words else metric.label,
+        label=label or (f"{metric.label}, {words}" if words else metric.label),
         estimate=metric.at(over),
         control=control.at(over) if control else "",
         control_label=control_label if control else "",
