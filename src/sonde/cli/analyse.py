@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sonde.analysis.comparison.numbers import Reading
+from sonde.analysis.comparison.report import analyse as compare
+from sonde.analysis.learning.report import learning_report
 from sonde.cli.console import waiting, writing
 from sonde.cli.options import JSON, PictureOptions, argument, listed, matching, option, verb
 from sonde.cli.report import show_report
@@ -69,10 +72,6 @@ def analyse(wanted: AnalyseOptions) -> None:
 
 
 def _report(runs: dict[str, Run], wanted: AnalyseOptions) -> Report:
-    from sonde.analysis.comparison.numbers import Reading
-    from sonde.analysis.comparison.report import analyse as compare
-    from sonde.analysis.learning.report import learning_report
-
     if wanted.easy and not wanted.learning:
         raise UsageError("--easy says what is easy for --learning; give both")
     if wanted.seed < 0:

@@ -5,15 +5,23 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sonde.cli.console import print_table, say
 from sonde.cli.options import argument, option, verb
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
-
-if TYPE_CHECKING:
-    from sonde.data.annotation import Item, Judgement
+from sonde.data.annotation import (
+    Item,
+    Judgement,
+    agreement,
+    append,
+    implied,
+    qualities,
+    read_judgements,
+    sample,
+)
+from sonde.data.catalog import load
 
 ASK = (
     "Is it a natural sentence or noun phrase?",
@@ -56,9 +64,6 @@ def annotate(wanted: AnnotateOptions) -> None:
 
 def judge(wanted: AnnotateOptions, names: list[str]) -> None:
     """Ask about every template that this annotator has not judged yet."""
-    from sonde.data.annotation import append, read_judgements, sample
-    from sonde.data.catalog import load
-
     out, annotator = wanted.out, wanted.annotator
     items = sample([load(name) for name in names], wanted.sample, wanted.seed)
     done = {j.item: j for j in read_judgements(out) if j.annotator == annotator}
@@ -82,8 +87,6 @@ def _asked(
     item: Item, place: int, total: int, annotator: str
 ) -> Judgement | Literal["undo", "stop"]:
     """One template's four answers; undo steps back a question, or to the template before."""
-    from sonde.data.annotation import Judgement, implied
-
     say(f"\n[{place + 1}/{total}] relation: {item.label} ({item.relation})\n  {item.shown}")
     answers: list[int] = []
     while len(answers) < len(ASK):
@@ -122,8 +125,6 @@ def _key(question: str) -> str:
 
 def show_table(path: Path) -> None:
     """Print the papers' table 9, the histogram of totals, and how far two annotators agree."""
-    from sonde.data.annotation import agreement, qualities, read_judgements
-
     judgements = read_judgements(path)
     if not judgements:
         raise UsageError(

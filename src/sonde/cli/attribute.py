@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from sonde.attribution.asking import Parted, Shape, cleaned, find_fact, free, of_fact
+from sonde.attribution.report import Attributed, report
 from sonde.cli.console import progress, waiting, writing
 from sonde.cli.options import DATA, PAGE, SEED, LoadOptions, argument, matching, option, verb
 from sonde.cli.report import show_report
@@ -14,10 +16,10 @@ from sonde.core.abilities import Attributes, Generates, Model
 from sonde.core.errors import UsageError
 from sonde.core.prompts import Generate, Key, Prompt
 from sonde.core.reports import Report
-
-if TYPE_CHECKING:
-    from sonde.attribution.asking import Parted
-    from sonde.attribution.report import Attributed
+from sonde.data.catalog import load
+from sonde.models.instruments import attributor
+from sonde.reporting.render.json import as_json as to_json
+from sonde.reporting.render.json import json_text
 
 MOST_TOKENS = 15
 
@@ -90,9 +92,6 @@ def attribute(wanted: AttributeOptions) -> None:
 
     Example: sonde attribute -m smollm2 -d atlas --fact P36:Q38 --frame qa --shots 4
     """
-    from sonde.attribution.asking import free
-    from sonde.attribution.report import report
-
     of = wanted.of
     with waiting(f"opening {of.data}"):
         if of.fact:
@@ -117,9 +116,6 @@ def attribute(wanted: AttributeOptions) -> None:
 
 def _of_fact(of: PromptOptions, seed: int) -> tuple[str, list[Parted]]:
     """What the report is called, and the fact's prompts."""
-    from sonde.attribution.asking import Shape, find_fact, of_fact
-    from sonde.data.catalog import load
-
     dataset = load(of.data)
     dataset = replace(dataset, selection=replace(dataset.selection, seed=seed))
     fact = find_fact(dataset, of.fact, of.relation)
@@ -134,9 +130,6 @@ def _rows(
     name: str, model: Model, prompts: Sequence[Parted], how: dict[str, Any]
 ) -> Iterator[Attributed]:
     """Attribute each prompt's answer."""
-    from sonde.attribution.report import Attributed
-    from sonde.models.instruments import attributor
-
     able: Attributes = attributor(model)
     answers = _own_answers(model, prompts)
     for prompt, own in zip(prompts, answers, strict=True):
@@ -152,8 +145,6 @@ def _rows(
 
 def _own_answers(model: Model, prompts: Sequence[Parted]) -> list[str]:
     """The first line that the model itself writes after each prompt."""
-    from sonde.attribution.asking import cleaned
-
     if not isinstance(model, Generates):
         return [""] * len(prompts)
     key = Key(fact="", relation="", template="", subject="")
@@ -169,9 +160,6 @@ def _show(
     """Show the report in the terminal, and write what is wanted of it."""
     lines = []
     if as_json is not None:
-        from sonde.reporting.render.json import as_json as to_json
-        from sonde.reporting.render.json import json_text
-
         with writing(as_json):
             text = json_text(to_json(report, provenance))
             as_json.write_text(text + "\n", encoding="utf-8")

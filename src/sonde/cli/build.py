@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sonde.cli.build_fktc import build_fktc
 from sonde.cli.console import print_table, progress, say, waiting
 from sonde.cli.options import DRAWS, FOLDER, FORCE, NAMED, argument, group, matching, option, verb
 from sonde.core.errors import UsageError
 from sonde.data import catalog
-
-if TYPE_CHECKING:
-    from sonde.data.builders import nobel, trex_mc
-    from sonde.data.builders.triples import Source
+from sonde.data.builders import nobel, trex_mc
+from sonde.data.builders.survey import Recipe
+from sonde.data.builders.triples import DatasetTriples, Source, triple_files
+from sonde.data.builders.writing import check_place, write_whole
 
 MOST = 100
 """Relations that do not qualify and are named; the rest is counted."""
@@ -50,12 +50,7 @@ def build_trex_mc(wanted: TrexOptions) -> None:
 
     Example: sonde data build trex-mc ./LAMA/train --facts lama:./LAMA -o ./trex-mc
     """
-    from sonde.data.builders.survey import Recipe
-    from sonde.data.builders.trex_mc import build
-    from sonde.data.builders.triples import DatasetTriples, triple_files
-    from sonde.data.builders.writing import check_place, write_whole
-
-    recipe, name, out = matching(Recipe, wanted), wanted.name, wanted.out
+    recipe, out = matching(Recipe, wanted), wanted.out
     check_place(out, force=wanted.force)
     if not wanted.triples and not wanted.facts:
         raise UsageError("name a file or folder of triples, or --facts with a dataset")
@@ -64,9 +59,9 @@ def build_trex_mc(wanted: TrexOptions) -> None:
         facts = [catalog.load(source) for source in wanted.facts or ()]
         templates = [catalog.load(source) for source in wanted.templates or ()] or facts
     sources: list[Source] = [*files, *(DatasetTriples(dataset=dataset) for dataset in facts)]
-    skip = wanted.skip
+    build = partial(trex_mc.build, sources, recipe, templates=templates, skip=wanted.skip)
     with progress("reading triples, MiB") as tick:
-        built = build(sources, recipe, name=name, templates=templates, skip=skip, progress=tick)
+        built = build(name=wanted.name, progress=tick)
     with waiting(f"writing {out}"):
         write_whole(built.dataset, out, force=wanted.force)
     show_trex_mc(built, recipe.options, out)
@@ -91,12 +86,9 @@ def build_nobel(wanted: NobelOptions) -> None:
 
     Example: sonde data build nobel laureates.csv -o ./nobel
     """
-    from sonde.data.builders.nobel import build
-    from sonde.data.builders.writing import check_place, write_whole
-
     out, train, limit = wanted.out, wanted.train, wanted.limit
     check_place(out, force=wanted.force)
-    built = build(wanted.table, train=train, limit=limit, seed=wanted.seed, name=wanted.name)
+    built = nobel.build(wanted.table, train=train, limit=limit, seed=wanted.seed, name=wanted.name)
     write_whole(built.dataset, out, force=wanted.force)
     show_nobel(built, out)
 

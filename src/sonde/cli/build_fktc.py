@@ -9,17 +9,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sonde.cli.console import print_table, progress, say, waiting
 from sonde.cli.options import DRAWS, FOLDER, FORCE, matching, option, verb
 from sonde.core.errors import EndpointError, UsageError
 from sonde.data import catalog
-
-if TYPE_CHECKING:
-    from sonde.data.builders.endpoint import Chat, Endpoint
-    from sonde.data.builders.fktc import Built, Recipe, Tally
-    from sonde.data.builders.fktc_writer import Journal, Writer
+from sonde.data.builders.endpoint import KEY, Chat, Endpoint, opened
+from sonde.data.builders.fktc import Built, Recipe, Tally, build
+from sonde.data.builders.fktc_frames import Rule, need_bleu
+from sonde.data.builders.fktc_writer import Journal, ModelWriter, Writer, read_questions
+from sonde.data.builders.writing import check_place, write_whole
 
 NAMED = 20
 ANSWERS = "answers.jsonl"
@@ -66,10 +65,6 @@ def build_fktc(wanted: FktcOptions) -> None:
     Example: sonde data build fktc -d lama:./LAMA --endpoint http://localhost:8000/v1 --model NAME
     -o ./frames
     """
-    from sonde.data.builders.fktc import Recipe
-    from sonde.data.builders.fktc_frames import Rule, need_bleu
-    from sonde.data.builders.writing import check_place, write_whole
-
     out = wanted.out
     recipe = matching(Recipe, wanted, rule=matching(Rule, wanted), turns=wanted.ask.turns)
     endpoint = _endpoint(wanted.ask)
@@ -87,9 +82,6 @@ def build_fktc(wanted: FktcOptions) -> None:
 def _built(
     wanted: FktcOptions, recipe: Recipe, endpoint: Endpoint | None
 ) -> tuple[Built, Asking | None]:
-    from sonde.data.builders.fktc import build
-    from sonde.data.builders.fktc_writer import read_questions
-
     given = read_questions(wanted.paraphrases) if wanted.paraphrases else {}
     with waiting("reading the dataset"):
         dataset = catalog.load(wanted.data)
@@ -123,8 +115,6 @@ class Asking:
 
 
 def _endpoint(ask: EndpointOptions) -> Endpoint | None:
-    from sonde.data.builders.endpoint import KEY, Endpoint
-
     if not ask.endpoint:
         return None
     key = os.environ.get(KEY, "").strip()
@@ -137,9 +127,6 @@ def _asking(endpoint: Endpoint | None, out: Path) -> Iterator[Asking | None]:
     if endpoint is None:
         yield None
         return
-    from sonde.data.builders.endpoint import opened
-    from sonde.data.builders.fktc_writer import Journal, ModelWriter
-
     journal = Journal(work_of(out) / ANSWERS)
     with opened(endpoint) as chat:
         writer = ModelWriter(chat=chat, model=endpoint.model, journal=journal)

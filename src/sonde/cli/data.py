@@ -6,6 +6,7 @@ from dataclasses import MISSING, dataclass
 from itertools import islice
 from pathlib import Path
 
+from sonde import api
 from sonde.cli import build
 from sonde.cli.annotate import annotate
 from sonde.cli.console import output, print_table, say, waiting, writing
@@ -207,8 +208,6 @@ def vocabulary(wanted: VocabularyOptions) -> None:
 def _single_tokens(
     name: str, words: tuple[str, ...], device: str, dataset: Dataset
 ) -> frozenset[str]:
-    from sonde import api
-
     with waiting(f"loading {name}"):
         model = api.model(name, data=dataset, device=device)
     if not model.identity.tokenizer:

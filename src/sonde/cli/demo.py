@@ -18,6 +18,8 @@ from sonde.cli.options import (
 )
 from sonde.cli.report import show_report
 from sonde.cli.run import BesideOptions, run_probe
+from sonde.lab.evaluation.validating import Order, validate
+from sonde.lab.report.brief import brief
 from sonde.runs.run import find_probe
 
 LIMIT = 12
@@ -51,9 +53,6 @@ def demo(wanted: DemoOptions) -> None:
 
 def show_known(out: Path) -> None:
     """Put the same probe to the masked model that comes with sonde, and show it with the truth."""
-    from sonde.lab.evaluation.validating import Order, validate
-    from sonde.lab.report.brief import brief
-
     masked = next(path for path in shipped_models() if path.name == "masked")
     [trial] = validate([masked], out, Order(names=("lama",)), training).trials
     if trial.verdicts:  # else a warning has said why not

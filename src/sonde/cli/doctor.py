@@ -36,6 +36,7 @@ from sonde.core.repeats import refuse_repeats
 from sonde.doctor.diagnose import diagnose
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.doctor.sample import sample, wants
+from sonde.models.instruments import examiner
 from sonde.reporting.render.terminal import line
 from sonde.runs.run import find_probe
 
@@ -88,8 +89,6 @@ def doctor(wanted: DoctorOptions) -> None:
 
 
 def _diagnosis(probe: Probe, model: Model, dataset: Dataset, limit: int) -> Diagnosis:
-    from sonde.models.instruments import examiner
-
     can = abilities(model)
     prompts = sample(probe.suited(can), dataset, limit)
     if not prompts:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sonde.cli.console import print_table, progress, say, training, waiting
 from sonde.cli.options import (
@@ -24,14 +23,19 @@ from sonde.cli.options import (
 from sonde.cli.report import show_report, write_html
 from sonde.core.errors import DataError, UsageError
 from sonde.core.reports import Column, Report, Table
+from sonde.data.builders.writing import check_place
+from sonde.lab.estimators.catalogue import estimators
 from sonde.lab.estimators.efforts import Effort
-from sonde.lab.training.train import TrainSettings
+from sonde.lab.evaluation.keeping import alone
+from sonde.lab.evaluation.validating import Order, Validated
+from sonde.lab.evaluation.validating import validate as ask
+from sonde.lab.report.report import lab_report
+from sonde.lab.training.train import Trained, TrainSettings
+from sonde.lab.training.train import train as fit
+from sonde.lab.worlds.folder import open_world, write_world
 from sonde.lab.worlds.settings import WorldSettings
-
-if TYPE_CHECKING:
-    from sonde.lab.evaluation.validating import Order, Validated
-    from sonde.lab.training.train import Trained
-    from sonde.lab.worlds.world import World
+from sonde.lab.worlds.summary import counts, length
+from sonde.lab.worlds.world import World, make_world
 
 SHIPPED = Path(__file__).parents[1] / "lab" / "shipped"
 KINDS = ("causal", "masked")
@@ -48,10 +52,6 @@ class WorldOptions:
 
 def world(settings: WorldSettings, place: WorldOptions) -> None:
     """Make a world and write it."""
-    from sonde.data.builders.writing import check_place
-    from sonde.lab.worlds.folder import write_world
-    from sonde.lab.worlds.world import make_world
-
     check_place(place.out, force=place.force)
     with waiting("inventing a world"):
         invented = make_world(settings)
@@ -62,8 +62,6 @@ def world(settings: WorldSettings, place: WorldOptions) -> None:
 
 def show_world(world: World, out: Path) -> None:
     """Print what the world holds."""
-    from sonde.lab.worlds.summary import counts, length
-
     titles = ("relations", "number", "facts", "taught", "statements", "guessed by name")
     rows = []
     for each in counts(world):
@@ -96,9 +94,6 @@ class TrainOptions:
 
 def train(settings: TrainSettings, wanted: TrainOptions) -> None:
     """Train a model and keep it."""
-    from sonde.lab.training.train import train as fit
-    from sonde.lab.worlds.folder import open_world
-
     with waiting(f"opening {wanted.folder}"):
         world = open_world(wanted.folder)
     with training(f"training a {settings.size} {settings.kind} model") as tick:
@@ -150,10 +145,6 @@ def validate(wanted: ValidateOptions) -> None:
 
     Example: sonde lab validate models/causal models/masked -o runs/lab
     """
-    from sonde.lab.evaluation.keeping import alone
-    from sonde.lab.evaluation.validating import Order
-    from sonde.lab.evaluation.validating import validate as ask
-
     models = [*(wanted.models or ()), *(shipped_models() if wanted.shipped else ())]
     if not models:
         raise UsageError("name the folder of a model that 'sonde lab train' made, or --shipped")
@@ -182,8 +173,6 @@ def shipped_models(folder: Path = SHIPPED) -> list[Path]:
 
 def reported(found: Validated) -> Report:
     """The report, with what had to be left out among its notes."""
-    from sonde.lab.report.report import lab_report
-
     report = lab_report(found.trials, found.timeline)
     asked = {verdicts.estimator for trial in found.trials for verdicts in trial.verdicts}
     return replace(
@@ -195,8 +184,6 @@ def reported(found: Validated) -> Report:
 
 def what_they_say(names: Collection[str]) -> Table:
     """What the score and the decision of each estimator are."""
-    from sonde.lab.estimators.catalogue import estimators
-
     rows = tuple((name, each.says) for name, each in estimators().items() if name in names)
     return Table(
         id="estimators",

@@ -12,6 +12,8 @@ from sonde.cli.options import JSON, PAGE, PictureOptions, argument, option, pair
 from sonde.core.files import whole
 from sonde.core.reports import Report
 from sonde.core.settings import parse
+from sonde.reporting.render.json import as_json as to_json
+from sonde.reporting.render.terminal import show
 from sonde.runs.controls import attach_controls
 from sonde.runs.run import Run, open_run
 
@@ -77,12 +79,8 @@ def show_report(
         write_html(report, provenance, html)
     drawn = write_pictures(report, pictures)
     if as_json:
-        from sonde.reporting.render.json import as_json as to_json
-
         print_json(to_json(report, provenance))
         return
-    from sonde.reporting.render.terminal import show
-
     show(report, output())
     page = [] if html is None else [f"report: {html}"]
     for line in (*lines, *page, *(f"figure: {path}" for path in drawn)):

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sonde.cli.console import print_table, say
 from sonde.cli.options import argument, option, verb
 from sonde.core.errors import MissingExtra
 from sonde.core.facts import Dataset
 from sonde.data import catalog
+from sonde.data.diversity import Diversity, lexical, not_measured, parser, semantic, syntactic
 from sonde.data.statistics import RelationStatistics, Totals, relation_statistics, totals
-
-if TYPE_CHECKING:
-    from sonde.data.diversity import Diversity
+from sonde.models.sentences import encoder
 
 ROWS: dict[str, Callable[[Totals], float | None]] = {
     "relations": lambda t: t.relations,
@@ -101,9 +99,6 @@ def _counts(row: RelationStatistics, splits: Sequence[str]) -> tuple[object, ...
 
 def measured(dataset: Dataset) -> list[Diversity]:
     """All three measures; one whose library is missing says so."""
-    from sonde.data.diversity import lexical, not_measured, parser, semantic, syntactic
-    from sonde.models.sentences import encoder
-
     tries: dict[str, Callable[[], Diversity]] = {
         "syntactic": lambda: syntactic(dataset.relations, parser()),
         "semantic": lambda: semantic(dataset.relations, encoder()),
