@@ -166,6 +166,5 @@ def test_a_prefix_is_paid_once_while_it_is_kept() -> None:
 
 def test_prompts_to_write_on_from_keep_room_for_what_they_add() -> None:
     for room, computed in ((1, 4), (9, 6)):  # together in one tree, or apart
-        texts = enumerate([(1, 2, 3), (1, 2, 4)])
-        roots = [Root(ids=ids, shares={i: 1}, room=room) for i, ids in texts]
+        roots = [Root(ids=ids, room=room) for ids in ((1, 2, 3), (1, 2, 4))]
         assert total(counted(write_passes(budget(10), roots), [0, 1])).computed == computed

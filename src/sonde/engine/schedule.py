@@ -140,7 +140,7 @@ def _halved(budget: Budget, member: int, prefix: Ids, texts: PromptTexts, first:
 
 def _tree_pass(members: list[int], prefix: Ids, tree: TokenTree, reads: int | None = None) -> Pass:
     """One tree behind a prefix, read at every node that predicts something, or at `reads`."""
-    reads = len(set(tree.nodes.tolist())) if reads is None else reads
+    reads = len(tree.read[0]) if reads is None else reads
     shape = Shape(rows=1, width=len(tree.ids), behind=len(prefix), reads=reads)
     return Pass(members=members, new=tree.new, shapes=(shape,), prefix=prefix, work=tree)
 
@@ -204,13 +204,12 @@ def _pieces(budget: Budget, member: int, prefix: Ids, text: Reading) -> Passes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Root:
-    """Token ids that are written on from, and how many texts each prompt, by position, wants.
+    """Token ids that are written on from, with `room` for the tokens that may come at a time.
 
-    `room`: tokens that they may add at a time. `options` are scored after the same ids.
+    `options` are scored after the same ids.
     """
 
     ids: Ids
-    shares: Mapping[int, int]
     room: int
     options: tuple[Span, ...] = ()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -74,7 +74,7 @@ def merge(spans: Sequence[Span]) -> Trie:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TokenTree:
     """Trees as arrays, a node for each token that is fed.
 
@@ -90,6 +90,11 @@ class TokenTree:
     tokens: np.ndarray
     sizes: tuple[int, ...]
     new: tuple[int, ...]
+
+    @cached_property
+    def read(self) -> tuple[np.ndarray, np.ndarray]:
+        """The distinct nodes that are read, and for every read which of them it is."""
+        return np.unique(self.nodes, return_inverse=True)
 
 
 def merge_prompts(prompts: Sequence[PromptTexts]) -> TokenTree:

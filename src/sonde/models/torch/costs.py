@@ -115,16 +115,16 @@ def _count_writing(
         if decoder.rereads:  # every text is read anew for each of its tokens
             grown += count * (most - 1) * length + count * (most - 1) * (most - 2) // 2
         dry.charge(payer, texts=count, naive=naive, computed=grown, grown=grown)
-    roots = decoder.roots(openings)
-    first = [payers[next(iter(root.shares))] for root in roots]
+    leaves = decoder.leaves(openings)
+    first = [payers[next(iter(leaf.shares))] for leaf in leaves]
     for payer in first:
         dry.charge(payer, distinct=1)
     beside = {
-        number: [guest for owner in root.shares for guest in guests[owner]]
-        for number, root in enumerate(roots)
+        number: [guest for owner in leaf.shares for guest in guests[owner]]
+        for number, leaf in enumerate(leaves)
         if guests
     }
-    passes = decoder.passes(roots)
+    passes = decoder.passes(leaves)
     dry.count(passes, first, prefixes=prefixes, sources=sources, guests=beside)
 
 

@@ -69,7 +69,7 @@ def cache_behind(prefix: KeysAndValues) -> tuple[Any, int]:
 def tree_logps(model: Any, tree: TokenTree, prefix: KeysAndValues) -> Callable[[], np.ndarray]:
     """Begin to compute the log-probability of every read, in order; calling waits for them."""
     cache, length = cache_behind(prefix)
-    nodes, rows = np.unique(tree.nodes, return_inverse=True)
+    nodes, rows = tree.read
     with steady_attention(model):
         output = model(
             input_ids=onto(model.device, tree.ids[None]),

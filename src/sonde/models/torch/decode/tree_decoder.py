@@ -103,8 +103,8 @@ class Writer(ABC):
         """The tokens that stand before the first that is written."""
 
     @abstractmethod
-    def passes(self, roots: Sequence[Root]) -> Passes:
-        """How what is read before anything is written goes through the model."""
+    def passes(self, leaves: Sequence[Leaf]) -> Passes:
+        """How what is read before the next token is written goes through the model."""
 
     @abstractmethod
     def texts(self, leaves: list[Leaf], step: Step) -> Iterator[tuple[list[Leaf], list[Written]]]:
@@ -140,31 +140,25 @@ class Writer(ABC):
         self, openings: Sequence[Opening], choose: Choose
     ) -> Iterator[tuple[int, list[Written]]]:
         """Yield (position, texts) for every prompt; prompts of the same tokens share a leaf."""
-        leaves = [
-            Leaf(root=root, tail=self.tail(root.ids), shares=root.shares)
-            for root in self.roots(openings)
-        ]
         step = partial(self._step, openings, choose)
-        for roots, written in self.texts(leaves, step):
+        for roots, written in self.texts(self.leaves(openings), step):
             texts: dict[int, list[Written]] = {i: [] for leaf in roots for i in leaf.shares}
             for text in written:
                 texts[text.owner].append(text)
             yield from texts.items()
 
-    def roots(self, openings: Sequence[Opening]) -> list[Root]:
-        """The distinct token ids that are written on from."""
-        shares: dict[tuple[int, ...], dict[int, int]] = {}
+    def leaves(self, openings: Sequence[Opening]) -> list[Leaf]:
+        """The distinct token ids that are written on from, each with those who want that."""
+        owners: dict[tuple[int, ...], dict[int, int]] = {}
         for position, opening in enumerate(openings):
-            shares.setdefault(opening.ids, {})[position] = opening.count
-        return [
-            Root(
-                ids=ids,
-                shares=counts,
-                room=max(_room(openings[owner].want) for owner in counts),
-                options=tuple(option for owner in counts for option in openings[owner].options),
-            )
-            for ids, counts in shares.items()
-        ]
+            owners.setdefault(opening.ids, {})[position] = opening.count
+        leaves = []
+        for ids, shares in owners.items():
+            own = [openings[owner] for owner in shares]
+            options = tuple(option for opening in own for option in opening.options)
+            root = Root(ids=ids, room=max(_room(o.want) for o in own), options=options)
+            leaves.append(Leaf(root=root, tail=self.tail(ids), shares=shares))
+        return leaves
 
     def _step(
         self, openings: Sequence[Opening], choose: Choose, logits: Any, leaves: Sequence[Leaf]
@@ -243,19 +237,19 @@ class TreeDecoder(Writer):
         for owner, written in self._grow(openings, likeliest):
             yield owner, self._generated(written[0]), written[0].leaf.option_logps
 
-    def passes(self, roots: Sequence[Root]) -> Passes:
+    def passes(self, leaves: Sequence[Leaf]) -> Passes:
         """Along trees, or text by text."""
         if self.tree:
-            return write_passes(self.budget, roots)
-        return row_passes(self.budget, [len(root.ids) for root in roots])
+            return write_passes(self.budget, [leaf.root for leaf in leaves])
+        return row_passes(self.budget, [len(leaf.root.ids + leaf.path) for leaf in leaves])
 
     def texts(self, leaves: list[Leaf], step: Step) -> Iterator[tuple[list[Leaf], list[Written]]]:
         """Along trees, or text by text."""
         if not self.tree:
             yield leaves, self._flat(leaves, step)
             return
-        passes = self.passes([leaf.root for leaf in leaves])
-        for each, written in self.budget.execute(passes, partial(self._tree, leaves, step)):
+        grow = partial(self._tree, leaves, step)
+        for each, written in self.budget.execute(self.passes(leaves), grow):
             yield [leaves[i] for i in each.members], written
 
     def _tree(self, leaves: list[Leaf], step: Step, batch: Pass) -> list[Written]:
@@ -304,8 +298,7 @@ class TreeDecoder(Writer):
         """All texts a token further at a time, each read anew as a row of its own."""
         ended: list[Written] = []
         while leaves:
-            passes = row_passes(self.budget, [len(leaf.root.ids + leaf.path) for leaf in leaves])
-            run = self.budget.execute(passes, partial(self._rows, leaves, step))
+            run = self.budget.execute(self.passes(leaves), partial(self._rows, leaves, step))
             grown = [result for _, result in run]
             ended += [text for written, _ in grown for text in written]
             leaves = [leaf for _, children in grown for _, leaf in children]

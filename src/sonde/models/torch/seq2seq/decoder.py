@@ -15,7 +15,7 @@ from transformers.modeling_outputs import BaseModelOutput
 from sonde.core.prompts import Prompt
 from sonde.engine.batching import Budget
 from sonde.engine.prefixes import SourceCache
-from sonde.engine.schedule import Pass, Passes, Root, source_passes
+from sonde.engine.schedule import Pass, Passes, source_passes
 from sonde.engine.seq2seq_encode import Ids, Seq2SeqEncoder
 from sonde.models.torch.decode.steps import Endings, Leaf, end_tokens
 from sonde.models.torch.decode.tree_decoder import Step, Writer, Written
@@ -132,17 +132,16 @@ class Seq2SeqDecoder(Writer):
         """What is written follows what opens every answer."""
         return self.opening
 
-    def passes(self, roots: Sequence[Root]) -> Passes:
+    def passes(self, leaves: Sequence[Leaf]) -> Passes:
         """Some prompts at a time; a prompt needs as many rows as it may have texts."""
-        rows = [sum(root.shares.values()) for root in roots]
-        return source_passes(
-            self.budget, [root.ids for root in roots], len(self.opening), rows=rows
-        )
+        rows = [sum(leaf.shares.values()) for leaf in leaves]
+        sources = [leaf.root.ids for leaf in leaves]
+        return source_passes(self.budget, sources, self.opened, rows=rows)
 
     def texts(self, leaves: list[Leaf], step: Step) -> Iterator[tuple[list[Leaf], list[Written]]]:
         """All that is written after some prompts at a time."""
-        passes = self.passes([leaf.root for leaf in leaves])
-        for each, written in self.budget.execute(passes, partial(self._grown, leaves, step)):
+        grow = partial(self._grown, leaves, step)
+        for each, written in self.budget.execute(self.passes(leaves), grow):
             yield [leaves[i] for i in each.members], written
 
     def _grown(self, roots: Sequence[Leaf], step: Step, batch: Pass) -> list[Written]:
