@@ -140,13 +140,7 @@ def show_nobel(built: nobel.Built, out: Path) -> None:
     """Print what was built and what became of the rows."""
     rows = built.rows
     say(f"rows read              {rows.read:6,}")
-    for what, count in (
-        ("organisations", rows.organisations),
-        ("without date of birth", rows.without_date),
-        ("implausible years", rows.implausible),
-        ("contradicting years", rows.contradicting),
-        ("further prizes", rows.further_prizes),
-    ):
+    for what, count in rows.left_out.items():
         say(f"- {what:21}{count:6,}")
     say(f"= laureates            {len(rows.laureates):6,}")
     say(f"{out}: {built.train + built.test} laureates, {built.train} training, {built.test} test")

@@ -84,8 +84,20 @@ class Built:
     @property
     def tallies(self) -> tuple[Tally, ...]:
         """What became of every relation; facts are read unless they have been, as by writing."""
-        relations = self.dataset.relations
-        return tuple(_tally(r, self.gathered[r.id], self.wrong.counts(r.id)) for r in relations)
+        return tuple(map(self._tally, self.dataset.relations))
+
+    def _tally(self, relation: Relation) -> Tally:
+        origins: tuple[Origin, ...] = ("own", "file", "endpoint")
+        gathered = self.gathered[relation.id]
+        wrong = Counter(self.dataset.frame(relation.id)["wrong_ids"].list.len())
+        return Tally(
+            id=relation.id,
+            label=relation.label,
+            frames={origin: gathered.count(origin) for origin in origins},
+            refused=dict(gathered.refused),
+            wrong=wrong,
+            mistaken=self.wrong.mistaken[relation.id],
+        )
 
 
 def build(
@@ -161,39 +173,20 @@ def _lacking(ids: Sequence[str]) -> str:
     return f"frames are missing for {len(ids)} relations: {', '.join(ids[:NAMED])}{more}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """Facts of a relation by how many wrong objects they have; and objects mistaken for wrong."""
-
-    wrong: Mapping[int, int]
-    mistaken: int
-
-
 class WrongObjects:
-    """The facts of a dataset with wrong objects; they are counted whenever they are read."""
+    """Gives facts wrong objects; `mistaken` counts, by relation, those named so that are right."""
 
     def __init__(self, dataset: Dataset, recipe: Recipe) -> None:
         self._dataset, self._recipe = dataset, recipe
-        self._counts: dict[str, Counts] = {}
+        self.mistaken: Counter[str] = Counter()
 
     def facts(self, relation: str) -> Iterator[Fact]:
         """The facts of a relation."""
         pool = Pool(self._dataset, relation)
-        wrong: Counter[int] = Counter()
-        mistaken = 0
         for fact in self._dataset.facts(relation):
             drawn, right = pool.wrong(fact, self._recipe)
-            wrong[len(drawn)] += 1
-            mistaken += right
+            self.mistaken[relation] += right
             yield replace(fact, wrong=drawn)
-        self._counts[relation] = Counts(wrong=dict(wrong), mistaken=mistaken)
-
-    def counts(self, relation: str) -> Counts:
-        """What was counted; draws take long, so they are made only where they have not been."""
-        if relation not in self._counts:
-            for _ in self.facts(relation):
-                pass
-        return self._counts[relation]
 
 
 class Pool:
@@ -235,18 +228,6 @@ def _drawn(
 ) -> tuple[str, ...]:
     """Names of a pool that are wrong for a fact, as MONITOR draws them where there are none."""
     return negatives(replace(fact, wrong=()), barred, tuple(pool), seed, count)[0]
-
-
-def _tally(relation: Relation, found: Gathered, counts: Counts) -> Tally:
-    origins: tuple[Origin, ...] = ("own", "file", "endpoint")
-    return Tally(
-        id=relation.id,
-        label=relation.label,
-        frames={origin: found.count(origin) for origin in origins},
-        refused=dict(found.refused),
-        wrong=counts.wrong,
-        mistaken=counts.mistaken,
-    )
 
 
 def _card(dataset: Dataset, recipe: Recipe, name: str, sources: Sequence[str]) -> Card:

@@ -7,7 +7,6 @@ date of birth are left out and counted; people with several prizes stand once. K
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,8 +26,17 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "gender": ("gender", "Gender", "sex", "Sex"),
 }
 REQUIRED = ("name", "born", "year")
-ORGANISATIONS = ("org", "organisation", "organization")
+ORGANISED = ("org", "organisation", "organization")
 ABSENT = ("", "null", "na", "nan", "none", "0000-00-00")
+
+LEFT_OUT = ORGANISATIONS, DATELESS, IMPLAUSIBLE, CONTRADICTING, FURTHER = (
+    "organisations",
+    "without date of birth",
+    "implausible years",
+    "contradicting years",
+    "further prizes",
+)
+"""Why a row brings no laureate."""
 
 AGES = range(10, 111)
 """How old a laureate can be; a row that says otherwise is wrong."""
@@ -63,14 +71,10 @@ class Laureate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """What became of the rows of a table: they and the laureates add up to `read`."""
+    """What became of a table's rows: `left_out` by reason and laureates add up to `read`."""
 
     read: int
-    organisations: int
-    without_date: int
-    implausible: int
-    contradicting: int
-    further_prizes: int
+    left_out: Mapping[str, int]
     laureates: tuple[Laureate, ...]
 
 
@@ -107,7 +111,7 @@ def build(
             "year, field and gender as details.",
         ),
         relations=(
-            Relation(id=RELATION, label="year of birth", kind="N-1", templates=_templates()),
+            Relation(id=RELATION, label="year of birth", kind="N-1", templates=tuple(_templates())),
         ),
         read=lambda id: facts,
         fingerprint="",
@@ -117,30 +121,25 @@ def build(
 
 def read_laureates(table: Iterable[Row], path: Path) -> Rows:
     """Every person of a table, once, with what was left out."""
-    counts: Counter[str] = Counter()
+    counts = dict.fromkeys(LEFT_OUT, 0)
     people: dict[str, list[Laureate]] = {}
     columns: dict[str, str] = {}
+    read = 0
     for row in table:
+        read += 1
         columns = columns or _columns(row, path)
         prize = _prize(row, columns)
-        counts["read"] += 1
         if isinstance(prize, str):
             counts[prize] += 1
         else:
             people.setdefault(prize.name, []).append(prize)
-    if not counts["read"]:
+    if not read:
         raise DataError(f"{path} has no row; give a table of laureates, a prize a row")
     clear = [prizes for prizes in people.values() if len({p.born for p in prizes}) == 1]
     persons = sum(map(len, clear))
-    return Rows(
-        read=counts["read"],
-        organisations=counts["organisations"],
-        without_date=counts["without_date"],
-        implausible=counts["implausible"],
-        contradicting=sum(map(len, people.values())) - persons,
-        further_prizes=persons - len(clear),
-        laureates=tuple(_united(prizes) for prizes in clear),
-    )
+    counts[CONTRADICTING] = sum(map(len, people.values())) - persons
+    counts[FURTHER] = persons - len(clear)
+    return Rows(read=read, left_out=counts, laureates=tuple(map(_united, clear)))
 
 
 def _columns(row: Row, path: Path) -> dict[str, str]:
@@ -160,15 +159,15 @@ def _columns(row: Row, path: Path) -> dict[str, str]:
 def _prize(row: Row, columns: Mapping[str, str]) -> Laureate | str:
     """A row's laureate with one prize, or why it is left out."""
     cells = {role: _cell(row, name) for role, name in columns.items()}
-    if cells.get("gender", "").casefold() in ORGANISATIONS:
-        return "organisations"
+    if cells.get("gender", "").casefold() in ORGANISED:
+        return ORGANISATIONS
     born, award = _year(cells["born"]), _year(cells["year"])
     if not born:
-        return "without_date"
+        return DATELESS
     if not cells["name"] or not award:
         raise row.fault("expected a name and the year of the prize", cells["name"] or cells["year"])
     if int(award) - int(born) not in AGES:
-        return "implausible"
+        return IMPLAUSIBLE
     return Laureate(
         name=cells["name"],
         born=born,
@@ -205,15 +204,7 @@ def _facts(people: Sequence[Laureate], train: int) -> Iterator[Fact]:
         )
 
 
-def _templates() -> tuple[Template, ...]:
-    made = (
-        Template(
-            id=f"{RELATION}-{number}",
-            text=text,
-            source=source,
-            style=style,
-            group=f"{RELATION}-{group}",
-        )
-        for number, (text, source, style, group) in enumerate(TEXTS, 1)
-    )
-    return tuple(made)
+def _templates() -> Iterator[Template]:
+    for number, (text, source, style, group) in enumerate(TEXTS, 1):
+        id = f"{RELATION}-{number}"
+        yield Template(id=id, text=text, source=source, style=style, group=f"{RELATION}-{group}")
