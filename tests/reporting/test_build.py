@@ -11,9 +11,7 @@ from sonde.core.facts import Relation
 from sonde.core.reports import Column, Estimate, Metric, Report, Table
 from sonde.metrics.calibration import Bin
 from sonde.reporting.build.figures import bars, calibration, distribution, dots_by_relation, strip
-from sonde.reporting.build.findings import above_on_relations
-from sonde.reporting.build.headlines import headline
-from sonde.reporting.build.shown import shown
+from sonde.reporting.build.parts import above_on_relations, headline, shown
 from sonde.reporting.build.tables import (
     Field,
     across,

@@ -30,7 +30,6 @@ from sonde.probes.belief.bias import Bias, measure_bias
 from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE, WORDINGS
 from sonde.probes.belief.names import single_prompt
 from sonde.probes.belief.tally import Outcomes, World
-from sonde.reporting.build.headlines import headline
 from sonde.reporting.build.multi_prompt.metrics import (
     ACC,
     CHANCE_RANK,
@@ -44,7 +43,7 @@ from sonde.reporting.build.multi_prompt.metrics import (
     SUBJECT_NAMES,
 )
 from sonde.reporting.build.multi_prompt.sections import Draw, Sections, sections
-from sonde.reporting.build.shown import shown
+from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import (
     Field,
     browse,
@@ -228,10 +227,10 @@ def _template_table(known: World, outcomes: Outcomes, bias: Bias) -> Table:
                 "average": lean.average if lean else None,
             }
         )
-    fields: list[Field[dict[str, Cell]]] = [
-        Field("relation"),
-        Field("template"),
-        Field("source"),
+    fields: list[Field[dict[str, Cell]] | str] = [
+        "relation",
+        "template",
+        "source",
         Field("accuracy", kind="percent", help="mean over pairs of the share of names"),
         Field("Overconf", kind="percent", help="mean confidence minus accuracy"),
         Field("bias level", kind="number", help="asked about nothing; 0 is even"),
@@ -249,9 +248,9 @@ def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
     stops = np.append(starts[1:], len(grid))
     kept = drawn([known.pairs[p].fact for p in pairs], seed, SHOWN)
     rows = (_pair_row(known, outcomes, int(pairs[i]), slice(starts[i], stops[i])) for i in kept)
-    fields: list[Field[dict[str, Cell]]] = [
-        Field("relation"),
-        Field("subject"),
+    fields: list[Field[dict[str, Cell]] | str] = [
+        "relation",
+        "subject",
         Field("correct", help="every object that counts as correct"),
         Field("prompts", kind="count"),
         Field("right", kind="percent", help="share of the prompts answered right"),

@@ -22,10 +22,9 @@ from sonde.probes.belief_icl.pairs import World
 from sonde.probes.belief_icl.tally import Outcomes
 from sonde.prompting.few_shot import Context, Style
 from sonde.prompting.matching import alike
-from sonde.reporting.build.headlines import headline
 from sonde.reporting.build.multi_prompt.metrics import ACC, MAJORITY, ONE_WORD, OVERCONF
 from sonde.reporting.build.multi_prompt.sections import Draw, sections
-from sonde.reporting.build.shown import shown
+from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, browse, measured, table, titled
 
 MANY = 0.2
@@ -203,9 +202,9 @@ def _prompt_table(world: World, outcomes: Outcomes) -> Table:
         }
         for shown, right, confidence in outcomes.shown
     ]
-    fields: list[Field[dict[str, Cell]]] = [
-        Field("relation"),
-        Field("subject"),
+    fields: list[Field[dict[str, Cell]] | str] = [
+        "relation",
+        "subject",
         Field("question", help="the last one; what stands before it is not shown"),
         Field("template", help="where it comes from"),
         Field("correct", help="every object that counts, by its usual name"),

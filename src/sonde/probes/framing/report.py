@@ -14,8 +14,7 @@ from sonde.probes.framing.findings import findings, share
 from sonde.probes.framing.numbers import LINES, READINGS, measure
 from sonde.probes.framing.tables import number_tables
 from sonde.probes.framing.tally import Outcomes
-from sonde.reporting.build.headlines import headline
-from sonde.reporting.build.shown import shown
+from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.catalogue import RELATIONS
 
 

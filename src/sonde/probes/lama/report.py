@@ -14,9 +14,7 @@ from sonde.metrics.estimates import Resampled, Sample
 from sonde.probes.lama.metrics import ABOVE, MAJORITY, MRR, P1, PK, UHN, UHN_MRR
 from sonde.probes.lama.tally import Columns, Outcomes, Shown
 from sonde.reporting.build.figures import dots_by_relation
-from sonde.reporting.build.findings import above_on_relations
-from sonde.reporting.build.headlines import headline
-from sonde.reporting.build.shown import shown
+from sonde.reporting.build.parts import above_on_relations, headline, shown
 from sonde.reporting.build.tables import Field, browse, by_place, by_relation, titled
 from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import Floats

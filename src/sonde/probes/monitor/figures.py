@@ -11,7 +11,7 @@ from sonde.metrics.distance import IRD, MONITOR, PFD, SOLID
 from sonde.probes.monitor.numbers import table_of
 from sonde.probes.monitor.tally import Outcomes
 from sonde.reporting.build.figures import Dot, distribution, dots_by_relation, strip
-from sonde.reporting.build.shown import shown
+from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import titled
 
 POINTS = 2_000

@@ -24,8 +24,7 @@ from sonde.probes.monitor.numbers import GROUPS, measure
 from sonde.probes.monitor.tables import tables
 from sonde.probes.monitor.tally import Outcomes, begins
 from sonde.prompting.frames import cleaned
-from sonde.reporting.build.headlines import headline
-from sonde.reporting.build.shown import shown
+from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.catalogue import RELATIONS
 
 

@@ -12,7 +12,7 @@ from sonde.probes.monitor.ask import Shape
 from sonde.probes.monitor.metrics import ANCHOR_RATE, AVG, BASE, MAJORITY, MAX, MIN, STDEV, of_all
 from sonde.probes.monitor.numbers import GROUPS
 from sonde.probes.monitor.tally import Outcomes
-from sonde.reporting.build.shown import shown
+from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import (
     RELATION_IN_ONE,
     Field,
@@ -160,8 +160,8 @@ def _cost(outcomes: Outcomes, shape: Shape) -> Table:
         if shape.full
         else way("full grid, R × (1 + M), not asked", grid),
     ]
-    fields: list[Field[dict[str, Cell]]] = [
-        Field("way"),
+    fields: list[Field[dict[str, Cell]] | str] = [
+        "way",
         Field("prompts", kind="count"),
         Field("characters read", kind="count", help="before shared beginnings"),
         Field("tokens written", kind="count"),

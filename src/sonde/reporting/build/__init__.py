@@ -1,1 +1,1 @@
-"""Parts of reports that several probes have. Knows numbers, nothing of terminals or HTML."""
+"""Reports from metrics: tables, figures, headlines and findings."""

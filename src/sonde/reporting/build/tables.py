@@ -1,12 +1,13 @@
 """Tables from rows and what stands in their columns. Knows estimates by name, no probe.
 
-A column is a metric, whose cell is looked up for each row, or a `Field`, which a row fills itself:
+A column is a metric, whose cell is looked up for each row, or a `Field`, which a row fills itself.
+A mere title is a column of text:
 
     by_relation(estimates, relations, [P1, MAJORITY, ABOVE, UHN.detail()])
     by_place(estimates, {"1-1": "kind.1-1", "all": "mean_over_relations"}, [P1, ABOVE], head="type")
     listing(estimates, [CONSIST, OVERCONF])
     side_by_side(runs, [P1, ABOVE], lambda run, metric: of_run[run][metric.id])
-    browse(shown, [Field("subject", lambda fact: fact.subject.name), Field("rank", kind="count")])
+    browse(rows_of_a_frame, ["subject", "prompt", Field("rank", kind="count", help="1 is best")])
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Field(Generic[Row]):
         return found
 
 
-Fields = Sequence[Metric | Field[Row]]
+Fields = Sequence[Metric | Field[Row] | str]
 
 RELATION: tuple[Field[Relation], ...] = (
     Field("relation", lambda r: r.id),
@@ -81,6 +82,7 @@ def table(
     browsable: bool = False,
 ) -> Table:
     """A row for each thing, a column for each field; `look` finds the numbers of the metrics."""
+    columns = [Field[Row](field) if isinstance(field, str) else field for field in fields]
 
     def cell(row: Row, field: Metric | Field[Row]) -> Cell:
         if isinstance(field, Field):
@@ -92,8 +94,8 @@ def table(
     return Table(
         id=id,
         title=title,
-        columns=tuple(field.column for field in fields),
-        rows=tuple(tuple(cell(row, field) for field in fields) for row in rows),
+        columns=tuple(field.column for field in columns),
+        rows=tuple(tuple(cell(row, field) for field in columns) for row in rows),
         note=note,
         browsable=browsable,
     )
@@ -193,7 +195,7 @@ def listing(
 
 def browse(
     rows: Iterable[Row],
-    fields: Sequence[Field[Row]],
+    fields: Sequence[Field[Row] | str],
     *,
     id: str,
     title: str,

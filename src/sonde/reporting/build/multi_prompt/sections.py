@@ -21,7 +21,6 @@ from sonde.metrics.calibration import Bin
 from sonde.metrics.consistency import consist as by_equal_answers
 from sonde.metrics.grid import Bools, Floats, Grid, Ints
 from sonde.reporting.build.figures import bars, calibration, distribution, strip
-from sonde.reporting.build.headlines import headline
 from sonde.reporting.build.multi_prompt.metrics import (
     ABOVE,
     ACC,
@@ -42,7 +41,7 @@ from sonde.reporting.build.multi_prompt.metrics import (
 )
 from sonde.reporting.build.multi_prompt.metrics import Draw as Draw
 from sonde.reporting.build.multi_prompt.numbers import Consist, Numbers, by_relation, measure, whole
-from sonde.reporting.build.shown import shown
+from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, listing, table, titled
 from sonde.reporting.build.tables import by_relation as relation_rows
 

@@ -14,6 +14,7 @@ from sonde.reporting.render.figures.look import (
     from_zero,
     ink,
     narrow_axis,
+    numbers,
     safe,
     symbol,
     told,
@@ -59,8 +60,7 @@ def curves_table(plot: Curves) -> Table:
             count = (curve.sizes[i] if curve.sizes else None,) if sized else ()
             at = plot.x_labels[round(x)] if plot.x_labels else known(x)
             rows.append((curve.name, at, known(y), *(ends if spread else ()), *count))
-    made = tuple(columns)
-    return Table(id=f"{plot.id}-numbers", title=plot.title, columns=made, rows=tuple(rows))
+    return numbers(plot, columns, rows)
 
 
 def line(plot: Curves, curve: Curve, k: int, largest: int) -> Drawing:

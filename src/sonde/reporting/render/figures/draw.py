@@ -21,13 +21,12 @@ from sonde.core.reports import (
     Strip,
     Table,
 )
-from sonde.reporting.render.figures.boxes import boxes, boxes_table
 from sonde.reporting.render.figures.curves import curves, curves_table
 from sonde.reporting.render.figures.estimates import bars, dot_plot, estimates_table
 from sonde.reporting.render.figures.heat import heat_map, heat_table
 from sonde.reporting.render.figures.histogram import histogram, histogram_table
 from sonde.reporting.render.figures.look import Drawing
-from sonde.reporting.render.figures.strip import strip, strip_table
+from sonde.reporting.render.figures.spread import boxes, boxes_table, strip, strip_table
 from sonde.reporting.render.strips import strips_table
 
 if TYPE_CHECKING:

@@ -10,20 +10,15 @@ from sonde.reporting.render.figures.look import (
     ROW,
     Drawing,
     aside,
-    frame,
-    from_zero,
     hover,
     ink,
-    label_axis,
-    narrow_axis,
-    narrow_labels,
+    labelled,
+    numbers,
     safe,
     symbol,
-    value_axis,
     whisker,
 )
 
-MANY = 15  # labels from which the axis stands at the top, where reading begins
 LANE = 15  # pixels for a bar and the gap to the next
 PATTERNS = ("", "/", ".", "\\", "x")
 
@@ -46,11 +41,11 @@ def bars(plot: Bars) -> Drawing:
 def estimates_table(plot: DotPlot | Bars) -> Table:
     """One row per label, one column per series."""
     columns = (Column(title=""), *(Column(title=s.name, kind=plot.kind) for s in plot.series))
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    rows: list[tuple[Cell, ...]] = [
         (label, *(series.values[i] for series in plot.series))
         for i, label in enumerate(plot.labels)
-    )
-    return Table(id=f"{plot.id}-numbers", title=plot.title, columns=columns, rows=rows)
+    ]
+    return numbers(plot, columns, rows)
 
 
 def dots(plot: DotPlot, series: Series, k: int, lane: float) -> Drawing:
@@ -119,14 +114,8 @@ def lane(plot: Bars, k: int, row: int) -> float:
 
 def layout(plot: DotPlot | Bars, row: int) -> Drawing:
     """Axes, legend and height; the height follows the number of labels and series."""
-    many = len(plot.labels) > MANY
-    made = frame(len(plot.labels) * row, [s.name for s in plot.series], axis_on_top=many)
-    made["meta"]["narrow"] |= narrow_labels(plot.labels) | narrow_axis(plot.axis)
-    axis = value_axis(plot.axis, from_zero(ends(plot), plot.kind), plot.kind)
-    return made | {
-        "xaxis": axis | {"side": "top" if many else "bottom"}, "yaxis": label_axis(plot.labels),
-        "barmode": "overlay",
-    }  # fmt: skip
+    names = [series.name for series in plot.series]
+    return labelled(plot, row, ends(plot), names) | {"barmode": "overlay"}
 
 
 def ends(plot: DotPlot | Bars) -> Iterator[float]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sonde.core.reports import Cell, Column, HeatMap, Table
+from sonde.core.reports import Column, HeatMap, Table
 from sonde.reporting.render.cells import NOT_MEASURED, fixed, known
 from sonde.reporting.render.figures.look import (
     Drawing,
     aside,
     frame,
+    numbers,
     safe,
     shortened,
     told,
@@ -30,10 +31,10 @@ ASLANT, STEEP = -35, -60  # degrees
 
 def heat_map(plot: HeatMap) -> Drawing:
     """The field, its scale above, rows from the top."""
-    numbers = ["%{text}" if len(plot.columns) <= few else "" for few in (FEW, FEW_NARROW)]
-    trace = field(plot) | {"texttemplate": numbers[0]}
+    texts = ["%{text}" if len(plot.columns) <= few else "" for few in (FEW, FEW_NARROW)]
+    trace = field(plot) | {"texttemplate": texts[0]}
     trace["meta"] = {"scale": "diverging" if plot.low < 0 < plot.high else "sequential",
-                     "narrow": {"texttemplate": numbers[1]}}  # fmt: skip
+                     "narrow": {"texttemplate": texts[1]}}  # fmt: skip
     body, feet = min(TALLEST, max(2, len(plot.rows)) * CELL), foot(plot, LABEL, ASLANT)
     layout = frame(body, (), top=TOP, bottom=feet)
     layout |= {"xaxis": columns_axis(plot), "yaxis": rows_axis(plot)}
@@ -46,10 +47,8 @@ def heat_map(plot: HeatMap) -> Drawing:
 def heat_table(plot: HeatMap) -> Table:
     """The same rows and columns as numbers."""
     columns = (Column(title=""), *(Column(title=name, kind=plot.kind) for name in plot.columns))
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, *map(known, row)) for name, row in zip(plot.rows, plot.values, strict=True)
-    )
-    return Table(id=f"{plot.id}-numbers", title=plot.title, columns=columns, rows=rows)
+    pairs = zip(plot.rows, plot.values, strict=True)
+    return numbers(plot, columns, ((name, *map(known, row)) for name, row in pairs))
 
 
 def field(plot: HeatMap) -> Drawing:

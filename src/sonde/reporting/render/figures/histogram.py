@@ -14,6 +14,7 @@ from sonde.reporting.render.figures.look import (
     frame,
     ink,
     narrow_axis,
+    numbers,
     safe,
     told,
     value_axis,
@@ -47,8 +48,7 @@ def histogram_table(plot: Histogram) -> Table:
     filled = [i for i, count in enumerate(plot.counts) if count]
     kept = range(filled[0], filled[-1] + 1) if filled else range(0)
     rows: list[tuple[Cell, ...]] = [(between(plot, i), plot.counts[i]) for i in kept]
-    made = tuple(marks + rows)
-    return Table(id=f"{plot.id}-numbers", title=plot.title, columns=columns, rows=made)
+    return numbers(plot, columns, marks + rows)
 
 
 def bins(plot: Histogram) -> Drawing:

@@ -12,7 +12,16 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
-from sonde.core.reports import Estimate
+from sonde.core.reports import (
+    Boxes,
+    Cell,
+    Column,
+    Estimate,
+    Labelled,
+    Picture,
+    Strip,
+    Table,
+)
 from sonde.reporting.render.cells import Scale, fixed, known, plain_number, share, written
 
 Drawing = dict[str, Any]
@@ -125,6 +134,31 @@ def label_axis(labels: Sequence[str]) -> Drawing:
         "range": [len(labels) - 0.4, -0.6], "fixedrange": True, "automargin": True,
         "gridcolor": "#efece5", "zeroline": False, "ticklen": 6, "tickcolor": "rgba(0,0,0,0)",
     }  # fmt: skip
+
+
+def labelled(
+    plot: Labelled | Strip | Boxes,
+    row: int,
+    ends: Iterable[float],
+    names: Sequence[str] = (),
+    many: int = 15,
+) -> Drawing:
+    """The layout of a figure with a row of so many pixels per label; the axis starts at zero.
+
+    From `many` labels on it stands at the top, where reading begins.
+    """
+    side = "top" if len(plot.labels) > many else "bottom"
+    made = frame(len(plot.labels) * row, names, axis_on_top=side == "top")
+    axis = value_axis(plot.axis, from_zero(ends, plot.kind), plot.kind)
+    made |= {"xaxis": axis | {"side": side}, "yaxis": label_axis(plot.labels)}
+    made["meta"]["narrow"] |= narrow_labels(plot.labels) | narrow_axis(plot.axis)
+    return made
+
+
+def numbers(plot: Picture, columns: Iterable[Column], rows: Iterable[tuple[Cell, ...]]) -> Table:
+    """The numbers of a figure."""
+    made = tuple(columns), tuple(rows)
+    return Table(id=f"{plot.id}-numbers", title=plot.title, columns=made[0], rows=made[1])
 
 
 def narrow_labels(labels: Sequence[str]) -> Drawing:

@@ -1,0 +1,115 @@
+"""Headlines, findings, and which parts of a report have something to show. Knows no probe.
+
+A finding is a small rule: a function of estimates that gives a sentence, or an empty one. A report
+lists its rules, `findings=shown((against_control("P@1", …), above_on_relations(…)))`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TypeVar
+
+from sonde.core.facts import Relation
+from sonde.core.reports import (
+    Boxes,
+    Cell,
+    Curves,
+    Estimate,
+    Estimates,
+    Figure,
+    Headline,
+    HeatMap,
+    HeatStrip,
+    Histogram,
+    Labelled,
+    Metric,
+    Strip,
+    Table,
+)
+from sonde.core.words import above_zero, listed
+from sonde.reporting.build.tables import titled
+from sonde.reporting.catalogue import OVER
+
+COMMONEST = "always the commonest object"
+
+
+def headline(
+    metric: Metric,
+    over: str = "",
+    *,
+    label: str = "",
+    control: Metric | None = None,
+    above: Metric | None = None,
+    control_label: str = COMMONEST,
+) -> Headline:
+    """A number that belongs at the top, with its control and how far it is above it."""
+    words = OVER.get(over, over)
+    return Headline(
+        label=label or (f"{metric.label}, {words}" if words else metric.label),
+        estimate=metric.at(over),
+        control=control.at(over) if control else "",
+        control_label=control_label if control else "",
+        difference=above.at(over) if above else "",
+        kind=metric.unit,
+        best=0.0 if metric.better in ("lower", "nearer 0") else 1.0,
+    )
+
+
+def above_on_relations(
+    estimates: Estimates, above: Metric, relations: Iterable[Relation], most: int = 1000
+) -> str:
+    """On how many relations the model is clearly above the control, and on which it is not."""
+    rows = [(titled(r), estimates[above.at(f"relation.{r.id}")]) for r in relations]
+    measured = [(name, estimate) for name, estimate in rows if estimate.value is not None]
+    unclear = [name for name, estimate in measured if not above_zero(estimate)]
+    if not measured:
+        return ""
+    if not unclear:
+        return "The model is clearly above the control on every relation."
+    return (
+        f"The model is clearly above the control on {len(measured) - len(unclear)} of "
+        f"{len(measured)} relations. It is not on: {listed(unclear, most)}."
+    )
+
+
+Part = TypeVar("Part", bound=Table | Figure | str)
+
+
+def shown(parts: Iterable[Part | None]) -> tuple[Part, ...]:
+    """The parts with content: no empty table, no figure of nothing measured, no empty words."""
+    return tuple(part for part in parts if part is not None and has_content(part))
+
+
+def has_content(part: Table | Figure | str) -> bool:
+    """Whether there is anything to see."""
+    match part:
+        case Table():
+            return _has_numbers(part)
+        case Labelled():
+            return any(_measured(value) for series in part.series for value in series.values)
+        case Curves():
+            return any(curve.x for curve in part.curves)
+        case Histogram():
+            return any(part.counts)
+        case Strip() | Boxes():
+            return any(part.values)
+        case HeatMap():
+            return any(_measured(value) for row in part.values for value in row)
+        case HeatStrip():
+            return bool(part.rows)
+        case str():
+            return bool(part)
+
+
+def _has_numbers(table: Table) -> bool:
+    """Whether a row has a number, where columns are for such; any row will do where none is."""
+    numbers = [i for i, column in enumerate(table.columns) if column.kind in ("percent", "number")]
+    if not numbers or table.browsable:
+        return bool(table.rows)
+    return any(_measured(row[i]) for row in table.rows for i in numbers)
+
+
+def _measured(cell: Cell) -> bool:
+    value = cell.value if isinstance(cell, Estimate) else cell
+    return value is not None and not (isinstance(value, float) and math.isnan(value))
