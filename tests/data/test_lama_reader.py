@@ -81,7 +81,7 @@ def test_statistics_count_training_rows_in_their_split_alone(folder: Path) -> No
     dataset = load(f"lama:{folder}")
     found = relation_statistics(dataset, dataset.relation("P1"))
     assert found.splits == {"dev": 1, "test": 3, "train": 4}
-    assert (found.pairs, found.unique_triples, found.objects) == (2, 3, 2)
+    assert (found.totals.pairs, found.totals.unique_triples, found.objects) == (2, 3, 2)
 
 
 def test_a_pair_that_is_asked_about_leaks(folder: Path) -> None:

@@ -94,7 +94,7 @@ def _templates(row: RelationStatistics, sources: Sequence[str]) -> tuple[object,
 def _counts(row: RelationStatistics, splits: Sequence[str]) -> tuple[object, ...]:
     means = (row.objects_per_fact, row.subject_names, row.object_names)
     sizes = (*(row.splits.get(split, 0) for split in splits), row.hard, row.objects)
-    return (*sizes, *(f"{mean:.1f}" for mean in means), number(row.quantity))
+    return (*sizes, *(f"{mean:.1f}" for mean in means), number(row.totals.quantity))
 
 
 def measured(dataset: Dataset) -> list[Diversity]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from polars import DataFrame, LazyFrame
 
 BATCH = 4096
-KEPT = 2**28
+KEPT = 2**27
 """Bytes of frames that are kept; beyond that, those that were looked at last stay."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -181,23 +181,18 @@ def _load_one(reference: str) -> Dataset:
 
 
 def _folder(text: str) -> Path:
-    path = Path(text).expanduser()
-    if path.is_dir():
-        return path
-    _complain_of_addition(text)
-    raise DataError(f"{path} is not a folder; give the folder that holds the dataset")
+    return _existing(text, Path.is_dir, "is not a folder; give the folder that holds the dataset")
 
 
 def _there(text: str) -> Path:
-    path = Path(text).expanduser()
-    if path.exists():
+    return _existing(text, Path.exists, "does not exist; give the folder that holds the templates")
+
+
+def _existing(text: str, fits: Callable[[Path], bool], fault: str) -> Path:
+    """A path that is there; if not, it may be that nothing answers to the WORD of a +WORD in it."""
+    path, known = Path(text).expanduser(), additions()
+    if fits(path):
         return path
-    _complain_of_addition(text)
-    raise DataError(f"{path} does not exist; give the folder that holds the templates")
-
-
-def _complain_of_addition(text: str) -> None:
-    """Say so where a path that is not there ends in +WORD: with a word that nothing answers to."""
-    known = additions()
-    if (found := re.search(r"\+(\w+):", text)) and found[1] not in known:
-        raise UsageError(f"nothing called {found[1]!r} can be added; {nearest(found[1], known)}")
+    if (added := re.search(r"\+(\w+):", text)) and added[1] not in known:
+        raise UsageError(f"nothing called {added[1]!r} can be added; {nearest(added[1], known)}")
+    raise DataError(f"{path} {fault}")

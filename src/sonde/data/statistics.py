@@ -10,41 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from sonde.core.facts import APART, Dataset, Relation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelationStatistics:
-    """What one relation holds."""
-
-    relation: Relation
-    splits: dict[str, int]
-    hard: int
-    objects: int
-    objects_per_fact: float
-    subject_names: float
-    object_names: float
-    pairs: int
-    unique_triples: int
-    derived_triples: int
-    prompts: int
-
-    @property
-    def facts(self) -> int:
-        """Facts of all splits."""
-        return sum(self.splits.values())
-
-    @property
-    def quantity(self) -> float | None:
-        """Prompts per pair; None where there is no pair."""
-        return self.prompts / self.pairs if self.pairs else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What a dataset holds, as the papers count it."""
+    """What a dataset or a relation of it holds, as the papers count it."""
 
     relations: int
     templates: int
@@ -58,6 +31,20 @@ class Totals:
     def quantity(self) -> float | None:
         """Prompts per pair; None where there is no pair."""
         return self.prompts / self.pairs if self.pairs else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationStatistics:
+    """What one relation holds."""
+
+    relation: Relation
+    totals: Totals
+    splits: dict[str, int]
+    hard: int
+    objects: int
+    objects_per_fact: float
+    subject_names: float
+    object_names: float
 
 
 def relation_statistics(dataset: Dataset, relation: Relation) -> RelationStatistics:
@@ -87,21 +74,19 @@ def relation_statistics(dataset: Dataset, relation: Relation) -> RelationStatist
         objects_per_fact=objects / max(facts, 1),
         subject_names=subject_names / max(facts, 1),
         object_names=sum(names.values()) / max(len(names), 1),
-        pairs=len(subjects),
-        unique_triples=len(triples),
-        derived_triples=sum(triples.values()) * len(relation.templates),
-        prompts=sum(subjects.values()) * len(relation.templates),
+        totals=Totals(
+            relations=1,
+            templates=len(relation.templates),
+            facts=splits.total(),
+            unique_triples=len(triples),
+            derived_triples=sum(triples.values()) * len(relation.templates),
+            pairs=len(subjects),
+            prompts=sum(subjects.values()) * len(relation.templates),
+        ),
     )
 
 
 def totals(rows: Sequence[RelationStatistics]) -> Totals:
     """A dataset's counts from those of its relations."""
-    return Totals(
-        relations=len(rows),
-        templates=sum(len(row.relation.templates) for row in rows),
-        facts=sum(row.facts for row in rows),
-        unique_triples=sum(row.unique_triples for row in rows),
-        derived_triples=sum(row.derived_triples for row in rows),
-        pairs=sum(row.pairs for row in rows),
-        prompts=sum(row.prompts for row in rows),
-    )
+    names = [field.name for field in fields(Totals)]
+    return Totals(**{name: sum(getattr(row.totals, name) for row in rows) for name in names})

@@ -6,17 +6,22 @@ are compared fairly. Knows prompts and answers, nothing of how a model makes the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sonde.core.abilities import Ability, need
 from sonde.core.answers import Answer, Filled, Scored
 from sonde.core.errors import DataError
-from sonde.core.facts import Dataset, Fact
+from sonde.core.facts import Dataset
 from sonde.core.fingerprints import fingerprint
 from sonde.core.prompts import Fill, Key, Prompt, Score
 from sonde.data.lines import read_lines
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 BEFORE, AFTER = "The answer is ", " ."
 """A word is tried where most answers stand: after a space, inside a sentence."""
@@ -26,9 +31,9 @@ def words_of(dataset: Dataset) -> tuple[str, ...]:
     """The dataset's vocabulary; without one, the names of all objects."""
     if dataset.vocabulary is not None:
         return dataset.vocabulary
-    facts = (fact for relation in dataset.relations for fact in dataset.facts(relation.id))
-    names = (name for fact in facts for name in _names(fact))
-    return tuple(dict.fromkeys(names))
+    frames = (dataset.frame(relation.id) for relation in dataset.relations)
+    names = (frame["object_names"].explode().explode().drop_nulls() for frame in frames)
+    return tuple(dict.fromkeys(chain.from_iterable(names)))
 
 
 def trial(words: Sequence[str], can: frozenset[Ability]) -> Prompt:
@@ -70,27 +75,25 @@ def common(words: Iterable[str], known: Mapping[str, Collection[str]]) -> tuple[
 def restricted(dataset: Dataset, words: Sequence[str]) -> Dataset:
     """The facts that have an object among the words, of all splits alike; nothing else is allowed
     as an answer. Relations that lose all facts are left out and counted."""
-    allowed = frozenset(words)
+    import polars
 
-    def kept(relation: str) -> Iterator[Fact]:
-        return (fact for fact in dataset.facts(relation) if not allowed.isdisjoint(_names(fact)))
+    allowed = polars.col("object_names").list.eval(polars.element().explode().is_in(words).any())
 
-    counts = {
-        relation.id: (sum(1 for _ in dataset.facts(relation.id)), sum(1 for _ in kept(relation.id)))
-        for relation in dataset.relations
-    }
-    relations = tuple(relation for relation in dataset.relations if counts[relation.id][1])
+    def kept(relation: str) -> DataFrame:
+        return dataset.frame(relation).filter(allowed.list.first())
+
+    whole = replace(dataset, read=kept)
+    relations = tuple(relation for relation in dataset.relations if whole.frame(relation.id).height)
     if not relations:
         raise DataError(f"no fact of {dataset.name!r} has an object among the {len(words):,} words")
     return replace(
-        dataset,
+        whole,
         relations=relations,
-        read=kept,
         vocabulary=tuple(words),
         fingerprint=fingerprint(["restricted", dataset.fingerprint, *words]),
         notes={
             **dataset.notes,
-            "facts_outside_vocabulary": sum(had - left for had, left in counts.values()),
+            "facts_outside_vocabulary": dataset.size - whole.size,
             "relations_outside_vocabulary": len(dataset.relations) - len(relations),
         },
     )
@@ -104,7 +107,3 @@ def read_words(path: Path) -> tuple[str, ...]:
     if not words:
         raise DataError(f"{path} has no words; write one a line")
     return words
-
-
-def _names(fact: Fact) -> Iterator[str]:
-    return (name for entity in fact.objects for name in entity.names)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sonde.core.errors import DataError
+from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Kind, Relation, Template
 from sonde.data.format import hash_files
 from sonde.data.known import known_relations
@@ -63,10 +64,11 @@ class MyriadLamaReader:
             raise DataError(f"{folder}: the tables have no row")
         relations, notes = _relations(found)
         pairs = sum(len(relation.pairs) for relation in found.values())
+        facts = {id: frame_of(relation.facts(id)) for id, relation in found.items()}
         return Dataset(
             card=Card(name=self.name, licence="see its publisher", sources=("MyriadLAMA",)),
             relations=relations,
-            read=lambda id: found[id].facts(id),
+            read=facts.__getitem__,
             fingerprint=hash_files(folder, paths),
             notes={**notes, "pairs_told_by_name": pairs if column == "sub_ent" else 0},
         )
