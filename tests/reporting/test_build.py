@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sonde.core.facts import Relation
 from sonde.core.reports import Column, Estimate, Metric, Report, Table
 from sonde.metrics.calibration import Bin
 from sonde.reporting.build.figures import bars, calibration, distribution, dots_by_relation, strip
-from sonde.reporting.build.parts import above_on_relations, headline, shown
+from sonde.reporting.build.parts import above_on_relations, headline, left_out, shown
 from sonde.reporting.build.tables import (
     Field,
     across,
@@ -107,16 +108,20 @@ def test_what_has_nothing_to_show_is_left_out() -> None:
     empty = Table(id="t", title="T", columns=columns, rows=(("A", NONE), ("B", float("nan"))))
     full = Table(id="t", title="T", columns=columns, rows=(("A", NONE), ("B", 0.0)))
     assert shown([None, empty, full]) == (full,)
+    why = replace(empty, title="U", note="Not measured: no name was added.")
+    assert left_out([empty, full]) == ("Left out, since nothing was measured: T.",)
+    assert left_out([why])[0].endswith(": U (no name was added).")
+    assert left_out([full]) == ()
     bin = Bin(low=0.0, high=1.0, confidence=0.5, accuracy=0.5, n=3)
     nothing = (
         bars({"right": NONE}, {"all": ""}, {"m": RIGHT}, **words),
-        calibration([]),
+        calibration({"model": []}),
         distribution(np.array([]), **words),
         strip([("a", [])], **words),
     )
     something = (
         bars({"right": told(0.5)}, {"all": ""}, {"m": RIGHT}, **words),
-        calibration([bin]),
+        calibration({"model": [bin]}),
         distribution(np.array([0.5]), **words),
         strip([("a", []), ("b", [(0.5, "t", "manual")])], **words),
     )

@@ -6,45 +6,21 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 
 from sonde.analysis.comparison import between as models
+from sonde.analysis.comparison import tables
 from sonde.analysis.comparison.between import Between, between
-from sonde.analysis.comparison.between_figures import (
-    accuracy_map,
-    correlation_map,
-    group_correlation_map,
-    subsumption_map,
-)
-from sonde.analysis.comparison.between_tables import (
-    correlation_table,
-    extremes_table,
-    leaderboard,
-    relations_table,
-    sizes_table,
-    tuned_table,
-)
-from sonde.analysis.comparison.figures import (
-    calibration_curves,
-    coverage_bars,
-    rank_map,
-    sharing_map,
-)
+from sonde.analysis.comparison.figures import figures
 from sonde.analysis.comparison.numbers import Numbers, Reading, all_numbers, main_numbers
 from sonde.analysis.comparison.ranks import Agreement, rank_agreement
 from sonde.analysis.comparison.relations import paired
 from sonde.analysis.comparison.sharing import Sharing, sharing
-from sonde.analysis.comparison.tables import (
-    comparison_table,
-    driver_table,
-    group_table,
-    only_table,
-    rank_table,
-    side_tables,
-)
 from sonde.analysis.reliability.report import with_reliability
 from sonde.analysis.runs import Aligned, Compared, align
-from sonde.core.reports import Estimate, Figure, Headline, Report, Table
+from sonde.core.reports import Estimate, Estimates, Headline, Report, Table
 from sonde.core.words import named
 from sonde.metrics.estimates import p_value
 from sonde.metrics.leading import lead
+from sonde.reporting.build.multi_prompt.metrics import ACC
+from sonde.reporting.build.parts import left_out, shown
 
 
 def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
@@ -55,32 +31,24 @@ def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
     shared, agreed = sharing(aligned, reading.seed), rank_agreement(aligned, reading.seed)
     compared = between(aligned, reading.seed)
     own = [main_numbers(run.judged, reading) for run in runs] if any(aligned.left_out) else []
-    names = [run.name for run in aligned.runs]
-    figures: tuple[Figure | None, ...] = (
-        accuracy_map(aligned, compared),
-        correlation_map(aligned, compared),
-        group_correlation_map(aligned, compared),
-        subsumption_map(aligned, compared),
-        sharing_map(names, shared.rates),
-        rank_map(names, agreed.tau),
-        calibration_curves(names, found),
-        coverage_bars(names, found),
+    estimates = _estimates(aligned, found, own, shared, agreed) | models.estimates(
+        aligned, compared
     )
+    made = tuple(_tables(aligned, runs, estimates, found, own, shared, agreed, compared, reading))
     report = Report(
         title=f"{len(runs)} runs on {runs[0].dataset.split(' (')[0]}",
         summary=_summary(aligned, shared),
-        estimates=_estimates(aligned, found, own, shared, agreed)
-        | models.estimates(aligned, compared),
+        estimates=estimates,
         counts=_counts(aligned),
         headlines=_headlines(),
-        tables=_tables(aligned, runs, found, own, shared, agreed, compared, reading),
-        figures=tuple(figure for figure in figures if figure is not None),
+        tables=shown(made),
+        figures=figures(aligned, estimates, found, shared, agreed, compared),
         findings=(
             *_findings(aligned, found, shared, reading.seed),
             *models.findings(aligned, compared),
             *_ranks_finding(agreed),
         ),
-        notes=_notes(aligned),
+        notes=(*_notes(aligned), *left_out(made)),
     )
     return with_reliability(report, runs, reading)
 
@@ -131,35 +99,31 @@ def _counts(aligned: Aligned) -> dict[str, int]:
 def _tables(
     aligned: Aligned,
     runs: Sequence[Compared],
+    estimates: Estimates,
     found: Sequence[Numbers],
     own: Sequence[Numbers],
     shared: Sharing,
     agreed: Agreement,
     compared: Between,
     reading: Reading,
-) -> tuple[Table, ...]:
-    estimates, prompts = [numbers.estimates for numbers in found], len(aligned.first.grid)
-    each = [prompts] * len(runs)
+) -> Iterator[Table]:
+    by_run, prompts = [numbers.estimates for numbers in found], len(aligned.first.grid)
     less = [None, *compared.over_pairs.values()]
-    tables = [comparison_table(aligned, estimates, reading.draw, each, less)]
+    each = [prompts] * len(runs)
+    yield tables.comparison_table(aligned, by_run, reading.draw, each, less)
     if own:
         alone = [numbers.estimates for numbers in own]
         asked = [len(run.judged.grid) for run in runs]
-        tables.append(comparison_table(aligned, alone, reading.draw, asked))
-    return (
-        *tables,
-        leaderboard(aligned, compared),
-        extremes_table(aligned, compared),
-        sizes_table(aligned, compared),
-        tuned_table(aligned, compared),
-        correlation_table(compared.correlation),
-        group_table(shared),
-        only_table(aligned, shared),
-        rank_table(aligned, agreed.templates),
-        driver_table(aligned, estimates),
-        *side_tables(aligned, estimates, reading.floor),
-        relations_table(aligned, compared),
-    )
+        yield tables.comparison_table(aligned, alone, reading.draw, asked)
+    yield tables.leaderboard(aligned, compared)
+    yield tables.extremes_table(aligned, compared)
+    yield from tables.kin_tables(aligned, compared)
+    yield from tables.group_tables(compared, shared)
+    yield tables.only_table(aligned, shared)
+    yield tables.rank_table(aligned, agreed.templates)
+    yield tables.driver_table(aligned, by_run)
+    yield from tables.side_tables([run.name for run in aligned.runs], estimates, reading.floor)
+    yield tables.relations_table(aligned, compared)
 
 
 def _headlines() -> tuple[Headline, ...]:
@@ -207,7 +171,7 @@ def _findings(
 def _most_often(aligned: Aligned, found: Sequence[Numbers], seed: int) -> Iterator[str]:
     """Who is right most often, tested pair by pair."""
     places = {run.name: i for i, run in enumerate(aligned.runs)}
-    values = {name: found[i].estimates["acc_at_1"].value or 0.0 for name, i in places.items()}
+    values = {name: found[i].estimates[ACC.id].value or 0.0 for name, i in places.items()}
 
     def test(one: str, other: str) -> float:
         samples = paired(aligned, places[one], places[other])

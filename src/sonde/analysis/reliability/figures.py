@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from sonde.analysis.comparison.between_tables import relation_name
+from sonde.analysis.comparison.tables import relation_name
 from sonde.analysis.reliability.facts import prompt_names
 from sonde.analysis.reliability.frames import FIRST, Ablation
 from sonde.analysis.reliability.outcomes import Common, Measure, answers, prompt_rates

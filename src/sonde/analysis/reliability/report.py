@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sonde.analysis.comparison.between_tables import relation_name
 from sonde.analysis.comparison.kin import sizes
 from sonde.analysis.comparison.numbers import Reading
+from sonde.analysis.comparison.tables import relation_name
 from sonde.analysis.reliability import figures, tables
 from sonde.analysis.reliability.accuracy import Equals, Linked, by_relation, equals, over_models
 from sonde.analysis.reliability.frames import FIRST, Ablation, ablation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sonde.analysis.comparison.between_tables import relation_name
+from sonde.analysis.comparison.tables import relation_name
 from sonde.analysis.reliability.accuracy import Equals, Linked
 from sonde.analysis.reliability.facts import Seen, most_disputed, seen
 from sonde.analysis.reliability.frames import FIRST, Ablation, Subset

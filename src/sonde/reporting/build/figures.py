@@ -13,7 +13,9 @@ from sonde.core.reports import (
     Curve,
     Curves,
     DotPlot,
+    Estimate,
     Estimates,
+    HeatMap,
     Histogram,
     Metric,
     Series,
@@ -99,28 +101,58 @@ def _scale(unit: Unit) -> Literal["percent", "number"]:
 
 
 def calibration(
-    bins: Sequence[Bin],
+    bins: Mapping[str, Sequence[Bin]],
     *,
-    confidence: str = "confidence",
+    confidence: str = "confidence of the bin",
     what: str = "prompts",
-    name: str = "model",
 ) -> Curves:
-    """Accuracy against confidence; below the diagonal a model is too sure."""
-    curve = Curve(
-        name=name,
-        x=tuple(b.confidence for b in bins),
-        y=tuple(b.accuracy for b in bins),
-        sizes=tuple(b.n for b in bins),
+    """Accuracy against confidence, a curve for each name; below the diagonal one is too sure."""
+    curves = tuple(
+        Curve(
+            name=name,
+            x=tuple(b.confidence for b in own),
+            y=tuple(b.accuracy for b in own),
+            sizes=tuple(b.n for b in own),
+        )
+        for name, own in bins.items()
+        if own
     )
     return Curves(
         id="calibration",
         title="Accuracy against confidence",
         x_axis=f"mean {confidence}",
         y_axis="accuracy of the bin",
-        curves=(curve,),
+        curves=curves,
         diagonal=True,
         note=f"Ten bins of equally many {what}. On the diagonal confidence can be trusted; below "
-        "it the model is too sure.",
+        f"it {'the' if len(bins) == 1 else 'a'} model is too sure.",
+    )
+
+
+def heat(
+    rows: Iterable[str],
+    columns: Iterable[str],
+    values: Iterable[Iterable[Estimate | float | None]],
+    *,
+    id: str,
+    title: str,
+    unit: Unit = "percent",
+    low: float = 0.0,
+    note: str = "",
+) -> HeatMap:
+    """A value for each row and column, from `low` to 1; of estimates the values alone."""
+    return HeatMap(
+        id=id,
+        title=title,
+        kind=_scale(unit),
+        rows=tuple(rows),
+        columns=tuple(columns),
+        values=tuple(
+            tuple(cell.value if isinstance(cell, Estimate) else cell for cell in row)
+            for row in values
+        ),
+        low=low,
+        note=note,
     )
 
 

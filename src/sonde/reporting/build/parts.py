@@ -81,6 +81,19 @@ def shown(parts: Iterable[Part | None]) -> tuple[Part, ...]:
     return tuple(part for part in parts if part is not None and has_content(part))
 
 
+def left_out(tables: Iterable[Table]) -> tuple[str, ...]:
+    """A note that names the tables without content, with what `Not measured: …` says in theirs."""
+    reason = "Not measured: "
+    missing = [
+        f"{t.title} ({t.note.removeprefix(reason).rstrip('.')})"
+        if t.note.startswith(reason)
+        else t.title
+        for t in tables
+        if not has_content(t)
+    ]
+    return (f"Left out, since nothing was measured: {'; '.join(missing)}.",) if missing else ()
+
+
 def has_content(part: Table | Figure | str) -> bool:
     """Whether there is anything to see."""
     match part:

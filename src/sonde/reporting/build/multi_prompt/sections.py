@@ -112,7 +112,7 @@ def sections(
         figures=shown(
             (
                 _fluctuation_histogram(overall.fluctuations.get(draw), draw),
-                calibration(bins, confidence="confidence of the bin"),
+                calibration({"model": bins}),
                 _template_strip(asked, templates, template_accuracies(grid), grid),
                 _coverage_bars([relation for relation, _ in asked], estimates),
             )
