@@ -10,7 +10,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Literal
 
 from sonde.core.errors import TemplateError, UsageError, nearest
-from sonde.core.fact_frames import FactFrames, frame_of, rows
+from sonde.core.fact_frames import FactFrames, rows
 from sonde.core.fingerprints import draw_key
 
 if TYPE_CHECKING:
@@ -264,8 +264,11 @@ def _entities(ids: list[str], names: list[list[str]]) -> tuple[Entity, ...]:
 
 def commonest_objects(facts: Iterable[Fact] | DataFrame) -> list[tuple[str, int]]:
     """The usual names of all objects with their counts, the commonest first; ties go by name."""
-    from polars import col
+    from polars import DataFrame, col
 
-    usual = col("object_names").explode().list.first().drop_nulls()
-    counts = Counter(frame_of(facts).select(usual)["object_names"])
+    if isinstance(facts, DataFrame):
+        usual = col("object_names").explode().list.first().drop_nulls()
+        counts = Counter(facts.select(usual)["object_names"])
+    else:
+        counts = Counter(entity.name for fact in facts for entity in fact.objects)
     return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))

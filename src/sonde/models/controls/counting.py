@@ -6,7 +6,7 @@ the facts that are asked about, the other controls those of the split `train`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 from typing import ClassVar
@@ -14,7 +14,7 @@ from typing import ClassVar
 from sonde.core.abilities import Identity, Model
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.errors import UsageError, nearest
-from sonde.core.facts import Dataset, Fact, commonest_objects
+from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import Prompt
 from sonde.models.controls.bayes import NaiveBayes, counted
@@ -67,16 +67,17 @@ class Majority:
 
 def majority(dataset: Dataset) -> Majority:
     """Count the objects of the split that is asked about."""
-    return Majority(
-        shares={r.id: object_shares(dataset.of_split(r.id)) for r in dataset.asked_relations()}
+    orders = (
+        (r.id, commonest_objects(dataset.split_frame(r.id))) for r in dataset.asked_relations()
     )
+    return Majority(shares={relation: object_shares(order) for relation, order in orders})
 
 
 def class_prior(dataset: Dataset) -> Majority:
     """Count the objects of the training facts: argmax P(object | relation)."""
     fitted = training_facts("control:class-prior", dataset)
     return Majority(
-        shares={relation: object_shares(facts) for relation, facts in fitted.facts.items()},
+        shares={r: object_shares(commonest_objects(facts)) for r, facts in fitted.facts.items()},
         name="control:class-prior",
         details=fitted.details,
     )
@@ -85,17 +86,16 @@ def class_prior(dataset: Dataset) -> Majority:
 def naive_bayes(dataset: Dataset) -> NaiveBayes:
     """Count the words of the subjects of each object in the training facts."""
     fitted = training_facts("control:naive-bayes", dataset)
-    asked = (fact for r in dataset.asked_relations() for fact in dataset.of_split(r.id))
+    frames = (dataset.split_frame(relation.id) for relation in dataset.asked_relations())
     return NaiveBayes(
         words={relation: counted(facts) for relation, facts in fitted.facts.items()},
-        subjects={fact.id: fact.subject.name for fact in asked},
+        subjects={id: name for f in frames for id, name in f.select("fact", "subject").iter_rows()},
         details=fitted.details,
     )
 
 
-def object_shares(facts: Iterable[Fact]) -> dict[str, float]:
+def object_shares(order: Sequence[tuple[str, int]]) -> dict[str, float]:
     """Log share of each object name; equal counts are told apart so that one comes first."""
-    order = commonest_objects(facts)
     total = sum(count for _, count in order)
     return {
         name: log((count - rank / (len(order) + 1)) / total)

@@ -108,5 +108,5 @@ def _known(
 
 
 def _commonest(dataset: Dataset, relation: str, language: str) -> str:
-    found = commonest_objects(dataset.of_split(relation))
+    found = commonest_objects(dataset.split_frame(relation))
     return normal(found[0][0], language) if found else ""

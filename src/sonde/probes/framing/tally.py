@@ -188,7 +188,7 @@ class Tally:
 
     def _measured(self, known: _Relation) -> Measured:
         relation = known.asking.relation
-        common = commonest_objects(self._dataset.of_split(relation.id))
+        common = commonest_objects(self._dataset.split_frame(relation.id))
         guess = common[0][0] if common else ""
         by_lemma = [correct(guess, item.correct, self._language) for item in known.items]
         by_name = [equal(cleaned(guess), item.correct) for item in known.items]

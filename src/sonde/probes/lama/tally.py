@@ -137,7 +137,7 @@ class Tally:
     def __init__(self, dataset: Dataset, most: int = SHOWN) -> None:
         self._ids = [relation.id for relation in dataset.asked_relations()]
         self._numbers = {id: number for number, id in enumerate(self._ids)}
-        ranked = ((id, commonest_objects(dataset.of_split(id))) for id in self._ids)
+        ranked = ((id, commonest_objects(dataset.split_frame(id))) for id in self._ids)
         self._majority = {id: objects[0][0] for id, objects in ranked if objects}
         self._seed, self._most = dataset.selection.seed, most
         self._kept: list[tuple[int, int, int, Shown]] = []

@@ -76,7 +76,9 @@ class Tally:
         self._seeds = tuple(seeds)
         self._places = {(f.relation, f.id): i for i, f in enumerate(self._facts)}
         self._ranked = {
-            r.id: {name: i for i, (name, _) in enumerate(commonest_objects(dataset.of_split(r.id)))}
+            r.id: {
+                name: i for i, (name, _) in enumerate(commonest_objects(dataset.split_frame(r.id)))
+            }
             for r in self._relations
         }
         self._rows: dict[tuple[int, int], tuple[Choice, str, bool, int]] = {}

@@ -215,5 +215,5 @@ def _frames(found: Iterable[Item], relation: str) -> tuple[Template, ...]:
 
 
 def _commonest(dataset: Dataset, relation: str) -> str:
-    found = commonest_objects(dataset.of_split(relation))
+    found = commonest_objects(dataset.split_frame(relation))
     return cleaned(found[0][0]) if found else ""

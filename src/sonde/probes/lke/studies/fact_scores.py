@@ -125,7 +125,7 @@ class Guess:
     """What the commonest object of a relation would be worth as an answer to everything."""
 
     def __init__(self, dataset: Dataset, relation: str) -> None:
-        order = commonest_objects(dataset.of_split(relation))
+        order = commonest_objects(dataset.split_frame(relation))
         self._ranks = {name: rank for rank, (name, _) in enumerate(order)}
 
     def right(self, item: Item) -> bool:
