@@ -2,85 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 from sonde.analysis.learning.numbers import RELATIONS
 from sonde.analysis.learning.sheets import Learning
-from sonde.core.reports import Bars, Curve, Curves, DotPlot, Estimate, Figure, Series, Strip
-
-Estimates = Mapping[str, Estimate]
-
-MISSING = Estimate.not_measured()
+from sonde.core.reports import Curve, Curves, DotPlot, Estimates, Figure, Metric, Series, Strip
+from sonde.reporting.build.figures import bars, strip
 
 
-def figures(found: Learning, estimates: Estimates) -> tuple[Figure, ...]:
-    """All that have something to show."""
-    made = (
-        _accuracy(found, estimates),
-        _subsets(found, estimates),
-        _majority(found, estimates),
-        _gains(found, estimates),
-    )
-    return tuple(figure for figure in made if figure is not None)
-
-
-def _accuracy(found: Learning, estimates: Estimates) -> Bars:
-    """Accuracy in two parts: by the commonest training object, and by others."""
-    parts = {
-        "by the commonest training object": "majority.right",
-        "by other objects": "majority.other_right",
-    }
-    return Bars(
+def figures(found: Learning, estimates: Estimates) -> Iterator[Figure | None]:
+    """All of them; an estimate that was not made is taken as not measured."""
+    yield bars(
+        estimates,
+        {name: f"run.{name}" for name in found.names},
+        {
+            "by the commonest training object": Metric(f"majority.right.{RELATIONS}", ""),
+            "by other objects": Metric(f"majority.other_right.{RELATIONS}", ""),
+        },
         id="accuracy-parts",
         title="Accuracy, and how much of it is the commonest training object",
         axis="share of facts answered right, mean over relations",
-        labels=found.names,
-        series=tuple(
-            _series(found, estimates, name, f"{key}.{RELATIONS}") for name, key in parts.items()
-        ),
         note="The two bars of a run add up to its accuracy in the relations that have training "
         "facts. Whiskers are 95 % intervals.",
     )
+    yield _subsets(found, estimates)
+    yield _majority(found, estimates)
+    yield _gains(found, estimates)
 
 
 def _subsets(found: Learning, estimates: Estimates) -> DotPlot | None:
     """Accuracy on easy and on hard facts."""
     if not found.split:
         return None
+
+    def series(subset: str) -> Series:
+        key = f"{subset}.accuracy.{RELATIONS}.run"
+        return Series(name=subset, values=tuple(estimates[f"{key}.{run}"] for run in found.names))
+
     return DotPlot(
         id="easy-hard",
         title="Accuracy on easy and on hard facts",
         axis="share of facts answered right, mean over relations",
         labels=found.names,
-        series=tuple(
-            _series(found, estimates, subset, f"{subset}.accuracy.{RELATIONS}")
-            for subset in ("easy", "hard")
-        ),
+        series=(series("easy"), series("hard")),
         note=f"Easy: answered right by {' or '.join(found.easy)}, which saw nothing but training "
         "facts; they are right on all easy facts together and on no hard one.",
     )
 
 
-def _majority(found: Learning, estimates: Estimates) -> Strip | None:
+def _majority(found: Learning, estimates: Estimates) -> Strip:
     """How often the commonest training object is answered, a dot for each relation."""
     taught = [sheet for sheet in found.sheets if sheet.lesson.majority]
-    if not taught:
-        return None
-    rows: dict[str, list[tuple[str, float]]] = {}
-    keys = {"facts trained on": "majority.train", "facts asked": "majority.test"}
-    for label, key in (keys | dict.fromkeys(found.names, "majority.answered")).items():
-        for sheet in taught:
-            end = "" if label in keys else f".run.{label}"
-            value = estimates.get(f"{key}.relation.{sheet.id}{end}", MISSING).value
-            if value is not None:
-                rows.setdefault(label, []).append((_name(sheet.id, sheet.lesson.majority), value))
-    return Strip(
+
+    def dots(key: str, end: str = "") -> list[tuple[float, str]]:
+        values = ((estimates[f"{key}.relation.{s.id}{end}"].value, s) for s in taught)
+        return [(v, f"{s.id}: {s.lesson.majority}") for v, s in values if v is not None]
+
+    return strip(
+        [
+            ("facts trained on", dots("majority.train")),
+            ("facts asked", dots("majority.test")),
+            *((name, dots("majority.answered", f".run.{name}")) for name in found.names),
+        ],
         id="majority",
         title="How often the commonest training object is answered",
         axis="share of the facts of a relation",
-        labels=tuple(rows),
-        values=tuple(tuple(value for _, value in row) for row in rows.values()),
-        names=tuple(tuple(name for name, _ in row) for row in rows.values()),
         note="A dot for each relation. The first two rows: how often it is the object of a fact.",
     )
 
@@ -125,12 +111,3 @@ def _gains(found: Learning, estimates: Estimates) -> Curves | None:
         note=f"A dot for each relation. On the diagonal a run gains what {control} gains, which "
         "knows the training facts alone; above it, more.",
     )
-
-
-def _series(found: Learning, estimates: Estimates, name: str, key: str) -> Series:
-    values = tuple(estimates.get(f"{key}.run.{run}", MISSING) for run in found.names)
-    return Series(name=name, values=values)
-
-
-def _name(relation: str, majority: str) -> str:
-    return f"{relation}: {majority}"

@@ -5,68 +5,36 @@ Knows judged facts, nothing of files or models.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from sonde.analysis.controls import shown_p
 from sonde.analysis.learning.figures import figures
 from sonde.analysis.learning.numbers import FACTS, RELATIONS, numbers
 from sonde.analysis.learning.samples import Often, answered_too_often, drawn_facts, elicited
 from sonde.analysis.learning.sheets import Learning
-from sonde.analysis.learning.tables import (
-    facts_table,
-    majority_table,
-    methods_table,
-    models_table,
-    often_table,
-    parts_table,
-    relations_table,
-    shares_table,
-    split_note,
-    subset_relations_table,
-    subsets_table,
-)
-from sonde.core.reports import Estimate, Headline, Report, Table
+from sonde.analysis.learning.tables import split_note, tables
+from sonde.core.reports import Estimate, Estimates, Headline, Report
 from sonde.core.words import clearly, in_points, listed
-
-Estimates = Mapping[str, Estimate]
+from sonde.reporting.build.parts import shown
 
 
 def learning_report(found: Learning, dataset: str, seed: int = 0) -> Report:
     """Everything that can be said about what the runs may have learnt."""
     estimates = numbers(found, seed)
     often = answered_too_often(found, seed)
+    known = defaultdict(Estimate.not_measured, estimates)
     return Report(
         title=f"What {len(found.methods)} runs on {dataset} may have learnt",
         summary=_summary(found),
         estimates=estimates,
         counts=_counts(found),
         headlines=_headlines(found),
-        tables=_tables(found, estimates, often, seed),
-        figures=figures(found, estimates),
+        tables=shown(tables(found, known, often, drawn_facts(found, seed))),
+        figures=shown(figures(found, known)),
         findings=tuple(_findings(found, estimates, often)),
         notes=tuple(_notes(found)),
     )
-
-
-def _tables(
-    found: Learning, estimates: Estimates, often: Sequence[Often], seed: int
-) -> tuple[Table, ...]:
-    tables = (
-        methods_table(found, estimates),
-        models_table(found, estimates),
-        subsets_table(found, estimates),
-        parts_table(found, estimates),
-        majority_table(found, estimates, often),
-        often_table(often),
-        relations_table(found, estimates),
-        shares_table(found, estimates),
-        *(
-            subset_relations_table(found, estimates, subset)
-            for subset in (("easy", "hard") if found.split else ())
-        ),
-        facts_table(found, drawn_facts(found, seed)),
-    )
-    return tuple(table for table in tables if table is not None)
 
 
 def _counts(found: Learning) -> dict[str, int]:

@@ -2,268 +2,303 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from sonde.analysis.controls import shown_p
 from sonde.analysis.learning.numbers import FACTS, KINDS, RELATIONS
 from sonde.analysis.learning.samples import NEARLY_ALWAYS, Drawn, Often, elicited
 from sonde.analysis.learning.sheets import OF, TAUGHT, Learning, Sheet
-from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Table
+from sonde.core.reports import Cell, ColumnKind, Estimates, Metric, Table
+from sonde.reporting.build.tables import Field, across, by_place, side_by_side, table
 
-Estimates = Mapping[str, Estimate]
+OVER_RELATIONS = "mean over relations"
+GAIN = Metric(f"gain.{RELATIONS}", "gain", "percent", "over the first run, paired by fact")
 
-MISSING = Estimate.not_measured()
+
+def tables(
+    found: Learning, estimates: Estimates, often: Sequence[Often], drawn: Sequence[Drawn]
+) -> Iterator[Table | None]:
+    """All of them; an estimate that was not made is taken as not measured."""
+    yield _methods(found, estimates)
+    yield _models(found, estimates)
+    yield _subsets(found, estimates)
+    yield _parts(found, estimates)
+    yield _majority(found, estimates, often)
+    yield _often(often)
+    yield from _by_relation(found, estimates)
+    yield _facts(found, drawn)
 
 
-def methods_table(found: Learning, estimates: Estimates) -> Table:
+def _runs(names: Sequence[str]) -> dict[str, str]:
+    return {name: f"run.{name}" for name in names}
+
+
+def _methods(found: Learning, estimates: Estimates) -> Table:
     """Every run by relation type and in all, and how far it is from the one it is set against."""
-    rows: list[tuple[Cell, ...]] = []
-    for name in found.names:
-        of = _of(estimates, name)
-        rows.append(
-            (name, *(of(f"accuracy.type.{kind}") for kind in KINDS),
-             of(f"accuracy.{RELATIONS}"), of(f"accuracy.uhn.{RELATIONS}"), of(f"accuracy.{FACTS}"),
-             of(f"gain.{RELATIONS}"), shown_p(of("gain.p_value")), len(found.having(name)))
-        )  # fmt: skip
-    return Table(
-        id="methods",
-        title="Accuracy by relation type",
-        columns=(
-            Column(title="run"),
-            *(Column(title=kind, kind="percent", help="mean over relations") for kind in KINDS),
-            Column(title="all", kind="percent", help="mean over relations"),
-            Column(
-                title="UHN",
-                kind="percent",
-                help="facts that cannot be guessed from the subject's name; over relations",
+    unguessable = "facts that cannot be guessed from the subject's name; over relations"
+    return side_by_side(
+        found.names,
+        [
+            *(Metric(f"accuracy.type.{kind}", kind, "percent", OVER_RELATIONS) for kind in KINDS),
+            Metric(f"accuracy.{RELATIONS}", "all", "percent", OVER_RELATIONS),
+            Metric(f"accuracy.uhn.{RELATIONS}", "UHN", "percent", unguessable).detail(),
+            Metric(
+                f"accuracy.{FACTS}", "over facts", "percent", "every fact counts the same"
+            ).detail(),
+            GAIN.detail(),
+            Field(
+                "p",
+                lambda name: shown_p(estimates[f"gain.p_value.run.{name}"]),
+                help="paired test of the gain, two-sided",
                 detail=True,
             ),
-            Column(
-                title="over facts", kind="percent", help="every fact counts the same", detail=True
+            Field(
+                "relations",
+                lambda name: len(found.having(name)),
+                "count",
+                "that the run was asked about",
+                True,
             ),
-            Column(
-                title="gain", kind="percent", help="over the first run, paired by fact", detail=True
-            ),
-            Column(title="p", help="paired test of the gain, two-sided", detail=True),
-            Column(
-                title="relations", kind="count", help="that the run was asked about", detail=True
-            ),
-        ),
-        rows=tuple(rows),
+        ],
+        lambda name, metric: estimates[metric.at(f"run.{name}")],
+        id="methods",
+        title="Accuracy by relation type",
         note=_against(found) + _uhn(found) + _uneven(found),
     )
 
 
-def models_table(found: Learning, estimates: Estimates) -> Table | None:
+def _models(found: Learning, estimates: Estimates) -> Table | None:
     """Methods by model, where the names of the runs tell both."""
     models = list(dict.fromkeys(method.model for method in found.methods if method.model))
     if not models:
         return None
-    methods = dict.fromkeys(name.partition(OF)[0] for name in found.names)
-    key = f"accuracy.{RELATIONS}.run."
-    return Table(
+    accuracy = f"accuracy.{RELATIONS}.run."
+    return side_by_side(
+        dict.fromkeys(name.partition(OF)[0] for name in found.names),
+        across(
+            models,
+            lambda method, model: estimates[f"{accuracy}{method}{OF}{model}"],
+            "percent",
+            OVER_RELATIONS,
+        ),
+        head="method",
         id="models",
         title="Methods by model",
-        columns=(
-            Column(title="method"),
-            *(Column(title=model, kind="percent", help="mean over relations") for model in models),
-        ),
-        rows=tuple(
-            (method, *(estimates.get(f"{key}{method}{OF}{model}", MISSING) for model in models))
-            for method in methods
-        ),
         note="A dash: there is no run of this method with this model." + _uneven(found),
     )
 
 
-def subsets_table(found: Learning, estimates: Estimates) -> Table:
+def _subsets(found: Learning, estimates: Estimates) -> Table:
     """Every run on easy and on hard facts."""
-    rows: list[tuple[Cell, ...]] = []
-    for name in found.names:
-        of = _of(estimates, name)
-        easy, hard = (
-            [of(f"{subset}.{kind}.{RELATIONS}") for kind in ("accuracy", "gain")]
-            + [of(f"{subset}.accuracy.{FACTS}")]
-            for subset in ("easy", "hard")
-        )
-        rows.append((name, *easy, *hard, of("easy.share_of_right")))
-    columns = (
-        column
+    metrics = [
+        metric
         for subset in ("easy", "hard")
-        for column in (
-            Column(title=subset, kind="percent", help="mean over relations"),
-            Column(title=f"gain, {subset}", kind="percent", help="over the first run, paired"),
-            Column(title=f"{subset}, over facts", kind="percent", detail=True),
+        for metric in (
+            Metric(f"{subset}.accuracy.{RELATIONS}", subset, "percent", OVER_RELATIONS),
+            Metric(
+                f"{subset}.gain.{RELATIONS}",
+                f"gain, {subset}",
+                "percent",
+                "over the first run, paired",
+            ),
+            Metric(f"{subset}.accuracy.{FACTS}", f"{subset}, over facts", "percent").detail(),
         )
+    ]
+    of_right = Metric(
+        "easy.share_of_right", "of right", "percent", "share of what is right that is easy"
     )
-    return Table(
+    return by_place(
+        estimates,
+        _runs(found.names if found.split else ()),
+        [*metrics, of_right],
+        head="run",
         id="easy-hard",
         title="Easy and hard facts",
-        columns=(
-            Column(title="run"),
-            *columns,
-            Column(title="of right", kind="percent", help="share of what is right that is easy"),
-        ),
-        rows=tuple(rows) if found.split else (),
         note=split_note(found),
     )
 
 
-def parts_table(found: Learning, estimates: Estimates) -> Table:
+def _parts(found: Learning, estimates: Estimates) -> Table:
     """Where each gain comes from."""
-    parts = ("easy", "hard", "majority", "other")
-    rows: list[tuple[Cell, ...]] = []
-    for name in found.names:
-        of = _of(estimates, name)
-        if name != found.base(name):
-            rows.append(
-                (name, of(f"gain.{FACTS}"), *(of(f"gain.part.{part}.{FACTS}") for part in parts),
-                 of("gain.share.easy"))
-            )  # fmt: skip
-    return Table(
+    parts = {
+        "easy": "the part of the gain that is on easy facts",
+        "hard": "the part that is on hard facts",
+        "majority": "by answering the commonest training object",
+        "other": "by answering other objects",
+    }
+    gain = Metric(f"gain.{FACTS}", "gain", "percent", "over the first run, of all facts, paired")
+    share = Metric("gain.share.easy", "easy share", "percent", "of the gain, where there is one")
+    return by_place(
+        estimates,
+        _runs([name for name in found.names if name != found.base(name)]),
+        [
+            gain,
+            *(
+                Metric(f"gain.part.{part}.{FACTS}", part, "percent", help).detail(part == "other")
+                for part, help in parts.items()
+            ),
+            share,
+        ],
+        head="run",
         id="gains",
         title="Where the gains come from",
-        columns=(
-            Column(title="run"),
-            Column(title="gain", kind="percent", help="over the first run, of all facts, paired"),
-            Column(title="easy", kind="percent", help="the part of the gain that is on easy facts"),
-            Column(title="hard", kind="percent", help="the part that is on hard facts"),
-            Column(
-                title="majority", kind="percent", help="by answering the commonest training object"
-            ),
-            Column(title="other", kind="percent", help="by answering other objects", detail=True),
-            Column(title="easy share", kind="percent", help="of the gain, where there is one"),
-        ),
-        rows=tuple(rows),
         note="Means over facts. Easy and hard add up to the gain, and so do majority and other, "
         "each on the relations where it is known. A share over 100 %: on hard facts the run loses.",
     )
 
 
-def majority_table(found: Learning, estimates: Estimates, often: Sequence[Often]) -> Table:
+def _majority(found: Learning, estimates: Estimates, often: Sequence[Often]) -> Table:
     """How often each run answers the commonest training object."""
-    rows: list[tuple[Cell, ...]] = [
-        (what, estimates.get(f"majority.{key}.{RELATIONS}", MISSING), None, None, None, None)
-        for what, key in (("facts trained on", "train"), ("facts asked", "test"))
-    ]
-    for method in found.methods:
-        of = _of(estimates, method.name)
-        always = None if method.counting else len(elicited(often, method.name))
-        rows.append(
-            (method.name, of(f"majority.answered.{RELATIONS}"), of(f"majority.right.{RELATIONS}"),
-             of(f"accuracy.{RELATIONS}"), of("majority.share_of_right"), always)
-        )  # fmt: skip
-    return Table(
+    facts = {"facts trained on": "majority.train", "facts asked": "majority.test"}
+    counting = {method.name for method in found.methods if method.counting}
+
+    def look(row: str, metric: Metric) -> Cell:
+        if row in facts:
+            first = metric.label == "answered"
+            return estimates[f"{facts[row]}.{RELATIONS}"] if first else None
+        return estimates[metric.at(f"run.{row}")]
+
+    def always(row: str) -> int | None:
+        return None if row in facts or row in counting else len(elicited(often, row))
+
+    right = f"majority.right.{RELATIONS}"
+    return side_by_side(
+        [*facts, *found.names],
+        [
+            Metric(
+                f"majority.answered.{RELATIONS}",
+                "answered",
+                "percent",
+                "of the facts; over relations",
+            ),
+            Metric(right, "Maj.", "percent", "right by answering it; over relations"),
+            Metric(f"accuracy.{RELATIONS}", "Acc.", "percent", "right; over relations"),
+            Metric(
+                "majority.share_of_right", "of right", "percent", "share of what is right by it"
+            ),
+            Field(
+                "> 95 %",
+                always,
+                "count",
+                f"relations whose prompt elicits it for over {NEARLY_ALWAYS:.0%} of the facts",
+            ),
+        ],
+        look,
+        head="",
         id="majority",
         title="The commonest object of the training facts",
-        columns=(
-            Column(title=""),
-            Column(title="answered", kind="percent", help="of the facts; over relations"),
-            Column(title="Maj.", kind="percent", help="right by answering it; over relations"),
-            Column(title="Acc.", kind="percent", help="right; over relations"),
-            Column(title="of right", kind="percent", help="share of what is right by it"),
-            Column(
-                title="> 95 %",
-                kind="count",
-                help=f"relations whose prompt elicits it for over {NEARLY_ALWAYS:.0%} of the facts",
-            ),
-        ),
-        rows=tuple(rows),
         note="The first two rows: how often it is the object of a fact.",
     )
 
 
-def often_table(often: Sequence[Often]) -> Table:
+def _often(often: Sequence[Often]) -> Table:
     """Objects that are answered too often."""
-    return Table(
+    fields: list[Field[Often]] = [
+        Field("run", lambda o: o.run),
+        Field("relation", lambda o: o.relation),
+        Field("object", lambda o: o.object),
+        Field("commonest", lambda o: "yes" if o.majority else "no", help="of the training facts"),
+        Field("answered", lambda o: o.answered, "percent", "of the facts"),
+        Field("asked", lambda o: o.test, "percent", "share of the facts that have the object"),
+        Field("trained", lambda o: o.train, "percent", "the same of the training facts"),
+        Field("template", lambda o: o.template, detail=True),
+    ]
+    return table(
+        often,
+        fields,
         id="answered-too-often",
         title="Objects that prompts elicit too often",
-        columns=(
-            Column(title="run"),
-            Column(title="relation"),
-            Column(title="object"),
-            Column(title="commonest", help="of the training facts"),
-            Column(title="answered", kind="percent", help="of the facts"),
-            Column(title="asked", kind="percent", help="share of the facts that have the object"),
-            Column(title="trained", kind="percent", help="the same of the training facts"),
-            Column(title="template", detail=True),
-        ),
-        rows=tuple(
-            (*(o.run, o.relation, o.object, "yes" if o.majority else "no"), *_shares(o), o.template)
-            for o in often
-        ),
         note="The commonest training object where it is answered for over 95 % of the facts; other "
         "objects where they are answered for 10 points more facts than have them, and clearly so.",
     )
 
 
-def relations_table(found: Learning, estimates: Estimates) -> Table:
-    """Every run in every relation."""
-    return _by_relation(
-        found,
-        id="relations",
-        title="Accuracy by relation",
-        cells=lambda sheet, name: (
-            estimates.get(f"accuracy.relation.{sheet.id}.run.{name}", MISSING).value
-        ),
-        kind="percent",
-        note="Intervals and gains stand among the estimates.",
-    )
+def _by_relation(found: Learning, estimates: Estimates) -> Iterator[Table]:
+    """Every run in every relation: accuracy, Maj./Acc., and on easy and on hard facts."""
 
+    def value(key: str, sheet: Sheet, name: str) -> float | None:
+        return estimates[f"{key}.relation.{sheet.id}.run.{name}"].value
 
-def shares_table(found: Learning, estimates: Estimates) -> Table:
-    """Maj./Acc. of every run in every relation."""
-
-    def cell(sheet: Sheet, name: str) -> Cell:
-        place = f"relation.{sheet.id}.run.{name}"
-        right = estimates.get(f"accuracy.{place}", MISSING).value
-        majority = estimates.get(f"majority.right.{place}", MISSING).value
+    def both(sheet: Sheet, name: str) -> Cell:
+        right, majority = (value(k, sheet, name) for k in ("accuracy", "majority.right"))
         if right is None:
             return None
         return f"{'–' if majority is None else f'{100 * majority:.1f}'}/{100 * right:.1f}"
 
-    return _by_relation(
+    yield _relation_table(
         found,
+        partial(value, "accuracy"),
+        id="relations",
+        title="Accuracy by relation",
+        note="Intervals and gains stand among the estimates.",
+    )
+    yield _relation_table(
+        found,
+        both,
+        "text",
         id="majority-by-relation",
         title="Maj./Acc. by relation",
-        cells=cell,
-        kind="text",
         note="In percent: right by answering the commonest training object / right.",
     )
+    for subset in ("easy", "hard") if found.split else ():
+        yield _relation_table(
+            found,
+            partial(value, f"{subset}.accuracy"),
+            id=f"{subset}-by-relation",
+            title=f"Accuracy by relation on {subset} facts",
+            note=split_note(found),
+            subset=subset,
+        )
 
 
-def subset_relations_table(found: Learning, estimates: Estimates, subset: str) -> Table:
-    """Every run in every relation, on easy or on hard facts."""
-    key = f"{subset}.accuracy.relation"
-    return _by_relation(
-        found,
-        id=f"{subset}-by-relation",
-        title=f"Accuracy by relation on {subset} facts",
-        cells=lambda s, name: estimates.get(f"{key}.{s.id}.run.{name}", MISSING).value,
-        kind="percent",
-        note=split_note(found),
-        subset=subset,
-    )
+def _relation_table(
+    found: Learning,
+    cell: Callable[[Sheet, str], Cell],
+    kind: ColumnKind = "percent",
+    *,
+    id: str,
+    title: str,
+    note: str,
+    subset: str = "",
+) -> Table:
+    """A row per relation, those of one type together, and a column per run."""
+    sheets = found.split if subset else found.sheets
+    fields: list[Field[Sheet]] = [
+        Field("relation", lambda sheet: sheet.id),
+        Field("type", lambda sheet: sheet.lesson.relation.kind),
+        Field("label", lambda sheet: sheet.lesson.relation.label, detail=True),
+        Field("facts", lambda sheet: _asked(sheet, subset), "count"),
+        *across(found.names, cell, kind),
+    ]
+    ordered = sorted(sheets, key=lambda sheet: KINDS.index(sheet.lesson.relation.kind))
+    return table(ordered, fields, id=id, title=title, note=note)
 
 
-def facts_table(found: Learning, drawn: Sequence[Drawn]) -> Table:
+def _facts(found: Learning, drawn: Sequence[Drawn]) -> Table:
     """Drawn facts with the answers of all runs."""
-    return Table(
+    places = {name: i for i, name in enumerate(found.names)}
+
+    def answer(fact: Drawn, name: str) -> Cell:
+        said = fact.answers[places[name]]
+        return None if said is None else f"{said[0]} ✓" if said[1] else said[0]
+
+    fields: list[Field[Drawn]] = [
+        Field("subset", lambda fact: fact.subset),
+        Field("relation", lambda fact: fact.relation),
+        Field("fact", lambda fact: fact.sentence),
+        *across(found.names, answer, "text"),
+    ]
+    return table(
+        drawn,
+        fields,
         id="drawn-facts",
         title="Some easy and hard facts, with every run's answer",
-        columns=(
-            Column(title="subset"),
-            Column(title="relation"),
-            Column(title="fact"),
-            *(Column(title=name) for name in found.names),
-        ),
-        rows=tuple(
-            (d.subset, d.relation, d.sentence, *(_answer(answer) for answer in d.answers))
-            for d in drawn
-        ),
         note="Drawn by the seed from the facts that some run answers right and whose object is not "
-        "the commonest training object. ✓: right." if found.split else split_note(found),
-    )  # fmt: skip
+        "the commonest training object. ✓: right."
+        if found.split
+        else split_note(found),
+    )
 
 
 def split_note(found: Learning) -> str:
@@ -291,54 +326,7 @@ def split_note(found: Learning) -> str:
     )
 
 
-def _shares(often: Often) -> tuple[Cell, ...]:
-    return often.answered, often.test, often.train
-
-
-def _answer(answer: tuple[str, bool] | None) -> Cell:
-    if answer is None:
-        return None
-    return f"{answer[0]} ✓" if answer[1] else answer[0]
-
-
-def _by_relation(
-    found: Learning,
-    *,
-    id: str,
-    title: str,
-    cells: Callable[[Sheet, str], Cell],
-    kind: ColumnKind,
-    note: str,
-    subset: str = "",
-) -> Table:
-    """A row per relation, those of one type together, and a column per run."""
-    sheets = found.split if subset else found.sheets
-    ordered = sorted(sheets, key=lambda sheet: KINDS.index(sheet.lesson.relation.kind))
-    return Table(
-        id=id,
-        title=title,
-        columns=(
-            Column(title="relation"),
-            Column(title="type"),
-            Column(title="label", detail=True),
-            Column(title="facts", kind="count"),
-            *(Column(title=name, kind=kind) for name in found.names),
-        ),
-        rows=tuple(
-            (
-                sheet.id,
-                sheet.lesson.relation.kind,
-                sheet.lesson.relation.label,
-                _facts(sheet, subset),
-                *(cells(sheet, name) for name in found.names),
-            )
-            for sheet in ordered
-        ),
-        note=note,
-    )
-
-
-def _facts(sheet: Sheet, subset: str) -> int:
+def _asked(sheet: Sheet, subset: str) -> int:
     if not subset or sheet.easy is None:
         return len(sheet.facts)
     easy = int(sheet.easy.sum())
@@ -368,8 +356,3 @@ def _uhn(found: Learning) -> str:
 def _against(found: Learning) -> str:
     bases = dict.fromkeys(found.base(name) for name in found.names)
     return f"Gains are over {', '.join(bases)}, on the facts of both."
-
-
-def _of(estimates: Estimates, name: str) -> Callable[[str], Estimate]:
-    """The numbers of one run."""
-    return lambda key: estimates.get(f"{key}.run.{name}", MISSING)
