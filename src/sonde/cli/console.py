@@ -12,27 +12,11 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
-from rich.console import (
-    Console,
-    ConsoleOptions,
-    ConsoleRenderable,
-    RenderableType,
-    RenderHook,
-    RenderResult,
-)
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich import progress as bars
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
 from rich.segment import Segment
 from rich.table import Table
 
@@ -40,10 +24,6 @@ from sonde.core.errors import StoreError
 from sonde.core.legible import legible
 from sonde.reporting.render.json import json_text
 from sonde.reporting.render.terminal import line
-
-if TYPE_CHECKING:
-    from sonde.runs.run import Progress as Tick
-
 
 PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
 
@@ -104,7 +84,7 @@ class Guarded:
 
     inner: RenderableType
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         for segment in console.render(self.inner, options):
             yield segment if segment.control else Segment(legible(segment.text), segment.style)
 
@@ -135,24 +115,28 @@ def waiting(what: str) -> Iterator[None]:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Tick]:
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with the time left; nothing without a terminal."""
-    with _bar(what, TextColumn("elapsed"), TimeElapsedColumn()) as tick:
+    with _bar(what, bars.TextColumn("elapsed"), bars.TimeElapsedColumn()) as tick:
         yield lambda done, total: tick(done, total, "")
 
 
 def training(what: str) -> AbstractContextManager[Callable[[int, int, str], None]]:
     """A bar that also says how training goes; nothing without a terminal."""
-    return _bar(what, TextColumn("{task.fields[how]}", markup=False))
+    return _bar(what, bars.TextColumn("{task.fields[how]}", markup=False))
 
 
 @contextmanager
-def _bar(what: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int, str], None]]:
+def _bar(what: str, *columns: bars.ProgressColumn) -> Iterator[Callable[[int, int, str], None]]:
     console = errors()
-    before = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
-    after = (TextColumn("left"), TimeRemainingColumn())
-    shown = (*before, MofNCompleteColumn(), *columns, *after)
-    with Progress(*shown, console=console, disable=not console.is_terminal) as bar:
+    before = (
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}", markup=False),
+        bars.BarColumn(),
+    )
+    after = (bars.TextColumn("left"), bars.TimeRemainingColumn())
+    shown = (*before, bars.MofNCompleteColumn(), *columns, *after)
+    with bars.Progress(*shown, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task(legible(what), total=None, how="")
 
         def tick(done: int, total: int, how: str) -> None:

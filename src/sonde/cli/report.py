@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from sonde.cli.console import output, print_json, say, waiting, writing
+from sonde.cli.figures import write_figures
 from sonde.cli.options import JSON, PAGE, PictureOptions, argument, option, pairs, verb
 from sonde.core.files import whole
 from sonde.core.reports import Report
 from sonde.core.settings import parse
+from sonde.reporting.render.html import page
 from sonde.reporting.render.json import as_json as to_json
 from sonde.reporting.render.terminal import show
 from sonde.runs.controls import attach_controls
@@ -77,31 +79,21 @@ def show_report(
     """Show a report and write what is wanted of it; `lines` say at the end where it comes from."""
     if html is not None:
         write_html(report, provenance, html)
-    drawn = write_pictures(report, pictures)
+    folder = pictures.figures
+    drawn = [] if folder is None else write_figures(report, folder, pictures.format)
     if as_json:
         print_json(to_json(report, provenance))
         return
     show(report, output())
-    page = [] if html is None else [f"report: {html}"]
-    for line in (*lines, *page, *(f"figure: {path}" for path in drawn)):
+    written = [] if html is None else [f"report: {html}"]
+    for line in (*lines, *written, *(f"figure: {path}" for path in drawn)):
         say(line, soft_wrap=True)
-    if pictures.figures is not None and not drawn:
+    if folder is not None and not drawn:
         say("figures: this report has none")
-
-
-def write_pictures(report: Report, wanted: PictureOptions) -> list[Path]:
-    """Write every figure as a picture of its own, where that is wanted."""
-    if wanted.figures is None:
-        return []
-    from sonde.cli.figures import write_figures
-
-    return write_figures(report, wanted.figures, wanted.format)
 
 
 def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> None:
     """Write the self-contained page."""
-    from sonde.reporting.render.html import page
-
     with waiting("writing the HTML report"):
         text = page(report, provenance)
     with writing(path), whole(path) as file:
