@@ -10,21 +10,33 @@ with sonde passes them; call them from the tests of your own:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import isfinite, log
 from random import Random
 
 from sonde.core.abilities import ABILITIES, Ability, Model, Probe, abilities
-from sonde.core.answers import Answer, Answered, Filled, Generated, Sampled, Scored, Traced
+from sonde.core.answers import (
+    Answer,
+    Answers,
+    Filled,
+    Generated,
+    Sampled,
+    Scored,
+    Traced,
+    one_by_one,
+)
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Prompt
+from sonde.core.prompts import Block, Prompt, Prompts, blocks_of
 from sonde.core.reports import Report
 from sonde.core.settings import settings_of
 from sonde.data.check import problems
 from sonde.models.controls.counting import majority
 from sonde.models.scripted import Scripted
-from sonde.runs.run import answer, prompt_key
+from sonde.runs.run import answer
+from sonde.store.rows import Answering, together
+from sonde.store.rows import blocks_of as answers_of
 
 TOLERANCE = 1e-4
 
@@ -35,23 +47,23 @@ def check_probe(probe: Probe, dataset: Dataset) -> None:
     _check_refusal(probe)
     for can in _suitable(probe):
         suited = probe.suited(can)
-        prompts = list(suited.ask(dataset))
-        _check_asking(suited, dataset, prompts)
-        oracle = answer_all(oracle_for(dataset), prompts)
-        _check_oracle(suited, dataset, oracle)
-        _check_order(suited, dataset, oracle)
-        _check_finite(suited.read(dataset, answer_all(majority(dataset), prompts)))
+        blocks = list(blocks_of(suited.ask(dataset)))
+        _check_asking(suited, dataset, blocks)
+        oracle = oracle_for(dataset)
+        _check_oracle(suited, dataset, answer_all(oracle, blocks))
+        _check_order(suited, dataset, oracle, blocks)
+        _check_finite(suited.read(dataset, answer_all(majority(dataset), blocks)))
 
 
 def check_model(model: Model, prompts: Sequence[Prompt]) -> None:
     """A model answers every prompt once, and the same alone as among others."""
     assert abilities(model), "the model has none of the abilities: " + ", ".join(ABILITIES)
     assert model.identity == model.identity, "the model's identity changes when asked twice"
-    together = dict(answer(model, prompts))
+    together = _answers(model, prompts)
     assert sorted(together) == list(range(len(prompts))), "not every prompt has one answer"
-    backwards = dict(answer(model, prompts[::-1]))
+    backwards = _answers(model, list(prompts)[::-1])
     for i, prompt in enumerate(prompts):
-        alone = dict(answer(model, [prompt]))[0]
+        alone = _answers(model, [prompt])[0]
         _check_shape(prompt, together[i])
         assert_same(together[i], alone, f"prompt {i} among others and alone")
         assert_same(together[i], backwards[len(prompts) - 1 - i], f"prompt {i} in another order")
@@ -72,13 +84,17 @@ def oracle_for(dataset: Dataset) -> Scripted:
     return Scripted(answers={fact.id: fact.objects[0].name for fact in facts})
 
 
-def answer_all(model: Model, prompts: Sequence[Prompt]) -> list[Answered]:
+def answer_all(model: Model, blocks: Iterable[Block] | Iterable[Prompt]) -> list[Answers]:
     """Put prompts to a model in memory, without a run folder."""
-    answers = dict(answer(model, prompts))
-    return [
-        Answered(key=p.key, prefix=p.prefix, suffix=p.suffix, answer=answers[i])
-        for i, p in enumerate(prompts)
-    ]
+    prompts = Prompts(blocks=tuple(blocks_of(blocks)))
+    answers = Answering(prompts)
+    for position, found in answer(model, prompts):
+        answers.add(position, found)
+    return list(answers_of(answers.table()))
+
+
+def _answers(model: Model, prompts: Sequence[Prompt]) -> dict[int, Answer]:
+    return dict(one_by_one(answer(model, prompts)))
 
 
 def assert_same(one: Answer, other: Answer, where: str) -> None:
@@ -165,14 +181,20 @@ def _suits(probe: Probe, can: frozenset[Ability]) -> bool:
     return True
 
 
-def _check_asking(probe: Probe, dataset: Dataset, prompts: list[Prompt]) -> None:
-    assert prompts, "the probe asks nothing"
-    assert prompts == list(probe.ask(dataset)), "asking twice gives other prompts"
-    keys = [prompt_key(prompt) for prompt in prompts]
-    assert len(set(keys)) == len(keys), "two prompts have the same key"
+def _check_asking(probe: Probe, dataset: Dataset, blocks: list[Block]) -> None:
+    assert blocks, "the probe asks nothing"
+    again = list(blocks_of(probe.ask(dataset)))
+    same = len(blocks) == len(again) and all(
+        one.want == two.want and one.frame.equals(two.frame)
+        for one, two in zip(blocks, again, strict=True)
+    )
+    assert same, "asking twice gives other prompts"
+    names = [name for name in blocks[0].frame.columns if name not in ("options", "spans")]
+    frame = together(block.frame.select(names) for block in blocks)
+    assert not frame.is_duplicated().any(), "two prompts have the same key"
 
 
-def _check_oracle(probe: Probe, dataset: Dataset, answered: list[Answered]) -> None:
+def _check_oracle(probe: Probe, dataset: Dataset, answered: list[Answers]) -> None:
     report = probe.read(dataset, answered)
     assert report.headlines, "the report has no headline"
     first = report.headlines[0]
@@ -180,11 +202,11 @@ def _check_oracle(probe: Probe, dataset: Dataset, answered: list[Answered]) -> N
     assert value == first.best, f"an oracle scores {value} on {first.label!r}, not {first.best:g}"
 
 
-def _check_order(probe: Probe, dataset: Dataset, answered: list[Answered]) -> None:
-    shuffled = list(answered)
+def _check_order(probe: Probe, dataset: Dataset, model: Model, blocks: list[Block]) -> None:
+    shuffled = [replace(block, frame=block.frame.reverse()) for block in blocks]
     Random("order").shuffle(shuffled)
-    same = probe.read(dataset, answered) == probe.read(dataset, shuffled)
-    assert same, "reading depends on the order of the answers"
+    one, two = (probe.read(dataset, answer_all(model, asked)) for asked in (blocks, shuffled))
+    assert one == two, "reading depends on the order of the answers"
 
 
 def _check_finite(report: Report) -> None:

@@ -20,11 +20,12 @@ from sonde.metrics.grid import Grid
 from sonde.metrics.judged import Judges
 from sonde.probes.belief.probe import Belief
 from sonde.probes.belief_icl.probe import BeliefIcl
-from sonde.testing import answer_all, oracle_for
+from sonde.testing import oracle_for
 from tests.analysis.world import judged
 from tests.grids import grids, one_relation
 from tests.probes.belief_world import ANSWERS, FACTS, Told, world
 from tests.prompting.icl_world import dataset
+from tests.rows import answer_all
 
 FILLS: frozenset[Ability] = frozenset({"fill"})
 

@@ -15,10 +15,10 @@ from sonde.core.reports import Bars, Boxes, Curves, Estimate, HeatMap, Report
 from sonde.metrics.distance import Monitored
 from sonde.probes.monitor.probe import Monitor
 from sonde.reporting.render.figures.draw import to_plotly
-from sonde.testing import answer_all
 from tests.analysis.monitors import monitored, run
 from tests.analysis.world import asked, table
 from tests.probes.monitor_world import Told, golden, kind, world
+from tests.rows import answer_all
 
 READING = Reading(draws=100)
 FACTS = (12, 12)

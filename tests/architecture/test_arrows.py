@@ -44,7 +44,7 @@ ARROWS = {
         "stats",
         "store",
     },
-    "testing": {"core", "data", "models", "runs"},
+    "testing": {"core", "data", "models", "runs", "store"},
     "__main__": {"cli"},
     "cli": {
         "analysis",

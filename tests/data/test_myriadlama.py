@@ -14,8 +14,8 @@ from pyarrow import parquet
 import sonde
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
-from sonde.testing import answer_all
 from tests.probes.belief_world import Told
+from tests.rows import answer_all
 
 from . import sources
 
@@ -192,7 +192,7 @@ def test_beliefs_tables_of_groups_and_of_names_are_measured_on_such_rows(tmp_pat
         for name, share in (("Ann", 0.02), ("Annie", 0.04))
     }
     probe = sonde.probe("belief", answer="fill", bias=False)
-    report = probe.read(dataset, answer_all(Told(answers=answers), list(probe.ask(dataset))))
+    report = probe.read(dataset, answer_all(Told(answers=answers), probe.ask(dataset)))
 
     def value(name: str) -> float | None:
         return report.estimates[name].value

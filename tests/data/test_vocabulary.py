@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 
 import sonde
 from sonde.core.abilities import abilities
-from sonde.core.answers import Scored
+from sonde.core.answers import Scored, one_by_one
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
 from sonde.data.format import open_dataset, write_dataset
@@ -69,7 +69,7 @@ def test_a_model_tells_its_single_tokens(tmp_path: Path) -> None:
     words = ("Paris", "Vienna", "New York", "capital", "Zanzibar")
     for made in (tiny.bert, tiny.gpt2):
         model = sonde.model(f"hf:{made(tmp_path / made.__name__)}", device="cpu")
-        [(_, found)] = answer(model, [trial(words, abilities(model))])
+        [(_, found)] = one_by_one(answer(model, [trial(words, abilities(model))]))
         tokenizer = Tokenizer.from_file(str(tmp_path / made.__name__ / "tokenizer.json"))
         tokens = {w: tokenizer.encode(f" {w}", add_special_tokens=False).tokens for w in words}
         one = {w for w, own in tokens.items() if len(own) == 1 and own != ["[UNK]"]}

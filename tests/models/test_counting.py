@@ -16,7 +16,8 @@ from sonde.core.errors import DataError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
 from sonde.core.prompts import Key, Prompt, Score
 from sonde.models.load import load
-from sonde.testing import answer_all, check_model
+from sonde.testing import check_model
+from tests.rows import answer_all, asked
 
 TRAINED = (
     ("Jan van Eyck", "Dutch"),
@@ -106,8 +107,8 @@ def test_a_fitted_control_does_everything_the_majority_does(name: str) -> None:
     assert abilities(model) == {"score", "fill", "generate", "sample", "trace"}
     for probe in ("lama", "belief", "belief-icl"):
         settings = {"context": "zero-shot"} if probe == "belief-icl" else {}
-        asked = sonde.probe(probe, **settings).suited(abilities(model))
-        check_model(model, list(asked.ask(world())))
+        suited = sonde.probe(probe, **settings).suited(abilities(model))
+        check_model(model, asked(suited, world()))
 
 
 def test_a_control_is_named_by_what_it_counted() -> None:
@@ -121,7 +122,7 @@ def test_a_control_is_named_by_what_it_counted() -> None:
 def test_the_controls_give_the_known_numbers_on_all_of_lama(shared: Path) -> None:
     dataset = sonde.dataset(str(shared / "data/lama"))
     probe = sonde.probe("lama").suited(frozenset({"fill"}))
-    prompts = list(probe.ask(dataset))
+    prompts = asked(probe, dataset)
     found = {}
     for name in ("class-prior", "naive-bayes"):
         report = probe.read(dataset, answer_all(load(f"control:{name}", dataset=dataset), prompts))

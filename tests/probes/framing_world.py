@@ -17,8 +17,8 @@ from sonde.probes.framing.probe import Framing
 from sonde.prompting.frames import cleaned
 from sonde.prompting.matching import correct
 from sonde.prompting.options import correct_for, correct_names
-from sonde.testing import answer_all
 from tests.prompting.icl_world import RELATIONS, dataset, fact, facts, template
+from tests.rows import answer_all
 
 Write = Callable[[Prompt], str]
 Check = Callable[[Prompt], tuple[float, float]]

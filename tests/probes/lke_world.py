@@ -13,8 +13,8 @@ from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
 from sonde.metrics.judged import Judged
 from sonde.models.scripted import Scripted
-from sonde.testing import answer_all
 from tests.prompting.icl_world import dataset, fact, facts
+from tests.rows import answer_all, asked
 
 ANSWERS = {"P36-Austria": "Vienna", "P36-Egypt": "Lima", "P1303-Gus": "violin"}
 
@@ -33,7 +33,7 @@ def trained(*names: str, relation: str = "P36") -> list[Fact]:
 def read(probe: Probe, data: Dataset, answers: dict[str, str] | None = None) -> Report:
     """The report about a model that answers as a table says."""
     model = Scripted(answers=ANSWERS if answers is None else answers)
-    return probe.read(data, answer_all(model, list(probe.ask(data))))
+    return probe.read(data, answer_all(model, probe.ask(data)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def read_as(probe: Probe, data: Dataset, shares: Mapping[str, int]) -> Report:
     golds = {f.id: f.objects[0].name for f in data.asked("P36")}
     places = {id: place for place, id in enumerate(golds)}
     rows = []
-    for prompt in probe.ask(data):
+    for prompt in asked(probe, data):
         assert isinstance(prompt.want, Score)
         right = places[prompt.key.fact] < shares[prompt.key.template]
         chosen = [(name == golds[prompt.key.fact]) == right for name in prompt.want.options]

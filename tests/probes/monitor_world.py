@@ -12,7 +12,7 @@ from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, T
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
 from sonde.probes.monitor.probe import Monitor
-from sonde.testing import answer_all
+from tests.rows import answer_all
 
 Likely = Callable[[Prompt], float]
 Saying = Callable[[Prompt], str]

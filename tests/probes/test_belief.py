@@ -18,7 +18,8 @@ from sonde.models.scripted import Scripted
 from sonde.probes.belief.probe import Belief
 from sonde.probes.lama.probe import Lama
 from sonde.runs.run import probes
-from sonde.testing import answer_all, check_probe
+from sonde.testing import check_probe
+from tests.rows import answer_all
 
 from .belief_world import ANSWERS, FACTS, TEMPLATES, Told, entity, fact, marked, world
 

@@ -24,10 +24,11 @@ from sonde.models.controls.counting import majority
 from sonde.probes.belief_icl.probe import BeliefIcl
 from sonde.probes.belief_icl.tally import answer_logps
 from sonde.prompting.few_shot import Context, Style
-from sonde.testing import answer_all, check_probe, oracle_for
+from sonde.testing import check_probe, oracle_for
 from tests import tiny
 from tests.docs.pages import DOCS, first_cells, rows
 from tests.prompting.icl_world import MUSIC, RELATIONS, dataset, fact, facts, template
+from tests.rows import answer_all
 
 CAPITAL, INSTRUMENT = RELATIONS
 CAN: frozenset[Ability] = frozenset({"generate", "sample"})

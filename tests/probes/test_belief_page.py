@@ -6,9 +6,9 @@ from pathlib import Path
 
 from sonde.core.settings import settings_of
 from sonde.probes.belief.probe import Belief
-from sonde.testing import answer_all
 from tests.docs import program
 from tests.docs.pages import DOCS, first_cells
+from tests.rows import answer_all
 
 from .belief_world import ANSWERS, FACTS, Told, world
 

@@ -18,7 +18,8 @@ from sonde.probes.lke.ic import IcLke
 from sonde.probes.lke.items import Item
 from sonde.probes.lke.sequences import Shape, in_turn, spots
 from sonde.prompting.sequences import Separators
-from sonde.testing import answer_all, check_probe
+from sonde.testing import check_probe
+from tests.rows import answer_all
 
 from .lke_literal import Reader, assert_equal, causal, cities
 from .lke_world import fact, facts, read, trained, world

@@ -16,8 +16,9 @@ from sonde.models.controls.counting import majority
 from sonde.probes.framing import tally as _framing_tally
 from sonde.probes.framing.ask import Place
 from sonde.probes.framing.probe import Framing
-from sonde.testing import answer_all, check_probe
+from sonde.testing import check_probe
 from tests import tiny
+from tests.rows import answer_all
 
 from .framing_world import (
     RELATIONS,

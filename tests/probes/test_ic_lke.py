@@ -17,7 +17,8 @@ from sonde.core.prompts import Score
 from sonde.core.reports import Curves
 from sonde.models.controls.counting import majority
 from sonde.probes.lke.ic import IcLke
-from sonde.testing import answer_all, check_probe
+from sonde.testing import check_probe
+from tests.rows import answer_all
 
 from .lke_literal import Reader, assert_equal, causal, cities
 from .lke_world import Told, fact, facts, read, right, world

@@ -18,7 +18,8 @@ from sonde.core.reports import Report
 from sonde.models.controls.counting import majority
 from sonde.models.scripted import Scripted
 from sonde.probes.lama.probe import Lama
-from sonde.testing import answer_all, oracle_for
+from sonde.testing import oracle_for
+from tests.rows import answer_all
 
 
 def fact(id: str, subject: str, *objects: str, relation: str = "P36") -> Fact:

@@ -15,7 +15,7 @@ from sonde.models.scripted import Scripted
 from sonde.probes.lama import probe as lama
 from sonde.probes.lama.probe import Lama
 from sonde.probes.lama.tally import Facts, Tally
-from sonde.testing import answer_all
+from tests.rows import answer_all
 
 RIGHT = Judgement(rank=1, probability=0.9, top=(("x", 0.9),), tied=False)
 WRONG = replace(RIGHT, rank=3)

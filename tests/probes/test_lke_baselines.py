@@ -21,9 +21,10 @@ from sonde.models.scripted import Scripted
 from sonde.probes.lke.studies.baselines import LkeBaselines
 from sonde.probes.lke.studies.fact_scores import FactScores
 from sonde.prompting.matching import correct
-from sonde.testing import answer_all, check_probe
+from sonde.testing import check_probe
 from tests import tiny
 from tests.prompting.icl_world import template
+from tests.rows import answer_all, asked
 
 from .lke_world import read, read_as, world
 
@@ -303,12 +304,12 @@ def test_three_templates_that_are_right_together_are_not_behind_by_a_last_digit(
 def test_the_dearest_part_can_be_left_out() -> None:
     data = sonde.dataset("atlas", relations=("P36",), limit=3)
     full, spare = (
-        {p.key.template for p in sonde.probe("lke-baselines", most=0, separating=on).ask(data)}
+        {p.key.template for p in asked(sonde.probe("lke-baselines", most=0, separating=on), data)}
         for on in (True, False)
     )
     assert spare == {name for name in full if not name.startswith("separator:")} < full
     probe = sonde.probe("lke-baselines", most=0, separating=False)
-    report = probe.read(data, answer_all(majority(data), list(probe.ask(data))))
+    report = probe.read(data, answer_all(majority(data), probe.ask(data)))
     assert not [name for name in report.estimates if "separator" in name]
 
 

@@ -15,8 +15,9 @@ from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import DotPlot, Report
 from sonde.probes.lke.studies.separators import SEPARATORS, LkeSeparators
 from sonde.prompting.separators import NAMES
-from sonde.testing import answer_all, check_probe
+from sonde.testing import check_probe
 from tests import tiny
+from tests.rows import answer_all
 
 from .lke_world import Told, read, read_as, world
 

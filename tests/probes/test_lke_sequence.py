@@ -22,8 +22,9 @@ from sonde.core.reports import Curves
 from sonde.probes.lke.studies.sequence import LkeSequence
 from sonde.probes.lke.studies.sequence_outcomes import groups, outcomes, sequences
 from sonde.runs.run import run
-from sonde.testing import answer_all, check_probe, oracle_for
+from sonde.testing import check_probe, oracle_for
 from tests import tiny
+from tests.rows import answer_all
 
 from .lke_world import fact, trained, world
 

@@ -18,8 +18,9 @@ from sonde.core.reports import Curves
 from sonde.probes.lke.studies.shots import LkeShots
 from sonde.probes.lke.studies.shots_report import Reading, first_reaching
 from sonde.prompting.sequences import Separators, asked, examples, training
-from sonde.testing import answer_all, check_probe
+from sonde.testing import check_probe
 from tests import tiny
+from tests.rows import answer_all
 
 from .lke_world import fact, read, trained, world
 

@@ -15,7 +15,8 @@ from sonde.metrics.distance import Monitors
 from sonde.metrics.judged import Judges
 from sonde.probes.monitor.probe import Monitor
 from sonde.probes.monitor.tally import begins
-from sonde.testing import answer_all, check_probe
+from sonde.testing import check_probe
+from tests.rows import answer_all
 
 from .monitor_world import (
     BIRTH,

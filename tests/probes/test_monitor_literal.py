@@ -14,8 +14,8 @@ from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
 from sonde.probes.monitor.probe import Monitor
-from sonde.testing import answer_all
 from tests import tiny
+from tests.rows import answer_all
 
 from .monitor_world import BIRTH, CAPITAL, fact, world
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import inf, nan
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,10 +14,20 @@ import pytest
 
 import sonde
 from sonde.core.abilities import Identity, Model
-from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
+from sonde.core.answers import Filled, Generated, Given, Sampled, Scored, Traced
 from sonde.core.errors import CorruptShard, NotFinite
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Prompt, Sample
+from sonde.core.prompts import (
+    Fill,
+    Generate,
+    Prompt,
+    Sample,
+    Score,
+    Trace,
+    Want,
+    prompts_of,
+)
+from sonde.core.reports import Report
 from sonde.data.catalog import load as load_dataset
 from sonde.probes.lama.probe import Lama
 from sonde.store.runs import RunFolder
@@ -128,6 +138,40 @@ BROKEN: dict[str, Callable[[float], Any]] = {
 }
 
 
+WANTS: dict[str, Want] = {
+    "Scored": Score(options=("a", "b")),
+    "Filled": Fill(watched=("a", "many tokens")),
+    "Generated": Generate(),
+    "Traced": Trace(spans=((0, 1), (1, 2))),
+    "Sampled": Sample(count=2),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asking:
+    """Asks about one fact after the other in several ways."""
+
+    name: ClassVar[str] = "asking"
+    kinds: tuple[str, ...]
+
+    def suited(self, can: frozenset[Any]) -> Self:
+        return self
+
+    def ask(self, dataset: Dataset) -> Iterator[Prompt]:
+        for prompt in prompts_of(Lama(answer="score").ask(dataset)):
+            kind = self.kinds[int(prompt.key.fact[-1]) % len(self.kinds)]
+            yield replace(prompt, want=WANTS[kind])
+
+    def read(self, dataset: Dataset, answered: Given) -> Report:
+        raise NotImplementedError
+
+
+def ask_all(answers: Sequence[Any], out: Path) -> None:
+    """Ask about the facts of a small world for such answers, and give them."""
+    kinds = tuple(type(answer).__name__ for answer in answers)
+    sonde.run(Asking(kinds=kinds), Giving(answers), small_world(), out)
+
+
 class Giving:
     """Answers the facts of one relation well and those of another as it is told."""
 
@@ -140,13 +184,15 @@ class Giving:
         for i, prompt in enumerate(prompts):
             yield i, self.answers[int(prompt.key.fact[-1]) % len(self.answers)]
 
+    fill = generate = trace = sample = score
+
 
 @pytest.mark.parametrize("kind", BROKEN)
 @pytest.mark.parametrize("value", [nan, inf, -inf])
 def test_no_number_of_any_answer_may_be_endless(tmp_path: Path, kind: str, value: float) -> None:
     answers = [SCORED, FILLED, GENERATED, TRACED, BROKEN[kind](value)]
     with pytest.raises(NotFinite) as caught:
-        sonde.run(Lama(answer="score"), Giving(answers), small_world(), tmp_path / "out")
+        ask_all(answers, tmp_path / "out")
     said = str(caught.value)
     assert "relation 'P1', fact 'P1:4', template 'P1-1' ('P1 of subject 4 is ___.')" in said
     assert ("NaN" if value != value else str(value)) in said
@@ -157,7 +203,7 @@ def test_no_number_of_any_answer_may_be_endless(tmp_path: Path, kind: str, value
 def test_draws_that_were_never_made_are_refused(tmp_path: Path) -> None:
     answers = [Sampled(texts=(" a",), counts=(2,)), Sampled(texts=(" a", " b"), counts=(2, 0))]
     with pytest.raises(NotFinite, match="fact 'P1:1'"):
-        sonde.run(Lama(answer="score"), Giving(answers), small_world(), tmp_path / "out")
+        ask_all(answers, tmp_path / "out")
 
 
 class Failing(Listing):

@@ -187,7 +187,7 @@ def test_shards_are_cut_by_the_work_in_them() -> None:
     score = Prompt(key=key, prefix="", want=Score(options=("a", "b", "c")))
     fill = Prompt(key=key, prefix="", want=Fill())
     cut = shards([score, score, fill, fill, score, fill], 4)
-    assert [len(shard) for shard in cut] == [2, 3, 1]
+    assert [len(shard) for shard in cut] == [2, 4]  # a filled position weighs a quarter
     assert list(shards([], 4)) == []
 
 

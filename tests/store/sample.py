@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from sonde.core.answers import Answered, Filled, Generated, Sampled, Scored, Traced
-from sonde.core.prompts import Key
+from sonde.core.prompts import Fill, Generate, Key, Prompt, Prompts, Sample, Score, Trace, Want, put
 from sonde.store.manifest import Manifest
+from sonde.store.rows import Answering
 
 
 def key(number: int) -> Key:
@@ -48,7 +49,31 @@ def traced(number: int) -> Answered:
 
 
 ROWS = [scored(0), filled(1), scored(2), generated(3), generated(4, None), sampled(5), traced(6)]
-KEYS = [(*(getattr(r.key, n) for n in Key.__slots__), r.prefix, r.suffix) for r in ROWS]
+
+
+def want(row: Answered) -> Want:
+    """What such an answer answers."""
+    answer = row.answer
+    if isinstance(answer, Scored):
+        return Score(options=answer.options)
+    if isinstance(answer, Filled):
+        return Fill(watched=answer.watched)
+    if isinstance(answer, Traced):
+        return Trace(spans=tuple((i, i + 1) for i in range(len(answer.logps))))
+    return Generate() if isinstance(answer, Generated) else Sample(count=10)
+
+
+def prompts(rows: list[Answered]) -> Prompts:
+    """The prompts that some rows answer."""
+    return put([Prompt(key=r.key, prefix=r.prefix, suffix=r.suffix, want=want(r)) for r in rows])
+
+
+def answering(rows: list[Answered]) -> Answering:
+    """Some rows as a model gives them."""
+    answers = Answering(prompts(rows))
+    for i, row in enumerate(rows):
+        answers.add(i, row.answer)
+    return answers
 
 
 def manifest(seed: int = 0) -> Manifest:

@@ -12,7 +12,7 @@ from sonde.store.files import add_line, explain_os_errors, take_lock, write_whol
 from sonde.store.runs import RunFolder
 from sonde.store.shards import Digests
 
-from .sample import KEYS, ROWS, manifest
+from .sample import ROWS, answering, manifest, prompts
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> RunFolder:
     with folder.writing(manifest()) as writer:
         folder.dataset.mkdir()
         (folder.dataset / "dataset.json").write_text("{}")
-        writer.append(0, ROWS)
+        writer.append(0, answering(ROWS))
         writer.finish(1, len(ROWS))
     return folder
 
@@ -42,10 +42,10 @@ def test_a_shard_is_held_if_it_answers_the_same_prompts(
     folder: RunFolder, caplog: pytest.LogCaptureFixture
 ) -> None:
     with folder.writing(manifest()) as writer:
-        assert writer.holds(0, KEYS)
-        assert not writer.holds(1, KEYS)
+        assert writer.holds(0, prompts(ROWS))
+        assert not writer.holds(1, prompts(ROWS))
         assert caplog.text == ""
-        assert not writer.holds(0, KEYS[:-1])
+        assert not writer.holds(0, prompts(ROWS[:-1]))
     assert "answers other prompts" in caplog.text
     assert str(folder.path / "quarantine" / "00000.parquet.0") in caplog.text
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
@@ -56,23 +56,23 @@ def test_what_is_put_aside_never_replaces_what_was_put_aside(folder: RunFolder) 
     for _ in range(3):
         with folder.writing(manifest()) as writer:
             folder.shard(0).write_bytes(b"bad")
-            assert not writer.holds(0, KEYS)
+            assert not writer.holds(0, prompts(ROWS))
     aside = folder.path / "quarantine"
     assert len(list(aside.iterdir())) == 3
     (aside / "00000.parquet.0").unlink()
     with folder.writing(manifest()) as writer:
         folder.shard(0).write_bytes(b"bad")
-        assert not writer.holds(0, KEYS)
+        assert not writer.holds(0, prompts(ROWS))
     assert len(list(aside.iterdir())) == 3
 
 
 def test_a_run_that_is_computed_anew_is_unfinished_until_it_ends(folder: RunFolder) -> None:
     with folder.writing(manifest()) as writer:
-        writer.append(0, ROWS[:2])
+        writer.append(0, answering(ROWS[:2]))
     with pytest.raises(StoreError, match="holds an unfinished run"):
         list(folder.answered())
     with folder.writing(manifest()) as writer:
-        assert writer.holds(0, KEYS[:2])
+        assert writer.holds(0, prompts(ROWS[:2]))
         writer.finish(1, 2)
     assert list(folder.answered()) == ROWS[:2]
     assert len((folder.path / "shards.sha256").read_text().splitlines()) == 1
@@ -83,7 +83,7 @@ def test_what_the_run_was_sealed_with_is_believed_before_the_digests(folder: Run
     wrong.add(folder.shard(0), b"of another run")
     assert list(folder.answered()) == ROWS
     with folder.writing(manifest()) as writer:
-        assert writer.holds(0, KEYS)
+        assert writer.holds(0, prompts(ROWS))
         writer.finish(1, len(ROWS))
     assert wrong.read() == folder.known()
 

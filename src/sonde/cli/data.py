@@ -13,6 +13,7 @@ from sonde.cli.console import output, print_table, say, waiting, writing
 from sonde.cli.options import DEVICE, FOLDER, FactOptions, argument, group, option, verb
 from sonde.cli.stats import show_notes, stats
 from sonde.core.abilities import abilities
+from sonde.core.answers import one_by_one
 from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Dataset, Relation
 from sonde.data import catalog
@@ -212,7 +213,7 @@ def _single_tokens(
         model = api.model(name, data=dataset, device=device)
     if not model.identity.tokenizer:
         raise AbilityError(f"{name} has no tokens, so no word of it is one token; leave it out")
-    [(_, tried)] = answer(model, [trial(words, abilities(model))])
+    [(_, tried)] = one_by_one(answer(model, [trial(words, abilities(model))]))
     return single(tried)
 
 

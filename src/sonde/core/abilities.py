@@ -6,13 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
-from sonde.core.answers import Answered, Filled, Generated, Sampled, Scored, Traced
+from sonde.core.answers import (
+    Filled,
+    FilledColumns,
+    Generated,
+    Given,
+    Ints,
+    Sampled,
+    Scored,
+    Traced,
+)
 from sonde.core.attributions import Attribution
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError
 from sonde.core.examinations import Examination
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
+from sonde.core.prompts import Block, Fill, Generate, Prompt, Prompts, Sample, Score, Trace
 from sonde.core.reports import Report
 
 Ability = Literal["score", "fill", "generate", "sample", "trace"]
@@ -63,6 +72,14 @@ class Fills(Protocol):
 
     def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
         """Yield (position in `prompts`, answer) in any order."""
+
+
+@runtime_checkable
+class FillsColumns(Protocol):
+    """A model that fills many positions at once and answers in columns."""
+
+    def fill_columns(self, prompts: Prompts) -> Iterator[tuple[Ints, FilledColumns]]:
+        """Yield (positions in `prompts`, answers) in any order; those of one block together."""
 
 
 @runtime_checkable
@@ -159,14 +176,14 @@ def abilities(model: Model) -> frozenset[Ability]:
     return frozenset(name for name, protocol in ABILITIES.items() if isinstance(model, protocol))
 
 
-def group_by_ability(prompts: Sequence[Prompt], *, joins: bool) -> dict[str, list[int]]:
-    """Positions of the prompts that go to a model in one call, by the name of its method.
+def group_by_ability(prompts: Prompts, *, joins: bool) -> dict[str, list[int]]:
+    """The blocks of the prompts that go to a model in one call, by the name of its method.
 
-    `joins`: whether the model is one that `Joins`.
+    `joins`: whether the model is one that `ScoresAndGenerates`.
     """
     groups: dict[str, list[int]] = {}
-    for i, prompt in enumerate(prompts):
-        groups.setdefault(WANTED[type(prompt.want)], []).append(i)
+    for number, block in enumerate(prompts.blocks):
+        groups.setdefault(WANTED[type(block.want)], []).append(number)
     if joins and "score" in groups and "generate" in groups:
         groups["score_and_generate"] = sorted(groups.pop("score") + groups.pop("generate"))
     return groups
@@ -183,10 +200,10 @@ class Probe(Protocol):
     def suited(self, can: frozenset[Ability]) -> Self:
         """This probe with open choices settled for a model that can do `can`, or AbilityError."""
 
-    def ask(self, dataset: Dataset) -> Iterator[Prompt]:
+    def ask(self, dataset: Dataset) -> Iterator[Block] | Iterator[Prompt]:
         """The prompts, in an order that depends on the dataset and the settings alone."""
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """The report, whatever order the answers come in."""
 
 

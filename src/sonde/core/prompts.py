@@ -1,9 +1,27 @@
-"""What is asked of a model, and for whom. Gold answers never enter here."""
+"""What is asked of a model, and for whom: blocks of prompts as columns. No gold answers here.
+
+A probe asks in blocks: a frame with a row for each prompt, and one want for all of them. A model is
+given several blocks at once as `Prompts`, and may look at columns or at one prompt after the other.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any, cast, overload
+
+if TYPE_CHECKING:
+    import polars
+
+    Frame = polars.DataFrame
+
+KEY = ("fact", "relation", "template", "subject")
+"""Columns that every block has, beside `prefix`, `suffix` and those that its probe adds."""
+
+TEXTS = ("prefix", "suffix")
 
 SHOWN = 60
 """Characters of a long text that a message shows on either side of the hole."""
@@ -40,10 +58,11 @@ class Score:
 
     What follows the answer counts with it, but punctuation alone does not, unless `punctuation` is
     wanted. `capitals`: an option that opens the sentence is written with a capital; the answer
-    names it without.
+    names it without. A block whose rows have options of their own has none here, but a column of
+    them.
     """
 
-    options: tuple[str, ...]
+    options: tuple[str, ...] = ()
     capitals: bool = False
     punctuation: bool = False
 
@@ -105,10 +124,11 @@ class Trace:
     straddles a span's start is the span's, unless the span before already has it. Some tokenizers
     leave the space before a word a token of its own: it counts only in a span that begins with the
     space. Spans that are to be compared, as `Score` compares options, should all begin there.
-    Where a span opens the text, its first token is predicted from the model's start token.
+    Where a span opens the text, its first token is predicted from the model's start token. A block
+    has them in a column.
     """
 
-    spans: tuple[tuple[int, int], ...]
+    spans: tuple[tuple[int, int], ...] = ()
 
 
 Want = Score | Fill | Generate | Sample | Trace
@@ -138,6 +158,188 @@ class Prompt:
     suffix: str = ""
     want: Want
     cloze: Cloze | None = None
+
+
+OWN: Mapping[type, str] = {Score: "options", Trace: "spans"}
+"""The part of a want that each row of a block may have for itself, in a column of that name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Block:
+    """Prompts that want the same: a row of `frame` each.
+
+    Its columns: `fact`, `relation`, `template`, `subject`; what else tells the probe's prompts
+    apart; `prefix` and `suffix`; and `options` or `spans` where each row has its own. `cloze`: each
+    row is a single sentence that asks for the object of `subject` in `relation`.
+    """
+
+    frame: Frame
+    want: Want
+    cloze: bool = False
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    @property
+    def own(self) -> str:
+        """The column with what each row wants for itself; empty if all want the same."""
+        name = OWN.get(type(self.want), "")
+        return name if name in self.frame.columns else ""
+
+    def part(self, start: int, stop: int) -> Block:
+        """Some of its rows."""
+        whole = start == 0 and stop >= len(self)
+        return self if whole else replace(self, frame=self.frame[start:stop])
+
+    def texts(self) -> list[tuple[str, str]]:
+        """The text before and after each answer."""
+        return list(zip(*(self.frame[name].to_list() for name in TEXTS), strict=True))
+
+    def prompts(self) -> Iterator[Prompt]:
+        """One prompt after the other, as an object."""
+        own = self.own
+        for row in self.frame.iter_rows(named=True):
+            want = replace(self.want, **{own: _frozen(row[own])}) if own else self.want
+            yield self._prompt(row, want)
+
+    def prompt(self, row: int) -> Prompt:
+        """One of them as an object."""
+        return next(self.part(row, row + 1).prompts())
+
+    def _prompt(self, row: Mapping[str, Any], want: Want) -> Prompt:
+        key = Key(**{name: row[name] for name in (*KEY, "context") if name in row})
+        cloze = Cloze(relation=key.relation, subject=key.subject) if self.cloze else None
+        texts = {name: row[name] for name in TEXTS}
+        return Prompt(key=key, want=want, cloze=cloze, **texts)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prompts(Sequence[Prompt]):
+    """Blocks that are put to a model together; as a sequence, one prompt after the other."""
+
+    blocks: tuple[Block, ...]
+
+    def __len__(self) -> int:
+        return self.starts[-1]
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """Where each block begins among all prompts, and where the last one ends."""
+        return (0, *accumulate(map(len, self.blocks)))
+
+    @overload
+    def __getitem__(self, index: int) -> Prompt: ...
+    @overload
+    def __getitem__(self, index: slice) -> Prompts: ...
+    def __getitem__(self, index: int | slice) -> Prompt | Prompts:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                raise ValueError("prompts are cut into parts that follow each other")
+            return self.part(start, stop)
+        return self._objects[index]
+
+    def __iter__(self) -> Iterator[Prompt]:
+        return iter(self._objects)
+
+    def part(self, start: int, stop: int) -> Prompts:
+        """Those from `start` up to `stop`."""
+        cut = (
+            block.part(max(start - first, 0), stop - first)
+            for block, first in zip(self.blocks, self.starts, strict=False)
+            if first < stop and start < first + len(block)
+        )
+        return Prompts(blocks=tuple(cut))
+
+    def column(self, name: str) -> list[Any]:
+        """A column of all blocks, such as the relation of each prompt."""
+        return [value for block in self.blocks for value in block.frame[name].to_list()]
+
+    def places(self, numbers: Iterable[int]) -> list[int]:
+        """Where the prompts of some blocks stand among all."""
+        return [i for n in numbers for i in range(self.starts[n], self.starts[n + 1])]
+
+    @cached_property
+    def _objects(self) -> list[Prompt]:
+        return [prompt for block in self.blocks for prompt in block.prompts()]
+
+
+def blocks_of(asked: Iterable[Block] | Iterable[Prompt]) -> Iterator[Block]:
+    """What a probe asks, in blocks; prompts that it makes one by one are gathered."""
+    every = iter(asked)
+    for first in every:
+        rest: Any = chain([first], every)
+        yield from rest if isinstance(first, Block) else gathered(rest)
+
+
+def prompts_of(asked: Iterable[Block] | Iterable[Prompt]) -> Iterator[Prompt]:
+    """What a probe asks, one prompt after the other."""
+    for each in asked:
+        yield from each.prompts() if isinstance(each, Block) else (each,)
+
+
+def put(prompts: Sequence[Prompt]) -> Prompts:
+    """Prompts as a model is given them."""
+    if isinstance(prompts, Prompts):
+        return prompts
+    return Prompts(blocks=tuple(gathered(prompts)))
+
+
+def gathered(prompts: Iterable[Prompt], most: int = 4096) -> Iterator[Block]:
+    """Prompts that were made one by one, in blocks; each at most so large.
+
+    A new block begins where another thing is wanted; options and spans of their own are columns.
+    """
+    rows: list[Prompt] = []
+    for prompt in prompts:
+        if rows and (len(rows) == most or not _alike(rows[-1], prompt)):
+            yield _gathered(rows)
+            rows = []
+        rows.append(prompt)
+    if rows:
+        yield _gathered(rows)
+
+
+def _alike(one: Prompt, other: Prompt) -> bool:
+    if (one.cloze is None) is not (other.cloze is None):
+        return False
+    return one.want is other.want or _common(one.want) == _common(other.want)
+
+
+def _common(want: Want) -> Want:
+    """A want without the part that rows may have for themselves."""
+    own = OWN.get(type(want))
+    return replace(want, **cast(Any, {own: ()})) if own else want
+
+
+def _gathered(rows: Sequence[Prompt]) -> Block:
+    import polars
+
+    first, own = rows[0].want, OWN.get(type(rows[0].want), "")
+    columns: dict[str, Any] = {
+        name: polars.Series([getattr(row.key, name) for row in rows], dtype=polars.String)
+        for name in (*KEY, "context")
+    }
+    for name in TEXTS:
+        columns[name] = polars.Series([getattr(row, name) for row in rows], dtype=polars.String)
+    shared = not own or (own == "options" and all(row.want is first for row in rows))
+    if not shared:
+        inner = polars.String if own == "options" else polars.List(polars.Int64)
+        lists = [list(map(_plain, getattr(row.want, own))) for row in rows]
+        columns[own] = polars.Series(lists, dtype=polars.List(inner))
+    return Block(
+        frame=polars.DataFrame(columns),
+        want=first if shared else _common(first),
+        cloze=rows[0].cloze is not None,
+    )
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
 def called(key: Key, prefix: str, suffix: str = "") -> str:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from sonde.core.abilities import Ability, Probe
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace, Want
+from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace, Want, prompts_of
 
 RELATIONS = 3
 SCANNED = 20_000  # prompts among which the longest is looked for
@@ -23,7 +23,7 @@ def sample(probe: Probe, dataset: Dataset, facts: int) -> list[Prompt]:
     """Some prompts of some relations, each relation's with one template, and the longest prompt."""
     asked = [r.id for r in dataset.asked_relations() if next(dataset.asked(r.id), None)]
     prompts = [p for id in spread(asked, RELATIONS) for p in alike(probe, dataset, id, facts)]
-    longest = max(islice(probe.ask(dataset), SCANNED), key=length, default=None)
+    longest = max(islice(prompts_of(probe.ask(dataset)), SCANNED), key=length, default=None)
     return prompts if longest is None or longest in prompts else [*prompts, longest]
 
 
@@ -31,7 +31,7 @@ def alike(probe: Probe, dataset: Dataset, relation: str, most: int) -> list[Prom
     """Prompts of one relation that differ in their subject."""
     one = dataset.select(replace(dataset.selection, relations=(relation,), limit=most))
     found: dict[str, Prompt] = {}
-    for prompt in probe.ask(one):
+    for prompt in prompts_of(probe.ask(one)):
         first = next(iter(found.values()), prompt)
         if prompt.key.template == first.key.template:
             found.setdefault(prompt.key.subject, prompt)

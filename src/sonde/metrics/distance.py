@@ -7,13 +7,13 @@ PFD is how far it lies from what other frames give, IRD from what wrong names in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from sonde.core.answers import Answered
+from sonde.core.answers import Given
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Metric
@@ -135,7 +135,7 @@ class Monitored:
 class Monitors(Protocol):
     """A probe that can tell what MONITOR is computed from, so that its runs can be compared."""
 
-    def monitored(self, dataset: Dataset, answered: Iterable[Answered]) -> Monitored:
+    def monitored(self, dataset: Dataset, answered: Given) -> Monitored:
         """The probabilities and answers of every fact, whatever order they come in."""
 
 

@@ -5,11 +5,11 @@ Knows facts and numbers, nothing of how prompts were put, answered or stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from sonde.core.answers import Answered
+from sonde.core.answers import Given
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.metrics.grid import Bools, Floats, Grid, Ints
 
@@ -64,5 +64,5 @@ class Judged:
 class Judges(Protocol):
     """A probe that can tell how every prompt did, so that its runs can be compared."""
 
-    def judged(self, dataset: Dataset, answered: Iterable[Answered]) -> Judged:
+    def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every judged prompt, whatever order the answers come in."""

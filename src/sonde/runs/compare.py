@@ -78,13 +78,13 @@ def compared(
         Compared(
             name=name,
             group=group,
-            judged=_judging(run).judged(run.dataset(), run.answered()),
+            judged=_judging(run).judged(run.dataset(), run.answers()),
             dataset=_dataset(run),
             seconds=run.provenance()["run"]["seconds"],
             lineage=_lineage(run, table),
             setting=_setting(run),
             # of no use unless all runs have it
-            monitored=probe.monitored(run.dataset(), run.answered())
+            monitored=probe.monitored(run.dataset(), run.answers())
             if probe is not None and all(monitors)
             else None,
         )
@@ -113,7 +113,7 @@ def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning
         methods.append(
             Method(
                 name=name,
-                judged=_judging(run).judged(dataset, run.answered()),
+                judged=_judging(run).judged(dataset, run.answers()),
                 counting=run.manifest.model["name"].startswith("control:"),
                 taught=_taught(run),
                 uhn=run.manifest.probe["settings"].get("uhn", "string"),

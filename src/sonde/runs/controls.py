@@ -112,7 +112,7 @@ def attach_controls(of: Run, report: Report, reading: Mapping[str, Any] | None =
     if isinstance(probe, Judges):
         dataset = of.dataset()
         judged = {
-            name: one.probe(reading).judged(dataset, one.answered())  # type: ignore[attr-defined]
+            name: one.probe(reading).judged(dataset, one.answers())  # type: ignore[attr-defined]
             for name, one in {"model": of, **runs}.items()
         }
         empty = [name for name, one in judged.items() if not len(one.grid)]

@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import Literal
 
 from sonde.core.abilities import Fills, Model
+from sonde.core.answers import one_by_one
 from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import APART, Card, Dataset, Fact
 from sonde.core.fingerprints import fingerprint
-from sonde.core.prompts import Fill, Prompt
+from sonde.core.prompts import Fill, Prompts
 from sonde.metrics.answers import judge
 from sonde.prompting.uhn import (
     GUESSABLE_RANK,
@@ -136,8 +137,8 @@ def _suggested(dataset: Dataset, guesser: Model) -> Iterator[Place]:
             yield from _guessed(shard, facts, guesser)
 
 
-def _guessed(shard: list[Prompt], facts: dict[str, Fact], guesser: Model) -> Iterator[Place]:
-    for position, found in answer(guesser, shard):
+def _guessed(shard: Prompts, facts: dict[str, Fact], guesser: Model) -> Iterator[Place]:
+    for position, found in one_by_one(answer(guesser, shard)):
         fact = facts[shard[position].key.fact]
         right = {name for entity in fact.objects for name in entity.names}
         if suggests(judge(found, right).rank):

@@ -15,10 +15,10 @@ from sonde.core.abilities import WANTED, Model, Plans, Probe, abilities
 from sonde.core.costs import Cost, Memory, ShardCost
 from sonde.core.errors import RunMismatch, UsageError
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Prompt, Score
+from sonde.core.prompts import Prompt, Prompts, Score, put
 from sonde.core.repeats import refuse_repeats
 from sonde.runs.prompt_length import fitting
-from sonde.runs.run import SHARD_WEIGHT, answer, default_folder, describe, prompt_weight, shards
+from sonde.runs.run import OPTION, SHARD_WEIGHT, answer, default_folder, describe, shards, weights
 from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
 from sonde.store.manifest import Manifest, differences
 from sonde.store.runs import RunFolder
@@ -143,15 +143,16 @@ def plan(
     return replace(scheme, pace=pace, time=_time(pace, work, asking))
 
 
-def outline(prompts: Iterable[Prompt]) -> Outline:
+def outline(prompts: Prompts) -> Outline:
     """A shard in numbers."""
     found = Outline(prompts=Counter(), options=Counter(), work=Counter(), wants=Counter())
-    for prompt in prompts:
-        relation, want = prompt.key.relation, prompt.want
-        found.prompts[relation] += 1
-        found.options[relation] += len(want.options) if isinstance(want, Score) else 0
-        found.work[relation] += prompt_weight(prompt)
-        found.wants[WANTED[type(want)]] += 1
+    for block in prompts.blocks:
+        scored = isinstance(block.want, Score)
+        for relation, weight in zip(block.frame["relation"], weights(block).tolist(), strict=True):
+            found.prompts[relation] += 1
+            found.options[relation] += weight // OPTION if scored else 0
+            found.work[relation] += weight
+        found.wants[WANTED[type(block.want)]] += len(block)
     return found
 
 
@@ -201,19 +202,19 @@ def spread(items: Sequence[int], most: int) -> list[int]:
 
 
 def steps(
-    cut: Iterable[tuple[int, list[Prompt]]], chosen: Collection[int], done: Collection[int]
-) -> Iterator[tuple[int | None, list[Prompt]]]:
+    cut: Iterable[tuple[int, Prompts]], chosen: Collection[int], done: Collection[int]
+) -> Iterator[tuple[int | None, Prompts]]:
     """The shards to count, each after the end of an uncounted one before it, which has no number.
 
     That end is not paid for: it tells the model which beginnings it will hold by then.
     """
-    tail: list[Prompt] = []
+    tail: Prompts | None = None
     for number, shard in cut:
         if number in chosen:
-            if tail:
+            if tail is not None:
                 yield None, tail
             yield number, shard
-        tail = [] if number in chosen or number in done else shard[-TAIL:]
+        tail = None if number in chosen or number in done else shard[-TAIL:]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,23 +227,23 @@ class Count:
     pool: Pool
 
 
-def count(model: Model, shards: Iterable[tuple[int | None, list[Prompt]]]) -> Count:
+def count(model: Model, shards: Iterable[tuple[int | None, Prompts]]) -> Count:
     """Count the tokens of some shards, keeping a few of them to measure with."""
     costs: dict[str, Cost] = {}
     work: Counter[str] = Counter()
     memory: Memory | None = None
-    kept: list[tuple[list[Prompt], list[int]]] = []
+    kept: list[tuple[Prompts, list[int]]] = []
     every = 1
     for seen, (prompts, bill) in enumerate(billed(model, shards)):
-        for i, prompt in enumerate(prompts):
-            relation = prompt.key.relation
-            work[relation] += prompt_weight(prompt)
+        own = work_of(prompts)
+        for i, relation in enumerate(prompts.column("relation")):
+            work[relation] += own[i]
             if bill:
                 costs[relation] = costs.get(relation, Cost()) + bill.costs[i]
         if bill:
             memory = bill.memory | (memory or Memory())
         if seen % every == 0:
-            fed = [c.fed for c in bill.costs] if bill else [prompt_weight(p) for p in prompts]
+            fed = [c.fed for c in bill.costs] if bill else own
             kept.append((prompts, fed))
         if len(kept) > POOLED:
             kept, every = kept[::2], every * 2
@@ -250,16 +251,21 @@ def count(model: Model, shards: Iterable[tuple[int | None, list[Prompt]]]) -> Co
     return Count(costs=costs, work=work, memory=memory, pool=pool)
 
 
+def work_of(prompts: Prompts) -> list[int]:
+    """What each prompt weighs."""
+    return [weight for block in prompts.blocks for weight in weights(block).tolist()]
+
+
 def billed(
-    model: Model, shards: Iterable[tuple[int | None, list[Prompt]]]
-) -> Iterator[tuple[list[Prompt], ShardCost | None]]:
+    model: Model, shards: Iterable[tuple[int | None, Prompts]]
+) -> Iterator[tuple[Prompts, ShardCost | None]]:
     """Each numbered shard with its bill; None where the model has none to give."""
     if not isinstance(model, Plans):
         yield from ((prompts, None) for number, prompts in shards if number is not None)
         return
-    waiting: list[tuple[int | None, list[Prompt]]] = []
+    waiting: list[tuple[int | None, Prompts]] = []
 
-    def fed() -> Iterator[list[Prompt]]:
+    def fed() -> Iterator[Prompts]:
         for step in shards:
             waiting.append(step)
             yield step[1]
@@ -357,7 +363,7 @@ def _scaled(relation: str, whole: Outline, counted: Count) -> Cost | None:
 def meter(model: Model) -> Callable[[Sequence[Prompt]], int]:
     """The work of slices that are put to the model one after the other."""
     if not isinstance(model, Plans):
-        return lambda prompts: sum(map(prompt_weight, prompts))
+        return lambda prompts: sum(work_of(put(prompts)))
     current: list[Sequence[Prompt]] = []
 
     def fed() -> Iterator[Sequence[Prompt]]:

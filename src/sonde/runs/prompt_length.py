@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 from sonde.core.abilities import Model, Plans, Probe
 from sonde.core.errors import PromptTooLong
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Prompt, Score
+from sonde.core.prompts import Prompt, Score, prompts_of
 from sonde.core.settings import settings_of
 
 LONGEST = 16
@@ -71,7 +71,7 @@ def _advice(probe: Probe, model: Model, dataset: Dataset) -> str:
 
 def _fits(probe: Probe, model: Plans, dataset: Dataset) -> bool:
     try:
-        for _ in model.estimate_costs([_longest(probe.ask(dataset))]):
+        for _ in model.estimate_costs([_longest(prompts_of(probe.ask(dataset)))]):
             pass
     except PromptTooLong:
         return False

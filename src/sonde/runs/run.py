@@ -13,9 +13,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sonde import __version__
 from sonde.core.abilities import (
     Admits,
+    FillsColumns,
     KeepsCache,
     Model,
     Probe,
@@ -23,11 +27,11 @@ from sonde.core.abilities import (
     abilities,
     group_by_ability,
 )
-from sonde.core.answers import Answer, Answered
+from sonde.core.answers import Answer, Answered, Answers, FilledColumns
 from sonde.core.components import Components
 from sonde.core.errors import AbilityError, DataError, StoreError, UsageError, nearest
 from sonde.core.facts import Dataset, Selection
-from sonde.core.prompts import Fill, Prompt, Score, Trace
+from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, Trace, blocks_of, put
 from sonde.core.repeats import refuse_repeats
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
@@ -36,14 +40,20 @@ from sonde.probes import MODULES
 from sonde.runs.prompt_length import fitting
 from sonde.store.files import explain_os_errors
 from sonde.store.manifest import Manifest, surroundings, versions
+from sonde.store.rows import Answering, friendly
 from sonde.store.runs import RunFolder, Writer
 
 if TYPE_CHECKING:
     import polars
 
 SHARD_WEIGHT = 4096
+"""What a shard holds: so many options or texts, or four times as many filled positions."""
+
+OPTION = 4
+"""What an option, or a text that is written, weighs when a filled position weighs 1."""
+
 WATCHED = 512
-"""Watched names of a filled hole that weigh as much as the hole itself."""
+"""Watched names of a filled position that weigh as much as the position itself."""
 
 WEIGHED = 128
 """So many characters of a text that is read through weigh as much as an option."""
@@ -61,8 +71,12 @@ class Run:
     path: Path
     manifest: Manifest
 
+    def answers(self) -> Iterator[Answers]:
+        """Every block of answered prompts."""
+        return RunFolder(self.path).answers()
+
     def answered(self) -> Iterator[Answered]:
-        """Every answered prompt."""
+        """Every answered prompt, one after the other."""
         return RunFolder(self.path).answered()
 
     def dataset(self) -> Dataset:
@@ -100,7 +114,7 @@ class Run:
     def report(self, **reading: Any) -> Report:
         """Compute every number from the stored answers, read as the run says or as given here."""
         dataset = self.dataset()
-        report = self.probe(reading).read(dataset, self.answered())
+        report = self.probe(reading).read(dataset, self.answers())
         return replace(
             report,
             title=f"{report.title}: {self.manifest.model['name']}",
@@ -126,8 +140,8 @@ class Run:
         """All answers as one data frame, a row per prompt (columns: docs/run-format.md)."""
         import polars
 
-        frames = [polars.from_arrow(table) for table in RunFolder(self.path).tables()]
-        return cast(polars.DataFrame, polars.concat(cast(Any, frames), how="vertical_relaxed"))
+        frames = (polars.from_arrow(friendly(table)) for table in RunFolder(self.path).tables())
+        return cast(polars.DataFrame, polars.concat(cast(Any, frames), how="diagonal_relaxed"))
 
 
 def run(
@@ -207,52 +221,64 @@ def default_folder(manifest: Manifest) -> Path:
     return Path("runs") / re.sub(r"[^\w.-]+", "_", "-".join(parts))  # a name may hold a slash
 
 
-def shards(prompts: Iterable[Prompt], weight: int) -> Iterator[list[Prompt]]:
+def shards(asked: Iterable[Block] | Iterable[Prompt], weight: int) -> Iterator[Prompts]:
     """Cut prompts into shards of about equal work; the cut depends on the prompts alone."""
-    shard: list[Prompt] = []
+    shard: list[Block] = []
     carried = 0
-    for prompt in prompts:
-        shard.append(prompt)
-        carried += prompt_weight(prompt)
-        if carried >= weight:
-            yield shard
-            shard, carried = [], 0
+    for block in blocks_of(asked):
+        ends = np.cumsum(weights(block))
+        start, before = 0, 0
+        while start < len(block):
+            # a shard is full with the prompt that brings it to its weight
+            stop = int(np.searchsorted(ends, OPTION * weight - carried + before)) + 1
+            shard.append(block.part(start, min(stop, len(block))))
+            if stop > len(block):
+                carried += int(ends[-1]) - before
+                break
+            yield Prompts(blocks=tuple(shard))
+            shard, carried, start, before = [], 0, stop, int(ends[stop - 1])
     if shard:
-        yield shard
+        yield Prompts(blocks=tuple(shard))
 
 
-def prompt_weight(prompt: Prompt) -> int:
-    """How much of a shard a prompt takes: by its options, by what is read or watched, or 1."""
-    want = prompt.want
+def weights(block: Block) -> NDArray[np.int64]:
+    """How much of a shard each prompt takes: by its options, by what is read or watched."""
+    want, rows = block.want, len(block)
     if isinstance(want, Score):
-        return len(want.options)
+        own = block.frame[block.own].list.len().to_numpy() if block.own else len(want.options)
+        return np.full(rows, OPTION * np.maximum(own, 1))
     if isinstance(want, Trace):
-        return 1 + len(prompt.prefix) // WEIGHED
-    return 1 + len(want.watched) // WATCHED if isinstance(want, Fill) else 1
+        read = block.frame["prefix"].str.len_chars().to_numpy().astype(np.int64)
+        return OPTION * (1 + read // WEIGHED)
+    each = 1 + len(want.watched) // WATCHED if isinstance(want, Fill) else OPTION
+    return np.full(rows, each)
 
 
-def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Answer]]:
-    """Yield (position, answer) as the model gives them, each prompt by the ability it wants."""
+def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[Any, Answer | FilledColumns]]:
+    """Yield (position, answer), or (positions, columns), each block by the ability it wants."""
+    prompts = put(prompts)
     if isinstance(model, KeepsCache):
         model.reset_cache()  # answers are to depend on their own shard alone
-    for way, positions in group_by_ability(
-        prompts, joins=isinstance(model, ScoresAndGenerates)
-    ).items():
-        method = getattr(model, way, None)
+    joins = isinstance(model, ScoresAndGenerates)
+    for way, numbers in group_by_ability(prompts, joins=joins).items():
+        own = Prompts(blocks=tuple(prompts.blocks[n] for n in numbers))
+        positions = np.array(prompts.places(numbers))
+        columns = way == "fill" and isinstance(model, FillsColumns)
+        method = getattr(model, "fill_columns" if columns else way, None)
         if method is None:
             raise AbilityError(f"{model.identity.name} cannot {way}")
-        for position, result in method([prompts[i] for i in positions]):
+        for position, result in method(own):
             yield positions[position], result
 
 
 def _count(probe: Probe, model: Model, dataset: Dataset) -> int:
     """How many prompts there are; refuses ids that would mix their answers."""
-    admit = model.admit if isinstance(model, Admits) else None
     total = 0
-    for prompt in probe.ask(dataset):
-        if admit:
-            admit(prompt)
-        total += 1
+    for block in blocks_of(probe.ask(dataset)):
+        if isinstance(model, Admits):
+            for prompt in block.prompts():
+                model.admit(prompt)
+        total += len(block)
     refuse_repeats(dataset, dataset.asked_relations())
     if total == 0:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
@@ -262,7 +288,7 @@ def _count(probe: Probe, model: Model, dataset: Dataset) -> int:
 def _fill_folder(
     writer: Writer,
     model: Model,
-    cut: Iterable[list[Prompt]],
+    cut: Iterable[Prompts],
     total: int,
     progress: Progress,
 ) -> None:
@@ -270,7 +296,7 @@ def _fill_folder(
     began, clock = time.time(), time.monotonic()
     try:
         for number, shard in enumerate(cut):
-            if not writer.holds(number, [prompt_key(p) for p in shard]):
+            if not writer.holds(number, shard):
                 if done and not computed:
                     log.info("%s: going on after %d of %d", writer.folder.path, done, total)
                 writer.append(number, _answer_shard(model, shard, done, total, progress))
@@ -297,30 +323,13 @@ def _session(model: Model, began: float, seconds: float, prompts: int) -> dict[s
 
 
 def _answer_shard(
-    model: Model, shard: list[Prompt], done: int, total: int, progress: Progress
-) -> list[Answered]:
-    answers: dict[int, Answer] = {}
+    model: Model, shard: Prompts, done: int, total: int, progress: Progress
+) -> Answering:
+    answers = Answering(shard)
     for position, result in answer(model, shard):
-        answers[position] = result
-        progress(done + len(answers), total)
-    return [
-        Answered(key=p.key, prefix=p.prefix, suffix=p.suffix, answer=answers[i])
-        for i, p in enumerate(shard)
-    ]
-
-
-def prompt_key(prompt: Prompt) -> tuple[str, ...]:
-    """What a stored row must agree with to be this prompt's."""
-    key = prompt.key
-    return (
-        key.fact,
-        key.relation,
-        key.template,
-        key.subject,
-        key.context,
-        prompt.prefix,
-        prompt.suffix,
-    )
+        answers.add(position, result)
+        progress(done + answers.done, total)
+    return answers
 
 
 def _keep_dataset(dataset: Dataset, folder: RunFolder) -> None:

@@ -15,7 +15,7 @@ from sonde.core.files import parsed
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.shapes import fits
 
-FORMAT = 1
+FORMAT = 2
 SHAPE: dict[str, Any] = {
     "dataset": {"name": str, "fingerprint": str, "notes": dict[str, int]},
     "selection": Selection,
@@ -76,7 +76,11 @@ class Manifest:
         if not isinstance(body, dict) or "format" not in body:
             raise ValueError("it has no 'format'")
         if body["format"] != FORMAT:
-            raise ValueError(f"run format {body['format']} is not {FORMAT}")
+            other = "made by sonde 0.1" if body["format"] == 1 else "of another version"
+            raise ValueError(
+                f"it has run format {body['format']}, {other}, and this version reads and writes "
+                f"{FORMAT}: read it with that version, or ask again"
+            )
         for name, kind in SHAPE.items():
             _check(body, name, kind)
         found = cls(**{field.name: body[field.name] for field in fields(cls)})

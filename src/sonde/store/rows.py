@@ -1,187 +1,516 @@
-"""Answered prompts as Arrow tables and back: the schema of a shard (see docs/run-format.md)."""
+"""Prompts and answers as one Arrow table and back: the columns of a shard (docs/run-format.md).
+
+What the prompts of a block share, the options that are scored or the names that are watched, stands
+once in the table's metadata. Columns that no answer of a shard has are not there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import pyarrow as pa
 
-from sonde.core.answers import Answer, Answered, Filled, Generated, Sampled, Scored, Traced
-from sonde.core.prompts import Key
+from sonde.core.answers import (
+    KINDS,
+    Answer,
+    Answers,
+    Filled,
+    FilledColumns,
+    Generated,
+    Kind,
+    RatedColumns,
+    Sampled,
+    Scored,
+    Traced,
+)
+from sonde.core.errors import ModelError
+from sonde.core.prompts import KEY, TEXTS, Fill, Generate, Prompts, Sample, Score, Trace, Want
 
-KEYS = ("fact", "relation", "template", "subject", "context")
+if TYPE_CHECKING:
+    import polars
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
 FLOATS = pa.list_(pa.float32())
+SPANS = pa.list_(pa.list_(pa.int32()))
+
+ANSWERS: Mapping[str, pa.DataType] = {
+    "options": pa.list_(NAMES),
+    "spans": SPANS,
+    "logps": pa.list_(FLOATS),
+    "suffix_logps": pa.list_(FLOATS),
+    "top": pa.list_(NAMES),
+    "top_logps": FLOATS,
+    "mass": pa.float32(),
+    "watched_logps": pa.binary(),
+    "watched_ranks": pa.binary(),
+    "text": pa.string(),
+    "text_logps": FLOATS,
+    "end_logp": pa.float32(),
+    "finished": pa.bool_(),
+    "texts": pa.list_(pa.string()),
+    "counts": pa.list_(pa.int32()),
+}
+"""The columns that answers may have, in their order; those of the prompts come before them."""
 
 SCHEMA = pa.schema(
-    [
-        *((name, NAMES) for name in KEYS),
-        ("prefix", pa.string()),
-        ("suffix", pa.string()),
-        ("kind", NAMES),
-        # scored: one list of token log-probabilities per option, and of what follows it
-        # traced: one list of token log-probabilities per span, in `logps` too
-        ("options", pa.list_(NAMES)),
-        ("logps", pa.list_(FLOATS)),
-        ("suffix_logps", pa.list_(FLOATS)),
-        # filled: the likeliest tokens, and the watched names (rank 0: not one allowed token)
-        ("top", pa.list_(NAMES)),
-        ("top_logps", FLOATS),
-        ("watched", pa.list_(NAMES)),
-        ("watched_logps", FLOATS),
-        ("watched_ranks", pa.list_(pa.int32())),
-        ("mass", pa.float32()),
-        # generated: one text, its tokens, and the token that ended it
-        ("text", pa.string()),
-        ("text_logps", FLOATS),
-        ("end_logp", pa.float32()),
-        ("finished", pa.bool_()),
-        # sampled: distinct texts and how often each was drawn
-        ("texts", pa.list_(pa.string())),
-        ("counts", pa.list_(pa.int32())),
-    ]
+    [*((name, NAMES) for name in KEY), *((n, pa.string()) for n in TEXTS), *ANSWERS.items()]
 )
+"""Every column that sonde's own prompts and answers have; a probe may add names to the first."""
+
+OF_KIND: Mapping[Kind, tuple[str, ...]] = {
+    "scored": ("logps",),
+    "traced": ("logps",),
+    "filled": ("top", "top_logps", "mass"),  # and what is watched, if anything is
+    "generated": ("text", "text_logps", "end_logp", "finished"),
+    "sampled": ("texts", "counts"),
+}
+"""The columns that answers of a kind always have."""
+
+KIND: Mapping[type, Kind] = {
+    Score: "scored",
+    Trace: "traced",
+    Fill: "filled",
+    Generate: "generated",
+    Sample: "sampled",
+}
+
+ANSWER: Mapping[Kind, type] = {
+    "scored": Scored,
+    "traced": Traced,
+    "filled": Filled,
+    "generated": Generated,
+    "sampled": Sampled,
+}
+
+BLOCKS = b"sonde.blocks"
+LARGEST = np.iinfo(np.uint16).max
 
 
-def to_table(rows: Sequence[Answered]) -> pa.Table:
-    """One Arrow row per answered prompt."""
-    columns: dict[str, Any] = {
-        name: _dictionary([getattr(row.key, name) for row in rows]) for name in KEYS
-    }
-    columns["prefix"] = pa.array([row.prefix for row in rows], pa.string())
-    columns["suffix"] = pa.array([row.suffix for row in rows], pa.string())
-    columns["kind"] = _dictionary([type(row.answer).__name__.lower() for row in rows])
-    columns |= _rated_columns(
-        [a if isinstance(a := r.answer, Scored | Traced) else None for r in rows]
-    )
-    columns |= _filled_columns([a if isinstance(a := r.answer, Filled) else None for r in rows])
-    columns |= _written_columns([a if isinstance(a := r.answer, Generated) else None for r in rows])
-    columns |= _drawn_columns([a if isinstance(a := r.answer, Sampled) else None for r in rows])
-    return pa.table([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What a block of a shard is: so many rows, answered in a way, and the names they share."""
+
+    rows: int
+    kind: Kind
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, rows: int, want: Want) -> Head:
+        """The head of a block that wants this."""
+        names = want.options if isinstance(want, Score) else ()
+        names = want.watched if isinstance(want, Fill) else names
+        return cls(rows=rows, kind=KIND[type(want)], names=names)
 
 
-def from_table(table: pa.Table) -> Iterator[Answered]:
-    """The answered prompts of an Arrow table, one at a time."""
-    for batch in table.combine_chunks().to_batches(max_chunksize=1024):
-        columns = {name: _values(batch.column(name)) for name in batch.schema.names}
-        for i in range(batch.num_rows):
-            yield Answered(
-                key=Key(**{name: columns[name][i] for name in KEYS}),
-                prefix=columns["prefix"][i],
-                suffix=columns["suffix"][i],
-                answer=_answer(columns, i),
+class Answering:
+    """Takes the answers to some prompts, in any order, and makes the table of them."""
+
+    def __init__(self, prompts: Prompts) -> None:
+        self.prompts = prompts
+        self.heads = [Head.of(len(block), block.want) for block in prompts.blocks]
+        self._answers: list[Answer | None] = [None] * len(prompts)
+        self._filled: list[list[tuple[Any, FilledColumns]]] = [[] for _ in prompts.blocks]
+        self.done = 0
+
+    def add(self, positions: Any, answer: Answer | FilledColumns) -> None:
+        """Keep the answer to one prompt, or those to several that have their want in common."""
+        if not isinstance(answer, FilledColumns):
+            self._answers[positions] = answer
+            self.done += 1
+            return
+        self.done += len(answer)
+        blocks = np.searchsorted(self.prompts.starts, positions, side="right") - 1
+        for block in np.unique(blocks).tolist():
+            own = blocks == block
+            part = answer if own.all() else answer.rows(own)
+            self._filled[block].append((positions[own] - self.prompts.starts[block], part))
+
+    def table(self) -> pa.Table:
+        """The prompts with their answers."""
+        columns = dict(prompt_columns(self.prompts))
+        parts: list[tuple[Head, dict[str, Any]]] = []
+        for number, head in enumerate(self.heads):
+            parts.append((head, self._columns(number, head)))
+        columns |= stacked(parts)
+        order = [name for name in columns if name not in ANSWERS]
+        order += [name for name in ANSWERS if name in columns]
+        heads = [[head.rows, head.kind, list(head.names)] for head in self.heads]
+        metadata = {BLOCKS: json.dumps(heads, ensure_ascii=False, separators=(",", ":"))}
+        table = pa.table({name: columns[name] for name in order})
+        return table.replace_schema_metadata(metadata)
+
+    def _columns(self, number: int, head: Head) -> dict[str, Any]:
+        start = self.prompts.starts[number]
+        answers = cast(list[Any], self._answers[start : start + head.rows])
+        if wrong := [a for a in answers if a is not None and type(a) is not ANSWER[head.kind]]:
+            raise ModelError(
+                f"the model answered with {type(wrong[0]).__name__} where "
+                f"{ANSWER[head.kind].__name__} was asked for"
             )
+        if head.kind == "filled":
+            return filled_columns(self._filled_block(number, answers))
+        if head.kind in ("scored", "traced"):
+            return rated_columns(RatedColumns.gathered(answers))
+        return written_columns(answers) if head.kind == "generated" else drawn_columns(answers)
+
+    def _filled_block(self, number: int, answers: Sequence[Any]) -> FilledColumns:
+        given = self._filled[number]
+        alone = [i for i, answer in enumerate(answers) if answer is not None]
+        if alone:
+            columns = FilledColumns.gathered([answers[i] for i in alone])
+            given = [*given, (np.array(alone), columns)]
+        return arranged(given, len(answers))
 
 
-def _rated_columns(answers: Sequence[Scored | Traced | None]) -> dict[str, Any]:
-    nested = pa.list_(FLOATS)
-    scored = [a if isinstance(a, Scored) else None for a in answers]
-    return {
-        "options": _names([None if a is None else a.options for a in scored]),
-        "logps": pa.array([a and a.logps for a in answers], nested),
-        "suffix_logps": pa.array([a and a.suffix_logps for a in scored], nested),
-    }
-
-
-def _filled_columns(answers: Sequence[Filled | None]) -> dict[str, Any]:
-    ranks = [None if a is None else [rank or 0 for rank in a.watched_ranks] for a in answers]
-    return {
-        "top": _names([None if a is None else a.top for a in answers]),
-        "top_logps": pa.array([a and a.top_logps for a in answers], FLOATS),
-        "watched": _names([None if a is None else a.watched for a in answers]),
-        "watched_logps": pa.array([a and a.watched_logps for a in answers], FLOATS),
-        "watched_ranks": pa.array(ranks, pa.list_(pa.int32())),
-        "mass": pa.array([None if a is None else a.mass for a in answers], pa.float32()),
-    }
-
-
-def _written_columns(answers: Sequence[Generated | None]) -> dict[str, Any]:
-    return {
-        "text": pa.array([None if a is None else a.text for a in answers], pa.string()),
-        "text_logps": pa.array([a and a.logps for a in answers], FLOATS),
-        "end_logp": pa.array([a and a.end_logp for a in answers], pa.float32()),
-        "finished": pa.array([a and a.finished for a in answers], pa.bool_()),
-    }
-
-
-def _drawn_columns(answers: Sequence[Sampled | None]) -> dict[str, Any]:
-    return {
-        "texts": pa.array([a and a.texts for a in answers], pa.list_(pa.string())),
-        "counts": pa.array([a and a.counts for a in answers], pa.list_(pa.int32())),
-    }
-
-
-def _answer(columns: dict[str, list[Any]], i: int) -> Answer:
-    kind = columns["kind"][i]
-    if kind == "generated":
-        return Generated(
-            text=columns["text"][i],
-            logps=tuple(columns["text_logps"][i]),
-            end_logp=columns["end_logp"][i],
-            finished=columns["finished"][i],
-        )
-    if kind == "sampled":
-        return Sampled(texts=tuple(columns["texts"][i]), counts=tuple(columns["counts"][i]))
-    if kind == "traced":
-        return Traced(logps=tuple(map(tuple, columns["logps"][i])))
-    if kind == "scored":
-        return Scored(
-            options=columns["options"][i],
-            logps=tuple(map(tuple, columns["logps"][i])),
-            suffix_logps=tuple(map(tuple, columns["suffix_logps"][i])),
-        )
-    return Filled(
-        top=columns["top"][i],
-        top_logps=tuple(columns["top_logps"][i]),
-        watched=columns["watched"][i],
-        watched_logps=tuple(columns["watched_logps"][i]),
-        watched_ranks=tuple([rank or None for rank in columns["watched_ranks"][i]]),
-        mass=columns["mass"][i],
-    )
-
-
-def _values(column: pa.Array) -> list[Any]:
-    """A column as Python values; lists of names as tuples, each distinct list made once."""
-    if pa.types.is_dictionary(column.type):
-        return column.cast(pa.string()).to_pylist()  # type: ignore[no-any-return]
-    if not pa.types.is_list(column.type) or not pa.types.is_dictionary(column.type.value_type):
-        return column.to_pylist()  # type: ignore[no-any-return]
-    words = column.values.dictionary.to_pylist()
-    indices = column.values.indices.to_numpy(zero_copy_only=False)
-    offsets = column.offsets.to_pylist()
-    known: dict[bytes, tuple[str, ...]] = {}
-    lists = []
-    for start, stop in pairwise(offsets):
-        part = indices[start:stop]
-        key = part.tobytes()
-        if key not in known:
-            known[key] = tuple(words[index] for index in part)
-        lists.append(known[key])
-    return lists
-
-
-def _dictionary(values: Sequence[str]) -> pa.DictionaryArray:
-    return pa.array(values, pa.string()).dictionary_encode()
-
-
-def _names(lists: Sequence[tuple[str, ...] | None]) -> pa.ListArray:
-    """Lists of names; each distinct list is looked up once, since prompts share them."""
+def arranged(parts: Sequence[tuple[Any, FilledColumns]], rows: int) -> FilledColumns:
+    """Answers of one block in the order of its prompts; `parts` say at which rows they belong."""
+    if len(parts) == 1 and np.array_equal(parts[0][0], np.arange(rows)):
+        return parts[0][1]
     index: dict[str, int] = {}
-    known: dict[tuple[str, ...], list[int]] = {}
-    flat: list[int] = []
-    offsets: list[int | None] = []
-    for names in lists:
-        offsets.append(None if names is None else len(flat))
-        if names is None:
-            continue
-        if names not in known:
-            known[names] = [index.setdefault(name, len(index)) for name in names]
-        flat.extend(known[names])
-    offsets.append(len(flat))
-    values = pa.DictionaryArray.from_arrays(
-        pa.array(flat, pa.int32()), pa.array(list(index), pa.string())
+    width, watched = max(part.top.shape[1] for _, part in parts), parts[0][1].watched
+    top = np.full((rows, width), -1, dtype=np.int32)
+    logps = np.full((rows, width), np.nan, dtype=np.float32)
+    mass = np.empty(rows, dtype=np.float32)
+    values = np.empty((rows, len(watched)), dtype=np.float32)
+    ranks = np.empty(values.shape, dtype=np.int32)
+    for at, part in parts:
+        count = part.top.shape[1]
+        used, places = np.unique(part.top, return_inverse=True)
+        codes = [index.setdefault(part.names[u], len(index)) if u >= 0 else -1 for u in used]
+        top[at, :count] = np.array(codes, dtype=np.int32)[places.reshape(part.top.shape)]
+        logps[at, :count] = part.top_logps
+        mass[at], values[at], ranks[at] = part.mass, part.watched_logps, part.watched_ranks
+    return FilledColumns(
+        names=list(index),
+        top=top,
+        top_logps=logps,
+        mass=mass,
+        watched=watched,
+        watched_logps=values,
+        watched_ranks=ranks,
     )
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+
+
+def prompt_columns(prompts: Prompts) -> Iterator[tuple[str, Any]]:
+    """The columns that prompts were asked with: names, then texts, then what each row wants."""
+    frame = together(block.frame for block in prompts.blocks)
+    names = [name for name in frame.columns if name not in (*TEXTS, "options", "spans")]
+    for name in (*names, *TEXTS):
+        column = _plain(frame[name].to_arrow())
+        text = pa.types.is_string(column.type) and name not in TEXTS
+        yield name, column.dictionary_encode() if text else column
+    if "options" in frame.columns:
+        yield "options", _encoded_lists(_plain(frame["options"].to_arrow()))
+    if "spans" in frame.columns:
+        yield "spans", frame["spans"].to_arrow().cast(SPANS)
+
+
+def together(frames: Iterable[polars.DataFrame]) -> polars.DataFrame:
+    """Frames under each other; a column of options or spans that some have is null in others."""
+    import polars
+
+    every = list(frames)
+    return every[0] if len(every) == 1 else polars.concat(every, how="diagonal")
+
+
+def _plain(column: Any) -> Any:
+    """An Arrow column as older readers know it: no views, no large offsets."""
+    kind = _plain_type(column.type)
+    return column if kind.equals(column.type) else column.cast(kind)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        return pa.list_(_plain_type(kind.value_type))
+    texts = pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+    return pa.string() if texts else kind
+
+
+def _encoded_lists(lists: pa.ListArray) -> pa.ListArray:
+    encoded = lists.values.dictionary_encode()
+    return pa.ListArray.from_arrays(lists.offsets, encoded, mask=lists.is_null())
+
+
+def filled_columns(answers: FilledColumns) -> dict[str, Any]:
+    """The columns of filled positions; names are numbered in the order in which they stand."""
+    there = answers.top >= 0
+    flat = answers.top[there]
+    used, first, places = np.unique(flat, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    codes = np.empty(len(order), dtype=np.int32)
+    codes[order] = np.arange(len(order), dtype=np.int32)
+    words = pa.array([answers.names[u] for u in used[order].tolist()], pa.string())
+    ends = np.cumsum([0, *there.sum(axis=1)], dtype=np.int32)
+    named = pa.DictionaryArray.from_arrays(pa.array(codes[places]), words)
+    columns = {
+        "top": pa.ListArray.from_arrays(ends, named),
+        "top_logps": _float_lists(ends, answers.top_logps[there]),
+        "mass": pa.array(answers.mass.astype(np.float32, copy=False)),
+    }
+    if answers.watched:
+        columns["watched_logps"] = _binary(answers.watched_logps.astype("<f4", copy=False))
+        ranks = answers.watched_ranks
+        small = ranks.max(initial=0) <= LARGEST
+        columns["watched_ranks"] = _binary(ranks.astype("<u2" if small else "<u4"))
+    return columns
+
+
+def rated_columns(answers: RatedColumns) -> dict[str, Any]:
+    """The columns of scored options or traced spans."""
+    bounds = answers.bounds.astype(np.int32)
+    columns = {
+        "logps": pa.ListArray.from_arrays(bounds, _float_lists(answers.tokens, answers.logps))
+    }
+    if answers.suffix_tokens is not None and answers.suffix_logps is not None:
+        inner = _float_lists(answers.suffix_tokens, answers.suffix_logps)
+        columns["suffix_logps"] = pa.ListArray.from_arrays(bounds, inner)
+    return columns
+
+
+def written_columns(answers: Sequence[Generated]) -> dict[str, Any]:
+    """The columns of written texts."""
+    return {
+        "text": pa.array([a.text for a in answers], pa.string()),
+        "text_logps": pa.array([a.logps for a in answers], FLOATS),
+        "end_logp": pa.array([a.end_logp for a in answers], pa.float32()),
+        "finished": pa.array([a.finished for a in answers], pa.bool_()),
+    }
+
+
+def drawn_columns(answers: Sequence[Sampled]) -> dict[str, Any]:
+    """The columns of drawn texts."""
+    return {
+        "texts": pa.array([a.texts for a in answers], pa.list_(pa.string())),
+        "counts": pa.array([a.counts for a in answers], pa.list_(pa.int32())),
+    }
+
+
+def stacked(parts: Sequence[tuple[Head, Mapping[str, Any]]]) -> dict[str, Any]:
+    """The columns of several blocks under each other; null where a block has none of a name."""
+    names = dict.fromkeys(name for _, columns in parts for name in columns)
+    found = {}
+    for name in names:
+        pieces = [
+            columns[name] if name in columns else pa.nulls(head.rows, ANSWERS[name])
+            for head, columns in parts
+        ]
+        found[name] = pieces[0] if len(pieces) == 1 else _joined(pieces)
+    return found
+
+
+def _joined(pieces: Sequence[Any]) -> Any:
+    """Columns under each other; lists of names are numbered anew, for all of them together."""
+    if not pieces[0].type.equals(ANSWERS["top"]):
+        return pa.concat_arrays(pieces)
+    return _encoded_lists(pa.concat_arrays([p.cast(pa.list_(pa.string())) for p in pieces]))
+
+
+def same_prompts(table: pa.Table, prompts: Prompts) -> bool:
+    """Whether a shard's table answers these prompts."""
+    heads = [Head.of(len(block), block.want) for block in prompts.blocks]
+    asked = dict(prompt_columns(prompts))
+    names = {n for n in table.column_names if n not in ANSWERS or n in ("options", "spans")}
+    return (
+        heads_of(table) == heads
+        and names == set(asked)
+        and all(
+            _decoded(table.column(name).combine_chunks()).equals(_decoded(column))
+            for name, column in asked.items()
+        )
+    )
+
+
+def _decoded(column: Any) -> Any:
+    if pa.types.is_dictionary(column.type):
+        return column.cast(pa.string())
+    return column.cast(pa.list_(pa.string())) if column.type.equals(ANSWERS["options"]) else column
+
+
+def heads_of(table: pa.Table) -> list[Head]:
+    """What the blocks of a table are; raises ValueError on anything that is none."""
+    try:
+        entries = json.loads((table.schema.metadata or {})[BLOCKS])
+        heads = [Head(rows=int(n), kind=kind, names=tuple(names)) for n, kind, names in entries]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError("it does not say what its blocks are") from None
+    if sum(head.rows for head in heads) != table.num_rows:
+        raise ValueError("its blocks have other rows than its columns")
+    if any(head.kind not in KINDS for head in heads):
+        raise ValueError("its blocks are answered in no known way")
+    check_columns(table, heads)
+    return heads
+
+
+def check_columns(table: pa.Table, heads: Sequence[Head]) -> None:
+    """Refuse a table that lacks a column, or has one of another type."""
+    needed = {name for head in heads for name in OF_KIND[head.kind]} | {*KEY, *TEXTS}
+    if any(head.kind == "filled" and head.names for head in heads):
+        needed |= {"watched_logps", "watched_ranks"}
+    missing = needed - set(table.column_names)
+    wrong = [
+        n for n in table.column_names if n in ANSWERS and table.schema.field(n).type != ANSWERS[n]
+    ]
+    if missing or wrong:
+        raise ValueError(
+            f"it has other columns than this version of sonde writes ({min([*missing, *wrong])})"
+        )
+
+
+def blocks_of(table: pa.Table) -> Iterator[Answers]:
+    """The blocks of a shard's table, one after the other."""
+    heads = heads_of(table)
+    table = table.combine_chunks()
+    for head, start in zip(heads, accumulate((h.rows for h in heads), initial=0), strict=False):
+        part = table.slice(start, head.rows)
+        yield Answers(kind=head.kind, frame=asked_frame(part, head), columns=_answers(part, head))
+
+
+def asked_frame(part: pa.Table, head: Head) -> polars.DataFrame:
+    """The columns that a block was asked with."""
+    import polars
+
+    names = [n for n in part.column_names if n not in ANSWERS]
+    if not head.names and head.kind == "scored":
+        names.append("options")
+    if head.kind == "traced":
+        names.append("spans")
+    # names become text: how polars numbers them depends on all that it read before
+    plain = {name: _decoded(_one(part, name)) for name in names}
+    return cast(polars.DataFrame, polars.from_arrow(pa.table(plain)))
+
+
+def _answers(part: pa.Table, head: Head) -> Any:
+    if head.kind == "filled":
+        return read_filled(part, head)
+    if head.kind in ("scored", "traced"):
+        return read_rated(part, head)
+    columns = {name: part.column(name).to_pylist() for name in OF_KIND[head.kind]}
+    rows = zip(*columns.values(), strict=True)
+    if head.kind == "generated":
+        return [
+            Generated(text=text, logps=tuple(logps), end_logp=end, finished=finished)
+            for text, logps, end, finished in rows
+        ]
+    return [Sampled(texts=tuple(texts), counts=tuple(counts)) for texts, counts in rows]
+
+
+def friendly(table: pa.Table) -> pa.Table:
+    """A shard's table with lists for what is bytes or stands in its metadata, and `kind`."""
+    heads = heads_of(table)
+    parts = []
+    for head, start in zip(heads, accumulate((h.rows for h in heads), initial=0), strict=False):
+        part = table.slice(start, head.rows)
+        shared = {"scored": "options", "filled": "watched"}.get(head.kind)
+        columns = {name: part.column(name) for name in part.column_names if name[:7] != "watched"}
+        columns["kind"] = pa.array([head.kind] * head.rows)
+        if shared and head.names:
+            columns[shared] = pa.array([head.names] * head.rows, pa.list_(pa.string()))
+        if head.kind == "filled" and head.names:
+            logps, ranks = watched_values(part, head)
+            columns["watched_logps"] = pa.array(list(np.where(ranks > 0, logps, None)), FLOATS)
+            columns["watched_ranks"] = pa.array(list(ranks.astype(np.int32)), pa.list_(pa.int32()))
+        parts.append(pa.table(columns))
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def read_filled(part: pa.Table, head: Head) -> FilledColumns:
+    """The filled positions of a block."""
+    lists, logps = _one(part, "top"), _one(part, "top_logps")
+    ends = lists.offsets.to_numpy()
+    lengths = np.diff(ends)
+    width = int(lengths.max(initial=0))
+    there = np.arange(width)[None] < lengths[:, None]
+    top = np.full(there.shape, -1, dtype=np.int32)
+    top[there] = lists.values.indices.to_numpy()[ends[0] : ends[-1]]
+    values = np.full(there.shape, np.nan, dtype=np.float32)
+    first = logps.offsets[0].as_py()
+    values[there] = logps.values.to_numpy()[first : first + int(lengths.sum())]
+    watched, ranks = watched_values(part, head)
+    return FilledColumns(
+        names=lists.values.dictionary.to_pylist(),
+        top=top,
+        top_logps=values,
+        mass=_one(part, "mass").to_numpy(zero_copy_only=False),
+        watched=head.names,
+        watched_logps=watched,
+        watched_ranks=ranks,
+    )
+
+
+def watched_values(part: pa.Table, head: Head) -> tuple[Any, Any]:
+    """The log-probabilities and ranks of a block's watched names, [rows, names] each."""
+    if not head.names:
+        return np.zeros((head.rows, 0), np.float32), np.zeros((head.rows, 0), np.uint16)
+    logps = _matrix(_one(part, "watched_logps"), len(head.names), "f")
+    return logps, _matrix(_one(part, "watched_ranks"), len(head.names), "u")
+
+
+def read_rated(part: pa.Table, head: Head) -> RatedColumns:
+    """The scored options or traced spans of a block."""
+    bounds, tokens, logps = _nested(_one(part, "logps"))
+    after: tuple[Any, Any] = (None, None)
+    if "suffix_logps" in part.column_names:
+        column = _one(part, "suffix_logps")
+        after = _nested(column)[1:] if column.null_count == 0 else after
+    if head.kind == "traced":
+        return RatedColumns(bounds=bounds, tokens=tokens, logps=logps)
+    if head.names:
+        names: Sequence[str] = head.names
+        options = np.tile(np.arange(len(names), dtype=np.int32), head.rows)
+    else:
+        lists = _one(part, "options")
+        names = lists.values.dictionary.to_pylist()
+        start, stop = lists.offsets[0].as_py(), lists.offsets[-1].as_py()
+        options = lists.values.indices.to_numpy()[start:stop]
+    return RatedColumns(
+        bounds=bounds,
+        tokens=tokens,
+        logps=logps,
+        suffix_tokens=after[0],
+        suffix_logps=after[1],
+        names=names,
+        options=options,
+    )
+
+
+def _nested(column: pa.ListArray) -> tuple[Any, Any, Any]:
+    """Lists of lists laid end to end: where each begins, in both, and the values."""
+    outer = column.offsets.to_numpy()
+    inner = column.values.offsets.to_numpy()[outer[0] : outer[-1] + 1]
+    values = column.values.values.to_numpy()[inner[0] : inner[-1]]
+    return outer - outer[0], inner - inner[0], values
+
+
+def _one(part: pa.Table, name: str) -> Any:
+    column = part.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _float_lists(ends: Any, values: Any) -> pa.ListArray:
+    flat = pa.array(np.ascontiguousarray(values, dtype=np.float32))
+    return pa.ListArray.from_arrays(pa.array(np.asarray(ends, dtype=np.int32)), flat)
+
+
+def _binary(matrix: Any) -> pa.Array:
+    """A row of numbers as bytes, for each row."""
+    rows, width = matrix.shape
+    size = width * matrix.itemsize
+    if rows * size > np.iinfo(np.int32).max:
+        raise ValueError("a block has more watched values than a shard can hold")
+    ends = pa.py_buffer(np.arange(0, (rows + 1) * size, size, dtype=np.int32))
+    data = pa.py_buffer(np.ascontiguousarray(matrix))
+    return pa.Array.from_buffers(pa.binary(), rows, [None, ends, data])
+
+
+def _matrix(column: Any, count: int, kind: str) -> Any:
+    """The numbers of a column of bytes, `count` in each row."""
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    size = (ends[-1] - ends[0]) // max(len(column), 1) // count
+    flat = np.frombuffer(data, dtype=f"<{kind}{size}", count=len(column) * count, offset=ends[0])
+    return flat.reshape(len(column), count)

@@ -15,22 +15,23 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from sonde.core.answers import Answered
+from sonde.core.answers import Answered, Answers
 from sonde.core.errors import CorruptShard, NotFinite, RunMismatch, StoreError
 from sonde.core.files import PARTIAL
 from sonde.core.fingerprints import file_hash
+from sonde.core.prompts import Prompts
 from sonde.store.complete import DATASET, MANIFEST, Complete, shard_name
 from sonde.store.files import add_line, explain_os_errors, refuse_link, take_lock, write_whole
 from sonde.store.manifest import Manifest, differences
-from sonde.store.rows import from_table, to_table
-from sonde.store.shards import Digests, read_shard, shard_bytes, shard_keys
+from sonde.store.rows import Answering, blocks_of, same_prompts
+from sonde.store.shards import Digests, read_shard, shard_bytes
 from sonde.store.sound import unsound
 from sonde.store.timings import read_timings
 
@@ -185,10 +186,15 @@ class RunFolder:
                 f"shards hold {prompts}; {AGAIN} to write it anew"
             )
 
-    def answered(self) -> Iterator[Answered]:
-        """Every answered prompt, shard by shard."""
+    def answers(self) -> Iterator[Answers]:
+        """Every block of answered prompts, shard by shard."""
         for table in self.tables():
-            yield from from_table(table)
+            yield from blocks_of(table)
+
+    def answered(self) -> Iterator[Answered]:
+        """Every answered prompt, one after the other."""
+        for block in self.answers():
+            yield from block.each()
 
     def seconds(self) -> float:
         """How long the run has been computed, over all its sessions."""
@@ -272,13 +278,13 @@ class Writer:
         self.folder = folder
         self._digests = folder.known()
 
-    def holds(self, number: int, keys: Sequence[tuple[str, ...]]) -> bool:
+    def holds(self, number: int, prompts: Prompts) -> bool:
         """Whether a shard is there and answers these prompts; a bad one is put aside, aloud."""
         path = self.folder.shard(number)
         if not path.exists():
             return False
         try:
-            if shard_keys(read_shard(path, self._digests.get(path))) == list(keys):
+            if same_prompts(read_shard(path, self._digests.get(path)), prompts):
                 return True
             fault = f"shard {path} answers other prompts than this run asks"
         except CorruptShard as error:
@@ -297,9 +303,9 @@ class Writer:
             path.rename(target)
         return target
 
-    def append(self, number: int, rows: Sequence[Answered]) -> None:
+    def append(self, number: int, answers: Answering) -> None:
         """Write a shard whole or not at all; one with a number that cannot be one is refused."""
-        path, table = self.folder.shard(number), to_table(rows)
+        path, table = self.folder.shard(number), answers.table()
         if found := unsound(table):
             model = self.folder.manifest().model
             raise NotFinite(f"{model['name']} ({model['dtype'] or 'no dtype'}) gives {found}")

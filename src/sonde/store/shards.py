@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from sonde.core.errors import CorruptShard, StoreError
 from sonde.store.files import add_line, write_whole
-from sonde.store.rows import SCHEMA
+from sonde.store.rows import heads_of
 from sonde.store.sound import unsound
 
 
@@ -59,9 +59,24 @@ class Digests:
 def shard_bytes(table: pa.Table) -> bytes:
     """Answered prompts as a Parquet file; equal rows, equal bytes."""
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, compression="zstd", write_page_checksum=True, version="2.6")
+    pq.write_table(
+        table,
+        sink,
+        compression="zstd",
+        write_page_checksum=True,
+        version="2.6",
+        use_dictionary=[leaf for field in table.schema for leaf in _names(field)],
+    )
     data: bytes = sink.getvalue().to_pybytes()
     return data
+
+
+def _names(field: pa.Field) -> Iterator[str]:
+    """Where a column holds names, by Parquet's name; numbers and texts hardly repeat."""
+    if pa.types.is_dictionary(field.type):
+        yield field.name
+    elif pa.types.is_list(field.type) and pa.types.is_dictionary(field.type.value_type):
+        yield f"{field.name}.list.element"
 
 
 def read_shard(path: Path, digest: str | None) -> pa.Table:
@@ -83,17 +98,15 @@ def table_of(path: Path, data: bytes) -> pa.Table:
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = (str(error).splitlines() or ["unreadable"])[0]
         raise CorruptShard(f"shard {path} is corrupt ({reason})") from None
-    if not table.schema.equals(SCHEMA):
-        raise CorruptShard(f"shard {path} has other columns than this version of sonde writes")
+    try:
+        heads_of(table)
+    except ValueError as error:
+        raise CorruptShard(
+            f"shard {path} is not as this version of sonde writes it: {error}"
+        ) from None
     if found := unsound(table):
         raise CorruptShard(f"shard {path} holds {found}")
     return table
-
-
-def shard_keys(table: pa.Table) -> list[tuple[str, ...]]:
-    """The join keys of a shard's rows, with the text around the answer."""
-    names = ("fact", "relation", "template", "subject", "context", "prefix", "suffix")
-    return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
 
 
 def _read(path: Path) -> bytes:

@@ -9,21 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sonde.core.prompts import Key, called
-from sonde.store.rows import KEYS
+from sonde.core.prompts import KEY, Key, called
+from sonde.store.rows import heads_of, watched_values
 
-LOGPS = (
-    "logps",
-    "suffix_logps",
-    "top_logps",
-    "watched_logps",
-    "mass",
-    "text_logps",
-    "end_logp",
-)
+LOGPS = ("logps", "suffix_logps", "top_logps", "mass", "text_logps", "end_logp")
 
 SOUND: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(LOGPS, ("a log-probability", pc.is_finite)),
@@ -36,14 +29,33 @@ def unsound(table: pa.Table) -> str:
     """What is wrong with the first answer that holds such a number; empty where all are sound."""
     found = []
     for name, (noun, test) in SOUND.items():
-        bad = _first(table.column(name).combine_chunks(), test)
-        found += [] if bad is None else [(bad[0], f"{bad[1]} where {noun} belongs")]
+        if name in table.column_names:
+            bad = _first(table.column(name).combine_chunks(), test)
+            found += [] if bad is None else [(bad[0], f"{bad[1]} where {noun} belongs")]
+    if "watched_logps" in table.column_names:
+        bad = _first_watched(table)
+        found += [] if bad is None else [(bad[0], f"{bad[1]} where a log-probability belongs")]
     if not found:
         return ""
     row, told = min(found)
-    key = Key(**{name: table.column(name)[row].as_py() for name in KEYS})
+    key = Key(**{name: table.column(name)[row].as_py() for name in KEY})
     prefix, suffix = (table.column(name)[row].as_py() for name in ("prefix", "suffix"))
     return f"{told}, in the answer to {called(key, prefix, suffix)}"
+
+
+def _first_watched(table: pa.Table) -> tuple[int, str] | None:
+    """The first row with a watched name that may be answered and has no number."""
+    start = 0
+    for head in heads_of(table):
+        if head.kind == "filled" and head.names:
+            logps, ranks = watched_values(table.slice(start, head.rows), head)
+            bad = ~np.isfinite(logps)
+            bad &= ranks > 0
+            if bad.any():
+                row, name = (int(i) for i in np.argwhere(bad)[0])
+                return start + row, str(float(logps[row, name])).replace("nan", "NaN")
+        start += head.rows
+    return None
 
 
 def _first(column: Any, test: Callable[[Any], Any]) -> tuple[int, str] | None:

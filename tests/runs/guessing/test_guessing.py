@@ -16,8 +16,8 @@ from sonde.models.scripted import Scripted
 from sonde.probes.lama.probe import Lama
 from sonde.runs.guessing import unguessable
 from sonde.runs.run import run
-from sonde.testing import answer_all
 from tests import tiny
+from tests.rows import answer_all
 
 
 def fact(id: str, subject: str, *objects: str, relation: str = "P36", split: str = "test") -> Fact:

@@ -15,9 +15,10 @@ from sonde.core.abilities import Identity
 from sonde.core.answers import Scored
 from sonde.core.costs import Cost, Memory, ShardCost
 from sonde.core.errors import RunMismatch, UsageError
-from sonde.core.prompts import Prompt, Score
+from sonde.core.prompts import Prompt, Score, put
 from sonde.runs.plan import COUNTED, choose, plan, steps
 from sonde.runs.throughput import Pool, measure
+from tests.rows import asked
 from tests.runs.world import Listing, small_world, world
 
 PROBE = sonde.probe("lama", answer="score")
@@ -123,10 +124,11 @@ def test_every_relation_is_counted_somewhere() -> None:
 
 
 def test_a_counted_shard_comes_after_the_end_of_the_one_before() -> None:
-    prompts = list(PROBE.ask(small_world(20)))
-    cut = [prompts[i : i + 10] for i in range(0, 40, 10)]
-    found = list(steps(enumerate(cut), {1, 2}, done=()))
-    assert found == [(None, cut[0][-8:]), (1, cut[1]), (2, cut[2])]
+    prompts = put(asked(PROBE, small_world(20)))
+    cut = [prompts.part(i, i + 10) for i in range(0, 40, 10)]
+    (none, tail), *found = steps(enumerate(cut), {1, 2}, done=())
+    assert (none, list(tail)) == (None, list(cut[0])[-8:])
+    assert found == [(1, cut[1]), (2, cut[2])]
     assert list(steps(enumerate(cut), {1, 2}, done={0})) == [(1, cut[1]), (2, cut[2])]
 
 
@@ -136,7 +138,7 @@ def test_nothing_to_ask_is_refused() -> None:
 
 
 def pool(sizes: Sequence[int]) -> Pool:
-    prompts = list(PROBE.ask(small_world(sum(sizes))))
+    prompts = asked(PROBE, small_world(sum(sizes)))
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     cut = tuple(prompts[a : a + n] for a, n in zip(starts, sizes, strict=True))
     return Pool(shards=cut, work=tuple([1] * n for n in sizes))

@@ -92,7 +92,7 @@ def chosen(names: Iterable[str]) -> tuple[Estimator, ...]:
 def judged(run: Run, read: Callable[[Prompts], Columns], *, first: bool = False) -> Columns:
     """What the probe's own judgements come to; `first`: a fact's first object alone is right."""
     dataset = run.dataset()
-    found = cast(Judges, run.probe()).judged(dataset, run.answered())
+    found = cast(Judges, run.probe()).judged(dataset, run.answers())
     names = _names(dataset, first=first)
     if found.way == "written":
         return read(prompts_of(found, names.__getitem__, _written))
@@ -159,11 +159,11 @@ def _any(run: Run) -> Columns:
 
 
 def _anchor(run: Run) -> Columns:
-    return read_anchor(cast(Monitors, run.probe()).monitored(run.dataset(), run.answered()))
+    return read_anchor(cast(Monitors, run.probe()).monitored(run.dataset(), run.answers()))
 
 
 def _distance(run: Run) -> Columns:
-    return read_distance(cast(Monitors, run.probe()).monitored(run.dataset(), run.answered()))
+    return read_distance(cast(Monitors, run.probe()).monitored(run.dataset(), run.answers()))
 
 
 BELIEF = Asking(name="belief", ask=plainly("belief"))

@@ -14,7 +14,7 @@ from typing import Any
 from sonde.core.abilities import WANTED, group_by_ability
 from sonde.core.costs import Memory, ShardCost
 from sonde.core.errors import AbilityError
-from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score
+from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, put
 from sonde.engine.masked_batch import MaskedText
 from sonde.engine.prefixes import PrefixCache, SourceCache
 from sonde.engine.schedule import DryRun, Shape, row_passes
@@ -35,9 +35,10 @@ def causal_costs(model: CausalModel, shards: Iterable[Sequence[Prompt]]) -> Iter
     prefixes: PrefixCache[None] = PrefixCache(
         lambda ids: (None, len(ids) * token), model.prefixes.budget
     )
-    for prompts in shards:
+    for prompts in map(put, shards):
         dry = DryRun(len(prompts))
-        for ability, positions in group_by_ability(prompts, joins=True).items():
+        for ability, numbers in group_by_ability(prompts, joins=True).items():
+            positions = prompts.places(numbers)
             asked = [prompts[i] for i in positions]
             if ability == "sample":
                 openings = [model.decoder().open(prompt, Sample) for prompt in asked]

@@ -7,12 +7,12 @@ coverage, what drives the fluctuation, names that help, manual against paraphras
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered
+from sonde.core.answers import Given, rows_of
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score, Want
 from sonde.core.reports import Report
@@ -75,7 +75,7 @@ class Belief:
                     for subject in pair.names if self.names == "all" else pair.names[:1]:
                         yield _prompt(relation, pair.fact, template, subject, want)
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and compute every number."""
         known, outcomes = self._tallied(dataset, answered)
         return build_report(
@@ -88,7 +88,7 @@ class Belief:
             filled=self.answer == "fill",
         )
 
-    def judged(self, dataset: Dataset, answered: Iterable[Answered]) -> Judged:
+    def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every judged prompt, for comparisons with other runs."""
         known, outcomes = self._tallied(dataset, answered)
         return Judged(
@@ -104,11 +104,11 @@ class Belief:
             compared=outcomes.compared,
         )
 
-    def _tallied(self, dataset: Dataset, answered: Iterable[Answered]) -> tuple[World, Outcomes]:
+    def _tallied(self, dataset: Dataset, answered: Given) -> tuple[World, Outcomes]:
         asked = {r.id: self._templates(r) for r in dataset.asked_relations()}
         known = world(dataset, asked)
         tally = Tally(known)
-        for row in answered:
+        for row in rows_of(answered):
             tally.add(row)
         return known, tally.outcomes()
 

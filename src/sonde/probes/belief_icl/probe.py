@@ -8,7 +8,7 @@ drawn answers and from probabilities by length, template accuracies, coverage.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar, Literal, Self
@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered
+from sonde.core.answers import Given, rows_of
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Generate, Key, Prompt, Sample, Want
@@ -107,7 +107,7 @@ class BeliefIcl:
                     for pair in block:
                         yield from self._prompts(relation.id, template, pair, contexts, chosen)
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer by its lemmas and compute every number."""
         known, outcomes = self._tallied(dataset, answered)
         reading = Reading(
@@ -122,7 +122,7 @@ class BeliefIcl:
         )
         return build_report(dataset, known, outcomes, reading)
 
-    def judged(self, dataset: Dataset, answered: Iterable[Answered]) -> Judged:
+    def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every judged prompt, for comparisons with other runs."""
         known, outcomes = self._tallied(dataset, answered)
         return Judged(
@@ -137,10 +137,10 @@ class BeliefIcl:
             words=outcomes.words,
         )
 
-    def _tallied(self, dataset: Dataset, answered: Iterable[Answered]) -> tuple[World, Outcomes]:
+    def _tallied(self, dataset: Dataset, answered: Given) -> tuple[World, Outcomes]:
         known = world(dataset, self._eligible, self.language)
         tally = Tally(known, self.language, dataset.selection.seed)
-        for row in answered:
+        for row in rows_of(answered):
             tally.add(row)
         return known, tally.outcomes()
 

@@ -7,12 +7,12 @@ the controls: the commonest object, and always the same verdict.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered
+from sonde.core.answers import Given, rows_of
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Report
@@ -57,10 +57,10 @@ class Framing:
         if not some:
             refuse_nothing(dataset, census)
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and compute every number."""
         tally = Tally(dataset, self._shape(), self.language)
-        for row in answered:
+        for row in rows_of(answered):
             tally.add(row)
         return build_report(dataset, tally.outcomes(), self._shape())
 

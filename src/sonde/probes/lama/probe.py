@@ -8,12 +8,12 @@ control.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered
+from sonde.core.answers import Given, rows_of
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score, Want, capitalised
@@ -77,10 +77,10 @@ class Lama:
                 if self.uhn == "names":
                     yield from name_prompts(fact, want)
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and average."""
         facts, tally = Facts(dataset), Tally(dataset)
-        for row in answered:
+        for row in rows_of(answered):
             place, fact = facts.find(row.key.fact)
             judgement = judge(row.answer, self._correct(fact), self.normalise)
             if row.key.context != CONTEXT:
@@ -96,10 +96,10 @@ class Lama:
         )
         return build_report(dataset, outcomes, k=self.k, asking=asking)
 
-    def judged(self, dataset: Dataset, answered: Iterable[Answered]) -> Judged:
+    def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every judged fact, for comparisons with other runs."""
         facts, rows = Facts(dataset), Rows()
-        for row in answered:
+        for row in rows_of(answered):
             place, fact = facts.find(row.key.fact)
             judgement = judge(row.answer, self._correct(fact), self.normalise)
             if row.key.context != CONTEXT:

@@ -6,14 +6,14 @@ What it costs is reported beside what IC-LKE would: it saves only against scorin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered, Traced
+from sonde.core.answers import Answered, Given, Traced, rows_of
 from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Key, Prompt, Trace
@@ -88,7 +88,7 @@ class EicLke:
         if not some:
             refuse_nothing(dataset, asked.census)
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """Gather every fact's options from the sequences, judge the choices, compute the rest."""
         asked, outcomes = self._tallied(dataset, answered)
         reading = Reading(
@@ -104,17 +104,17 @@ class EicLke:
         )
         return build_report(dataset, asked.census, outcomes, reading)
 
-    def judged(self, dataset: Dataset, answered: Iterable[Answered]) -> Judged:
+    def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every choice, for comparisons with other runs."""
         return as_judged(self._tallied(dataset, answered)[1], self._separators())
 
-    def _tallied(self, dataset: Dataset, answered: Iterable[Answered]) -> tuple[_Asked, Outcomes]:
+    def _tallied(self, dataset: Dataset, answered: Given) -> tuple[_Asked, Outcomes]:
         asked = _Asked(census=Census(), items={}, prefixes={}, cost=Cost())
         for relation, passage in self._passages(dataset, asked):
             asked.prefixes.setdefault(relation, passage.text)
         seed = dataset.selection.seed
         found: dict[tuple[str, str], dict[int, float]] = {key: {} for key in asked.items}
-        for row in answered:
+        for row in rows_of(answered):
             if not isinstance(row.answer, Traced):
                 raise AbilityError("eic-lke reads traced texts, not other answers")
             for key, number, logp in _options(row, row.answer, self.layout):

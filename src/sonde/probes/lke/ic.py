@@ -7,14 +7,14 @@ of the examples, beside the majority control.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered, Scored
+from sonde.core.answers import Given, Scored, rows_of
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Fact
 from sonde.core.prompts import Key, Prompt, Score
@@ -98,7 +98,7 @@ class IcLke:
         if not some:
             refuse_nothing(dataset, census)
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every choice and compute every number."""
         census, prefixes, outcomes = self._tallied(dataset, answered)
         reading = Reading(
@@ -114,12 +114,12 @@ class IcLke:
         )
         return build_report(dataset, census, outcomes, reading)
 
-    def judged(self, dataset: Dataset, answered: Iterable[Answered]) -> Judged:
+    def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every choice, for comparisons with other runs."""
         return as_judged(self._tallied(dataset, answered)[2], self._separators())
 
     def _tallied(
-        self, dataset: Dataset, answered: Iterable[Answered]
+        self, dataset: Dataset, answered: Given
     ) -> tuple[Census, dict[str, str], Outcomes]:
         census, prefixes, asked = Census(), dict[str, str](), dict[tuple[str, str], _Asked]()
         for one, prompt in self._prompts(dataset, census):
@@ -127,7 +127,7 @@ class IcLke:
             asked[one.item.fact.relation, one.item.fact.id] = one
         seeds = self._seeds(dataset)
         tally = Tally(dataset, (one.item.fact for one in asked.values()), seeds)
-        for row in answered:
+        for row in rows_of(answered):
             if not isinstance(row.answer, Scored):
                 raise AbilityError("ic-lke reads scored options, not other answers")
             one = asked[row.key.relation, row.key.fact]

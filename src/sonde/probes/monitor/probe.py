@@ -8,12 +8,12 @@ over prompts, the anchors' probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered
+from sonde.core.answers import Given, rows_of
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
@@ -80,21 +80,21 @@ class Monitor:
                 "examples; 'sonde data build fktc' makes questions"
             )
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """Find the anchors and compute every number."""
         return build_report(dataset, self._outcomes(dataset, answered), self._shape())
 
-    def monitored(self, dataset: Dataset, answered: Iterable[Answered]) -> Monitored:
+    def monitored(self, dataset: Dataset, answered: Given) -> Monitored:
         """What MONITOR is computed from, for comparisons with other runs."""
         return self._outcomes(dataset, answered).monitored
 
-    def judged(self, dataset: Dataset, answered: Iterable[Answered]) -> Judged:
+    def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every answer to a bare question, for comparisons with other runs."""
         return as_judged(self._outcomes(dataset, answered))
 
-    def _outcomes(self, dataset: Dataset, answered: Iterable[Answered]) -> Outcomes:
+    def _outcomes(self, dataset: Dataset, answered: Given) -> Outcomes:
         tally = Tally(dataset, self._shape())
-        for row in answered:
+        for row in rows_of(answered):
             tally.add(row)
         one, two, three = self.alphas
         return tally.outcomes(self.anchor, (one, two, three))

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from sonde.core.answers import FilledColumns
 from sonde.core.errors import PromptError
 from sonde.core.prompts import Fill
-from sonde.engine.blocks import FilledBlock
 from sonde.engine.encode import MaskedEncoder, opening
 from sonde.models.torch.loading.device import fetched, onto
 from sonde.models.torch.loading.weights import Loaded
@@ -97,7 +97,7 @@ class Tables:
 
 def read_holes(
     kinds: Sequence[Kind], which: np.ndarray, logits: Any
-) -> Callable[[], list[tuple[np.ndarray, FilledBlock]]]:
+) -> Callable[[], list[tuple[np.ndarray, FilledColumns]]]:
     """Begin to read the answers off the logits at some holes, [holes, vocabulary] in float32.
 
     Hole i is of the kind `which[i]`; all kinds here allow the same tokens and keep as many. What
@@ -114,7 +114,7 @@ def read_holes(
     ranks = fetched(rank_rows(allowed, values))
     top, places, norm, rest = map(fetched, (found.values, found.indices, norms, mass))
 
-    def read() -> list[tuple[np.ndarray, FilledBlock]]:
+    def read() -> list[tuple[np.ndarray, FilledColumns]]:
         best, at = in_order(top(), places(), count, allowed)
         whole = Columns(at, best - norm()[:, None], watched(), ranks(), rest())
         return [(rows, whole.block(*kind, rows)) for kind, rows in by_kind(kinds, which)]
@@ -131,20 +131,23 @@ class Columns(NamedTuple):
     watched_ranks: np.ndarray
     mass: np.ndarray
 
-    def block(self, want: Fill, table: Table, rows: np.ndarray) -> FilledBlock:
+    def block(self, want: Fill, table: Table, rows: np.ndarray) -> FilledColumns:
         """Those of one kind."""
-        width = len(table.ids)
         whole = len(rows) == len(self.mass)
         own = self if whole else Columns(*(column[rows] for column in self))
-        return FilledBlock(
-            want=want,
+        logps = np.full((len(rows), len(want.watched)), np.nan, dtype=np.float32)
+        ranks = np.zeros(logps.shape, dtype=np.int32)
+        may = np.array([column is not None for column in table.columns], dtype=np.bool_)
+        at = [column for column in table.columns if column is not None]
+        logps[:, may], ranks[:, may] = own.watched_logps[:, at], own.watched_ranks[:, at]
+        return FilledColumns(
             names=table.allowed.names,
-            places=own.places,
+            top=own.places,
             top_logps=own.top_logps,
-            columns=table.columns,
-            watched_logps=own.watched_logps[:, :width],
-            watched_ranks=own.watched_ranks[:, :width],
             mass=own.mass,
+            watched=want.watched,
+            watched_logps=logps,
+            watched_ranks=ranks,
         )
 
 

@@ -20,12 +20,11 @@ import numpy as np
 import torch
 
 from sonde.core.abilities import Identity
-from sonde.core.answers import Filled, Scored
+from sonde.core.answers import Filled, FilledColumns, Scored
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError
-from sonde.core.prompts import Fill, Prompt, Score
+from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, put
 from sonde.engine.batching import Budget
-from sonde.engine.blocks import FilledBlock
 from sonde.engine.encode import MaskedEncoder, Span, opening
 from sonde.engine.masked_batch import MaskedText, MaskedTexts, columns
 from sonde.engine.prefetch import prefetch
@@ -46,7 +45,7 @@ CHUNK = 2**17  # prompts that are brought into order at once; fewer at first, to
 FIRST = 2**13
 
 
-Reading = Callable[[], list[tuple[np.ndarray, FilledBlock]]]
+Reading = Callable[[], list[tuple[np.ndarray, FilledColumns]]]
 """Waits for answers and gives them, with the positions of their prompts."""
 
 
@@ -102,16 +101,16 @@ class MaskedModel:
 
     def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
         """Yield (position, answer) with the likeliest tokens and the watched names."""
-        for positions, block in self.fill_blocks(prompts):
-            yield from zip(positions.tolist(), block, strict=True)
+        for positions, filled in self.fill_columns(put(prompts)):
+            yield from zip(positions.tolist(), filled.each(), strict=True)
 
-    def fill_blocks(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, FilledBlock]]:
+    def fill_columns(self, prompts: Prompts) -> Iterator[tuple[np.ndarray, FilledColumns]]:
         """What `fill` yields, many at a time and as columns."""
         return explain_oom(self._fill(prompts))
 
-    def _fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, FilledBlock]]:
+    def _fill(self, prompts: Prompts) -> Iterator[tuple[np.ndarray, FilledColumns]]:
         starts = chunk_starts(len(prompts))
-        chunks = [prompts[i:j] for i, j in pairwise((*starts, len(prompts)))]
+        chunks = [prompts.part(i, j) for i, j in pairwise((*starts, len(prompts)))]
         started: deque[tuple[list[int], Reading]] = deque()
         for start, chunk in zip(starts, prefetch(self._prepared(chunks), len(chunks)), strict=True):
             launch = partial(self._launch, chunk, start)
@@ -121,10 +120,10 @@ class MaskedModel:
         for _, read in started:
             yield from read()
 
-    def _prepared(self, chunks: Sequence[Sequence[Prompt]]) -> Iterator[Chunk]:
+    def _prepared(self, chunks: Sequence[Prompts]) -> Iterator[Chunk]:
         """Each chunk's distinct texts, who asks them, and of which kind each question is."""
         kinds = Kinds(self.tables)
-        texts = ([(p.prefix, p.suffix) for p in chunk] for chunk in chunks)
+        texts = ([text for block in chunk.blocks for text in block.texts()] for chunk in chunks)
         for chunk, holes in zip(chunks, self.tokenisers.columns(texts), strict=True):
             self._check(chunk, holes)
             first, inverse = holes.distinct()
@@ -146,7 +145,7 @@ class MaskedModel:
         begun = begin(logits, rows, positions, chunk.which[positions], chunk.kinds)
         return lambda: [(own + start, block) for own, block in begun()]
 
-    def _check(self, prompts: Sequence[Prompt], holes: MaskedTexts) -> None:
+    def _check(self, prompts: Prompts, holes: MaskedTexts) -> None:
         """Refuse a prompt that the model cannot take, naming it."""
         long = holes.lengths > self.loaded.context
         strange = np.add.reduceat(holes.ids >= self.loaded.vocabulary, holes.offsets[:-1]) > 0
@@ -207,43 +206,39 @@ class MaskedModel:
 
 
 class Kinds:
-    """Tells of which kind a prompt's hole is, making what is new."""
+    """Tells of which kind a prompt's masked position is, making what is new."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self.made: list[Kind] = []
-        self._known: dict[tuple[int, str], int] = {}
-        self._equal: dict[tuple[Fill, str], int] = {}
+        self._known: dict[tuple[Fill, str], int] = {}
 
-    def of(self, prompts: Sequence[Prompt]) -> np.ndarray:
+    def of(self, prompts: Prompts) -> np.ndarray:
         """Which of those made so far each prompt's is."""
-        # by identity, because hashing a vocabulary for every prompt would cost more; and by the
-        # end of the prefix, because that decides which tokens its words are
-        known = self._known
-        found = np.array([known.get((id(p.want), p.prefix[-2:]), -1) for p in prompts])
-        for i in np.flatnonzero(found < 0).tolist():
-            found[i] = self._new(prompts[i])
-        return found
+        return np.concatenate([self._of_block(block) for block in prompts.blocks])
 
-    def _new(self, prompt: Prompt) -> int:
-        end = prompt.prefix[-2:]
-        kind = self._known.get((id(prompt.want), end))
-        if kind is None:
-            kind = self._make(prompt)
-            if not end.isspace():  # else what stands before may be nothing, or a word
-                self._known[id(prompt.want), end] = kind
-        return kind
+    def _of_block(self, block: Block) -> np.ndarray:
+        """One want, so that the end of the prefix decides: which tokens words are after it."""
+        import polars
 
-    def _make(self, prompt: Prompt) -> int:
-        want = prompt.want
-        if not isinstance(want, Fill):
-            raise AbilityError("fill() takes prompts that want a hole filled")
+        if not isinstance(block.want, Fill):
+            raise AbilityError("fill() takes prompts that want a masked position filled")
+        prefix = polars.col("prefix")
+        end = polars.when(prefix.str.strip_chars() != "").then(prefix.str.tail(1)).otherwise(None)
+        ends = block.frame.select(end.alias("end"), row=polars.int_range(polars.len()))
+        first = ends.unique("end", keep="first", maintain_order=True)
+        kinds = [self._kind(block, block.want, row) for row in first["row"].to_list()]
+        found = ends.join(first.with_columns(kind=polars.Series(kinds)), on="end", nulls_equal=True)
+        return found.sort("row")["kind"].to_numpy()
+
+    def _kind(self, block: Block, want: Fill, row: int) -> int:
+        prompt = block.prompt(row)
         key = (want, opening(prompt.prefix))
-        if key not in self._equal:
+        if key not in self._known:
             with naming(prompt):
                 self.made.append((want, self.tables.table(want, prompt.prefix)))
-            self._equal[key] = len(self.made) - 1
-        return self._equal[key]
+            self._known[key] = len(self.made) - 1
+        return self._known[key]
 
 
 def begin(

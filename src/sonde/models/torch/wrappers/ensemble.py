@@ -201,7 +201,7 @@ class FillingEnsemble(ScoringEnsemble):
         logits = torch.full((len(prompts), rows), -torch.inf, device=whole.device)
         logits[:, table.allowed.ids] = whole
         for at, block in read_holes([(want, table)], np.zeros(len(prompts), dtype=int), logits)():
-            yield from zip(at.tolist(), block, strict=True)
+            yield from zip(at.tolist(), block.each(), strict=True)
 
     def averaged(self, relation: str, prompts: Sequence[Prompt], answers: Answers) -> Any:
         """The average of the templates' log-probabilities, [prompts, answers], not normalised."""

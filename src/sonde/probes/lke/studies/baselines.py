@@ -8,12 +8,12 @@ share of relations in which in-context estimation is ahead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered, Generated
+from sonde.core.answers import Generated, Given, rows_of
 from sonde.core.facts import Dataset, Fact
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Report
@@ -69,14 +69,14 @@ class LkeBaselines:
         for one in found:
             yield from prompts(one, known, asking)
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and compare the ways of asking fact by fact."""
         found, census = asked_relations(dataset, self.options, 1)
         known = wordings(dataset, self.templates)
         facts = {(f.relation, f.id): f for one in found for f in one.facts}
         choices, written = Choices({one.relation: one.facts for one in found}), 0
         given = 0
-        for row in answered:
+        for row in rows_of(answered):
             if isinstance(row.answer, Generated):
                 fact = facts[row.key.relation, row.key.fact]
                 right = self._right(row.answer.text, fact)

@@ -6,12 +6,12 @@ with one pair of separators after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered
+from sonde.core.answers import Given, rows_of
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
@@ -70,11 +70,11 @@ class LkeSeparators:
                 for turn in range(self.seeds):
                     yield from after_examples(one, turn, self.n, named_separators(way), way)
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every choice and average by separator."""
         found, census = asked_relations(dataset, self.options, self.seeds)
         choices = Choices({one.relation: one.facts for one in found}, self.seeds)
-        for row in answered:
+        for row in rows_of(answered):
             choices.add(row)
         reading = Reading(ways=self._ways(), n=self.n, options=self.options, seeds=self.seeds)
         return build_report(dataset, found, census, choices, reading)

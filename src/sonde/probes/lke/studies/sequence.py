@@ -8,12 +8,12 @@ between two answers about one fact at one place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered
+from sonde.core.answers import Given
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Key, Prompt, Trace
 from sonde.core.reports import Report
@@ -69,7 +69,7 @@ class LkeSequence:
             if one.changed:
                 yield self._prompt(one, one.changed, CHANGED)
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """Average the probabilities by place and by what stands before."""
         found = outcomes(sequences(dataset, self._shape()), answered, self.after)
         return build_report(dataset, found, self._shape(), self.after)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import exp, nan
 from typing import Literal
 
-from sonde.core.answers import Answered, Traced
+from sonde.core.answers import Given, Traced, rows_of
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact
 from sonde.prompting.options import correct_for, correct_names
@@ -196,11 +196,11 @@ class Place:
         return self.told.changed[self.place - 1] if self.told.changed else None
 
 
-def outcomes(told: Iterable[Told], answered: Iterable[Answered], after: int) -> list[Place]:
+def outcomes(told: Iterable[Told], answered: Given, after: int) -> list[Place]:
     """Every place of every sequence, in their order, whatever order the answers come in."""
     found = {
         (row.key.relation, row.key.context): row.answer.logps
-        for row in answered
+        for row in rows_of(answered)
         if isinstance(row.answer, Traced)
     }
     made: list[Place] = []

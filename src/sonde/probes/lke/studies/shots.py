@@ -7,12 +7,12 @@ spread over draws, and the fewest examples that reach 95 % of the accuracy with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered
+from sonde.core.answers import Given, rows_of
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
@@ -63,11 +63,11 @@ class LkeShots:
                 for n in dict.fromkeys(min(n, one.shown) for n in sizes(self.n, found)):
                     yield from after_examples(one, turn, n, chosen, way(n, one))
 
-    def read(self, dataset: Dataset, answered: Iterable[Answered]) -> Report:
+    def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every choice and average by number of examples."""
         found, census = asked_relations(dataset, self.options, self.seeds)
         choices = Choices({one.relation: one.facts for one in found}, self.seeds)
-        for row in answered:
+        for row in rows_of(answered):
             choices.add(row)
         reading = Reading(
             sizes=sizes(self.n, found),
