@@ -66,7 +66,7 @@ def test_a_shard_has_the_documented_columns() -> None:
 
 def test_the_documented_types_are_those_of_the_columns() -> None:
     words = {"text": "str", "float": "float", "list": "list", "integers": "int", "texts": "str"}
-    words["boolean"] = "bool"
+    words |= {"boolean": "bool", "bytes": "binary"}
     for field, row in zip(SCHEMA, rows(RUN, "Columns of a shard"), strict=True):
         shown = row[1].replace("lists", "list").replace("floats", "float").split(" of ")
         assert [words[word] for word in shown] == type_words(field.type), field.name
@@ -76,7 +76,7 @@ def type_words(type: Any) -> list[str]:
     """An Arrow type as a few words."""
     if hasattr(type, "value_type") and str(type).startswith("list"):
         return ["list", *type_words(type.value_type)]
-    return [next(w for w in ("str", "float", "int", "bool") if w in str(type))]
+    return [next(w for w in ("str", "float", "int", "bool", "binary") if w in str(type))]
 
 
 def test_a_run_folder_holds_the_documented_files(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from sonde.probes.lama.probe import Lama
 from sonde.runs.run import probes
 from sonde.testing import check_probe
 from tests.rows import answer_all
+from tests.rows import asked as asked_of
 
 from .belief_world import ANSWERS, FACTS, TEMPLATES, Told, entity, fact, marked, world
 
@@ -30,7 +31,7 @@ def report(
     dataset: Dataset | None = None, probe: Belief | None = None, model: Told | None = None
 ) -> Report:
     given, asked = dataset or world(*FACTS), probe or Belief(answer="fill", draws=2000)
-    answered = answer_all(model or Told(answers=ANSWERS), list(asked.ask(given)))
+    answered = answer_all(model or Told(answers=ANSWERS), asked_of(asked, given))
     return asked.read(given, answered)
 
 
@@ -51,7 +52,7 @@ def told() -> Report:
 
 
 def test_every_name_meets_every_template() -> None:
-    prompts = [p for p in Belief(answer="fill").ask(world(*FACTS)) if not p.key.context]
+    prompts = [p for p in asked_of(Belief(answer="fill"), world(*FACTS)) if p.key.fact]
     asked = [(p.key.template, p.key.subject) for p in prompts]
     assert sorted(asked) == sorted((t, s) for t in ("t1", "t2") for s in ("France", "Gaul", "Peru"))
     assert prompts[0].prefix == "The capital of France is " and prompts[0].suffix == "."
@@ -59,9 +60,9 @@ def test_every_name_meets_every_template() -> None:
 
 def test_masked_models_watch_one_word_names_and_others_score_usual_names() -> None:
     city = fact(entity("Mexico"), entity("Mexico City", "CDMX"))
-    fills = Belief().suited(frozenset({"fill", "score"})).ask(world(*FACTS, city))
+    fills = asked_of(Belief().suited(frozenset({"fill", "score"})), world(*FACTS, city))
     assert {p.want for p in fills} == {Fill(top=5, watched=("Paris", "Lutetia", "Lima", "CDMX"))}
-    scores = Belief().suited(frozenset({"score"})).ask(world(*FACTS, city))
+    scores = asked_of(Belief().suited(frozenset({"score"})), world(*FACTS, city))
     assert {p.want for p in scores} == {Score(options=("Paris", "Lima", "Mexico City"))}
 
 
@@ -72,19 +73,20 @@ def test_asking_is_lazy() -> None:
 
     relations = [replace(world(*FACTS).relations[0], id=id) for id in ("P36", "P37")]
     lazy = replace(world(*FACTS), relations=tuple(relations), read=read)
-    assert next(iter(Belief(answer="fill").ask(lazy))).key.relation == "P36"
+    first = next(Belief(answer="fill").ask(lazy))
+    assert first.frame["relation"][0] == "P36"
 
 
 def test_a_run_can_keep_to_manual_templates_and_usual_names() -> None:
     probe = Belief(answer="fill", templates="manual", names="original", bias=False)
-    asked = [(p.key.template, p.key.subject) for p in probe.ask(world(*FACTS))]
+    asked = [(p.key.template, p.key.subject) for p in asked_of(probe, world(*FACTS))]
     assert asked == [("t1", "France"), ("t1", "Peru")]
 
 
 def test_facts_with_one_subject_are_one_pair() -> None:
     more = fact(entity("France", "Hexagon"), entity("Versailles"), id="again")
     given = world(*FACTS, more)
-    prompts = [p for p in Belief(answer="fill").ask(given) if not p.key.context]
+    prompts = [p for p in asked_of(Belief(answer="fill"), given) if p.key.fact]
     assert len({(p.key.template, p.key.subject) for p in prompts}) == len(prompts) == 8
     answers = {**ANSWERS, ("t1", "Gaul"): {"Versailles": 0.9}}
     [row] = [r for r in cells(report(given, model=Told(answers=answers)), "pairs") if r[3] == 6]
@@ -288,7 +290,7 @@ def test_a_tie_counts_as_wrong_and_is_counted() -> None:
 
 def test_of_two_answers_to_one_prompt_the_later_counts() -> None:
     probe = Belief(answer="fill", draws=10)
-    rows = answer_all(Told(answers=ANSWERS), list(probe.ask(world(*FACTS))))
+    rows = answer_all(Told(answers=ANSWERS), asked_of(probe, world(*FACTS)))
     [old] = [r for r in rows if r.key.subject == "Peru" and r.key.template == "t2"]
     [better] = [r for r in rows if r.key.subject == "Peru" and r.key.template == "t1"]
     later: Answered = replace(old, answer=better.answer)
@@ -326,8 +328,8 @@ def test_the_first_prompt_gives_the_score_of_lama() -> None:
     facts = [f for r in atlas.asked_relations() for f in atlas.asked(r.id)]
     half = Scripted(answers={f.id: f.objects[0].name for f in facts[::3]})
     belief, lama = Belief(answer="score", draws=10), Lama(answer="score")
-    many = belief.read(atlas, answer_all(half, list(belief.ask(atlas))))
-    one = lama.read(atlas, answer_all(half, list(lama.ask(atlas))))
+    many = belief.read(atlas, answer_all(half, asked_of(belief, atlas)))
+    one = lama.read(atlas, answer_all(half, asked_of(lama, atlas)))
     assert 0 < value(one, "uhn.p_at_1.mean_over_facts") < 1
     assert value(many, "single_prompt.acc_at_1") == value(one, "uhn.p_at_1.mean_over_facts")
     for id in ("P36", "P30"):
@@ -372,7 +374,7 @@ def test_what_changes_answers_more_often_is_said_only_where_a_paired_test_says_s
 
 def test_a_limit_asks_about_some_pairs_only() -> None:
     few = world(*FACTS).select(Selection(limit=1))
-    subjects = {p.key.fact for p in Belief(answer="fill", bias=False).ask(few)}
+    subjects = {p.key.fact for p in asked_of(Belief(answer="fill", bias=False), few)}
     assert len(subjects) == 1
 
 

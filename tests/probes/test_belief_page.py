@@ -9,6 +9,7 @@ from sonde.probes.belief.probe import Belief
 from tests.docs import program
 from tests.docs.pages import DOCS, first_cells
 from tests.rows import answer_all
+from tests.rows import asked as asked_of
 
 from .belief_world import ANSWERS, FACTS, Told, world
 
@@ -25,7 +26,7 @@ def test_the_estimates_are_documented() -> None:
 
 def test_the_counts_are_documented() -> None:
     probe = Belief(answer="fill", draws=10)
-    answered = answer_all(Told(answers=ANSWERS), list(probe.ask(world(*FACTS))))
+    answered = answer_all(Told(answers=ANSWERS), asked_of(probe, world(*FACTS)))
     counts = probe.read(world(*FACTS), answered).counts
     assert list(counts) == first_cells(PAGE, "Counts")
 

@@ -9,9 +9,9 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from sonde.core.answers import Answered, Filled
+from sonde.core.answers import Answered, Filled, in_blocks
 from sonde.core.prompts import Key
-from sonde.probes.belief.tally import CONTENT_FREE, Outcomes, Tally, world
+from sonde.probes.belief.tally import Outcomes, judge, world
 
 from .belief_world import FACTS, TEMPLATES, entity, fact
 from .belief_world import world as facts_of
@@ -20,14 +20,12 @@ NAMES = ("Paris", "Lutetia", "Lima")
 KNOWN = world(facts_of(*FACTS), {"P36": TEMPLATES})
 
 
-def row(
-    *logps: float | None, fact: str = "P36:France", subject: str = "France", context: str = ""
-) -> Answered:
+def row(*logps: float | None, fact: str = "P36:France", subject: str = "France") -> Answered:
     """An answer with these log-probabilities for Paris, Lutetia and Lima; Rome comes first."""
     given = [logp for logp in logps if logp is not None]
     ranks = tuple(None if p is None else 2 + sum(q > p for q in given) for p in logps)
     return Answered(
-        key=Key(fact=fact, relation="P36", template="t1", subject=subject, context=context),
+        key=Key(fact=fact, relation="P36", template="t1", subject=subject),
         prefix="",
         suffix="",
         answer=Filled(
@@ -41,10 +39,7 @@ def row(
 
 
 def tallied(*rows: Answered) -> Outcomes:
-    tally = Tally(KNOWN)
-    for given in rows:
-        tally.add(given)
-    return tally.outcomes()
+    return judge(KNOWN, rows)
 
 
 def test_names_of_one_object_are_pooled() -> None:
@@ -78,7 +73,7 @@ def test_very_small_probabilities_are_still_measured() -> None:
 
 
 def test_content_free_prompts_are_kept_apart() -> None:
-    found = tallied(row(-1.0, None, -3.0, fact="", subject="", context=CONTENT_FREE))
+    found = tallied(row(-1.0, None, -3.0, fact="", subject=""))
     assert len(found.grid) == 0
     np.testing.assert_array_equal(found.contents[0][0, ""], [-1.0, np.nan, -3.0])
     assert found.candidates[0] == NAMES
@@ -95,10 +90,10 @@ def test_a_prompt_costs_some_bytes_and_no_object() -> None:
             row(-1.0, -2.0, -3.0, fact=f"P36:{names[0]}", subject=names[0]) for _ in range(many)
         )
 
-    tally = Tally(known)
+    blocks = list(in_blocks(rows()))
     tracemalloc.start()
-    for given in rows():
-        tally.add(given)
+    found = judge(known, blocks)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
+    assert len(found.grid) == 1  # of many answers to a prompt the last one counts
     assert held < 64 * many

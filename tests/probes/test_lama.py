@@ -20,6 +20,7 @@ from sonde.models.scripted import Scripted
 from sonde.probes.lama.probe import Lama
 from sonde.testing import oracle_for
 from tests.rows import answer_all
+from tests.rows import asked as asked_of
 
 
 def fact(id: str, subject: str, *objects: str, relation: str = "P36") -> Fact:
@@ -44,7 +45,7 @@ def world(*facts: Fact) -> Dataset:
 
 def report(dataset: Dataset, answers: dict[str, str], probe: Lama | None = None) -> Report:
     suited = (probe or Lama()).suited(frozenset({"score"}))
-    return suited.read(dataset, answer_all(Scripted(answers=answers), list(suited.ask(dataset))))
+    return suited.read(dataset, answer_all(Scripted(answers=answers), asked_of(suited, dataset)))
 
 
 FACTS = (
@@ -58,9 +59,9 @@ FACTS = (
 def test_masked_models_fill_and_others_score() -> None:
     assert Lama().suited(frozenset({"fill", "score"})).answer == "fill"
     assert Lama().suited(frozenset({"score"})).answer == "score"
-    wants = [p.want for p in Lama(answer="score").ask(world(*FACTS))]
+    wants = [p.want for p in asked_of(Lama(answer="score"), world(*FACTS))]
     assert all(isinstance(want, Score) and len(want.options) == 5 for want in wants)
-    assert all(isinstance(p.want, Fill) for p in Lama(answer="fill").ask(world(*FACTS)))
+    assert all(isinstance(p.want, Fill) for p in asked_of(Lama(answer="fill"), world(*FACTS)))
 
 
 def test_p_at_1_is_the_share_of_right_first_answers() -> None:
@@ -112,7 +113,7 @@ def test_the_control_does_not_depend_on_how_many_facts_are_asked() -> None:
 
 def test_a_relation_named_twice_is_asked_once() -> None:
     twice = world(*FACTS).select(Selection(relations=("P36", "P36")))
-    assert len(list(Lama(answer="score").ask(twice))) == 4
+    assert len(list(asked_of(Lama(answer="score"), twice))) == 4
 
 
 def test_settings_are_checked_wherever_they_come_from() -> None:
@@ -138,8 +139,8 @@ def test_uhn_names_drops_what_a_part_of_the_name_suggests() -> None:
     facts += [fact("b", "Kim Lee", "Peru", relation="P27")]
     facts += [fact(f"x{i}", f"X{i}", f"land {i}", relation="P27") for i in range(5)]
     probe = Lama(uhn="names", answer="score")
-    prompts = list(probe.ask(world(*facts)))
-    parts = [p.key.subject for p in prompts if p.key.context == "uhn" and p.key.fact == "a"]
+    prompts = asked_of(probe, world(*facts))
+    parts = [p.key.subject for p in prompts if p.key.template.startswith("uhn-") and p.key.fact == "a"]
     assert parts == ["Giulia", "Rossi"]
     answered = answer_all(Scripted(answers={"a": "Italy"}), prompts)
     assert probe.read(world(*facts), answered).counts["uhn_dropped"] == 1
@@ -148,7 +149,7 @@ def test_uhn_names_drops_what_a_part_of_the_name_suggests() -> None:
 def test_facts_without_a_one_token_object_are_counted_not_scored() -> None:
     probe = Lama(answer="fill")
     dataset = world(*FACTS)
-    rows = answer_all(Scripted(answers={"a": "Paris"}), list(probe.ask(dataset)))
+    rows = answer_all(Scripted(answers={"a": "Paris"}), asked_of(probe, dataset))
 
     def blind(row_answer: Filled) -> Filled:
         ranks = tuple(
@@ -174,7 +175,7 @@ def test_nothing_scored_is_said_and_not_zero() -> None:
 
 def test_a_missing_template_is_named() -> None:
     with pytest.raises(DataError, match="has 1 templates; template 4"):
-        list(Lama(template=4, answer="score").ask(world(*FACTS)))
+        list(asked_of(Lama(template=4, answer="score"), world(*FACTS)))
 
 
 def test_capitals_begin_the_sentence_whoever_opens_it() -> None:
@@ -184,15 +185,15 @@ def test_capitals_begin_the_sentence_whoever_opens_it() -> None:
         "a [X] is [Y]": ("A the Callas is ",),
     }
     for text, prefixes in asked.items():
-        prompts = list(Lama(answer="score", capitals=True).ask(reworded(voices, text)))
+        prompts = list(asked_of(Lama(answer="score", capitals=True), reworded(voices, text)))
         assert tuple(p.prefix for p in prompts)[: len(prefixes)] == prefixes
         assert [p.key.subject for p in prompts] == ["the Callas", "ßen"]
     first = reworded(voices, "[Y] is what [X] is.")
     for probe in (Lama(answer="score", capitals=True), Lama(answer="fill", capitals=True)):
-        (prompt, _) = probe.ask(first)
+        (prompt, _) = asked_of(probe, first)
         assert (prompt.prefix, prompt.suffix) == ("", " is what the Callas is.")
         assert isinstance(prompt.want, Score | Fill) and prompt.want.capitals
-    (prompt, _) = Lama(answer="score", capitals=True).ask(first)
+    (prompt, _) = asked_of(Lama(answer="score", capitals=True), first)
     assert isinstance(prompt.want, Score)
     assert prompt.want.options == ("soprano", "von Tenor")
     assert prompt.want.texts(prompt.prefix) == ("Soprano", "Von Tenor")
@@ -205,16 +206,16 @@ def test_capitals_change_no_name_that_is_judged(answer: Literal["fill", "score"]
     )
     probe = Lama(answer=answer, capitals=True)
     for model in (oracle_for(voices), majority(voices)):
-        rows = answer_all(model, list(probe.ask(voices)))
+        rows = answer_all(model, asked_of(probe, voices))
         plain = replace(probe, capitals=False)
         assert probe.judged(voices, rows).answers == plain.judged(voices, rows).answers
-    result = probe.read(voices, answer_all(oracle_for(voices), list(probe.ask(voices))))
+    result = probe.read(voices, answer_all(oracle_for(voices), asked_of(probe, voices)))
     assert result.estimates["p_at_1.mean_over_facts"].value == 1
 
 
 def test_capitals_and_punctuation_are_off_and_said_where_they_are_on() -> None:
     dataset = world(*FACTS)
-    plain = list(Lama(answer="score").ask(dataset))
+    plain = list(asked_of(Lama(answer="score"), dataset))
     assert all(p.want == Score(options=p.want.options) for p in plain if isinstance(p.want, Score))
     assert not any("capital" in note for note in report(dataset, {}).notes)
     both = Lama(capitals=True, punctuation=True)
@@ -223,7 +224,7 @@ def test_capitals_and_punctuation_are_off_and_said_where_they_are_on() -> None:
         "Sentences begin with a capital" in told
         and "closing punctuation is scored with the option" in told
     )
-    wants = [p.want for p in both.suited(frozenset({"score"})).ask(dataset)]
+    wants = [p.want for p in asked_of(both.suited(frozenset({"score"})), dataset)]
     assert all(isinstance(want, Score) and want.punctuation for want in wants)
 
 
@@ -243,7 +244,7 @@ def test_gold_never_enters_a_prompt() -> None:
     probe = Lama(answer="score")
 
     def asked(facts: Sequence[Fact]) -> list[tuple[str, str, frozenset[str]]]:
-        prompts = probe.ask(world(*facts))
+        prompts = asked_of(probe, world(*facts))
         wants = [(p.prefix, p.suffix, p.want) for p in prompts]
         return [(a, b, frozenset(w.options)) for a, b, w in wants if isinstance(w, Score)]
 

@@ -6,11 +6,11 @@ as arrays. Arrays of log-probabilities are float32, as models give them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, groupby, pairwise
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -276,20 +276,22 @@ class RatedColumns:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
     """A block of prompts with their answers, as a run keeps them.
 
-    `frame` has the columns that the block was asked with. `columns` holds what was answered: arrays
-    for what was filled, scored or traced, a list of objects for texts.
+    `asked` is an Arrow table of the columns that the block was asked with, names as dictionaries.
+    `columns` holds what was answered: arrays for what was filled, scored or traced, a list of
+    objects for texts.
     """
 
     kind: Kind
-    frame: polars.DataFrame
+    asked: Any
     columns: FilledColumns | RatedColumns | list[Generated] | list[Sampled]
+    _codes: dict[str, tuple[Ints, list[str]]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return self.frame.height
+        return int(self.asked.num_rows)
 
     @property
     def filled(self) -> FilledColumns:
@@ -303,9 +305,58 @@ class Answers:
         assert isinstance(self.columns, RatedColumns), f"{self.kind}, not scored or traced"
         return self.columns
 
+    def codes(self, name: str) -> tuple[Ints, list[str]]:
+        """A column of names: for each prompt a number, and the names that numbers stand for."""
+        if name in self._codes:
+            return self._codes[name]
+        column = self.asked.column(name).combine_chunks()
+        if not hasattr(column, "dictionary"):
+            column = column.dictionary_encode()
+        self._codes[name] = column.indices.to_numpy(), column.dictionary.to_pylist()
+        return self._codes[name]
+
+    def numbers(
+        self,
+        names: Sequence[str],
+        table: Mapping[Any, int],
+        other: Callable[[tuple[str, ...]], int] | None = None,
+    ) -> Ints:
+        """What a table has for some names of each prompt; `other` tells what it does not have.
+
+        Prompts repeat their names, so the table is asked once for each combination.
+        """
+        columns = [self.codes(name) for name in names]
+        keys = np.zeros(len(self), dtype=np.int64)
+        for codes, words in columns:
+            keys = keys * max(len(words), 1) + codes
+        _, first, index = np.unique(keys, return_index=True, return_inverse=True)
+        found = []
+        for row in first.tolist():
+            key = tuple(words[codes[row]] for codes, words in columns)
+            found.append(table[key] if key in table or other is None else other(key))
+        return np.array(found, dtype=np.int32)[index]
+
+    def names_at(self, row: int, names: Sequence[str]) -> tuple[str, ...]:
+        """Some names of one prompt."""
+        return tuple(self.asked.column(name)[row].as_py() for name in names)
+
+    def texts(self) -> list[str]:
+        """Every prompt as one text, with a gap for the answer."""
+        before, after = (self.asked.column(name).to_pylist() for name in TEXTS)
+        return [f"{prefix}___{suffix}" for prefix, suffix in zip(before, after, strict=True)]
+
+    @cached_property
+    def frame(self) -> polars.DataFrame:
+        """The columns that the block was asked with; names as text."""
+        import polars
+
+        # how polars numbers names depends on all that it read before, so they become text
+        frame = cast(polars.DataFrame, polars.from_arrow(self.asked))
+        return frame.with_columns(polars.col(polars.Categorical).cast(polars.String))
+
     def each(self) -> Iterator[Answered]:
         """One answered prompt after the other, as an object."""
-        keys = [name for name in (*Key.__slots__, "prefix", "suffix") if name in self.frame.columns]
+        keys = [name for name in (*Key.__slots__, *TEXTS) if name in self.frame.columns]
         rows = self.frame.select(keys).iter_rows(named=True)
         answers = self.columns if isinstance(self.columns, list) else self.columns.each()
         for row, answer in zip(rows, answers, strict=True):
@@ -349,18 +400,21 @@ def _watched(answer: Answer) -> tuple[str, ...]:
 
 
 def _block(rows: Sequence[Answered]) -> Answers:
-    import polars
+    from pyarrow import array, string, table
 
     columns = {name: [getattr(row.key, name) for row in rows] for name in Key.__slots__}
     columns |= {name: [getattr(row, name) for row in rows] for name in TEXTS}
     answers: list[Any] = [row.answer for row in rows]
-    kind: Kind = type(answers[0]).__name__.lower()  # type: ignore[assignment]
-    if kind == "filled":
-        answers = FilledColumns.gathered(answers)  # type: ignore[assignment]
-    elif kind in ("scored", "traced"):
-        answers = RatedColumns.gathered(answers)  # type: ignore[assignment]
-    schema = dict.fromkeys(columns, polars.String)
-    return Answers(kind=kind, frame=polars.DataFrame(columns, schema=schema), columns=answers)
+    gather: Any = {
+        Filled: FilledColumns.gathered,
+        Scored: RatedColumns.gathered,
+        Traced: RatedColumns.gathered,
+    }.get(type(answers[0]), list)
+    return Answers(
+        kind=cast(Kind, type(answers[0]).__name__.lower()),
+        asked=table({name: array(values, string()) for name, values in columns.items()}),
+        columns=gather(answers),
+    )
 
 
 def added(values: Floats, ends: Ints) -> NDArray[np.float64]:

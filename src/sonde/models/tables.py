@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from math import exp, log
 from random import Random
+from typing import Any
 
-from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
+import numpy as np
+
+from sonde.core.answers import Filled, FilledColumns, Generated, Sampled, Scored, Traced
 from sonde.core.errors import AbilityError
-from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
+from sonde.core.prompts import Fill, Generate, Prompt, Prompts, Sample, Score, Trace
 
 UNSEEN = -30.0
 UNLIKELY = 1e-300
@@ -46,6 +49,24 @@ def fill_from(prompt: Prompt, logps: Mapping[str, float], other: float = UNSEEN)
         watched_ranks=tuple(None if logp is None else at_least[logp] for logp in watched),
         mass=values[0] + log(sum(exp(v - values[0]) for v in values)) if values else 0.0,
     )
+
+
+def fill_distinct(
+    prompts: Prompts, names: Sequence[str], filled: Callable[[Prompt], Filled]
+) -> Iterator[tuple[Any, FilledColumns]]:
+    """Fill prompts whose answer depends on some names of theirs alone, once for each of these.
+
+    Yields (positions, answers), block by block.
+    """
+    import polars
+
+    for block, start in zip(prompts.blocks, prompts.starts, strict=False):
+        distinct = block.frame.select(names).unique(maintain_order=True).with_row_index("number")
+        index = block.frame.select(names).join(distinct, on=names, maintain_order="left")["number"]
+        first = index.to_frame().with_row_index("row").group_by("number").agg(polars.min("row"))
+        answers = [filled(block.prompt(row)) for row in first.sort("number")["row"].to_list()]
+        positions = np.arange(start, start + len(block))
+        yield positions, FilledColumns.gathered(answers).rows(index.to_numpy())
 
 
 class _Same:

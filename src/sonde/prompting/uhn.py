@@ -7,9 +7,15 @@ name alone already suggests the answer to a model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from sonde.core.facts import Fact, Template
-from sonde.core.prompts import Key, Prompt, Want
+from sonde.core.facts import Fact, Relation, Template
+from sonde.core.prompts import Block, Want
+from sonde.prompting.sentences import in_parts, sentences
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 PERSON_ANSWERS = {
     "P19": "city",
@@ -22,8 +28,8 @@ PERSON_ANSWERS = {
 
 GUESSABLE_RANK = 3
 
-CONTEXT = "uhn"
-"""The context of prompts that ask about a part of a name."""
+TEMPLATE = "uhn-"
+"""How the templates that ask about a part of a name are called."""
 
 
 def object_in_subject(fact: Fact) -> bool:
@@ -45,26 +51,34 @@ def name_template(relation: str) -> Template:
     """The sentence that asks what a part of a name suggests."""
     kind = PERSON_ANSWERS[relation]
     text = f"[X] is a common name in the following {kind}: [Y]"
-    return Template(id=f"uhn-{kind}", text=text, group=f"uhn-{kind}")
+    return Template(id=TEMPLATE + kind, text=text, group=TEMPLATE + kind)
 
 
-def name_prompts(fact: Fact, want: Want) -> Iterator[Prompt]:
-    """What is asked about each part of a person's name; nothing where the subject is no person."""
-    if fact.relation not in PERSON_ANSWERS:
+def name_prompts(relation: Relation, facts: DataFrame, want: Want) -> Iterator[Block]:
+    """What is asked about each part of persons' names; nothing where subjects are no persons.
+
+    `facts` has the columns `fact` and `subject`.
+    """
+    import polars
+
+    if relation.id not in PERSON_ANSWERS:
         return
-    template = name_template(fact.relation)
-    for part in dict.fromkeys(fact.subject.name.split()):
-        prefix, suffix = template.fill(part)
-        key = Key(
-            fact=fact.id,
-            relation=fact.relation,
-            template=template.id,
-            subject=part,
-            context=CONTEXT,
-        )
-        yield Prompt(key=key, prefix=prefix, suffix=suffix, want=want)
+    parts = [list(dict.fromkeys(name.split())) for name in facts["subject"].to_list()]
+    names = polars.Series(parts, dtype=polars.List(polars.String))
+    subjects = facts.select("fact", names=names)
+    for part in in_parts(subjects, 1):
+        block = sentences(relation, [name_template(relation.id)], part, want)
+        yield replace(block, cloze=False)
 
 
-def suggests(rank: int | None) -> bool:
-    """Whether a part of a name brings the object, by its rank among all answers, to the top."""
-    return rank is not None and rank <= GUESSABLE_RANK
+def is_name_template(id: str) -> bool:
+    """Whether a template asks what a part of a name suggests."""
+    return id.startswith(TEMPLATE)
+
+
+def suggests(rank: Any) -> Any:
+    """Whether a part of a name brings the object, by its rank among all answers, to the top.
+
+    Of one rank, or of an array of ranks; 0 is that of an object that cannot be answered.
+    """
+    return (rank > 0) & (rank <= GUESSABLE_RANK)

@@ -15,7 +15,7 @@ from typing import Literal
 from sonde.core.abilities import Fills, Model
 from sonde.core.answers import one_by_one
 from sonde.core.errors import AbilityError, DataError, UsageError
-from sonde.core.facts import APART, Card, Dataset, Fact
+from sonde.core.facts import APART, Card, Dataset, Fact, facts_of
 from sonde.core.fingerprints import fingerprint
 from sonde.core.prompts import Fill, Prompts
 from sonde.metrics.answers import judge
@@ -131,9 +131,10 @@ def _suggested(dataset: Dataset, guesser: Model) -> Iterator[Place]:
             continue
         names = dataset.object_names(relation.id, aliases=True)
         want = Fill(watched=names, vocabulary=dataset.vocabulary)
-        facts = {f.id: f for f in dataset.facts(relation.id) if APART not in f.tags}
-        prompts = (prompt for fact in facts.values() for prompt in name_prompts(fact, want))
-        for shard in shards(prompts, SHARD_WEIGHT):
+        frame = dataset.frame(relation.id)
+        frame = frame.filter(~frame["tags"].list.contains(APART))
+        facts = {fact.id: fact for fact in facts_of(frame)}
+        for shard in shards(name_prompts(relation, frame, want), SHARD_WEIGHT):
             yield from _guessed(shard, facts, guesser)
 
 
@@ -141,5 +142,5 @@ def _guessed(shard: Prompts, facts: dict[str, Fact], guesser: Model) -> Iterator
     for position, found in one_by_one(answer(guesser, shard)):
         fact = facts[shard[position].key.fact]
         right = {name for entity in fact.objects for name in entity.names}
-        if suggests(judge(found, right).rank):
+        if suggests(judge(found, right).rank or 0):
             yield fact.relation, fact.id

@@ -367,21 +367,17 @@ def blocks_of(table: pa.Table) -> Iterator[Answers]:
     table = table.combine_chunks()
     for head, start in zip(heads, accumulate((h.rows for h in heads), initial=0), strict=False):
         part = table.slice(start, head.rows)
-        yield Answers(kind=head.kind, frame=asked_frame(part, head), columns=_answers(part, head))
+        yield Answers(kind=head.kind, asked=asked_columns(part, head), columns=_answers(part, head))
 
 
-def asked_frame(part: pa.Table, head: Head) -> polars.DataFrame:
+def asked_columns(part: pa.Table, head: Head) -> pa.Table:
     """The columns that a block was asked with."""
-    import polars
-
     names = [n for n in part.column_names if n not in ANSWERS]
     if not head.names and head.kind == "scored":
         names.append("options")
     if head.kind == "traced":
         names.append("spans")
-    # names become text: how polars numbers them depends on all that it read before
-    plain = {name: _decoded(_one(part, name)) for name in names}
-    return cast(polars.DataFrame, polars.from_arrow(pa.table(plain)))
+    return part.select(names)
 
 
 def _answers(part: pa.Table, head: Head) -> Any:

@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.abilities import Identity
-from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
+from sonde.core.answers import Filled, FilledColumns, Generated, Sampled, Scored, Traced
 from sonde.core.facts import Fact, commonest_objects
 from sonde.core.fingerprints import canonical, fingerprint
-from sonde.core.prompts import Prompt
+from sonde.core.prompts import Prompt, Prompts
 from sonde.models.tables import (
     UNSEEN,
+    fill_distinct,
     fill_from,
     generate_from,
     sample_from,
@@ -122,6 +124,15 @@ class NaiveBayes:
         for i, prompt in enumerate(prompts):
             table = self._tables(prompt)[0]
             yield i, fill_from(prompt, table, _below(table))
+
+    def fill_columns(self, prompts: Prompts) -> Iterator[tuple[Any, FilledColumns]]:
+        """Yield (positions, answers); only the subject's name counts."""
+
+        def filled(prompt: Prompt) -> Filled:
+            table = self._tables(prompt)[0]
+            return fill_from(prompt, table, _below(table))
+
+        return fill_distinct(prompts, ("relation", "subject"), filled)
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
         """Yield (position, answer)."""

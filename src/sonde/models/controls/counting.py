@@ -9,18 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sonde.core.abilities import Identity, Model
-from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
+from sonde.core.answers import Filled, FilledColumns, Generated, Sampled, Scored, Traced
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import canonical, fingerprint
-from sonde.core.prompts import Prompt
+from sonde.core.prompts import Prompt, Prompts
 from sonde.models.controls.bayes import NaiveBayes, counted
 from sonde.models.controls.training_facts import training_facts
 from sonde.models.options import LoadOptions
-from sonde.models.tables import fill_from, generate_from, sample_from, score_from, trace_from
+from sonde.models.tables import (
+    fill_distinct,
+    fill_from,
+    generate_from,
+    sample_from,
+    score_from,
+    trace_from,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +55,13 @@ class Majority:
         """Yield (position, answer)."""
         for i, prompt in enumerate(prompts):
             yield i, fill_from(prompt, self.shares.get(prompt.key.relation, {}))
+
+    def fill_columns(self, prompts: Prompts) -> Iterator[tuple[Any, FilledColumns]]:
+        """Yield (positions, answers); every prompt of a relation is answered alike."""
+        shares = self.shares
+        return fill_distinct(
+            prompts, ("relation",), lambda p: fill_from(p, shares.get(p.key.relation, {}))
+        )
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
         """Yield (position, answer)."""

@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Given, rows_of
+from sonde.core.answers import Given
 from sonde.core.facts import Dataset, Relation, Template
-from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score, Want
+from sonde.core.prompts import Block, Fill, Score, Want
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.belief.report import build_report
-from sonde.probes.belief.tally import CONTENT_FREE, Outcomes, Tally, World, world
-from sonde.prompting.pairs import asked_pairs
+from sonde.probes.belief.tally import Outcomes, World, judge, world
+from sonde.prompting.pairs import pair_frame
+from sonde.prompting.sentences import in_parts, nothing, sentences
 from sonde.reporting.build.multi_prompt.sections import DRAWS, Draw
 
 SAYS_NOTHING = ("N/A", "", "?")
@@ -60,20 +61,20 @@ class Belief:
         )
         return replace(self, answer=need(self.name, can, *choices))
 
-    def ask(self, dataset: Dataset) -> Iterator[Prompt]:
+    def ask(self, dataset: Dataset) -> Iterator[Block]:
         """Relation by relation: templates with content-free subjects, then pair by pair."""
         for relation in dataset.asked_relations():
             templates = self._templates(relation)
             if not templates:
                 continue
             want = self._want(dataset, relation)
-            for template in templates if self.bias else ():
-                for subject in SAYS_NOTHING:
-                    yield _prompt(relation, "", template, subject, want, CONTENT_FREE)
-            for pair in asked_pairs(dataset, relation.id):
-                for template in templates:
-                    for subject in pair.names if self.names == "all" else pair.names[:1]:
-                        yield _prompt(relation, pair.fact, template, subject, want)
+            if self.bias:
+                yield sentences(relation, templates, nothing(*SAYS_NOTHING), want)
+            pairs = pair_frame(dataset, relation.id).select("fact", "names")
+            if self.names == "original":
+                pairs = pairs.with_columns(pairs["names"].list.head(1))
+            for part in in_parts(pairs, len(templates)):
+                yield sentences(relation, templates, part, want)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and compute every number."""
@@ -107,10 +108,7 @@ class Belief:
     def _tallied(self, dataset: Dataset, answered: Given) -> tuple[World, Outcomes]:
         asked = {r.id: self._templates(r) for r in dataset.asked_relations()}
         known = world(dataset, asked)
-        tally = Tally(known)
-        for row in rows_of(answered):
-            tally.add(row)
-        return known, tally.outcomes()
+        return known, judge(known, answered)
 
     def _templates(self, relation: Relation) -> tuple[Template, ...]:
         chosen = relation.templates
@@ -122,21 +120,6 @@ class Belief:
         names = dataset.object_names(relation.id, aliases=True)
         # a name with a space in it is never one token, and most aliases have one
         return Fill(top=self.top, watched=tuple(n for n in names if len(n.split()) == 1))
-
-
-def _prompt(
-    relation: Relation, fact: str, template: Template, subject: str, want: Want, context: str = ""
-) -> Prompt:
-    prefix, suffix = template.fill(subject)
-    key = Key(
-        fact=fact,
-        relation=relation.id,
-        template=template.id,
-        subject=subject,
-        context=context,
-    )
-    cloze = Cloze(relation=relation.id, subject=subject)
-    return Prompt(key=key, prefix=prefix, suffix=suffix, want=want, cloze=cloze)
 
 
 COMPONENT = Belief

@@ -13,19 +13,18 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Given, rows_of
+from sonde.core.answers import Given
 from sonde.core.errors import DataError
-from sonde.core.facts import Dataset, Fact, Relation, Template
-from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score, Want, capitalised
+from sonde.core.facts import Dataset, Relation, Template
+from sonde.core.prompts import Block, Fill, Score, Want
 from sonde.core.reports import Report
 from sonde.core.scores import Normalise
 from sonde.core.settings import setting
-from sonde.metrics.answers import judge
-from sonde.metrics.judged import Judged
-from sonde.probes.lama.judged import Rows
+from sonde.metrics.judged import Judged, Way
 from sonde.probes.lama.report import Asking, build_report
-from sonde.probes.lama.tally import Facts, Tally
-from sonde.prompting.uhn import CONTEXT, name_prompts, object_in_subject, suggests
+from sonde.probes.lama.tally import judge
+from sonde.prompting.sentences import in_parts, sentences, usual_names
+from sonde.prompting.uhn import name_prompts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,46 +66,32 @@ class Lama:
         )
         return replace(self, answer=need(self.name, can, *choices))
 
-    def ask(self, dataset: Dataset) -> Iterator[Prompt]:
+    def ask(self, dataset: Dataset) -> Iterator[Block]:
         """One prompt per fact; for uhn='names' also one per part of a person's name."""
         for relation in dataset.asked_relations():
-            want = self._want(dataset, relation)
-            template = self._template(relation)
-            for fact in dataset.asked(relation.id):
-                yield self._prompt(fact, template, want)
-                if self.uhn == "names":
-                    yield from name_prompts(fact, want)
+            want, template = self._want(dataset, relation), self._template(relation)
+            facts = dataset.asked_frame(relation.id)
+            for part in in_parts(usual_names(facts), 1):
+                yield sentences(relation, [template], part, want, capitals=self.capitals)
+            if self.uhn == "names":
+                yield from name_prompts(relation, facts, want)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and average."""
-        facts, tally = Facts(dataset), Tally(dataset)
-        for row in rows_of(answered):
-            place, fact = facts.find(row.key.fact)
-            judgement = judge(row.answer, self._correct(fact), self.normalise)
-            if row.key.context != CONTEXT:
-                tally.add(place, fact, f"{row.prefix}___{row.suffix}", judgement)
-            elif suggests(judgement.rank):
-                tally.guessed(place)
-        outcomes = tally.outcomes()
         asking = Asking(
             uhn=self.uhn,
             filled=self.answer == "fill",
             capitals=self.capitals,
             punctuation=self.punctuation,
         )
+        outcomes = judge(dataset, answered, self.normalise)
         return build_report(dataset, outcomes, k=self.k, asking=asking)
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every judged fact, for comparisons with other runs."""
-        facts, rows = Facts(dataset), Rows()
-        for row in rows_of(answered):
-            place, fact = facts.find(row.key.fact)
-            judgement = judge(row.answer, self._correct(fact), self.normalise)
-            if row.key.context != CONTEXT:
-                rows.add(place, judgement, object_in_subject(fact))
-            elif suggests(judgement.rank):
-                rows.guessed(place)
-        return rows.judged(dataset, self._template, "filled" if self.answer == "fill" else "scored")
+        outcomes = judge(dataset, answered, self.normalise, most=0)
+        way: Way = "filled" if self.answer == "fill" else "scored"
+        return outcomes.judged(dataset.asked_relations(), self._template, way)
 
     def _want(self, dataset: Dataset, relation: Relation) -> Want:
         if self.answer == "score":
@@ -126,20 +111,6 @@ class Lama:
                 f"template {self.template} was asked for"
             )
         return relation.templates[self.template - 1]
-
-    def _correct(self, fact: Fact) -> frozenset[str]:
-        return frozenset(name for entity in fact.objects for name in entity.names)
-
-    def _prompt(self, fact: Fact, template: Template, want: Want) -> Prompt:
-        subject = fact.subject.name
-        prefix, suffix = template.fill(subject)
-        return Prompt(
-            key=Key(fact=fact.id, relation=fact.relation, template=template.id, subject=subject),
-            prefix=capitalised(prefix) if self.capitals else prefix,
-            suffix=suffix,
-            want=want,
-            cloze=Cloze(relation=fact.relation, subject=subject),
-        )
 
 
 COMPONENT = Lama

@@ -195,33 +195,33 @@ def _relation_table(
 def _fact_table(relations: Sequence[Relation], outcomes: Outcomes) -> Table:
     titles = {r.id: titled(r) for r in relations}
     fields: list[Field[Shown]] = [
-        Field("relation", lambda s: titles[s.fact.relation]),
-        Field("subject", lambda s: s.fact.subject.name),
+        Field("relation", lambda s: titles[s.relation]),
+        Field("subject", lambda s: s.subject),
         Field("prompt", lambda s: s.prompt),
         Field(
             "correct",
-            lambda s: ", ".join(entity.name for entity in s.fact.objects),
+            lambda s: ", ".join(s.objects),
             help="every object that counts as correct",
         ),
         Field("top answers", _top_answers, help="the likeliest answers with their probability"),
         Field(
             "probability",
-            lambda s: s.judgement.probability,
+            lambda s: s.probability,
             "percent",
             "of all correct names together",
         ),
-        Field("rank", lambda s: s.judgement.rank, "count", "of the best correct name; 1 is best"),
+        Field("rank", lambda s: s.rank, "count", "of the best correct name; 1 is best"),
         Field("verdict", _verdict, "verdict"),
     ]
     return browse(outcomes.shown, fields, id="facts", title="Facts", total=outcomes.asked)
 
 
 def _top_answers(shown: Shown) -> str:
-    return ", ".join(f"{name} ({share:.1%})" for name, share in shown.judgement.top[:3])
+    return ", ".join(f"{name} ({share:.1%})" for name, share in shown.top)
 
 
 def _verdict(shown: Shown) -> str:
-    rank = shown.judgement.rank
+    rank = shown.rank
     return "skipped" if rank is None else "right" if rank == 1 else "wrong"
 
 

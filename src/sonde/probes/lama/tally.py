@@ -1,26 +1,34 @@
-"""LAMA's outcomes in columns: some bytes per fact, so that millions fit in memory.
+"""Judge LAMA's answers in columns: some bytes per fact, so that millions fit in memory.
 
-Knows judged answers, nothing of estimates or tables.
+Every fact is a pair of its own: a row of LAMA counts its own object alone, so that facts of one
+subject share a prompt and differ in what is right. Knows nothing of estimates or tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import heappush, heappushpop
-from typing import Any
+from math import exp
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.core.errors import DataError
-from sonde.core.facts import Dataset, Fact, commonest_objects
+from sonde.core.answers import Answers, Given, in_blocks
+from sonde.core.facts import Dataset, Relation, Template, commonest_objects
 from sonde.core.fingerprints import draw_key
-from sonde.metrics.answers import Judgement
-from sonde.prompting.uhn import object_in_subject
+from sonde.core.scores import Normalise
+from sonde.metrics.grid import Grid
+from sonde.metrics.judged import Judged, Way
+from sonde.metrics.verdicts import Verdicts, judge_block, top_answers
+from sonde.prompting.uhn import is_name_template, stand_in, suggests
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 SHOWN = 50_000
-BLOCK = 8192
+TOP = 3
+COLUMNS = ("place", "answer", "rank", "tied", "confidence", "gold")
 
 Bools = NDArray[np.bool_]
 Whole = NDArray[np.int64]
@@ -28,11 +36,19 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """One fact with its judged answer, as the table of facts shows it."""
+    """One fact with its judged answer, as the table of facts shows it.
 
-    fact: Fact
+    `probability` of all correct names together and `rank` of the best of them: None where none
+    could be answered. `top` answers with their probabilities.
+    """
+
+    relation: str
+    subject: str
+    objects: tuple[str, ...]
     prompt: str
-    judgement: Judgement
+    rank: int | None
+    probability: float | None
+    top: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,162 +84,174 @@ class Columns:
         return len(self.ranks)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcomes:
-    """Every judged fact by relation, the majority's answers, and the facts that can be shown."""
+    """Every judged fact, the majority's answers, and the facts that can be shown.
 
-    relations: dict[str, Columns]
-    majority: dict[str, str]
+    `facts` are all that were asked about; `place` of each judged one among them, in that order,
+    and of it the number of its answer among `answers`, and what `Verdicts` says.
+    """
+
+    facts: Facts
+    place: Whole
+    answers: tuple[str, ...]
+    answer: Whole
+    rank: Whole
+    tied: Bools
+    confidence: NDArray[np.float64]
+    gold: NDArray[np.float64]
+    guessable: Bools
     shown: tuple[Shown, ...]
 
     @property
     def asked(self) -> int:
         """How many facts were judged."""
-        return sum(map(len, self.relations.values()))
+        return len(self.place)
+
+    @property
+    def majority(self) -> dict[str, str]:
+        """The commonest object of each relation."""
+        return self.facts.majority
+
+    def relations(self) -> dict[str, Columns]:
+        """The judged facts by relation."""
+        columns = Columns(
+            ranks=self.rank,
+            tied=self.tied,
+            by_majority=self.facts.by_majority[self.place],
+            guessable=self.guessable,
+            clusters=self.facts.subjects[self.place],
+        )
+        owners = self.facts.relations[self.place]
+        return {id: columns.where(owners == r) for r, id in enumerate(self.facts.ids)}
 
     def scored(self) -> dict[str, Columns]:
         """The facts that could be answered, of the relations that have any."""
-        found = {relation: columns.scored() for relation, columns in self.relations.items()}
+        found = {relation: columns.scored() for relation, columns in self.relations().items()}
         return {relation: columns for relation, columns in found.items() if len(columns)}
+
+    def judged(
+        self, relations: tuple[Relation, ...], template: Callable[[Relation], Template], way: Way
+    ) -> Judged:
+        """The facts that could be answered as a grid, for comparisons between runs."""
+        kept = self.rank > 0
+        place, confidence = self.place[kept], self.confidence[kept]
+        owners = self.facts.relations
+        return Judged(
+            grid=Grid(
+                pair=place,
+                template=owners[place],
+                name=np.zeros(len(place), dtype=np.int64),
+                right=self.rank[kept] == 1,
+                answer=self.answer[kept],
+                confidence=confidence,
+                relations=owners,
+                template_relations=np.arange(len(relations), dtype=np.int64),
+            ),
+            relations=relations,
+            pairs=tuple(self.facts.frame["fact"].to_list()),
+            templates=tuple(map(template, relations)),
+            answers=self.answers,
+            way=way,
+            sure=confidence,
+            gold=self.gold[kept],
+            guessable=self.guessable[kept],
+        )
 
 
 class Facts:
-    """Finds the facts that answers belong to, with their place in the dataset.
-
-    Answers in the order they were asked need one fact at a time; for any other order all facts
-    are held. An id that two facts have is refused.
-    """
+    """Everything that is asked about, in the dataset's order."""
 
     def __init__(self, dataset: Dataset) -> None:
-        self._dataset = dataset
-        self._ahead = self._stream()
-        self._here: tuple[int, Fact] | None = None
-        self._all: dict[str, tuple[int, Fact]] | None = None
+        import polars
 
-    def find(self, id: str) -> tuple[int, Fact]:
-        """The place and the fact of that id."""
-        if self._all is not None:
-            return self._all[id]
-        if self._here is None or self._here[1].id != id:
-            self._here = next(self._ahead, None)
-        if self._here is None or self._here[1].id != id:
-            self._all = {}
-            for place, fact in self._stream():
-                if self._all.setdefault(fact.id, (place, fact))[0] != place:
-                    raise _repeated(fact)
-            return self._all[id]
-        return self._here
+        self.ids = [relation.id for relation in dataset.asked_relations()]
+        frames = [dataset.asked_frame(id) for id in self.ids]
+        columns = ("fact", "relation", "subject", "subject_id", "object_names")
+        self.frame: DataFrame = polars.concat([frame.select(columns) for frame in frames])
+        self.relations = np.repeat(np.arange(len(frames)), [frame.height for frame in frames])
+        self.subjects = self.frame["subject_id"].rank("dense").to_numpy().astype(np.int64)
+        ranked = ((id, commonest_objects(dataset.split_frame(id))) for id in self.ids)
+        self.majority = {id: objects[0][0] for id, objects in ranked if objects}
+        keys = zip(self.frame["relation"], self.frame["fact"], strict=True)
+        self.places = {key: place for place, key in enumerate(keys)}
+        self.objects: list[list[list[str]]] = self.frame["object_names"].to_list()
+        usual = [[names[0] for names in objects] for objects in self.objects]
+        common = [self.majority.get(id, "") for id in self.frame["relation"]]
+        self.by_majority = np.array([c in own for c, own in zip(common, usual, strict=True)])
+        subjects = self.frame["subject"].to_list()
+        self.in_subject = np.array([*map(stand_in, usual, subjects)], dtype=np.bool_)
 
-    def _stream(self) -> Iterator[tuple[int, Fact]]:
-        relations, last = self._dataset.asked_relations(), ""
-        facts = (fact for r in relations for fact in self._dataset.asked(r.id))
-        for place, fact in enumerate(facts):
-            if fact.id == last:  # others of the same id are found by their order
-                raise _repeated(fact)
-            last = fact.id
-            yield place, fact
-
-
-def _repeated(fact: Fact) -> DataError:
-    return DataError(f"two facts have the id {fact.id!r}; give each fact an id of its own")
+    def shown(self, seed: int, most: int) -> Bools:
+        """Which facts can be shown: all, or those that a draw picks."""
+        kept = np.ones(len(self.objects), dtype=np.bool_)
+        if len(kept) > most:
+            draws = np.array([draw_key(seed, id) for id in self.frame["fact"]], dtype=np.uint64)
+            kept[np.argsort(draws, kind="stable")[most:]] = False
+        return kept
 
 
-class Tally:
-    """Takes judged facts in any order and gives them back in the dataset's.
+def judge(
+    dataset: Dataset, answers: Given, normalise: Normalise = "none", most: int = SHOWN
+) -> Outcomes:
+    """Judge every answer, in whatever order they come; of two for a fact the later one counts.
 
-    At most `most` facts are kept to be shown: all, or those a draw by the selection's seed picks.
+    At most `most` facts are kept to be shown.
     """
-
-    def __init__(self, dataset: Dataset, most: int = SHOWN) -> None:
-        self._ids = [relation.id for relation in dataset.asked_relations()]
-        self._numbers = {id: number for number, id in enumerate(self._ids)}
-        ranked = ((id, commonest_objects(dataset.split_frame(id))) for id in self._ids)
-        self._majority = {id: objects[0][0] for id, objects in ranked if objects}
-        self._seed, self._most = dataset.selection.seed, most
-        self._kept: list[tuple[int, int, int, Shown]] = []
-        self._arrived = 0
-        self._guessed = _Column(np.int64)
-        self._places, self._relations = _Column(np.int64), _Column(np.int32)
-        self._ranks, self._subjects = _Column(np.int64), _Column(np.bytes_)
-        self._flags = _Column(np.bool_)
-
-    def add(self, place: int, fact: Fact, prompt: str, judgement: Judgement) -> None:
-        """Count one judged fact; of two for the same place the later one counts."""
-        commonest = self._majority[fact.relation]
-        self._places.add(place)
-        self._relations.add(self._numbers[fact.relation])
-        self._ranks.add(judgement.rank or 0)
-        self._subjects.add(fact.subject.id.encode("utf-8", "surrogatepass"))
-        right = any(entity.name == commonest for entity in fact.objects)
-        self._flags.add((judgement.tied, right, object_in_subject(fact)))
-        self._show(place, fact, prompt, judgement)
-
-    def guessed(self, place: int) -> None:
-        """Note that a part of the subject's name suggests the answer."""
-        self._guessed.add(place)
-
-    def outcomes(self) -> Outcomes:
-        """Everything that was counted."""
-        places = self._places.array()
-        order = np.argsort(places, kind="stable")
-        last = np.append(places[order][1:] != places[order][:-1], True)[: len(order)]
-        order = order[last]
-        flags = self._flags.array().reshape(-1, 3)[order]
-        guessable = flags[:, 2] | np.isin(places[order], self._guessed.array())
-        relations, subjects = self._relations.array()[order], self._subjects.array()[order]
-        ranks = self._ranks.array()[order]
-        columns = {}
-        for number, id in enumerate(self._ids):
-            own = relations == number
-            columns[id] = Columns(
-                ranks=ranks[own],
-                tied=flags[own, 0],
-                by_majority=flags[own, 1],
-                guessable=guessable[own],
-                clusters=np.unique(subjects[own], return_inverse=True)[1],
-            )
-        return Outcomes(relations=columns, majority=self._majority, shown=self._to_show())
-
-    def _show(self, place: int, fact: Fact, prompt: str, judgement: Judgement) -> None:
-        key = -draw_key(self._seed, fact.id)
-        full = len(self._kept) >= self._most
-        if full and key < self._kept[0][0]:
-            return
-        self._arrived += 1  # decides between equal keys, so that no facts are compared
-        shown = Shown(fact=fact, prompt=prompt, judgement=judgement)
-        entry = (key, self._arrived, place, shown)
-        if full:
-            heappushpop(self._kept, entry)
-        else:
-            heappush(self._kept, entry)
-
-    def _to_show(self) -> tuple[Shown, ...]:
-        by_place = {place: shown for _, _, place, shown in sorted(self._kept, key=lambda e: e[1])}
-        return tuple(by_place[place] for place in sorted(by_place))
+    facts = Facts(dataset)
+    correct = dict(enumerate(facts.objects))
+    show = facts.shown(dataset.selection.seed, most)
+    columns: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, int)] for name in COLUMNS}
+    said: dict[str, int] = {}
+    guessed: list[NDArray[Any]] = [np.zeros(0, int)]
+    details: dict[int, Shown] = {}
+    for block in in_blocks(answers):
+        place = block.numbers(("relation", "fact"), facts.places).astype(np.int64)
+        verdicts = judge_block(block, place, correct, normalise)
+        codes, templates = block.codes("template")
+        of_name = np.array([is_name_template(id) for id in templates], dtype=np.bool_)[codes]
+        guessed.append(place[of_name & suggests(verdicts.rank)])
+        own = {"place": place, **verdicts.columns(said)}
+        for name in COLUMNS:
+            columns[name].append(own[name][~of_name])
+        rows = np.flatnonzero(~of_name & show[place])
+        shown = _shown(facts, block, place, verdicts, rows, normalise)
+        details |= zip(place[rows].tolist(), shown, strict=True)
+    whole = {name: np.concatenate(parts) for name, parts in columns.items()}
+    order = np.argsort(whole["place"], kind="stable")
+    last = np.append(np.diff(whole["place"][order]) != 0, True)[: len(order)]
+    kept = {name: column[order[last]] for name, column in whole.items()}
+    return Outcomes(
+        facts=facts,
+        answers=tuple(said),
+        guessable=facts.in_subject[kept["place"]] | np.isin(kept["place"], np.concatenate(guessed)),
+        shown=tuple(details[place] for place in sorted(details)),
+        **kept,
+    )
 
 
-class _Column:
-    """Values of one kind, folded into arrays as they come."""
-
-    def __init__(self, kind: type[np.generic]) -> None:
-        self._kind = kind
-        self._fresh: list[Any] = []
-        self._folded: list[NDArray[Any]] = []
-
-    def add(self, value: object) -> None:
-        self._fresh.append(value)
-        if len(self._fresh) >= BLOCK:
-            self._fold()
-
-    def array(self) -> NDArray[Any]:
-        self._fold()
-        return np.concatenate(self._folded) if self._folded else np.array([], dtype=self._kind)
-
-    def _fold(self) -> None:
-        if self._fresh:
-            self._folded.append(_array(self._fresh, self._kind))
-            self._fresh = []
-
-
-def _array(values: Sequence[Any], kind: type[np.generic]) -> NDArray[Any]:
-    return np.array(values, dtype=kind)
+def _shown(
+    facts: Facts, block: Answers, place: Whole, verdicts: Verdicts, rows: Whole, by: Normalise
+) -> list[Shown]:
+    """What is shown of some prompts of a block."""
+    prompts, tops = block.texts(), top_answers(block, rows, TOP, by)
+    relations, subjects = facts.frame["relation"], facts.frame["subject"]
+    return [
+        Shown(
+            relation=relations[number],
+            subject=subjects[number],
+            objects=tuple(names[0] for names in facts.objects[number]),
+            prompt=prompts[row],
+            rank=rank or None,
+            probability=exp(gold) if rank else None,
+            top=top,
+        )
+        for number, row, rank, gold, top in zip(
+            place[rows].tolist(),
+            rows.tolist(),
+            verdicts.rank[rows].tolist(),
+            verdicts.gold[rows].tolist(),
+            tops,
+            strict=True,
+        )
+    ]

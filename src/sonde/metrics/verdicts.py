@@ -1,0 +1,262 @@
+"""Judge blocks of answers against the names that count as correct, a column at a time.
+
+`metrics.answers.judge` does the same for one answer, and is what this is held against. Knows arrays
+of log-probabilities and names, nothing of prompts or files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.core.answers import Answers, FilledColumns, RatedColumns
+from sonde.core.errors import AbilityError
+from sonde.core.scores import Normalise, sound
+from sonde.core.scores import shares as option_shares
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+NEVER = np.iinfo(np.int64).max
+
+Objects = Sequence[Sequence[str]]
+"""The names of each correct object, the usual one first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Verdicts:
+    """How the answers of a block did, an entry each.
+
+    `names[answer]` is the likeliest answer (-1: none was allowed), `confidence` its probability, or
+    its share among the options. `rank` of the best correct name, 1 is best, ties count against it;
+    0 where no correct name could be answered. `gold`: the log-probability of all correct names
+    together, nan where there is none. `helped` of `compared` further names of an object were
+    likelier than its usual one.
+    """
+
+    names: Sequence[str]
+    answer: Ints
+    confidence: Floats
+    rank: Ints
+    gold: Floats
+    tied: Bools
+    helped: Ints
+    compared: Ints
+
+    def columns(self, said: dict[str, int]) -> dict[str, NDArray[Any]]:
+        """The same by name; answers get the numbers that `said` has for them, or new ones."""
+        distinct, index = np.unique(self.answer, return_inverse=True)
+        names = (self.names[i] if i >= 0 else "" for i in distinct.tolist())
+        numbers = np.array([said.setdefault(name, len(said)) for name in names], dtype=np.int64)
+        return {
+            "answer": numbers[index],
+            **{f.name: getattr(self, f.name) for f in fields(self)[2:]},
+        }
+
+
+def judge_block(
+    answers: Answers, owners: Ints, correct: Mapping[int, Objects], normalise: Normalise = "none"
+) -> Verdicts:
+    """Judge every answer; `correct[owners[i]]` are the objects that prompt i asks for."""
+    if answers.kind == "filled":
+        return _judge_filled(answers.filled, owners, correct)
+    if answers.kind == "scored":
+        return _judge_scored(answers.rated, owners, correct, normalise)
+    raise AbilityError("only scored options and filled positions have ranks, not written texts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Names:
+    """Which watched names are correct for which owner, an entry for each that is.
+
+    `start[i]` to `start[i] + count[i]` are those of prompt i: the `place` of the name among the
+    watched, the `object` of the owner's it belongs to, and whether it is the object's `usual` one.
+    """
+
+    start: Ints
+    count: Ints
+    place: Ints
+    object: Ints
+    usual: Bools
+
+    @classmethod
+    def of(cls, names: Sequence[str], owners: Ints, correct: Mapping[int, Objects]) -> Names:
+        """Look the names of every owner up among some."""
+        places = {name: i for i, name in enumerate(names)}
+        distinct, index = np.unique(owners, return_inverse=True)
+        entries: list[tuple[int, int, bool]] = []
+        ends = [0]
+        for owner in distinct.tolist():
+            for number, own in enumerate(correct[owner]):
+                found = [(places[n], number, n == own[0]) for n in own if n in places]
+                entries += found
+            ends.append(len(entries))
+        table = np.array(entries, dtype=np.int64).reshape(-1, 3)
+        bounds = np.array(ends)
+        return cls(
+            start=bounds[:-1][index],
+            count=np.diff(bounds)[index],
+            place=table[:, 0],
+            object=table[:, 1],
+            usual=table[:, 2] > 0,
+        )
+
+    def spread(self) -> tuple[Ints, Ints]:
+        """For every name of every prompt: the prompt, and which entry it is."""
+        rows = np.repeat(np.arange(len(self.count)), self.count)
+        first = np.repeat(self.start - np.cumsum(self.count) + self.count, self.count)
+        return rows, first + np.arange(len(rows))
+
+
+def _judge_filled(answers: FilledColumns, owners: Ints, correct: Mapping[int, Objects]) -> Verdicts:
+    count = len(answers)
+    answer, best, second = _first_two(answers)
+    names = Names.of(answers.watched, owners, correct)
+    rows, entries = names.spread()
+    ranks = answers.watched_ranks[rows, names.place[entries]].astype(np.int64)
+    may = ranks > 0
+    rows, entries, ranks = rows[may], entries[may], ranks[may]
+    logps = answers.watched_logps[rows, names.place[entries]].astype(np.float64)
+    sound([best[answer >= 0].max(initial=0.0), logps.max(initial=0.0)])
+    # by prompt, object, rank and value: two names that are the same token are the same answer
+    order = np.lexsort((logps, ranks, names.object[entries], rows))
+    rows, ranks, logps = rows[order], ranks[order], logps[order]
+    objects, usual = names.object[entries][order], names.usual[entries][order]
+    distinct = _changes(rows, objects, ranks, logps)
+    helped, compared = _further_names(rows, objects, usual, logps, distinct, count)
+    rank = np.full(count, NEVER)
+    np.minimum.at(rank, rows, ranks)
+    return Verdicts(
+        names=answers.names,
+        answer=answer,
+        confidence=np.exp(best),
+        rank=np.where(rank == NEVER, 0, rank),
+        gold=_pooled(rows[distinct], ranks[distinct], logps[distinct], count),
+        tied=best == second,
+        helped=helped,
+        compared=compared,
+    )
+
+
+def _first_two(answers: FilledColumns) -> tuple[Ints, Floats, Floats]:
+    """The likeliest answer of each prompt, and the log-probabilities of the first two."""
+    short = 2 - answers.top.shape[1]
+    top = np.pad(answers.top, ((0, 0), (0, max(short, 0))), constant_values=-1)
+    padding = ((0, 0), (0, max(short, 0)))
+    logps = np.pad(answers.top_logps.astype(np.float64), padding, constant_values=np.nan)
+    return top[:, 0].astype(np.int64), logps[:, 0], logps[:, 1]
+
+
+def _further_names(
+    rows: Ints, objects: Ints, usual: Bools, logps: Floats, distinct: Bools, count: int
+) -> tuple[Ints, Ints]:
+    """Of each prompt, how many further names of its objects beat the usual one, of how many.
+
+    Entries are in order of prompt and object; only objects whose usual name may be answered count.
+    """
+    group = np.cumsum(_changes(rows, objects)) - 1
+    first = np.full(group[-1] + 1 if len(group) else 0, np.nan)
+    first[group[usual]] = logps[usual]
+    able = ~np.isnan(first)
+    better = np.bincount(rows[distinct & (logps > first[group])], minlength=count)
+    owner = rows[_changes(rows, objects)]
+    sizes = np.bincount(group[distinct], minlength=len(first))
+    compared = np.bincount(owner[able], weights=sizes[able] - 1, minlength=count)
+    return better, compared.astype(np.int64)
+
+
+def _pooled(rows: Ints, ranks: Ints, logps: Floats, count: int) -> Floats:
+    """The log of the probabilities of each prompt's names together; nan for none."""
+    order = np.lexsort((logps, ranks, rows))
+    kept = order[_changes(rows[order], ranks[order], logps[order])]  # of two objects, too
+    return log_sums(rows[kept], logps[kept], count)
+
+
+def log_sums(groups: Ints, logps: Floats, count: int) -> Floats:
+    """The log of probabilities added up by group; nan for a group without any."""
+    highest = np.full(count, -np.inf)
+    np.maximum.at(highest, groups, logps)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rest = np.where(logps == highest[groups], 0.0, logps - highest[groups])
+        total = np.bincount(groups, weights=np.exp(rest), minlength=count)
+        return np.where(total > 0, highest + np.log(total), np.nan)
+
+
+def _changes(*columns: NDArray[np.generic]) -> Bools:
+    """Where an entry differs from the one before it in some column."""
+    new = np.ones(len(columns[0]), dtype=np.bool_)
+    new[1:] = False
+    for column in columns:
+        new[1:] |= column[1:] != column[:-1]
+    return new
+
+
+def _judge_scored(
+    answers: RatedColumns, owners: Ints, correct: Mapping[int, Objects], normalise: Normalise
+) -> Verdicts:
+    count, prompts = len(answers), answers.owners
+    assert answers.options is not None
+    values = answers.sums()
+    if normalise == "tokens":
+        values = values / answers.counts()
+    highest = np.maximum.reduceat(values, answers.bounds[:-1])
+    sound(highest)
+    is_best = values == highest[prompts]
+    first = np.flatnonzero(is_best)[_changes(prompts[is_best])]
+    right = _correct_options(answers, owners, correct)
+    target = np.full(count, np.inf)
+    with_right = np.unique(prompts[right])
+    target[with_right] = -np.inf
+    np.maximum.at(target, prompts[right], values[right])
+    ahead = np.bincount(prompts[~right & (values >= target[prompts])], minlength=count)
+    total = log_sums(prompts, values, count)
+    return Verdicts(
+        names=answers.names,
+        answer=answers.options[first].astype(np.int64),
+        confidence=np.exp(highest - total),
+        rank=np.where(np.isinf(target) & (target > 0), 0, 1 + ahead),
+        gold=log_sums(prompts[right], values[right], count) - total,
+        tied=np.bincount(prompts[is_best], minlength=count) > 1,
+        helped=np.zeros(count, dtype=np.int64),
+        compared=np.zeros(count, dtype=np.int64),
+    )
+
+
+def top_answers(
+    answers: Answers, rows: Ints, count: int, normalise: Normalise = "none"
+) -> list[tuple[tuple[str, float], ...]]:
+    """The likeliest answers of some prompts, with their probabilities or shares of the options."""
+    if answers.kind == "filled":
+        filled = answers.filled.rows(rows)
+        names, shares = filled.top[:, :count], np.exp(filled.top_logps[:, :count].astype(float))
+        lists = zip(names.tolist(), shares.tolist(), strict=True)
+        said = filled.names
+        return [tuple((said[i], p) for i, p in zip(*own, strict=True) if i >= 0) for own in lists]
+    rated = answers.rated
+    values = rated.sums() / (rated.counts() if normalise == "tokens" else 1)
+    found = []
+    for start, stop in zip(
+        rated.bounds[rows].tolist(), rated.bounds[rows + 1].tolist(), strict=True
+    ):
+        among = option_shares(values[start:stop])
+        best = np.argsort(-values[start:stop], kind="stable")[:count]
+        options: Any = rated.options
+        found.append(tuple((rated.names[options[start + i]], float(among[i])) for i in best))
+    return found
+
+
+def _correct_options(answers: RatedColumns, owners: Ints, correct: Mapping[int, Objects]) -> Bools:
+    """Whether each option is a name of an object that its prompt asks for."""
+    places = {name: i for i, name in enumerate(answers.names)}
+    distinct, index = np.unique(owners, return_inverse=True)
+    table = np.zeros((len(distinct), len(places)), dtype=np.bool_)
+    for row, owner in enumerate(distinct.tolist()):
+        own = [places[n] for names in correct[owner] for n in names if n in places]
+        table[row, own] = True
+    assert answers.options is not None
+    return np.asarray(table[index[answers.owners], answers.options])
