@@ -44,7 +44,7 @@ def same_numbers(probe: Probe, data: Dataset, answered: Sequence[Answered], floo
 
 def test_numbers_of_a_masked_run_are_those_of_its_report() -> None:
     data, probe = world(*FACTS), Belief(draws=500, floor=1).suited(FILLS)
-    both = same_numbers(probe, data, answer_all(Told(answers=ANSWERS), list(probe.ask(data))), 1)
+    both = same_numbers(probe, data, answer_all(Told(answers=ANSWERS), probe.ask(data)), 1)
     assert {"acc_at_1", "fluctuation.relation.range", "consist", "overconf", "ece"} <= both
     assert {"names_only.min", "templates_only.max", "names_help.subject", "manual.rank"} <= both
     assert {"coverage.oracle", "groups.inner_consist", "names_help.object"} <= both
@@ -52,7 +52,7 @@ def test_numbers_of_a_masked_run_are_those_of_its_report() -> None:
 
 def test_numbers_of_a_written_run_are_those_of_its_report() -> None:
     data, probe = dataset(), BeliefIcl(names="all", samples=20, draws=500, floor=1)
-    both = same_numbers(probe, data, answer_all(oracle_for(data), list(probe.ask(data))), 1)
+    both = same_numbers(probe, data, answer_all(oracle_for(data), probe.ask(data)), 1)
     assert {"acc_at_1", "consist", "overconf", "one_word_rate", "coverage.maximum"} <= both
     assert {"overconf_by_template.max", "overconf_by_template.min"} <= both
 

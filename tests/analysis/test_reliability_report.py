@@ -207,7 +207,7 @@ def test_numbers_are_those_of_each_runs_own_report() -> None:
     for seed in (1, 2):
         moody = Moody(seed)
         model = Told(likely=moody.likely, says=moody.says)
-        answers = answer_all(model, list(probe.ask(data)))
+        answers = answer_all(model, probe.ask(data))
         made = run(f"r{seed}", probe.monitored(data, answers))
         runs.append(replace(made, judged=probe.judged(data, answers)))
         own.append(probe.read(data, answers).estimates)

@@ -13,6 +13,7 @@ from sonde.core.train_test_overlap import leaked, training
 from sonde.data.catalog import load
 from sonde.data.check import faults
 from sonde.data.statistics import relation_statistics
+from tests.rows import asked
 
 from . import sources
 
@@ -55,7 +56,7 @@ def test_training_rows_change_neither_what_is_asked_nor_the_options(
     assert on_training.object_names("P1") == ("Dutch", "Greek", "Latin")
     for answer in ("score", "fill"):
         probe = sonde.probe("lama", answer=answer)
-        assert list(probe.ask(plain)) == list(probe.ask(trained))
+        assert asked(probe, plain) == asked(probe, trained)
 
 
 def test_a_folder_without_training_rows_keeps_its_name(folder: Path, tmp_path: Path) -> None:

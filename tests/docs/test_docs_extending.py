@@ -79,7 +79,7 @@ def test_the_example_components_pass_the_public_checks(tmp_path: Path) -> None:
         "probe = api.probe('robust')\n"
         "check_dataset(dataset)\n"
         "check_probe(probe, dataset)\n"
-        "check_model(api.model('longest'), list(probe.ask(dataset)))\n",
+        "check_model(api.model('longest'), list(prompts_of(probe.ask(dataset))))\n",
     )
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.abilities import Identity
-from sonde.core.answers import Answered, Filled, Scored
+from sonde.core.answers import Answered, Filled, Scored, in_blocks
 from sonde.core.errors import ModelError
 from sonde.core.facts import Entity, Fact, Relation, Template
 from sonde.core.prompts import Cloze, Key, Prompt, Score
@@ -21,16 +21,15 @@ from sonde.core.scores import option_logps, shares
 from sonde.doctor.agreement import choice
 from sonde.metrics.answers import judge
 from sonde.metrics.choices import choose
+from sonde.metrics.verdicts import judge_block
 from sonde.models.torch.wrappers.ensemble import ensemble
 from sonde.optimise.facts import Task
 from sonde.optimise.lpaqa.choosing import Scoring
-from sonde.probes.belief.tally import _Judge
 from sonde.probes.framing.ask import FALSE, TRUE
 from sonde.probes.framing.tally import SAID_TRUE, verdict
 from sonde.probes.lke.ic import _Asked
 from sonde.probes.lke.items import Item
 from sonde.probes.lke.studies.fact_scores import Choices
-from sonde.prompting.pairs import Pair
 
 TEMPLATE = Template(id="t", text="[X] is [Y] of them", group="t")
 KEY = Key(fact="f", relation="r", template="t", subject="it", context="0")
@@ -71,8 +70,9 @@ def by_lama(answer: Scored) -> float:
 
 
 def by_belief(answer: Scored) -> float:
-    pair = Pair(fact="f", names=("it",), objects=((TRUE,),), majority=False)
-    return exp(_Judge()(pair, answer).gold)
+    row = Answered(key=KEY, prefix="", suffix="", answer=answer)
+    [block] = in_blocks([row])
+    return exp(judge_block(block, np.array([0]), {0: ((TRUE,),)}).gold[0])
 
 
 def by_ic_lke(answer: Scored) -> float:

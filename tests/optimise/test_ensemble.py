@@ -20,6 +20,7 @@ from sonde.probes.belief.probe import Belief
 from sonde.probes.lama.probe import Lama
 from sonde.probes.lke.ic import IcLke
 from sonde.runs.run import run
+from tests.rows import asked as asked_of
 
 from .world import answers, dataset, opened
 
@@ -70,15 +71,15 @@ def test_sentences_about_facts_are_answered_under_all_templates(
     name: str, way: Any, folder: Folders
 ) -> None:
     base = opened(folder(name))
-    assert_averaged(base, list(Lama(answer=way).ask(dataset("P36"))))
-    assert_averaged(base, list(Belief(answer=way, bias=False).ask(dataset("P36"))))
+    assert_averaged(base, asked_of(Lama(answer=way), dataset("P36")))
+    assert_averaged(base, asked_of(Belief(answer=way, bias=False), dataset("P36")))
 
 
 @pytest.mark.parametrize(("name", "way"), [("bert", "fill"), ("gpt2", "score")])
 def test_so_are_sentences_about_subjects_that_say_nothing(
     name: str, way: Any, folder: Folders
 ) -> None:
-    asked = [p for p in Belief(answer=way).ask(dataset("P36")) if not p.key.fact]
+    asked = [p for p in asked_of(Belief(answer=way), dataset("P36")) if not p.key.fact]
     assert [prompt.key.subject for prompt in asked] == ["N/A", "", "?"]
     assert_averaged(opened(folder(name)), asked)
 

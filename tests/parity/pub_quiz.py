@@ -20,6 +20,7 @@ import numpy as np
 import sonde
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
 from sonde.probes.lama.probe import Lama
+from tests.rows import asked
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "lm-pub-quiz.jsonl"
 CHOSEN = {"P27": 3, "P105": 6}
@@ -63,7 +64,7 @@ def _fact(relation: str, row: Mapping[str, str]) -> Fact:
 
 def ours(model: Any, probe: Lama, dataset: Dataset) -> dict[str, list[list[float]]]:
     """What sonde stores: the tokens from the answer on, by fact."""
-    prompts = list(probe.suited(frozenset({"score"})).ask(dataset))
+    prompts = asked(probe.suited(frozenset({"score"})), dataset)
     found = {}
     for i, answer in model.score(prompts):
         after = answer.suffix_logps or ((),) * len(answer.options)

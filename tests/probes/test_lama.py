@@ -140,7 +140,9 @@ def test_uhn_names_drops_what_a_part_of_the_name_suggests() -> None:
     facts += [fact(f"x{i}", f"X{i}", f"land {i}", relation="P27") for i in range(5)]
     probe = Lama(uhn="names", answer="score")
     prompts = asked_of(probe, world(*facts))
-    parts = [p.key.subject for p in prompts if p.key.template.startswith("uhn-") and p.key.fact == "a"]
+    parts = [
+        p.key.subject for p in prompts if p.key.template.startswith("uhn-") and p.key.fact == "a"
+    ]
     assert parts == ["Giulia", "Rossi"]
     answered = answer_all(Scripted(answers={"a": "Italy"}), prompts)
     assert probe.read(world(*facts), answered).counts["uhn_dropped"] == 1

@@ -65,7 +65,7 @@ def test_facts_left_out_of_the_table_are_named_and_still_counted(
     small: Dataset, rows: list[Answered], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = PROBE.read(small, rows)
-    monkeypatch.setattr(lama, "judge", lambda *given: judge(*given, most=5))
+    monkeypatch.setattr(lama, "judge", lambda *given: judge(*given, 5))
     few = PROBE.read(small, rows)
     assert few.estimates == whole.estimates
     assert few.counts == whole.counts

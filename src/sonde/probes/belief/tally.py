@@ -77,8 +77,8 @@ class Outcomes:
     ties: int
 
 
-COLUMNS = ("pair", "template", "name", "answer", "right", "tied", "confidence", "gold")
-COLUMNS += ("helped", "compared")
+JUDGED = ("answer", "right", "tied", "confidence", "gold", "helped", "compared")
+COLUMNS = ("pair", "template", "name", *JUDGED)
 
 
 def judge(known: World, answers: Given) -> Outcomes:
@@ -101,7 +101,7 @@ def judge(known: World, answers: Given) -> Outcomes:
         place |= _columns(verdicts, said)
         for name in COLUMNS:
             columns[name].append(place[name][~empty])
-    whole = {name: np.concatenate(parts) for name, parts in columns.items()}
+    whole = {name: np.concatenate(parts[1:] or parts) for name, parts in columns.items()}
     return _outcomes(known, whole, said, contents, candidates)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.answers import Answers, Given, in_blocks
+from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Relation, Template, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.core.scores import Normalise
@@ -175,6 +176,11 @@ class Facts:
         self.majority = {id: objects[0][0] for id, objects in ranked if objects}
         keys = zip(self.frame["relation"], self.frame["fact"], strict=True)
         self.places = {key: place for place, key in enumerate(keys)}
+        if len(self.places) < self.frame.height:
+            repeated = self.frame.filter(self.frame.select("relation", "fact").is_duplicated())
+            raise DataError(
+                f"two facts have the id {repeated['fact'][0]!r}; give each fact an id of its own"
+            )
         self.objects: list[list[list[str]]] = self.frame["object_names"].to_list()
         usual = [[names[0] for names in objects] for objects in self.objects]
         common = [self.majority.get(id, "") for id in self.frame["relation"]]
@@ -217,7 +223,7 @@ def judge(
         rows = np.flatnonzero(~of_name & show[place])
         shown = _shown(facts, block, place, verdicts, rows, normalise)
         details |= zip(place[rows].tolist(), shown, strict=True)
-    whole = {name: np.concatenate(parts) for name, parts in columns.items()}
+    whole = {name: np.concatenate(parts[1:] or parts) for name, parts in columns.items()}
     order = np.argsort(whole["place"], kind="stable")
     last = np.append(np.diff(whole["place"][order]) != 0, True)[: len(order)]
     kept = {name: column[order[last]] for name, column in whole.items()}
