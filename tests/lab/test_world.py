@@ -222,7 +222,7 @@ def test_every_probe_can_ask_about_a_world_in_words_that_the_world_knows(name: s
     dataset: Dataset = world.dataset.select(Selection(limit=2, relations=("R01", "R03", "R07")))
     known, asked = set(world.words()), 0
     abilities = frozenset({"score", "fill", "generate", "sample", "trace"})
-    for prompt in asked(probes()[name]().suited(abilities), dataset):
+    for prompt in asked_of(probes()[name]().suited(abilities), dataset):
         asked += 1
         assert set(pieces(f"{prompt.prefix} {prompt.suffix}")) <= known
     assert asked

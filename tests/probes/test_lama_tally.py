@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pytest
@@ -65,7 +66,7 @@ def test_facts_left_out_of_the_table_are_named_and_still_counted(
     small: Dataset, rows: list[Answered], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = PROBE.read(small, rows)
-    monkeypatch.setattr(lama, "judge", lambda *given: judge(*given, 5))
+    monkeypatch.setattr(lama, "judge", partial(judge, most=5))
     few = PROBE.read(small, rows)
     assert few.estimates == whole.estimates
     assert few.counts == whole.counts

@@ -218,13 +218,26 @@ def _judge_scored(
     return Verdicts(
         names=answers.names,
         answer=answers.options[first].astype(np.int64),
-        confidence=np.exp(highest - total),
+        confidence=shares_of(values, answers.bounds)[first],
         rank=np.where(np.isinf(target) & (target > 0), 0, 1 + ahead),
         gold=log_sums(prompts[right], values[right], count) - total,
         tied=np.bincount(prompts[is_best], minlength=count) > 1,
         helped=np.zeros(count, dtype=np.int64),
         compared=np.zeros(count, dtype=np.int64),
     )
+
+
+def shares_of(values: Floats, bounds: Ints) -> Floats:
+    """The share of each option among those of its prompt, exactly as `core.scores.shares` has it.
+
+    Prompts with as many options go together, since sums of other shapes round otherwise.
+    """
+    found = np.empty(len(values))
+    sizes = np.diff(bounds)
+    for size in np.unique(sizes).tolist():
+        places = bounds[:-1][sizes == size][:, None] + np.arange(size)
+        found[places] = option_shares(values[places])
+    return found
 
 
 def top_answers(
