@@ -34,7 +34,7 @@ NAMES = 258
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What asking and storing took, and then reading; bytes of shards, and memory beyond imports."""
+    """What asking and storing took, then reading; bytes of shards, memory beyond imports."""
 
     prompts: int
     asking: float
@@ -133,7 +133,7 @@ def child(data: str, pairs: int, watched: int, prompts: int) -> Asked:
     import sonde
     from sonde.data.catalog import load
 
-    sonde.dataset("atlas", limit=1).select  # what is imported late is imported now
+    sonde.dataset("atlas", limit=1)  # what is imported late is imported now
     before = memory_now()
     dataset = load(data) if data else world(pairs, -(-prompts // pairs))
     probe: Any = watching(watched if data else None)
@@ -190,7 +190,7 @@ class AtOnce:
 
     def fill_columns(self, prompts: Any) -> Iterator[tuple[Any, Any]]:
         """Yield (positions, answers), a block at a time."""
-        from sonde.core.answers import FilledColumns
+        from sonde.core.columns import FilledColumns
 
         for block, start in zip(prompts.blocks, prompts.starts, strict=False):
             count, names = len(block), block.want.watched

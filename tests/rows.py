@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from sonde import testing
 from sonde.core.abilities import Model, Probe
-from sonde.core.answers import Answered, rows_of
+from sonde.core.answers import Answered
+from sonde.core.columns import rows_of
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Block, Prompt, prompts_of
 

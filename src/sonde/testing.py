@@ -16,16 +16,8 @@ from math import isfinite, log
 from random import Random
 
 from sonde.core.abilities import ABILITIES, Ability, Model, Probe, abilities
-from sonde.core.answers import (
-    Answer,
-    Answers,
-    Filled,
-    Generated,
-    Sampled,
-    Scored,
-    Traced,
-    one_by_one,
-)
+from sonde.core.answers import Answer, Filled, Generated, Sampled, Scored, Traced
+from sonde.core.columns import Answers, one_by_one
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Block, Prompt, Prompts, blocks_of
@@ -35,8 +27,8 @@ from sonde.data.check import problems
 from sonde.models.controls.counting import majority
 from sonde.models.scripted import Scripted
 from sonde.runs.run import answer
+from sonde.store.blocks import blocks_of as answers_of
 from sonde.store.rows import Answering, together
-from sonde.store.rows import blocks_of as answers_of
 
 TOLERANCE = 1e-4
 

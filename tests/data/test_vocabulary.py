@@ -9,7 +9,8 @@ from tokenizers import Tokenizer
 
 import sonde
 from sonde.core.abilities import abilities
-from sonde.core.answers import Scored, one_by_one
+from sonde.core.answers import Scored
+from sonde.core.columns import one_by_one
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
 from sonde.data.format import open_dataset, write_dataset

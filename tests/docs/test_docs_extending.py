@@ -74,6 +74,7 @@ def test_the_example_components_pass_the_public_checks(tmp_path: Path) -> None:
         "from pathlib import Path\n"
         "from sonde import api\n"
         "from sonde.data import catalog\n"
+        "from sonde.core.prompts import prompts_of\n"
         "from sonde.testing import check_dataset, check_model, check_probe\n"
         "dataset = catalog.load('tsv:.')\n"
         "probe = api.probe('robust')\n"

@@ -19,6 +19,7 @@ from sonde.lab.worlds.text import documents
 from sonde.lab.worlds.truth import Taught
 from sonde.lab.worlds.world import World, make_world
 from sonde.runs.run import probes
+from tests.rows import asked as asked_of
 
 from .worlds import FEW, any_world, small
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.abilities import Identity
-from sonde.core.answers import Answered, Filled, Scored, in_blocks
+from sonde.core.answers import Answered, Filled, Scored
+from sonde.core.columns import in_blocks
 from sonde.core.errors import ModelError
 from sonde.core.facts import Entity, Fact, Relation, Template
 from sonde.core.prompts import Cloze, Key, Prompt, Score

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.core.answers import Answered, Filled, Scored, in_blocks
+from sonde.core.answers import Answered, Filled, Scored
+from sonde.core.columns import in_blocks
 from sonde.core.prompts import Key
 from sonde.metrics.answers import judge
 from sonde.metrics.verdicts import judge_block, top_answers

@@ -9,7 +9,8 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from sonde.core.answers import Answered, Filled, in_blocks
+from sonde.core.answers import Answered, Filled
+from sonde.core.columns import in_blocks
 from sonde.core.prompts import Key
 from sonde.probes.belief.tally import Outcomes, judge, world
 

@@ -14,7 +14,8 @@ import pytest
 
 import sonde
 from sonde.core.abilities import Identity, Model
-from sonde.core.answers import Filled, Generated, Given, Sampled, Scored, Traced
+from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
+from sonde.core.columns import Given
 from sonde.core.errors import CorruptShard, NotFinite
 from sonde.core.facts import Dataset
 from sonde.core.prompts import (

@@ -13,7 +13,8 @@ import pytest
 
 import sonde
 from sonde.core.abilities import Ability, Model, need
-from sonde.core.answers import Given, Traced
+from sonde.core.answers import Traced
+from sonde.core.columns import Given
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Key, Prompt, Trace

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sonde.core.errors import CorruptShard, StoreError
-from sonde.store.rows import blocks_of, same_prompts
+from sonde.store.blocks import blocks_of
+from sonde.store.rows import same_prompts
 from sonde.store.shards import Digests, read_shard, shard_bytes, table_of
 
 from .sample import ROWS, answering, prompts

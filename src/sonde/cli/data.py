@@ -13,7 +13,7 @@ from sonde.cli.console import output, print_table, say, waiting, writing
 from sonde.cli.options import DEVICE, FOLDER, FactOptions, argument, group, option, verb
 from sonde.cli.stats import show_notes, stats
 from sonde.core.abilities import abilities
-from sonde.core.answers import one_by_one
+from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Dataset, Relation
 from sonde.data import catalog

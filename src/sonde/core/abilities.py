@@ -6,17 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
-from sonde.core.answers import (
-    Filled,
-    FilledColumns,
-    Generated,
-    Given,
-    Ints,
-    Sampled,
-    Scored,
-    Traced,
-)
+from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.attributions import Attribution
+from sonde.core.columns import FilledColumns, Given, Ints
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError
 from sonde.core.examinations import Examination

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from sonde.core.answers import Given
+from sonde.core.columns import Given
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Metric

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from sonde.core.answers import Given
+from sonde.core.columns import Given
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.metrics.grid import Bools, Floats, Grid, Ints
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.core.answers import Answers, FilledColumns, RatedColumns
+from sonde.core.columns import Answers, FilledColumns, RatedColumns
 from sonde.core.errors import AbilityError
 from sonde.core.scores import Normalise, sound
 from sonde.core.scores import shares as option_shares

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from sonde.core.answers import Filled, FilledColumns, Generated, Sampled, Scored, Traced
+from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
+from sonde.core.columns import FilledColumns
 from sonde.core.errors import AbilityError
 from sonde.core.prompts import Fill, Generate, Prompt, Prompts, Sample, Score, Trace
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Literal
 
 from sonde.core.abilities import Fills, Model
-from sonde.core.answers import one_by_one
+from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import APART, Card, Dataset, Fact, facts_of
 from sonde.core.fingerprints import fingerprint

@@ -27,7 +27,8 @@ from sonde.core.abilities import (
     abilities,
     group_by_ability,
 )
-from sonde.core.answers import Answer, Answered, Answers, FilledColumns
+from sonde.core.answers import Answer, Answered
+from sonde.core.columns import Answers, FilledColumns
 from sonde.core.components import Components
 from sonde.core.errors import AbilityError, DataError, StoreError, UsageError, nearest
 from sonde.core.facts import Dataset, Selection
@@ -38,9 +39,10 @@ from sonde.core.settings import build, settings_of
 from sonde.data.format import open_dataset, write_dataset
 from sonde.probes import MODULES
 from sonde.runs.prompt_length import fitting
+from sonde.store.blocks import friendly
 from sonde.store.files import explain_os_errors
 from sonde.store.manifest import Manifest, surroundings, versions
-from sonde.store.rows import Answering, friendly
+from sonde.store.rows import Answering
 from sonde.store.runs import RunFolder, Writer
 
 if TYPE_CHECKING:

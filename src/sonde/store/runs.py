@@ -22,15 +22,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from sonde.core.answers import Answered, Answers
+from sonde.core.answers import Answered
+from sonde.core.columns import Answers
 from sonde.core.errors import CorruptShard, NotFinite, RunMismatch, StoreError
 from sonde.core.files import PARTIAL
 from sonde.core.fingerprints import file_hash
 from sonde.core.prompts import Prompts
+from sonde.store.blocks import blocks_of
 from sonde.store.complete import DATASET, MANIFEST, Complete, shard_name
 from sonde.store.files import add_line, explain_os_errors, refuse_link, take_lock, write_whole
 from sonde.store.manifest import Manifest, differences
-from sonde.store.rows import Answering, blocks_of, same_prompts
+from sonde.store.rows import Answering, same_prompts
 from sonde.store.shards import Digests, read_shard, shard_bytes
 from sonde.store.sound import unsound
 from sonde.store.timings import read_timings

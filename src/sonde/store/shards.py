@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from sonde.core.errors import CorruptShard, StoreError
 from sonde.store.files import add_line, write_whole
-from sonde.store.rows import heads_of
+from sonde.store.schema import heads_of
 from sonde.store.sound import unsound
 
 

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sonde.core.prompts import KEY, Key, called
-from sonde.store.rows import heads_of, watched_values
+from sonde.store.blocks import watched_values
+from sonde.store.schema import heads_of
 
 LOGPS = ("logps", "suffix_logps", "top_logps", "mass", "text_logps", "end_logp")
 

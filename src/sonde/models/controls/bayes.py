@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.abilities import Identity
-from sonde.core.answers import Filled, FilledColumns, Generated, Sampled, Scored, Traced
+from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
+from sonde.core.columns import FilledColumns
 from sonde.core.facts import Fact, commonest_objects
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import Prompt, Prompts

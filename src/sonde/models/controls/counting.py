@@ -12,7 +12,8 @@ from math import log
 from typing import Any, ClassVar
 
 from sonde.core.abilities import Identity, Model
-from sonde.core.answers import Filled, FilledColumns, Generated, Sampled, Scored, Traced
+from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
+from sonde.core.columns import FilledColumns
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import canonical, fingerprint

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.core.answers import Answers, Given, in_blocks
+from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.metrics.grid import Bools, Floats, Grid, Ints
 from sonde.metrics.verdicts import Verdicts, judge_block

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Given, rows_of
+from sonde.core.columns import Given, rows_of
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Generate, Key, Prompt, Sample, Want

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Given
+from sonde.core.columns import Given
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Block, Fill, Score, Want

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.core.answers import Answers, Given, in_blocks
+from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Relation, Template, commonest_objects
 from sonde.core.fingerprints import draw_key

@@ -13,7 +13,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered, Given, Traced, rows_of
+from sonde.core.answers import Answered, Traced
+from sonde.core.columns import Given, rows_of
 from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Key, Prompt, Trace

@@ -14,7 +14,8 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Given, Scored, rows_of
+from sonde.core.answers import Scored
+from sonde.core.columns import Given, rows_of
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Fact
 from sonde.core.prompts import Key, Prompt, Score

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from sonde.core.answers import FilledColumns
+from sonde.core.columns import FilledColumns
 from sonde.core.errors import PromptError
 from sonde.core.prompts import Fill
 from sonde.engine.encode import MaskedEncoder, opening

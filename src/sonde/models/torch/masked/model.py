@@ -20,7 +20,8 @@ import numpy as np
 import torch
 
 from sonde.core.abilities import Identity
-from sonde.core.answers import Filled, FilledColumns, Scored
+from sonde.core.answers import Filled, Scored
+from sonde.core.columns import FilledColumns
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError
 from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, put

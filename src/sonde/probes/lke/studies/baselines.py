@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Generated, Given, rows_of
+from sonde.core.answers import Generated
+from sonde.core.columns import Given, rows_of
 from sonde.core.facts import Dataset, Fact
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Report

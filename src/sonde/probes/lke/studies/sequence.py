@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Given
+from sonde.core.columns import Given
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Key, Prompt, Trace
 from sonde.core.reports import Report

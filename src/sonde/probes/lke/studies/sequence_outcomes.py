@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import exp, nan
 from typing import Literal
 
-from sonde.core.answers import Given, Traced, rows_of
+from sonde.core.answers import Traced
+from sonde.core.columns import Given, rows_of
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact
 from sonde.prompting.options import correct_for, correct_names

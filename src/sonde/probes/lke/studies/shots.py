@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Given, rows_of
+from sonde.core.columns import Given, rows_of
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt

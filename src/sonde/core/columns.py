@@ -1,0 +1,365 @@
+"""Answers to many prompts as arrays, and blocks of prompts with their answers.
+
+Arrays of log-probabilities are float32, as models give them. Knows nothing of files or of what is
+right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, groupby, pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.core.answers import Answer, Answered, Filled, Generated, Kind, Sampled, Scored, Traced
+from sonde.core.prompts import TEXTS, Key
+
+if TYPE_CHECKING:
+    import polars
+
+Ints = NDArray[Any]
+Floats = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FilledColumns:
+    """Filled positions, a row each, all with the same `watched` names.
+
+    `top` [rows, k] indexes `names`, -1 where there are fewer than k answers; `top_logps` has nan
+    there. `watched_logps` and `watched_ranks` [rows, watched]: nan and 0 where a name is not one
+    allowed token. `mass` [rows].
+    """
+
+    names: Sequence[str]
+    top: Ints
+    top_logps: Floats
+    mass: Floats
+    watched: tuple[str, ...]
+    watched_logps: Floats
+    watched_ranks: Ints
+
+    def __len__(self) -> int:
+        return len(self.mass)
+
+    def rows(self, chosen: slice | Ints) -> FilledColumns:
+        """Some of the rows."""
+        arrays = ("top", "top_logps", "mass", "watched_logps", "watched_ranks")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in arrays})
+
+    def each(self) -> Iterator[Filled]:
+        """One answer after the other, as an object."""
+        columns = (self.top, self.top_logps, self.watched_logps, self.watched_ranks, self.mass)
+        for top, logps, watched, ranks, mass in zip(*columns, strict=True):
+            count = int((top >= 0).sum())
+            own = list(zip(watched.tolist(), ranks.tolist(), strict=True))
+            yield Filled(
+                top=tuple([self.names[i] for i in top[:count].tolist()]),
+                top_logps=tuple(logps[:count].tolist()),
+                watched=self.watched,
+                watched_logps=tuple([logp if rank else None for logp, rank in own]),
+                watched_ranks=tuple([rank or None for _, rank in own]),
+                mass=float(mass),
+            )
+
+    @classmethod
+    def gathered(cls, answers: Sequence[Filled]) -> FilledColumns:
+        """Answers that were given one by one; they watch the same names."""
+        codes: dict[str, int] = {}
+        width = max(len(a.top) for a in answers)
+        top = np.full((len(answers), width), -1, dtype=np.int32)
+        logps = np.full(top.shape, np.nan, dtype=np.float32)
+        for i, a in enumerate(answers):
+            top[i, : len(a.top)] = [codes.setdefault(name, len(codes)) for name in a.top]
+            logps[i, : len(a.top)] = a.top_logps
+        shape = (len(answers), len(answers[0].watched))
+        return cls(
+            names=list(codes),
+            top=top,
+            top_logps=logps,
+            mass=np.array([a.mass for a in answers], dtype=np.float32),
+            watched=answers[0].watched,
+            watched_logps=np.array(
+                [a.watched_logps for a in answers],
+                dtype=np.float32,  # None becomes nan
+            ).reshape(shape),
+            watched_ranks=np.array(
+                [[rank or 0 for rank in a.watched_ranks] for a in answers], dtype=np.int32
+            ).reshape(shape),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RatedColumns:
+    """Scored options, or spans that were traced, of many prompts; nested lists laid end to end.
+
+    Prompt i has the options `bounds[i]` to `bounds[i+1]`; option j is `names[options[j]]` and has
+    the tokens `tokens[j]` to `tokens[j+1]` of `logps`. `suffix_tokens` and `suffix_logps` are the
+    same for the text after each option, None where nothing was scored there for any prompt. Spans
+    have no names.
+    """
+
+    bounds: Ints
+    tokens: Ints
+    logps: Floats
+    suffix_tokens: Ints | None = None
+    suffix_logps: Floats | None = None
+    names: Sequence[str] = ()
+    options: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    @cached_property
+    def owners(self) -> Ints:
+        """The prompt that each option belongs to."""
+        return np.repeat(np.arange(len(self)), np.diff(self.bounds))
+
+    def sums(self, *, suffix: bool = True) -> NDArray[np.float64]:
+        """The log-probability of each option, with that of the text after it or without."""
+        total = added(self.logps, self.tokens)
+        if suffix and self.suffix_tokens is not None and self.suffix_logps is not None:
+            total = total + added(self.suffix_logps, self.suffix_tokens)
+        return total
+
+    def counts(self, *, suffix: bool = True) -> Ints:
+        """How many tokens each option has, with those of the text after it or without."""
+        count = np.diff(self.tokens)
+        if suffix and self.suffix_tokens is not None:
+            count = count + np.diff(self.suffix_tokens)
+        return count
+
+    def rows(self, start: int, stop: int) -> RatedColumns:
+        """The prompts from `start` up to `stop`."""
+        first, last = int(self.bounds[start]), int(self.bounds[stop])
+        tokens, logps = _cut(self.tokens, self.logps, first, last)
+        after: tuple[Any, Any] = (None, None)
+        if self.suffix_tokens is not None and self.suffix_logps is not None:
+            after = _cut(self.suffix_tokens, self.suffix_logps, first, last)
+        return RatedColumns(
+            bounds=self.bounds[start : stop + 1] - first,
+            tokens=tokens,
+            logps=logps,
+            suffix_tokens=after[0],
+            suffix_logps=after[1],
+            names=self.names,
+            options=None if self.options is None else self.options[first:last],
+        )
+
+    def each(self) -> Iterator[Scored | Traced]:
+        """One answer after the other, as an object."""
+        logps = _lists(self.tokens, self.logps)
+        after = None
+        if self.suffix_tokens is not None and self.suffix_logps is not None:
+            after = _lists(self.suffix_tokens, self.suffix_logps)
+        known: dict[bytes, tuple[str, ...]] = {}
+        for start, stop in pairwise(self.bounds.tolist()):
+            if self.options is None:
+                yield Traced(logps=tuple(logps[start:stop]))
+                continue
+            codes = self.options[start:stop]
+            if (key := codes.tobytes()) not in known:
+                known[key] = tuple([self.names[code] for code in codes.tolist()])
+            rest = tuple(after[start:stop]) if after is not None else ()
+            yield Scored(
+                options=known[key],
+                logps=tuple(logps[start:stop]),
+                suffix_logps=rest if any(rest) else (),
+            )
+
+    @classmethod
+    def gathered(cls, answers: Sequence[Scored | Traced]) -> RatedColumns:
+        """Answers that were given one by one."""
+        rows = [row for answer in answers for row in answer.logps]
+        bounds = _ends(len(answer.logps) for answer in answers)
+        scored = [answer for answer in answers if isinstance(answer, Scored)]
+        if not scored:
+            return cls(bounds=bounds, tokens=_ends(map(len, rows)), logps=_flat(rows))
+        after = [row for a in scored for row in (a.suffix_logps or ((),) * len(a.options))]
+        some = any(after)
+        codes: dict[str, int] = {}
+        known: dict[int, list[int]] = {}
+        options: list[int] = []
+        for answer in scored:  # prompts share their options: each tuple is looked up once
+            if id(answer.options) not in known:
+                places = [codes.setdefault(name, len(codes)) for name in answer.options]
+                known[id(answer.options)] = places
+            options += known[id(answer.options)]
+        return cls(
+            bounds=bounds,
+            tokens=_ends(map(len, rows)),
+            logps=_flat(rows),
+            suffix_tokens=_ends(map(len, after)) if some else None,
+            suffix_logps=_flat(after) if some else None,
+            names=list(codes),
+            options=np.array(options, dtype=np.int32),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Answers:
+    """A block of prompts with their answers, as a run keeps them.
+
+    `asked` is an Arrow table of the columns that the block was asked with, names as dictionaries.
+    `columns` holds what was answered: arrays for what was filled, scored or traced, a list of
+    objects for texts.
+    """
+
+    kind: Kind
+    asked: Any
+    columns: FilledColumns | RatedColumns | list[Generated] | list[Sampled]
+    _codes: dict[str, tuple[Ints, list[str]]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return int(self.asked.num_rows)
+
+    @property
+    def filled(self) -> FilledColumns:
+        """The answers, of a block that was filled."""
+        assert isinstance(self.columns, FilledColumns), f"{self.kind}, not filled"
+        return self.columns
+
+    @property
+    def rated(self) -> RatedColumns:
+        """The answers, of a block that was scored or traced."""
+        assert isinstance(self.columns, RatedColumns), f"{self.kind}, not scored or traced"
+        return self.columns
+
+    def codes(self, name: str) -> tuple[Ints, list[str]]:
+        """A column of names: for each prompt a number, and the names that numbers stand for."""
+        if name in self._codes:
+            return self._codes[name]
+        column = self.asked.column(name).combine_chunks()
+        if not hasattr(column, "dictionary"):
+            column = column.dictionary_encode()
+        self._codes[name] = column.indices.to_numpy(), column.dictionary.to_pylist()
+        return self._codes[name]
+
+    def numbers(
+        self,
+        names: Sequence[str],
+        table: Mapping[Any, int],
+        other: Callable[[tuple[str, ...]], int] | None = None,
+    ) -> Ints:
+        """What a table has for some names of each prompt; `other` tells what it does not have.
+
+        Prompts repeat their names, so the table is asked once for each combination.
+        """
+        columns = [self.codes(name) for name in names]
+        keys = np.zeros(len(self), dtype=np.int64)
+        for codes, words in columns:
+            keys = keys * max(len(words), 1) + codes
+        _, first, index = np.unique(keys, return_index=True, return_inverse=True)
+        found = []
+        for row in first.tolist():
+            key = tuple(words[codes[row]] for codes, words in columns)
+            found.append(table[key] if key in table or other is None else other(key))
+        return np.array(found, dtype=np.int32)[index]
+
+    def names_at(self, row: int, names: Sequence[str]) -> tuple[str, ...]:
+        """Some names of one prompt."""
+        return tuple(self.asked.column(name)[row].as_py() for name in names)
+
+    def texts(self) -> list[str]:
+        """Every prompt as one text, with a gap for the answer."""
+        before, after = (self.asked.column(name).to_pylist() for name in TEXTS)
+        return [f"{prefix}___{suffix}" for prefix, suffix in zip(before, after, strict=True)]
+
+    @cached_property
+    def frame(self) -> polars.DataFrame:
+        """The columns that the block was asked with; names as text."""
+        import polars
+
+        # how polars numbers names depends on all that it read before, so they become text
+        frame = cast(polars.DataFrame, polars.from_arrow(self.asked))
+        return frame.with_columns(polars.col(polars.Categorical).cast(polars.String))
+
+    def each(self) -> Iterator[Answered]:
+        """One answered prompt after the other, as an object."""
+        keys = [name for name in (*Key.__slots__, *TEXTS) if name in self.frame.columns]
+        rows = self.frame.select(keys).iter_rows(named=True)
+        answers = self.columns if isinstance(self.columns, list) else self.columns.each()
+        for row, answer in zip(rows, answers, strict=True):
+            prefix, suffix = row.pop("prefix"), row.pop("suffix")
+            yield Answered(key=Key(**row), prefix=prefix, suffix=suffix, answer=answer)
+
+
+Given = Iterable[Answers] | Iterable[Answered]
+"""Answered prompts, in blocks or one by one."""
+
+
+def one_by_one(results: Iterable[tuple[Any, Any]]) -> Iterator[tuple[int, Answer]]:
+    """What a model yields, (position, answer) for each prompt."""
+    for position, answer in results:
+        if isinstance(answer, FilledColumns):
+            yield from zip(position.tolist(), answer.each(), strict=True)
+        else:
+            yield int(position), answer
+
+
+def rows_of(answers: Given) -> Iterator[Answered]:
+    """Answered prompts one after the other."""
+    for each in answers:
+        yield from each.each() if isinstance(each, Answers) else (each,)
+
+
+def in_blocks(answers: Given) -> Iterator[Answers]:
+    """Answered prompts in blocks; rows that come one by one are gathered."""
+    every = iter(answers)
+    for first in every:
+        rest: Any = chain([first], every)
+        if isinstance(first, Answers):
+            yield from rest
+            return
+        for _, rows in groupby(rest, lambda row: (type(row.answer), _watched(row.answer))):
+            yield _block(list(rows))
+
+
+def _watched(answer: Answer) -> tuple[str, ...]:
+    return answer.watched if isinstance(answer, Filled) else ()
+
+
+def _block(rows: Sequence[Answered]) -> Answers:
+    from pyarrow import array, string, table
+
+    columns = {name: [getattr(row.key, name) for row in rows] for name in Key.__slots__}
+    columns |= {name: [getattr(row, name) for row in rows] for name in TEXTS}
+    answers: list[Any] = [row.answer for row in rows]
+    gather: Any = {
+        Filled: FilledColumns.gathered,
+        Scored: RatedColumns.gathered,
+        Traced: RatedColumns.gathered,
+    }.get(type(answers[0]), list)
+    return Answers(
+        kind=cast(Kind, type(answers[0]).__name__.lower()),
+        asked=table({name: array(values, string()) for name, values in columns.items()}),
+        columns=gather(answers),
+    )
+
+
+def added(values: Floats, ends: Ints) -> NDArray[np.float64]:
+    """The sums of values that are laid end to end in lists; those of a list are in float64."""
+    owners = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    sums = np.bincount(owners, weights=values, minlength=len(ends) - 1)
+    return np.asarray(sums, dtype=np.float64)
+
+
+def _cut(ends: Ints, values: Floats, first: int, last: int) -> tuple[Ints, Floats]:
+    """Some of the lists that are laid end to end."""
+    return ends[first : last + 1] - ends[first], values[ends[first] : ends[last]]
+
+
+def _lists(ends: Ints, values: Floats) -> list[tuple[float, ...]]:
+    flat = values.tolist()
+    return [tuple(flat[start:stop]) for start, stop in pairwise(ends.tolist())]
+
+
+def _ends(lengths: Any) -> Ints:
+    return np.cumsum([0, *lengths], dtype=np.int64)
+
+
+def _flat(rows: Sequence[Sequence[float]]) -> Floats:
+    return np.fromiter(chain.from_iterable(rows), dtype=np.float32)

@@ -1,0 +1,149 @@
+"""The blocks of a shard's table, read back as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sonde.core.answers import Generated, Sampled
+from sonde.core.columns import Answers, FilledColumns, RatedColumns
+from sonde.store.schema import ANSWERS, FLOATS, OF_KIND, Head, heads_of
+
+
+def blocks_of(table: pa.Table) -> Iterator[Answers]:
+    """The blocks of a shard's table, one after the other."""
+    heads = heads_of(table)
+    table = table.combine_chunks()
+    for head, start in zip(heads, accumulate((h.rows for h in heads), initial=0), strict=False):
+        part = table.slice(start, head.rows)
+        yield Answers(kind=head.kind, asked=asked_columns(part, head), columns=_answers(part, head))
+
+
+def asked_columns(part: pa.Table, head: Head) -> pa.Table:
+    """The columns that a block was asked with."""
+    names = [n for n in part.column_names if n not in ANSWERS]
+    if not head.names and head.kind == "scored":
+        names.append("options")
+    if head.kind == "traced":
+        names.append("spans")
+    return part.select(names)
+
+
+def _answers(part: pa.Table, head: Head) -> Any:
+    if head.kind == "filled":
+        return read_filled(part, head)
+    if head.kind in ("scored", "traced"):
+        return read_rated(part, head)
+    columns = {name: part.column(name).to_pylist() for name in OF_KIND[head.kind]}
+    rows = zip(*columns.values(), strict=True)
+    if head.kind == "generated":
+        return [
+            Generated(text=text, logps=tuple(logps), end_logp=end, finished=finished)
+            for text, logps, end, finished in rows
+        ]
+    return [Sampled(texts=tuple(texts), counts=tuple(counts)) for texts, counts in rows]
+
+
+def friendly(table: pa.Table) -> pa.Table:
+    """A shard's table with lists for what is bytes or stands in its metadata, and `kind`."""
+    heads = heads_of(table)
+    parts = []
+    for head, start in zip(heads, accumulate((h.rows for h in heads), initial=0), strict=False):
+        part = table.slice(start, head.rows)
+        shared = {"scored": "options", "filled": "watched"}.get(head.kind)
+        columns = {name: part.column(name) for name in part.column_names if name[:7] != "watched"}
+        columns["kind"] = pa.array([head.kind] * head.rows)
+        if shared and head.names:
+            columns[shared] = pa.array([head.names] * head.rows, pa.list_(pa.string()))
+        if head.kind == "filled" and head.names:
+            logps, ranks = watched_values(part, head)
+            columns["watched_logps"] = pa.array(list(np.where(ranks > 0, logps, None)), FLOATS)
+            columns["watched_ranks"] = pa.array(list(ranks.astype(np.int32)), pa.list_(pa.int32()))
+        parts.append(pa.table(columns))
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def read_filled(part: pa.Table, head: Head) -> FilledColumns:
+    """The filled positions of a block."""
+    lists, logps = _one(part, "top"), _one(part, "top_logps")
+    ends = lists.offsets.to_numpy()
+    lengths = np.diff(ends)
+    width = int(lengths.max(initial=0))
+    there = np.arange(width)[None] < lengths[:, None]
+    top = np.full(there.shape, -1, dtype=np.int32)
+    top[there] = lists.values.indices.to_numpy()[ends[0] : ends[-1]]
+    values = np.full(there.shape, np.nan, dtype=np.float32)
+    first = logps.offsets[0].as_py()
+    values[there] = logps.values.to_numpy()[first : first + int(lengths.sum())]
+    watched, ranks = watched_values(part, head)
+    return FilledColumns(
+        names=lists.values.dictionary.to_pylist(),
+        top=top,
+        top_logps=values,
+        mass=_one(part, "mass").to_numpy(zero_copy_only=False),
+        watched=head.names,
+        watched_logps=watched,
+        watched_ranks=ranks,
+    )
+
+
+def watched_values(part: pa.Table, head: Head) -> tuple[Any, Any]:
+    """The log-probabilities and ranks of a block's watched names, [rows, names] each."""
+    if not head.names:
+        return np.zeros((head.rows, 0), np.float32), np.zeros((head.rows, 0), np.uint16)
+    logps = _matrix(_one(part, "watched_logps"), len(head.names), "f")
+    return logps, _matrix(_one(part, "watched_ranks"), len(head.names), "u")
+
+
+def read_rated(part: pa.Table, head: Head) -> RatedColumns:
+    """The scored options or traced spans of a block."""
+    bounds, tokens, logps = _nested(_one(part, "logps"))
+    after: tuple[Any, Any] = (None, None)
+    if "suffix_logps" in part.column_names:
+        column = _one(part, "suffix_logps")
+        after = _nested(column)[1:] if column.null_count == 0 else after
+    if head.kind == "traced":
+        return RatedColumns(bounds=bounds, tokens=tokens, logps=logps)
+    if head.names:
+        names: Sequence[str] = head.names
+        options = np.tile(np.arange(len(names), dtype=np.int32), head.rows)
+    else:
+        lists = _one(part, "options")
+        names = lists.values.dictionary.to_pylist()
+        start, stop = lists.offsets[0].as_py(), lists.offsets[-1].as_py()
+        options = lists.values.indices.to_numpy()[start:stop]
+    return RatedColumns(
+        bounds=bounds,
+        tokens=tokens,
+        logps=logps,
+        suffix_tokens=after[0],
+        suffix_logps=after[1],
+        names=names,
+        options=options,
+    )
+
+
+def _nested(column: pa.ListArray) -> tuple[Any, Any, Any]:
+    """Lists of lists laid end to end: where each begins, in both, and the values."""
+    outer = column.offsets.to_numpy()
+    inner = column.values.offsets.to_numpy()[outer[0] : outer[-1] + 1]
+    values = column.values.values.to_numpy()[inner[0] : inner[-1]]
+    return outer - outer[0], inner - inner[0], values
+
+
+def _one(part: pa.Table, name: str) -> Any:
+    column = part.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _matrix(column: Any, count: int, kind: str) -> Any:
+    """The numbers of a column of bytes, `count` in each row."""
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    size = (ends[-1] - ends[0]) // max(len(column), 1) // count
+    flat = np.frombuffer(data, dtype=f"<{kind}{size}", count=len(column) * count, offset=ends[0])
+    return flat.reshape(len(column), count)
