@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, cast
 
+from sonde.core.errors import DataError
+
 if TYPE_CHECKING:
     from polars import DataFrame, LazyFrame
 
@@ -161,7 +163,12 @@ def _part(facts: Sequence[Any], relation: str) -> DataFrame:
 def _texts(values: Sequence[str]) -> Any:
     from pyarrow import array, string
 
-    return array(values, string())
+    try:
+        return array(values, string())
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"{error.object!r} holds half a character, which cannot be stored; write it whole"
+        ) from None
 
 
 def _lists(values: Sequence[Sequence[Any]], flat: Callable[[list[Any]], Any] = _texts) -> Any:

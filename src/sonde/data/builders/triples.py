@@ -41,10 +41,6 @@ class Triple(NamedTuple):
     row: Mapping[str, Any] = _NOTHING
     things: tuple[Entity, Entity] | None = None
 
-    def entities(self) -> tuple[Entity, Entity]:
-        """Subject and object; a thing without an identifier is called by its name."""
-        return self.things or (named(self.subject), named(self.object))
-
     def details(self) -> dict[str, str]:
         """The further columns that are kept."""
         kept = DETAILS if self.things is None else tuple(self.row)

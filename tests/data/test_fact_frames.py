@@ -1,0 +1,89 @@
+"""Frames of facts: read once, kept within bounds, and what they are made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import polars
+import pytest
+
+from sonde.core import fact_frames
+from sonde.core.errors import DataError
+from sonde.core.fact_frames import frame_of, has_blank, plain_frame
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, facts_of
+
+
+def fact(relation: str, number: int, split: str = "test") -> Fact:
+    return Fact(
+        id=f"{relation}:{number}",
+        relation=relation,
+        subject=Entity(id=f"s{number}", names=(f"subject {number}", f"s{number}")),
+        objects=tuple(Entity(id=f"o{i}", names=(f"object {i}",)) for i in range(number % 3 + 1)),
+        split=split,
+        tags=("hard",) * (number % 2),
+        wrong=(Entity(id="w", names=("wrong", "false")),) * (number % 2),
+        details={"title": f"T{number}", "text": ""} if number % 2 else {},
+    )
+
+
+def counting(size: int) -> tuple[Dataset, Counter[str]]:
+    read: Counter[str] = Counter()
+
+    def facts(relation: str) -> Iterator[Fact]:
+        read[relation] += 1
+        return (fact(relation, i, "train" if i % 4 == 3 else "test") for i in range(size))
+
+    relations = tuple(Relation(id=id, label=id, kind="N-M") for id in ("P1", "P2", "P3"))
+    data = Dataset(card=Card(name="counted"), relations=relations, read=facts, fingerprint="")
+    return data, read
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, fact_frames.BATCH + 3])
+def test_objects_come_back_as_they_were(size: int) -> None:
+    facts = [fact("P1", i) for i in range(size)]
+    assert list(facts_of(frame_of(facts))) == facts
+    assert frame_of(facts).schema == frame_of([]).schema
+
+
+def test_facts_are_read_once_however_they_are_selected() -> None:
+    data, read = counting(20)
+    few = data.select(Selection(limit=3, seed=1, relations=("P1", "P2")))
+    for each in (data, few, replace(few, notes={"a": 1})):
+        assert each.frame("P1").height == 20
+        assert [f.id for f in each.asked("P1")] == each.asked_frame("P1")["fact"].to_list()
+        assert {f.split for f in each.of_split("P2")} == {"test"}
+    assert (data.size, few.asked_frame("P1").height) == (60, 3)
+    assert read == {"P1": 1, "P2": 1, "P3": 1}
+
+
+def test_what_is_too_large_to_keep_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, read = counting(50)
+    size = data.frame("P1").estimated_size()
+    monkeypatch.setattr(fact_frames, "KEPT", 2.5 * size)
+    for relation in ("P2", "P1", "P3", "P1", "P2"):  # P2 was looked at longest ago
+        assert data.frame(relation).height == 50
+    assert read == {"P1": 1, "P2": 2, "P3": 1}
+
+
+def test_plain_facts_need_no_lists() -> None:
+    columns = ("fact", "relation", "split", "subject", "subject_id", "object", "object_id")
+    given = polars.LazyFrame({column: [column, "x"] for column in columns})
+    frame = plain_frame(given).collect()
+    assert frame.schema == frame_of([]).schema
+    first, _ = facts_of(frame)
+    assert first.subject == Entity(id="subject_id", names=("subject",))
+    assert first.objects == (Entity(id="object_id", names=("object",)),)
+    assert not first.tags and not first.wrong and not first.details
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t\n", "\x1c", "\u2003", "\x85", "a"])
+def test_a_blank_text_is_what_strip_leaves_nothing_of(blank: str) -> None:
+    named = replace(fact("P1", 0), subject=Entity(id="s", names=("s", blank)))
+    assert has_blank(frame_of([named])) == (not blank.strip())
+
+
+def test_half_a_character_is_refused() -> None:
+    with pytest.raises(DataError, match="half a character"):
+        frame_of([replace(fact("P1", 0), id="\ud800")])
