@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from sonde.core.errors import DataError, EndpointError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.builders.fktc import Built, Given, Recipe, build
-from sonde.data.builders.fktc_frames import Gathered, Rule, fault_of, likeness
-from sonde.data.builders.fktc_writer import (
+from sonde.data.builders.fktc_questions import (
+    Gathered,
     Journal,
     ModelWriter,
+    Rule,
     candidates,
+    fault_of,
+    likeness,
     read_questions,
     request,
 )

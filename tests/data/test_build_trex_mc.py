@@ -19,8 +19,8 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.builders import trex_mc
-from sonde.data.builders.survey import Recipe, Smallest
 from sonde.data.builders.trex_mc import Built
+from sonde.data.builders.triple_passes import Recipe, Smallest
 from sonde.data.builders.triples import DatasetTriples, Faults, Source, triple_files
 from sonde.data.check import problems
 from sonde.data.format import fact_rows

@@ -13,7 +13,7 @@ from sonde.cli.options import DRAWS, FOLDER, FORCE, NAMED, argument, group, matc
 from sonde.core.errors import UsageError
 from sonde.data import catalog
 from sonde.data.builders import nobel, trex_mc
-from sonde.data.builders.survey import Recipe
+from sonde.data.builders.triple_passes import Recipe
 from sonde.data.builders.triples import DatasetTriples, Source, triple_files
 from sonde.data.builders.writing import check_place, write_whole
 

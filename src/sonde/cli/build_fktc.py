@@ -16,8 +16,14 @@ from sonde.core.errors import EndpointError, UsageError
 from sonde.data import catalog
 from sonde.data.builders.endpoint import KEY, Chat, Endpoint, opened
 from sonde.data.builders.fktc import Built, Recipe, Tally, build
-from sonde.data.builders.fktc_frames import Rule, need_bleu
-from sonde.data.builders.fktc_writer import Journal, ModelWriter, Writer, read_questions
+from sonde.data.builders.fktc_questions import (
+    Journal,
+    ModelWriter,
+    Rule,
+    Writer,
+    need_bleu,
+    read_questions,
+)
 from sonde.data.builders.writing import check_place, write_whole
 
 NAMED = 20

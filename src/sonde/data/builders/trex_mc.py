@@ -14,8 +14,16 @@ from random import Random
 
 from sonde.core.errors import DataError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Kind
-from sonde.data.builders.collect import Collection, Drawn, Option, collect
-from sonde.data.builders.survey import Count, Recipe, Survey, survey
+from sonde.data.builders.triple_passes import (
+    Collection,
+    Count,
+    Drawn,
+    Option,
+    Recipe,
+    Survey,
+    collect,
+    survey,
+)
 from sonde.data.builders.triples import DatasetTriples, Faults, Source, Triple
 from sonde.data.known import KnownRelations, relation_ids
 

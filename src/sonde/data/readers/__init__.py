@@ -13,6 +13,6 @@ ADDITIONS = {
     "aliases": "sonde.data.readers.aliases",
     "autoprompt": "sonde.data.readers.templates:AUTOPROMPT",
     "lpaqa": "sonde.data.readers.templates:LPAQA",
-    "optimised": "sonde.data.readers.optimised",
+    "optimised": "sonde.data.readers.templates:OPTIMISED",
     "pararel": "sonde.data.readers.templates:PARAREL",
 }

@@ -1,14 +1,16 @@
-"""Read published templates without facts: ParaRel's, LPAQA's and AutoPrompt's.
+"""Read templates without facts: ParaRel's, LPAQA's, AutoPrompt's and what `sonde optimise` made.
 
     pararel:FOLDER                     P36.jsonl with 'pattern', a file a relation
     lpaqa:FOLDER                       what stands in mine/ and paraphrase/, with weights
     lpaqa:FOLDER/mine                  the mined ones alone (so for paraphrase)
     lpaqa:FOLDER/top1_relations.jsonl  the best one of each relation; these carry no weight
     autoprompt:FOLDER                  relations.jsonl in the folder, or the file itself
+    optimised:FOLDER                   templates.jsonl of a finished folder of `sonde optimise`
 
 ParaRel's patterns were written by hand, and each is a group of its own: ParaRel does not say which
 was made from which. AutoPrompt's trigger tokens were found for one model; another may cut the same
-text into other tokens.
+text into other tokens. Optimised texts are taken as they stand, spaces and all: a marker's
+neighbours decide how it is tokenised.
 """
 
 from __future__ import annotations
@@ -18,8 +20,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from sonde.core.errors import DataError
-from sonde.core.facts import Card, Source
-from sonde.data.lines import Row
+from sonde.core.facts import Card, Source, Template
+from sonde.data.format import hash_files, template_of
+from sonde.data.lines import Row, read_object, read_rows
 from sonde.data.wordings import Wording, Wordings, read_wordings
 
 PARTS: dict[str, Source] = {"mine": "mined", "paraphrase": "paraphrase"}
@@ -107,4 +110,44 @@ def _trigger(path: Path, row: Row) -> Wording:
     return Wording(relation=row.text("relation"), text=row.text("template"), source="optimised")
 
 
+@dataclass(frozen=True, slots=True)
+class OptimisedReader:
+    """Templates found by training."""
+
+    name: ClassVar[str] = "optimised"
+    summary: ClassVar[str] = "templates that 'sonde optimise' made: manifest.json, templates.jsonl"
+
+    def templates(self, folder: Path) -> Wordings:
+        """Read every template of a finished folder."""
+        manifest = _manifest(folder)
+        path = folder / "templates.jsonl"
+        found: dict[str, tuple[Template, ...]] = {}
+        for row in read_rows(path):
+            relation = row.text("relation")
+            found[relation] = (*found.get(relation, ()), template_of(row))
+        if not found:
+            raise DataError(f"{path} holds no template: no relation could be optimised")
+        counts = manifest.get("counts")
+        notes = counts.get("relations_not_made", 0) if isinstance(counts, dict) else 0
+        return Wordings(
+            card=Card(name=f"{self.name}-{manifest['method']}", licence="as the training facts'"),
+            templates=found,
+            fingerprint=hash_files(folder, [path]),
+            notes={"relations_not_optimised": notes},
+        )
+
+
+def _manifest(folder: Path) -> dict[str, object]:
+    if not (folder / "manifest.json").is_file():
+        raise DataError(f"{folder} holds no manifest.json; give a folder 'sonde optimise' made")
+    row = read_object(folder / "manifest.json")
+    row.text("method")
+    if row.values.get("complete") is not True:
+        raise DataError(
+            f"{folder} is not finished; run the command that made it again, and it goes on"
+        )
+    return row.values
+
+
 AUTOPROMPT, LPAQA, PARAREL = AutoPromptReader(), LpaqaReader(), ParaRelReader()
+OPTIMISED = OptimisedReader()
