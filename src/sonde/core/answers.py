@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 from sonde.core.prompts import Key
 
@@ -78,9 +79,10 @@ Answer = Scored | Filled | Generated | Sampled | Traced
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A prompt as it was put, with its answer: one row of a run."""
+    """A prompt as it was put, with its answer: one row of a run. `own` as of `Prompt`."""
 
     key: Key
     prefix: str
     suffix: str
     answer: Answer
+    own: Mapping[str, Any] = field(default_factory=dict, hash=False)

@@ -279,12 +279,12 @@ class Answers:
 
     def each(self) -> Iterator[Answered]:
         """One answered prompt after the other, as an object."""
-        keys = [name for name in (*Key.__slots__, *TEXTS) if name in self.frame.columns]
-        rows = self.frame.select(keys).iter_rows(named=True)
+        rows = self.frame.drop("options", "spans", strict=False).iter_rows(named=True)
         answers = self.columns if isinstance(self.columns, list) else self.columns.each()
         for row, answer in zip(rows, answers, strict=True):
-            prefix, suffix = row.pop("prefix"), row.pop("suffix")
-            yield Answered(key=Key(**row), prefix=prefix, suffix=suffix, answer=answer)
+            texts = {name: row.pop(name) for name in TEXTS}
+            key = Key(**{name: row.pop(name) for name in Key.__slots__ if name in row})
+            yield Answered(key=key, answer=answer, own=row, **texts)
 
 
 Given = Iterable[Answers] | Iterable[Answered]
@@ -327,6 +327,7 @@ def _block(rows: Sequence[Answered]) -> Answers:
 
     columns = {name: [getattr(row.key, name) for row in rows] for name in Key.__slots__}
     columns |= {name: [getattr(row, name) for row in rows] for name in TEXTS}
+    own = {name: array([row.own[name] for row in rows]) for name in rows[0].own}
     answers: list[Any] = [row.answer for row in rows]
     gather: Any = {
         Filled: FilledColumns.gathered,
@@ -335,7 +336,7 @@ def _block(rows: Sequence[Answered]) -> Answers:
     }.get(type(answers[0]), list)
     return Answers(
         kind=cast(Kind, type(answers[0]).__name__.lower()),
-        asked=table({name: array(values, string()) for name, values in columns.items()}),
+        asked=table({n: array(values, string()) for n, values in columns.items()} | own),
         columns=gather(answers),
     )
 

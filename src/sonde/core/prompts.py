@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -22,6 +22,9 @@ KEY = ("fact", "relation", "template", "subject")
 """Columns that every block has, beside `prefix`, `suffix` and those that its probe adds."""
 
 TEXTS = ("prefix", "suffix")
+
+SHARED = (*KEY, "context", *TEXTS, "options", "spans")
+"""The names of columns that mean the same for every probe."""
 
 SHOWN = 60
 """Characters of a long text that a message shows on either side of the hole."""
@@ -150,7 +153,9 @@ class Cloze:
 class Prompt:
     """A text with a hole: `prefix` + answer + `suffix`, and what is wanted of the hole.
 
-    `cloze` is what it asks where it is a single sentence; None where it is anything else.
+    `cloze` is what it asks where it is a single sentence; None where it is anything else. `own`:
+    what else tells the probe's prompts apart, by name: texts, whole numbers, truths or lists of
+    texts. All prompts of a probe have the same names; each is a column of a run.
     """
 
     key: Key
@@ -158,6 +163,7 @@ class Prompt:
     suffix: str = ""
     want: Want
     cloze: Cloze | None = None
+    own: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 OWN: Mapping[type, str] = {Score: "options", Trace: "spans"}
@@ -210,7 +216,8 @@ class Block:
         key = Key(**{name: row[name] for name in (*KEY, "context") if name in row})
         cloze = Cloze(relation=key.relation, subject=key.subject) if self.cloze else None
         texts = {name: row[name] for name in TEXTS}
-        return Prompt(key=key, want=want, cloze=cloze, **texts)
+        own = {name: value for name, value in row.items() if name not in SHARED}
+        return Prompt(key=key, want=want, cloze=cloze, own=own, **texts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -320,6 +327,8 @@ def _gathered(rows: Sequence[Prompt]) -> Block:
         name: polars.Series([getattr(row.key, name) for row in rows], dtype=polars.String)
         for name in (*KEY, "context")
     }
+    for name in rows[0].own:
+        columns[name] = polars.Series([row.own[name] for row in rows])
     for name in TEXTS:
         columns[name] = polars.Series([getattr(row, name) for row in rows], dtype=polars.String)
     shared = not own or (own == "options" and all(row.want is first for row in rows))
