@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.engine.batching import Budget, batches
+from sonde.engine.batching import Budget, Scheduled, batches
 
 LENGTHS = st.lists(st.integers(1, 30), max_size=25)
 
@@ -138,7 +138,12 @@ def test_batches_made_by_runs_of_equal_length_are_those_made_one_by_one(
 def test_the_last_batches_are_left_for_the_run_that_follows() -> None:
     run = Budget(2, lambda error: False)
     started: deque[tuple[list[int], list[int]]] = deque()
-    first = [batch for batch, _ in run.run([1] * 10, list, started=started)]
+
+    def batched(count: int) -> list[list[int]]:
+        scheduled: Scheduled[list[int]] = run.schedule([1] * count, list)
+        return [batch for batch, _ in run.execute(scheduled, list, started=started)]
+
+    first = batched(10)
     assert len(first) == 5 - len(started) and started
-    again = [batch for batch, _ in run.run([1] * 4, list, started=started)]
+    again = batched(4)
     assert len(first) + len(again) + len(started) == 7

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import PromptError
+from sonde.engine.batching import prefetch
 from sonde.engine.encode import MaskedEncoder
 from sonde.engine.masked_batch import MaskedTexts, columns
-from sonde.engine.prefetch import prefetch
 from sonde.engine.tokenise import TASK, Tokenisers
 from tests import tiny
 

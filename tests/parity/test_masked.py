@@ -14,7 +14,7 @@ from sonde.core.answers import Filled
 from sonde.core.prompts import Fill, Prompt
 from sonde.engine.masked_batch import columns
 from sonde.models.torch.masked.answers import best, count_ranks, in_order, rank_rows
-from sonde.models.torch.masked.logits import EQUAL, Ways, differs, hole_logits, ways_of
+from sonde.models.torch.masked.logits import EQUAL, Ways, differs, mask_logits, ways_of
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.reference import fill_masked, score_masked
 from sonde.testing import assert_same as same
@@ -255,7 +255,7 @@ def test_a_head_that_needs_the_whole_text_gets_it(tiny: Load, head: Any) -> None
 def test_the_hook_for_the_narrow_head_is_gone_after_a_failure(tiny: Load) -> None:
     model = tiny("bert").model
     with pytest.raises(IndexError):
-        hole_logits(model, columns([((1, 2, 3), 7)]), [0], Ways(narrow=True))
+        mask_logits(model, columns([((1, 2, 3), 7)]), [0], Ways(narrow=True))
     assert not model.base_model._forward_hooks
 
 
@@ -269,9 +269,9 @@ def test_texts_end_to_end_answer_as_they_do_alone(tiny: Load, kind: str) -> None
         ]
         holes = columns(texts)
         ways = replace(ways_of(model), packs=True)
-        packed = hole_logits(model, holes, range(count), ways)
+        packed = mask_logits(model, holes, range(count), ways)
         for i in range(count):
-            alone = hole_logits(model, holes, [i], Ways())[0]
+            alone = mask_logits(model, holes, [i], Ways())[0]
             assert torch.allclose(packed[i], alone, atol=TOLERANCE)
 
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
 
 Batch = TypeVar("Batch")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Scheduled = Generator[Batch, bool | None, None]
 """Batches in turn; whoever runs one sends True where memory ran out, and smaller ones follow."""
 
 AHEAD = 2  # batches that are started before one is read
+
+_END = object()
 
 
 def batches(
@@ -155,11 +159,10 @@ class Budget:
         *,
         padded: bool = True,
         enough: int | None = None,
-        started: deque[tuple[list[int], Result]] | None = None,
     ) -> Iterator[tuple[list[int], Result]]:
         """Yield (positions, result) for every batch, where positions are all there is to know."""
         scheduled: Scheduled[list[int]] = self.schedule(lengths, list, padded=padded, enough=enough)
-        return self.execute(scheduled, forward, divisible=_several, started=started)
+        return self.execute(scheduled, forward, divisible=_several)
 
     def halve(self, failed: int) -> None:
         """Go on with half of what failed, or of the budget if that was smaller."""
@@ -168,3 +171,21 @@ class Budget:
 
 def _several(batch: list[int]) -> bool:
     return len(batch) > 1
+
+
+def prefetch(items: Iterator[Item], count: int) -> Iterator[Item]:
+    """The same items, each made on another thread while the one before it is used.
+
+    `count`: how many there are; a single one is made here.
+
+    >>> list(prefetch(iter("abc"), 3))
+    ['a', 'b', 'c']
+    """
+    if count < 2:
+        yield from items
+        return
+    with ThreadPoolExecutor(1, "ahead") as thread:
+        coming = thread.submit(next, items, _END)
+        while (item := coming.result()) is not _END:
+            coming = thread.submit(next, items, _END)
+            yield item  # type: ignore[misc]

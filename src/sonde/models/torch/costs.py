@@ -7,24 +7,21 @@ of a pass are an estimate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sonde.core.abilities import WANTED, group_by_ability
+from sonde.core.abilities import group_by_ability
 from sonde.core.costs import Memory, ShardCost
 from sonde.core.errors import AbilityError
-from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, put
+from sonde.core.prompts import Generate, Prompt, Prompts, Sample, put
 from sonde.engine.masked_batch import MaskedText
 from sonde.engine.prefixes import PrefixCache, SourceCache
-from sonde.engine.schedule import DryRun, Shape, row_passes
+from sonde.engine.schedule import DryRun, Shape
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.causal.token_tree import kept_prefixes
 from sonde.models.torch.decode.tree_decoder import Opening, Writer
-from sonde.models.torch.loading.limits import check_spans, naming
 from sonde.models.torch.loading.weights import Loaded
-from sonde.models.torch.masked.logits import ROW
-from sonde.models.torch.masked.model import MaskedModel, chunk_starts, hole_steps
+from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq.decoder import Reader
 from sonde.models.torch.seq2seq.model import Seq2SeqModel, Task, fed_rows, grouped
 
@@ -133,18 +130,19 @@ def seq2seq_costs(model: Seq2SeqModel, shards: Iterable[Sequence[Prompt]]) -> It
     """The cost of each shard in turn; equal texts of a shard are read once while there is room."""
     token = cross_bytes(model)
     cache = model.reader.cache
-    for prompts in shards:
+    for prompts in map(put, shards):
         dry = DryRun(len(prompts))
         sources: SourceCache[None] = SourceCache(cache.room, cache.token)
-        for kind, positions in by_want(prompts).items():
-            if kind is Score:
+        for ability, numbers in group_by_ability(prompts, joins=False).items():
+            positions = prompts.places(numbers)
+            if ability == "score":
                 _count_answers(model, dry, [(i, prompts[i]) for i in positions], sources)
-            elif kind in (Generate, Sample):
-                decoder = model.decoder()
+            elif ability in ("generate", "sample"):
+                decoder, kind = model.decoder(), Generate if ability == "generate" else Sample
                 openings = [decoder.open(prompts[i], kind) for i in positions]
                 _count_writing(decoder, dry, openings, positions, sources=sources)
             else:
-                raise AbilityError(f"an encoder-decoder model cannot {WANTED[kind]}")
+                raise AbilityError(f"an encoder-decoder model cannot {ability}")
         batch = (seq2seq_bytes(model.loaded, shape, token) for shape in dry.shapes)
         yield shard_cost(model.loaded, dry, sources.held, batch)
 
@@ -179,69 +177,47 @@ def _first_owners(task: Task) -> dict[tuple[int, ...], int]:
 
 def masked_costs(model: MaskedModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
     """The cost of each shard in turn; identical inputs of a shard are paid once."""
-    for prompts in shards:
-        inputs = masked_inputs(model, prompts)
+    for prompts in map(put, shards):
         dry = DryRun(len(prompts))
-        for i, (prompt, rows) in enumerate(zip(prompts, inputs, strict=True)):
-            options = len(prompt.want.options) if isinstance(prompt.want, Score) else 0
-            naive = sum(len(ids) for ids, _ in rows)
-            dry.charge(i, options=options, texts=len(rows), naive=naive)
-        for kind, positions in by_want(prompts).items():
-            starts = chunk_starts(len(positions)) if kind is Fill else [0]
-            for start, stop in pairwise((*starts, len(positions))):
-                chunk = [(row, i) for i in positions[start:stop] for row in inputs[i]]
-                _count_inputs(model, dry, dict(reversed(chunk)), chunk)
+        for ability, numbers in group_by_ability(prompts, joins=False).items():
+            positions = prompts.places(numbers)
+            if ability == "fill":
+                blocks = tuple(prompts.blocks[number] for number in numbers)
+                _count_filling(model, dry, Prompts(blocks=blocks), positions)
+            elif ability == "score":
+                _count_steps(model, dry, [(i, prompts[i]) for i in positions])
+            else:
+                raise AbilityError(f"a masked model cannot {ability}")
         batch = (batch_bytes(model.loaded, s, 0, narrow=model.ways.narrow) for s in dry.shapes)
         yield shard_cost(model.loaded, dry, 0, batch)
 
 
-def _count_inputs(
-    model: MaskedModel,
-    dry: DryRun,
-    payers: Mapping[MaskedText, int],
-    rows: Sequence[tuple[MaskedText, int]],
+def _count_filling(
+    model: MaskedModel, dry: DryRun, prompts: Prompts, payers: Sequence[int]
 ) -> None:
-    """Distinct inputs, in batches of like length."""
-    distinct = list(dict.fromkeys(row for row, _ in rows))
-    for row in distinct:
-        dry.charge(payers[row], distinct=1)
-    packed = ROW if model.ways.packs else 0
-    lengths = [len(ids) for ids, _ in distinct]
-    passes = row_passes(model.budget, lengths, enough=model.enough, packed=packed)
-    dry.count(passes, [payers[row] for row in distinct])
+    """Texts with one masked position, in chunks; identical ones of a chunk once."""
+    for chunk in model.chunks(prompts):
+        for i, length in enumerate(chunk.texts.lengths.tolist(), chunk.start):
+            dry.charge(payers[i], texts=1, naive=length)
+        first = [payers[chunk.start + i] for i in chunk.first.tolist()]
+        for payer in first:
+            dry.charge(payer, distinct=1)
+        dry.count(model.passes(chunk.lengths), first)
 
 
-def masked_inputs(model: MaskedModel, prompts: Sequence[Prompt]) -> list[list[MaskedText]]:
-    """The inputs that answer each prompt."""
-    fills = [i for i, prompt in enumerate(prompts) if isinstance(prompt.want, Fill)]
-    spans = model.encoder.holes([(prompts[i].prefix, prompts[i].suffix) for i in fills])
-    holes = dict(zip(fills, spans, strict=True))
-    found: list[list[MaskedText]] = []
-    for i, prompt in enumerate(prompts):
-        with naming(prompt):
-            if i in holes:
-                check_spans([holes[i]], model.loaded)
-                found.append([(holes[i].ids, holes[i].start)])
-            else:
-                found.append(_steps(model, prompt))
-    return found
-
-
-def _steps(model: MaskedModel, prompt: Prompt) -> list[MaskedText]:
-    if not isinstance(prompt.want, Score):
-        raise AbilityError(f"a masked model cannot {WANTED[type(prompt.want)]}")
-    texts = prompt.want.texts(prompt.prefix)
-    spans = model.encoder.options(prompt.prefix, texts, prompt.suffix)
-    check_spans(spans, model.loaded)
-    return [hole for span in spans for hole, _ in hole_steps(span, model.encoder.mask_id)]
-
-
-def by_want(prompts: Sequence[Prompt]) -> dict[type, list[int]]:
-    """Positions of the prompts that go to the model together: those that want the same of it."""
-    groups: dict[type, list[int]] = {}
-    for i, prompt in enumerate(prompts):
-        groups.setdefault(type(prompt.want), []).append(i)
-    return groups
+def _count_steps(model: MaskedModel, dry: DryRun, prompts: Sequence[tuple[int, Prompt]]) -> None:
+    """Options that are scored token by token; identical inputs once."""
+    payers: dict[MaskedText, int] = {}
+    for i, prompt in prompts:
+        options = model.steps(prompt)
+        texts = [text for option in options for text, _ in option]
+        dry.charge(
+            i, options=len(options), texts=len(texts), naive=sum(len(ids) for ids, _ in texts)
+        )
+        new = [text for text in dict.fromkeys(texts) if text not in payers]
+        dry.charge(i, distinct=len(new))
+        payers.update(dict.fromkeys(new, i))
+    dry.count(model.passes([len(ids) for ids, _ in payers]), list(payers.values()))
 
 
 def shard_cost(loaded: Loaded, dry: DryRun, kept: int, batches: Iterable[int]) -> ShardCost:

@@ -95,7 +95,7 @@ class Tables:
         )
 
 
-def read_holes(
+def read_masked(
     kinds: Sequence[Kind], which: np.ndarray, logits: Any
 ) -> Callable[[], list[tuple[np.ndarray, FilledColumns]]]:
     """Begin to read the answers off the logits at some holes, [holes, vocabulary] in float32.

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from sonde.engine.batching import packing
 from sonde.engine.masked_batch import MaskedText, MaskedTexts, columns
 from sonde.models.torch.loading.device import onto, steady_attention
 from sonde.models.torch.loading.trials import largest, tried, unlike
@@ -41,7 +42,7 @@ class Ways:
 
 
 @torch.inference_mode()
-def hole_logits(
+def mask_logits(
     model: Any, holes: MaskedTexts, chosen: Sequence[int] | np.ndarray, ways: Ways
 ) -> Any:
     """Logits at the holes of some texts, float32, [texts, vocabulary], still on the device."""
@@ -56,7 +57,7 @@ def hole_logits(
     else:
         inputs = {"input_ids": ids}
     with steady_attention(model):
-        return _at_holes(model, inputs, ids.shape, places, narrow=ways.narrow)
+        return _at_masks(model, inputs, ids.shape, places, narrow=ways.narrow)
 
 
 def padding_mask(model: Any, kept: Any, ways: Ways) -> Any:
@@ -72,7 +73,7 @@ def padding_mask(model: Any, kept: Any, ways: Ways) -> Any:
 def packed(model: Any, ids: Any, first: int) -> dict[str, Any]:
     """Texts of equal length end to end, as many to a row as fit; the last row is filled up."""
     count, length = ids.shape
-    each = min(ROW // length, count)
+    each = packing(count, length, ROW)
     missing = -count % each
     if missing:
         ids = torch.cat([ids, ids[-1:].expand(missing, length)])
@@ -88,7 +89,7 @@ def packed(model: Any, ids: Any, first: int) -> dict[str, Any]:
     }
 
 
-def _at_holes(
+def _at_masks(
     model: Any, inputs: dict[str, Any], shape: tuple[int, int], places: Any, *, narrow: bool
 ) -> Any:
     """Run the model and keep one row per text; packed texts are told apart again first."""
@@ -101,11 +102,11 @@ def _at_holes(
     if not narrow:
         return at(model(**inputs).logits).float()
 
-    def keep_holes(_module: Any, _inputs: Any, output: Any) -> Any:
+    def keep_masks(_module: Any, _inputs: Any, output: Any) -> Any:
         output.last_hidden_state = at(output.last_hidden_state)[:, None]
         return output
 
-    hook = model.base_model.register_forward_hook(keep_holes)
+    hook = model.base_model.register_forward_hook(keep_masks)
     try:
         return model(**inputs).logits[:, 0].float()
     finally:
@@ -153,9 +154,9 @@ EQUAL: list[MaskedText] = [((5, 6, 7), 2), ((9, 5, 8), 0), ((7, 5, 6), 1)]
 def differs(model: Any, ways: Ways, texts: list[MaskedText]) -> str:
     """Why a model fed so does not answer as it does when fed plainly; empty if it does."""
     holes = trial(model, texts)
-    expected = hole_logits(model, holes, range(len(holes)), Ways())
+    expected = mask_logits(model, holes, range(len(holes)), Ways())
     try:
-        found = hole_logits(model, holes, range(len(holes)), ways)
+        found = mask_logits(model, holes, range(len(holes)), ways)
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # architectures refuse in their own ways
@@ -167,8 +168,8 @@ def differs(model: Any, ways: Ways, texts: list[MaskedText]) -> str:
 def padding_shows(model: Any) -> str:
     """Why a text is not answered the same beside a longer one: convolutions look into padding."""
     holes = trial(model, LONG)
-    alone = hole_logits(model, holes, [1], Ways())
-    return _unlike(model, alone, hole_logits(model, holes, [0, 1], Ways())[1:])
+    alone = mask_logits(model, holes, [1], Ways())
+    return _unlike(model, alone, mask_logits(model, holes, [0, 1], Ways())[1:])
 
 
 def _unlike(model: Any, plain: Any, other: Any) -> str:
@@ -181,8 +182,8 @@ def _unlike(model: Any, plain: Any, other: Any) -> str:
 def _noise(model: Any) -> float:
     """How far log-probabilities of a text lie apart when it is fed alone and with others."""
     holes = trial(model, EQUAL)
-    whole = hole_logits(model, holes, range(len(holes)), Ways())
-    alone = [hole_logits(model, holes, [i], Ways()) for i in range(len(holes))]
+    whole = mask_logits(model, holes, range(len(holes)), Ways())
+    alone = [mask_logits(model, holes, [i], Ways()) for i in range(len(holes))]
     return largest(torch.log_softmax(whole, -1) - torch.log_softmax(torch.cat(alone), -1))
 
 

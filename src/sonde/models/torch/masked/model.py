@@ -25,16 +25,16 @@ from sonde.core.columns import FilledColumns
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError
 from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, put
-from sonde.engine.batching import Budget
+from sonde.engine.batching import Budget, prefetch
 from sonde.engine.encode import MaskedEncoder, Span, opening
 from sonde.engine.masked_batch import MaskedText, MaskedTexts, columns
-from sonde.engine.prefetch import prefetch
+from sonde.engine.schedule import Pass, Passes, row_passes
 from sonde.engine.tokenise import Tokenisers
 from sonde.models.torch.loading.device import fetched, float_logits, onto
 from sonde.models.torch.loading.limits import check_spans, explain_oom, naming
 from sonde.models.torch.loading.weights import Loaded, identify, out_of_memory
-from sonde.models.torch.masked.answers import Kind, Tables, read_holes
-from sonde.models.torch.masked.logits import hole_logits, ways_of
+from sonde.models.torch.masked.answers import Kind, Tables, read_masked
+from sonde.models.torch.masked.logits import ROW, mask_logits, ways_of
 
 log = logging.getLogger("sonde")
 
@@ -46,6 +46,9 @@ CHUNK = 2**17  # prompts that are brought into order at once; fewer at first, to
 FIRST = 2**13
 
 
+Step = tuple[MaskedText, int]
+"""A text with a masked position, and the token that is to be predicted there."""
+
 Reading = Callable[[], list[tuple[np.ndarray, FilledColumns]]]
 """Waits for answers and gives them, with the positions of their prompts."""
 
@@ -54,11 +57,13 @@ Reading = Callable[[], list[tuple[np.ndarray, FilledColumns]]]
 class Chunk:
     """Some prompts, ready to be fed.
 
-    `first[i]` is where the distinct text i stands in `holes`, `lengths[i]` its tokens; the prompts
-    that ask it are owners[bounds[i]:bounds[i+1]]. Prompt p is of the kind kinds[which[p]].
+    `first[i]` is where the distinct text i stands in `texts`, `lengths[i]` its tokens; the prompts
+    that ask it are owners[bounds[i]:bounds[i+1]]. Prompt p, counted from `start`, is of the kind
+    kinds[which[p]].
     """
 
-    holes: MaskedTexts
+    start: int
+    texts: MaskedTexts
     kinds: list[Kind]
     which: np.ndarray
     first: np.ndarray
@@ -109,49 +114,60 @@ class MaskedModel:
         """What `fill` yields, many at a time and as columns."""
         return explain_oom(self._fill(prompts))
 
+    def passes(self, lengths: Sequence[int]) -> Passes:
+        """How texts of some lengths go through the model."""
+        packed = ROW if self.ways.packs else 0
+        return row_passes(self.budget, lengths, enough=self.enough, packed=packed)
+
     def _fill(self, prompts: Prompts) -> Iterator[tuple[np.ndarray, FilledColumns]]:
-        starts = chunk_starts(len(prompts))
-        chunks = [prompts.part(i, j) for i, j in pairwise((*starts, len(prompts)))]
-        started: deque[tuple[list[int], Reading]] = deque()
-        for start, chunk in zip(starts, prefetch(self._prepared(chunks), len(chunks)), strict=True):
-            launch = partial(self._launch, chunk, start)
-            run = self.budget.run(chunk.lengths, launch, enough=self.enough, started=started)
+        started: deque[tuple[Pass, Reading]] = deque()
+        for chunk in self.chunks(prompts):
+            launch = partial(self._launch, chunk)
+            run = self.budget.execute(self.passes(chunk.lengths), launch, started=started)
             for _, read in run:
                 yield from read()
         for _, read in started:
             yield from read()
 
-    def _prepared(self, chunks: Sequence[Prompts]) -> Iterator[Chunk]:
-        """Each chunk's distinct texts, who asks them, and of which kind each question is."""
+    def chunks(self, prompts: Prompts) -> Iterator[Chunk]:
+        """The prompts in parts that are each ready to be fed, the next under way as one is used."""
+        bounds = list(pairwise((*chunk_starts(len(prompts)), len(prompts))))
+        return prefetch(self._prepared(prompts, bounds), len(bounds))
+
+    def _prepared(self, prompts: Prompts, bounds: Sequence[tuple[int, int]]) -> Iterator[Chunk]:
+        """Each part's distinct texts, who asks them, and of which kind each question is."""
         kinds = Kinds(self.tables)
-        texts = ([text for block in chunk.blocks for text in block.texts()] for chunk in chunks)
-        for chunk, holes in zip(chunks, self.tokenisers.columns(texts), strict=True):
-            self._check(chunk, holes)
-            first, inverse = holes.distinct()
+        parts = [prompts.part(start, stop) for start, stop in bounds]
+        texts = ([text for block in part.blocks for text in block.texts()] for part in parts)
+        tokenised = self.tokenisers.columns(texts)
+        for (start, _), part, masked in zip(bounds, parts, tokenised, strict=True):
+            self._check(part, masked)
+            first, inverse = masked.distinct()
             owners = np.argsort(inverse, kind="stable")
             yield Chunk(
-                holes=holes,
+                start=start,
+                texts=masked,
                 kinds=kinds.made,
-                which=kinds.of(chunk),
+                which=kinds.of(part),
                 first=first,
-                lengths=holes.lengths[first].tolist(),
+                lengths=masked.lengths[first].tolist(),
                 owners=owners,
                 bounds=np.searchsorted(inverse[owners], np.arange(len(first) + 1)),
             )
 
-    def _launch(self, chunk: Chunk, start: int, batch: list[int]) -> Reading:
+    def _launch(self, chunk: Chunk, step: Pass) -> Reading:
         """Feed some distinct texts and begin to read what the prompts that own them want."""
-        logits = hole_logits(self.model, chunk.holes, chunk.first[batch], self.ways)
-        rows, positions = chunk.asking(batch)
+        logits = mask_logits(self.model, chunk.texts, chunk.first[step.members], self.ways)
+        rows, positions = chunk.asking(step.members)
         begun = begin(logits, rows, positions, chunk.which[positions], chunk.kinds)
-        return lambda: [(own + start, block) for own, block in begun()]
+        return lambda: [(own + chunk.start, block) for own, block in begun()]
 
-    def _check(self, prompts: Prompts, holes: MaskedTexts) -> None:
+    def _check(self, prompts: Prompts, texts: MaskedTexts) -> None:
         """Refuse a prompt that the model cannot take, naming it."""
-        long = holes.lengths > self.loaded.context
-        strange = np.add.reduceat(holes.ids >= self.loaded.vocabulary, holes.offsets[:-1]) > 0
+        long = texts.lengths > self.loaded.context
+        strange = np.add.reduceat(texts.ids >= self.loaded.vocabulary, texts.offsets[:-1]) > 0
         for i in np.flatnonzero(long | strange)[:1]:
-            ids = tuple(holes.ids[holes.offsets[i] : holes.offsets[i + 1]].tolist())
+            ids = tuple(texts.ids[texts.offsets[i] : texts.offsets[i + 1]].tolist())
             with naming(prompts[i]):
                 check_spans([Span(ids=ids, start=0, stop=1, end=len(ids))], self.loaded)
 
@@ -165,44 +181,42 @@ class MaskedModel:
 
         return masked_costs(self, shards)
 
-    def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        steps = [[hole_steps(s, self.encoder.mask_id) for s in self._spans(p)] for p in prompts]
-        wanted: dict[MaskedText, list[int]] = {}
-        for hole, token in (step for p in steps for option in p for step in option):
-            wanted.setdefault(hole, []).append(token)
-        found = dict(self._step_logps(wanted))
-        for i, prompt in enumerate(prompts):
-            assert isinstance(prompt.want, Score)
-            logps = tuple(tuple(found[step] for step in option) for option in steps[i])
-            yield i, Scored(options=prompt.want.options, logps=logps)
-
-    def _spans(self, prompt: Prompt) -> list[Span]:
+    def steps(self, prompt: Prompt) -> list[list[Step]]:
+        """For each option of a prompt, the inputs that score it, each with a token to predict."""
         if not isinstance(prompt.want, Score):
             raise AbilityError("score() takes prompts that want options scored")
         with naming(prompt):
             texts = prompt.want.texts(prompt.prefix)
             spans = self.encoder.options(prompt.prefix, texts, prompt.suffix)
             check_spans(spans, self.loaded)
-        return spans
+        return [mask_steps(span, self.encoder.mask_id) for span in spans]
 
-    def _step_logps(
-        self, wanted: dict[MaskedText, list[int]]
-    ) -> Iterator[tuple[tuple[MaskedText, int], float]]:
-        """The log-probability of every wanted token at its hole."""
+    def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
+        steps = [self.steps(prompt) for prompt in prompts]
+        wanted: dict[MaskedText, list[int]] = {}
+        for text, token in (step for options in steps for option in options for step in option):
+            wanted.setdefault(text, []).append(token)
+        known = dict(self._step_logps(wanted))
+        for i, prompt in enumerate(prompts):
+            assert isinstance(prompt.want, Score)
+            logps = tuple(tuple(known[step] for step in option) for option in steps[i])
+            yield i, Scored(options=prompt.want.options, logps=logps)
+
+    def _step_logps(self, wanted: dict[MaskedText, list[int]]) -> Iterator[tuple[Step, float]]:
+        """The log-probability of every wanted token at the masked position of its text."""
         texts = list(wanted)
-        holes = columns(texts)
+        masked = columns(texts)
 
-        def launch(batch: list[int]) -> Callable[[], np.ndarray]:
-            logits = hole_logits(self.model, holes, batch, self.ways)
-            rows = [row for row, i in enumerate(batch) for _ in wanted[texts[i]]]
-            tokens = [token for i in batch for token in wanted[texts[i]]]
+        def launch(step: Pass) -> Callable[[], np.ndarray]:
+            logits = mask_logits(self.model, masked, step.members, self.ways)
+            rows = [row for row, i in enumerate(step.members) for _ in wanted[texts[i]]]
+            tokens = [token for i in step.members for token in wanted[texts[i]]]
             at = onto(logits.device, rows)
             norms = torch.logsumexp(logits, -1)
             return fetched(logits[at, onto(logits.device, tokens)] - norms[at])
 
-        lengths = holes.lengths.tolist()
-        for batch, read in self.budget.run(lengths, launch, enough=self.enough):
-            keys = ((texts[i], token) for i in batch for token in wanted[texts[i]])
+        for step, read in self.budget.execute(self.passes(masked.lengths.tolist()), launch):
+            keys = ((texts[i], token) for i in step.members for token in wanted[texts[i]])
             yield from zip(keys, read().tolist(), strict=True)
 
 
@@ -256,7 +270,7 @@ def begin(
         whole = len(own) == len(logits) and np.array_equal(rows, np.arange(len(rows)))
         part = logits if whole else logits[onto(logits.device, rows[own])]
         local = np.searchsorted(group, which[own])
-        begun.append((positions[own], read_holes([kinds[k] for k in group], local, part)))
+        begun.append((positions[own], read_masked([kinds[k] for k in group], local, part)))
     return lambda: [(own[at], block) for own, read in begun for at, block in read()]
 
 
@@ -269,7 +283,7 @@ def chunk_starts(count: int) -> list[int]:
     return starts
 
 
-def hole_steps(span: Span, mask: int) -> list[tuple[MaskedText, int]]:
+def mask_steps(span: Span, mask: int) -> list[Step]:
     """The inputs that score an option left to right, each with the token it must predict."""
     steps = []
     for i in range(span.start, span.stop):

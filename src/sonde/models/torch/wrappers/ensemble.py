@@ -25,9 +25,10 @@ from sonde.core.prompts import Cloze, Fill, Prompt, Score, capitalised
 from sonde.core.scores import option_logps
 from sonde.engine.encode import Span
 from sonde.engine.masked_batch import columns
+from sonde.engine.schedule import Pass
 from sonde.models.torch.loading.limits import check_spans, explain_oom, naming
-from sonde.models.torch.masked.answers import Allowed, Table, read_holes
-from sonde.models.torch.masked.logits import hole_logits
+from sonde.models.torch.masked.answers import Allowed, Table, read_masked
+from sonde.models.torch.masked.logits import mask_logits
 from sonde.models.torch.masked.model import MaskedModel
 
 CHUNK = 1024  # prompts whose answers are averaged at once
@@ -67,16 +68,17 @@ def common_answers(
 
 def answer_logps(model: MaskedModel, spans: Sequence[Span], tokens: Sequence[int]) -> Any:
     """Log-probabilities over some tokens at the holes of texts, [texts, tokens], on the device."""
-    holes = columns([(span.ids, span.start) for span in spans])
+    masked = columns([(span.ids, span.start) for span in spans])
     ids = torch.tensor(tokens, device=model.model.device)
-    found = torch.empty(len(spans), len(tokens), device=model.model.device)
+    averages = torch.empty(len(spans), len(tokens), device=model.model.device)
 
-    def launch(batch: list[int]) -> Any:
-        return torch.log_softmax(hole_logits(model.model, holes, batch, model.ways)[:, ids], -1)
+    def launch(step: Pass) -> Any:
+        logits = mask_logits(model.model, masked, step.members, model.ways)
+        return torch.log_softmax(logits[:, ids], -1)
 
-    for batch, logps in model.budget.run(holes.lengths.tolist(), launch, enough=model.enough):
-        found[batch] = logps
-    return found
+    for step, logps in model.budget.execute(model.passes(masked.lengths.tolist()), launch):
+        averages[step.members] = logps
+    return averages
 
 
 class Expands:
@@ -200,7 +202,7 @@ class FillingEnsemble(ScoringEnsemble):
         rows = self.base.loaded.rows
         logits = torch.full((len(prompts), rows), -torch.inf, device=whole.device)
         logits[:, table.allowed.ids] = whole
-        for at, block in read_holes([(want, table)], np.zeros(len(prompts), dtype=int), logits)():
+        for at, block in read_masked([(want, table)], np.zeros(len(prompts), dtype=int), logits)():
             yield from zip(at.tolist(), block.each(), strict=True)
 
     def averaged(self, relation: str, prompts: Sequence[Prompt], answers: Answers) -> Any:
