@@ -43,7 +43,7 @@ def main() -> None:
         prompts = asked(dataset, watch) * chosen.times
         rate, names = engine_rate(model, prompts)
         rows.append((f"sonde, {label}", f"{len(prompts):,}", f"{names:.0f}", f"{rate:,.0f}"))
-    tokens = [len(span.ids) for span in model.encoder.holes(texts(prompts[:50_000]))]
+    tokens = [len(span.ids) for span in model.encoder.masked(texts(prompts[:50_000]))]
     plain = plain_rate(loaded, model, texts(prompts[:100_000]))
     rows.append(("plain loop over ready tensors, top 1", "100,000", "0", f"{plain:,.0f}"))
     findings = (
@@ -139,7 +139,7 @@ def engine_rate(model: MaskedModel, prompts: Sequence[Prompt]) -> tuple[float, f
 @torch.inference_mode()
 def plain_rate(loaded: Loaded, model: MaskedModel, given: Sequence[tuple[str, str]]) -> float:
     """Prompts per second of a simple loop: padded batches of like length, ready on the GPU."""
-    spans = sorted(model.encoder.holes(given), key=lambda span: len(span.ids))
+    spans = sorted(model.encoder.masked(given), key=lambda span: len(span.ids))
     ready = []
     for i in range(0, len(spans), 4096):
         part = spans[i : i + 4096]

@@ -103,8 +103,8 @@ class Beside:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def holes(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
-        spans = self.inner.holes(texts)
+    def masked(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
+        spans = self.inner.masked(texts)
         return [replace(s, start=s.start + self.by, stop=s.stop + self.by) for s in spans]
 
 

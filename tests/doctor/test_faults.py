@@ -71,8 +71,8 @@ def test_a_text_cut_at_its_start_is_found(tiny: Load, data: Dataset) -> None:
 
 def test_a_text_cut_at_its_end_is_found(tiny: Load, data: Dataset) -> None:
     class Short(Beside):
-        def holes(self, texts: Any) -> list[Span]:
-            spans = self.inner.holes(texts)
+        def masked(self, texts: Any) -> list[Span]:
+            spans = self.inner.masked(texts)
             return [replace(s, ids=s.ids[: s.stop], end=s.stop) for s in spans]
 
     model: Any = MaskedModel(tiny("bert"))

@@ -133,7 +133,7 @@ def test_a_hole_holds_the_one_mask_whatever_stands_around_it(
     tokenizer: Tokenizer, mask: str, prefix: str, suffix: str
 ) -> None:
     encoder = MaskedEncoder(tokenizer, mask)
-    span = encoder.holes([(prefix, suffix)])[0]
+    span = encoder.masked([(prefix, suffix)])[0]
     assert span.ids.count(encoder.mask_id) == 1
     assert span.ids[span.start] == encoder.mask_id
     special = {tokenizer.token_to_id(text) for text in SPECIAL} - {None, encoder.mask_id}
@@ -150,14 +150,14 @@ def test_the_two_ways_to_a_hole_agree_where_both_can_go(
     if any(text in prefix + suffix for text in SPECIAL):
         return
     encoder = MaskedEncoder(tokenizer, mask)
-    assert encoder.holes([(prefix, suffix)])[0] == encoder._literal_hole(prefix, suffix)
+    assert encoder.masked([(prefix, suffix)])[0] == encoder._literal_span(prefix, suffix)
 
 
 def test_a_mask_that_a_tokenizer_finds_in_another_spelling_is_no_hole() -> None:
     tokenizer = Tokenizer.from_str(word_pieces().to_str())
     tokenizer.add_special_tokens([AddedToken("<HOLE>", normalized=True, special=True)])
     encoder = MaskedEncoder(tokenizer, "<HOLE>")
-    span = encoder.holes([("The <hole> of France is ", ".")])[0]
+    span = encoder.masked([("The <hole> of France is ", ".")])[0]
     assert span.ids.count(encoder.mask_id) == 1
     assert tokens(tokenizer, span.ids[span.start + 1 :]) == [".", "[SEP]"]
 
@@ -209,8 +209,8 @@ def test_truncation_and_padding_of_the_tokenizer_are_not_used() -> None:
     tokenizer = Tokenizer.from_str(word_pieces().to_str())
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=20)
-    plain = MaskedEncoder(word_pieces(), "[MASK]").holes([("The capital of France is ", ".")])
-    assert MaskedEncoder(tokenizer, "[MASK]").holes([("The capital of France is ", ".")]) == plain
+    plain = MaskedEncoder(word_pieces(), "[MASK]").masked([("The capital of France is ", ".")])
+    assert MaskedEncoder(tokenizer, "[MASK]").masked([("The capital of France is ", ".")]) == plain
     whole, short = (CausalEncoder(t, FIRST) for t in (word_pieces(), tokenizer))
     text = ("The capital of France is ", ["Paris"], " in Norway")
     assert short.encode(*text) == whole.encode(*text)

@@ -53,7 +53,7 @@ SIDES = st.lists(PIECES, max_size=4).map("".join)
 def test_columns_are_those_of_texts_encoded_one_by_one(
     encoder: MaskedEncoder, sides: list[tuple[str, str]]
 ) -> None:
-    one_by_one = [(span.ids, span.start) for span in encoder.holes(sides)]
+    one_by_one = [(span.ids, span.start) for span in encoder.masked(sides)]
     assert same(encoder.columns(sides), columns(one_by_one))
 
 

@@ -81,7 +81,7 @@ def test_a_space_before_a_closing_mark_says_nothing(causal: Tokenizer) -> None:
 def test_a_hole_stands_where_its_word_would(world: World, masked: Tokenizer) -> None:
     word = (world.dataset.vocabulary or ())[0]
     encoder = MaskedEncoder(masked, "[MASK]")
-    hole = encoder.holes([("The is ", ", they say.")])[0]
+    hole = encoder.masked([("The is ", ", they say.")])[0]
     whole = masked.encode(f"The is {word}, they say.").ids
     filled = encoder.single_tokens([word], "The is ")[word]
     assert [filled if id == encoder.mask_id else id for id in hole.ids] == whole

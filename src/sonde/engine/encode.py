@@ -141,7 +141,7 @@ class CausalEncoder:
 
 
 class MaskedEncoder:
-    """Encodes texts with a hole for models that see both sides of it."""
+    """Encodes texts with one mask for models that see both sides of it."""
 
     def __init__(self, tokenizer: Tokenizer, mask: str) -> None:
         self.tokenizer = Tokenizer.from_str(tokenizer.to_str())
@@ -159,29 +159,29 @@ class MaskedEncoder:
         self.strips_right = added[mask_id].rstrip if mask_id in added else False
 
     def columns(self, texts: Sequence[tuple[str, str]]) -> MaskedTexts:
-        """What `holes` gives, as columns of numbers; texts without anything special at once."""
+        """What `masked` gives, as columns of numbers; texts without anything special at once."""
         together = "\n".join(chain.from_iterable(texts))
         if not any(token in together for token in (OPENS, *self.special)):
             encodings = self.tokenizer.encode_batch_fast([self.mask.join(pair) for pair in texts])
             ids = [encoding.ids for encoding in encodings]
             if (found := masked_at(ids, self.mask_id)) is not None:
                 return found
-        return columns([(span.ids, span.start) for span in self.holes(texts)])
+        return columns([(span.ids, span.start) for span in self.masked(texts)])
 
-    def holes(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
+    def masked(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
         """For each (prefix, suffix), the ids with one mask between them."""
         for pair in texts:
             refuse_markers(self.tokenizer, *pair)
         plain = [i for i, pair in enumerate(texts) if not self._mentions_special(pair)]
         encodings = self.tokenizer.encode_batch_fast([self.mask.join(texts[i]) for i in plain])
         spans = {
-            i: self._hole(e.ids)
+            i: self._span_of(e.ids)
             for i, e in zip(plain, encodings, strict=True)
             # a tokenizer that folds case may find the mask in a text that does not spell it so
             if e.ids.count(self.mask_id) == 1
         }
         return [
-            spans[i] if i in spans else self._literal_hole(*texts[i]) for i in range(len(texts))
+            spans[i] if i in spans else self._literal_span(*texts[i]) for i in range(len(texts))
         ]
 
     def options(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
@@ -194,9 +194,9 @@ class MaskedEncoder:
     def single_tokens(
         self, words: Iterable[str], prefix: str, *, capitals: bool = False
     ) -> dict[str, int]:
-        """The words that are one known token in a hole after `prefix`, with the token's id.
+        """The words that are one known token at a mask after `prefix`, with the token's id.
 
-        With `capitals`, the token is that of the word with a capital where the hole opens the text.
+        With `capitals`, the token is that of the word with a capital where the mask opens the text.
         """
         words = list(dict.fromkeys(words))
         before = opening(prefix)
@@ -218,7 +218,7 @@ class MaskedEncoder:
     def _mentions_special(self, pair: tuple[str, str]) -> bool:
         return any(token in text for text in pair for token in self.special)
 
-    def _literal_hole(self, prefix: str, suffix: str) -> Span:
+    def _literal_span(self, prefix: str, suffix: str) -> Span:
         """Tokenise both sides apart, as the tokenizer itself does around a special token."""
         if self.strips_left:
             prefix = prefix.rstrip()
@@ -232,7 +232,7 @@ class MaskedEncoder:
         start = middle + len(before)
         return Span(ids=ids, start=start, stop=start + 1, end=len(ids))
 
-    def _hole(self, ids: Sequence[int]) -> Span:
+    def _span_of(self, ids: Sequence[int]) -> Span:
         start = ids.index(self.mask_id)
         return Span(ids=tuple(ids), start=start, stop=start + 1, end=len(ids))
 

@@ -1,4 +1,4 @@
-"""Texts with a hole as columns of numbers, thousands at a time. Knows token ids alone."""
+"""Texts with one mask as columns of numbers, thousands at a time. Knows token ids alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MaskedText = tuple[tuple[int, ...], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedTexts:
-    """Text i is ids[offsets[i]:offsets[i+1]]; its hole is at places[i] of these."""
+    """Text i is ids[offsets[i]:offsets[i+1]]; its mask is at places[i] of these."""
 
     ids: np.ndarray
     offsets: np.ndarray
@@ -50,7 +50,7 @@ class MaskedTexts:
         return first[order], place[inverse]
 
     def _hashes(self) -> np.ndarray:
-        """A number for each text, from its tokens, their order and the place of the hole."""
+        """A number for each text, from its tokens, their order and the place of the mask."""
         position = np.arange(len(self.ids)) - np.repeat(self.offsets[:-1], self.lengths)
         weights = np.random.default_rng(0).integers(1, 2**63, self.lengths.max() + 2, np.uint64)
         terms = (self.ids.astype(np.uint64) + np.uint64(1)) * weights[position]
@@ -76,14 +76,14 @@ class MaskedTexts:
         return np.array(first), np.array(inverse)
 
 
-def columns(holes: Sequence[MaskedText]) -> MaskedTexts:
+def columns(texts: Sequence[MaskedText]) -> MaskedTexts:
     """Texts given one by one, as columns.
 
     >>> columns([((5, 6), 1), ((7,), 0)]).rows([0, 1]).tolist()
     [[5, 6], [7, 0]]
     """
-    ids, offsets = _flat([ids for ids, _ in holes])
-    places = np.array([place for _, place in holes], dtype=np.int32)
+    ids, offsets = _flat([ids for ids, _ in texts])
+    places = np.array([place for _, place in texts], dtype=np.int32)
     return MaskedTexts(ids=ids, offsets=offsets, places=places)
 
 

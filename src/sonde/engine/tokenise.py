@@ -25,14 +25,14 @@ from sonde.engine.encode import MaskedEncoder
 from sonde.engine.masked_batch import MaskedTexts, joined
 
 Texts = Sequence[tuple[str, str]]
-"""What stands before the hole and what stands after it, for each text."""
+"""What stands before the mask and what stands after it, for each text."""
 
 TASK = 2048  # texts that a worker takes at once
 HALVES = "surrogatepass"  # half a character is for the tokenizer to refuse
 
 
 class Tokenisers:
-    """Turns texts with holes into columns, on `workers` processes; 0: here."""
+    """Turns texts with one mask each into columns, on `workers` processes; 0: here."""
 
     def __init__(self, encoder: MaskedEncoder, workers: int) -> None:
         self.encoder = encoder

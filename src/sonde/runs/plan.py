@@ -1,6 +1,6 @@
 """Say what a run would cost before it is made: prompts, tokens, time, memory. Writes nothing.
 
-Knows nothing of how tokens are counted (a model's own `bills`) or of how a plan is shown.
+Knows nothing of how tokens are counted (a model's own `estimate_costs`) or of how a plan is shown.
 """
 
 from __future__ import annotations
@@ -234,16 +234,16 @@ def count(model: Model, shards: Iterable[tuple[int | None, Prompts]]) -> Count:
     memory: Memory | None = None
     kept: list[tuple[Prompts, list[int]]] = []
     every = 1
-    for seen, (prompts, bill) in enumerate(billed(model, shards)):
+    for seen, (prompts, cost) in enumerate(estimated(model, shards)):
         own = work_of(prompts)
         for i, relation in enumerate(prompts.column("relation")):
             work[relation] += own[i]
-            if bill:
-                costs[relation] = costs.get(relation, Cost()) + bill.costs[i]
-        if bill:
-            memory = bill.memory | (memory or Memory())
+            if cost:
+                costs[relation] = costs.get(relation, Cost()) + cost.costs[i]
+        if cost:
+            memory = cost.memory | (memory or Memory())
         if seen % every == 0:
-            fed = [c.fed for c in bill.costs] if bill else own
+            fed = [c.fed for c in cost.costs] if cost else own
             kept.append((prompts, fed))
         if len(kept) > POOLED:
             kept, every = kept[::2], every * 2
@@ -256,10 +256,10 @@ def work_of(prompts: Prompts) -> list[int]:
     return [weight for block in prompts.blocks for weight in weights(block).tolist()]
 
 
-def billed(
+def estimated(
     model: Model, shards: Iterable[tuple[int | None, Prompts]]
 ) -> Iterator[tuple[Prompts, ShardCost | None]]:
-    """Each numbered shard with its bill; None where the model has none to give."""
+    """Each numbered shard with what it costs; None where the model does not say."""
     if not isinstance(model, Plans):
         yield from ((prompts, None) for number, prompts in shards if number is not None)
         return
@@ -270,10 +270,10 @@ def billed(
             waiting.append(step)
             yield step[1]
 
-    for bill in model.estimate_costs(fed()):
+    for cost in model.estimate_costs(fed()):
         number, prompts = waiting.pop(0)
         if number is not None:
-            yield prompts, bill
+            yield prompts, cost
 
 
 def _scheme(
@@ -370,11 +370,11 @@ def meter(model: Model) -> Callable[[Sequence[Prompt]], int]:
         while True:
             yield current.pop()
 
-    bills = model.estimate_costs(fed())
+    costs = model.estimate_costs(fed())
 
     def work(prompts: Sequence[Prompt]) -> int:
         current.append(prompts)
-        return sum(cost.fed for cost in next(bills).costs)
+        return sum(cost.fed for cost in next(costs).costs)
 
     return work
 

@@ -1,7 +1,7 @@
 """Find how far a probe must be cut down where its prompts are too long for a model.
 
 A probe says by `shrinks` which of its settings makes prompts longer. Knows nothing of how tokens
-are counted: a model refuses what it cannot take when it is asked for its bills.
+are counted: a model refuses what it cannot take when it is asked what it would cost.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def test_what_is_read_before_writing_is_counted_exactly(
     made: Make, world: Dataset, kind: str, want: Want, tokens: int | None
 ) -> None:
     asked = prompts(world, want)
-    cost = billed(made(kind, tokens), asked)
+    cost = cost_of(made(kind, tokens), asked)
     model = made(kind, tokens)
     sizes = watched(model)
     list(answer(model, asked))
@@ -162,7 +162,7 @@ def test_what_is_read_of_texts_is_counted_exactly(
     asked += asked[:1]
     shards = [asked[: len(asked) // 2], asked[len(asked) // 2 :]]
     planner: Any = made(kind, tokens)
-    planned = [sum(bill.costs, Cost()) for bill in planner.estimate_costs(shards)]
+    planned = [sum(shard.costs, Cost()) for shard in planner.estimate_costs(shards)]
     model = made(kind, tokens)
     for shard, cost in zip(shards, planned, strict=True):
         sizes = watched(model)
@@ -186,7 +186,7 @@ def test_what_is_written_takes_at_most_what_is_planned(
 ) -> None:
     asked = prompts(world, want)
     tokens = 1 if kind == "mamba" else None  # every row alone: what is written has padding too
-    cost = billed(made(kind, tokens), asked)
+    cost = cost_of(made(kind, tokens), asked)
     model = made(kind, tokens)
     sizes = watched(model)
     list(answer(model, asked))
@@ -206,7 +206,7 @@ def test_options_beside_what_is_written_are_counted_exactly(
     asked += [tiny.score("Nothing is written after ", ("this", "New York"))]
     shards = [asked[::-1], asked]
     planner: Any = made(kind, tokens)
-    planned = [sum(bill.costs, Cost()) for bill in planner.estimate_costs(shards)]
+    planned = [sum(shard.costs, Cost()) for shard in planner.estimate_costs(shards)]
     model = made(kind, tokens)
     for shard, cost in zip(shards, planned, strict=True):
         sizes = watched(model)
@@ -221,12 +221,12 @@ def test_a_prompt_that_is_written_on_is_not_paid_again_for_its_options(
 ) -> None:
     writes, scores = (prompts(world, w) for w in (Generate(most=1), Score(options=("Paris",))))
     model = made("llama")
-    both, alone = billed(model, [*scores, *writes]), billed(model, writes)
+    both, alone = cost_of(model, [*scores, *writes]), cost_of(model, writes)
     assert both.computed < alone.computed + len(scores) * 4
-    assert both.naive == alone.naive + billed(model, scores).naive
+    assert both.naive == alone.naive + cost_of(model, scores).naive
     assert both.options == len(scores)
 
 
-def billed(model: Any, asked: Sequence[Prompt]) -> Cost:
-    bills: Iterator[Any] = model.estimate_costs([asked])
-    return sum(next(bills).costs, Cost())
+def cost_of(model: Any, asked: Sequence[Prompt]) -> Cost:
+    costs: Iterator[Any] = model.estimate_costs([asked])
+    return sum(next(costs).costs, Cost())

@@ -72,10 +72,10 @@ def asked(*wants: Want) -> list[Prompt]:
     return [replace(prompt, want=want) for want in wants for prompt in found]
 
 
-def billed(model: Any, prompts: Sequence[Prompt]) -> Cost:
-    (bill,) = model.estimate_costs([prompts])
-    assert len(bill.costs) == len(prompts)
-    return sum(bill.costs, Cost())
+def cost_of(model: Any, prompts: Sequence[Prompt]) -> Cost:
+    (shard,) = model.estimate_costs([prompts])
+    assert len(shard.costs) == len(prompts)
+    return sum(shard.costs, Cost())
 
 
 @KINDS
@@ -103,7 +103,7 @@ def test_what_is_read_before_writing_is_counted_exactly(
     made: Make, kind: str, want: Want, tokens: int | None
 ) -> None:
     prompts = asked(want)
-    cost = billed(made(kind, tokens), prompts)
+    cost = cost_of(made(kind, tokens), prompts)
     model = made(kind, tokens)
     sizes = watched(model)
     list(answer(model, prompts))
@@ -118,12 +118,12 @@ def test_what_is_scored_and_written_from_is_read_once(
 ) -> None:
     score, write = tiny.score("", tiny.CITIES).want, Generate(most=1)
     both = asked(score, write)
-    cost = billed(made(kind, tokens), both)
+    cost = cost_of(made(kind, tokens), both)
     model = made(kind, tokens)
     sizes = watched(model)
     list(answer(model, both))
     assert cost.fed == sum(sizes)
-    once, again = (billed(made(kind, tokens), asked(*wants)) for wants in ([score], [write]))
+    once, again = (cost_of(made(kind, tokens), asked(*wants)) for wants in ([score], [write]))
     assert cost.computed < once.computed + again.computed
 
 
@@ -136,7 +136,7 @@ def test_what_does_not_fit_is_read_again_and_counted(made: Make, kind: str, room
         model.reader.cache.room = room
     sizes = watched(models[1])
     list(answer(models[1], prompts))
-    assert billed(models[0], prompts).fed == sum(sizes)
+    assert cost_of(models[0], prompts).fed == sum(sizes)
     assert models[1].reader.cache.held <= room
 
 
@@ -146,7 +146,7 @@ def test_what_is_written_takes_at_most_what_is_planned(
     made: Make, kind: str, want: Generate | Sample
 ) -> None:
     prompts = asked(want)
-    cost = billed(made(kind), prompts)
+    cost = cost_of(made(kind), prompts)
     model = made(kind)
     sizes = watched(model)
     list(answer(model, prompts))
@@ -160,7 +160,7 @@ def test_what_is_refused_is_refused_by_the_plan(made: Make) -> None:
         replace(tiny.score("Oslo", ("x",)), want=Generate(most=64)),
     ):
         with pytest.raises(PromptTooLong, match="takes 64") as refused:
-            billed(made("bart"), [prompt])
+            cost_of(made("bart"), [prompt])
         assert refused.value.limit == 64 < refused.value.needed
     with pytest.raises(AbilityError, match="cannot fill"):
-        billed(made("bart"), [tiny.fill("Oslo is in ")])
+        cost_of(made("bart"), [tiny.fill("Oslo is in ")])

@@ -36,10 +36,10 @@ def examiner(model: Any) -> Examines | None:
         return CausalExaminer(model)
     if isinstance(model, MaskedModel):
         return MaskedExaminer(model)
-    from sonde.models.torch.seq2seq.examine import PairExaminer  # it knows this module
+    from sonde.models.torch.seq2seq.examine import Seq2SeqExaminer  # it knows this module
     from sonde.models.torch.seq2seq.model import Seq2SeqModel
 
-    return PairExaminer(model) if isinstance(model, Seq2SeqModel) else None
+    return Seq2SeqExaminer(model) if isinstance(model, Seq2SeqModel) else None
 
 
 class CausalExaminer:
@@ -127,7 +127,7 @@ class MaskedExaminer:
 
     @torch.inference_mode()
     def _fill(self, prompt: Prompt) -> Examination:
-        span = self.encoder.holes([(prompt.prefix, prompt.suffix)])[0]
+        span = self.encoder.masked([(prompt.prefix, prompt.suffix)])[0]
         text = self.tokens.hole(prompt.prefix, self.encoder.mask, prompt.suffix, span)
         shown = Examination(limits=self.tokens.limits, texts=(text,))
         if not fits(shown):
@@ -193,17 +193,17 @@ DISPLACED = {-1: "read one place before the mask", 1: "read one place behind the
 
 
 class Displaced:
-    """An encoder that points beside the hole."""
+    """An encoder that points beside the mask."""
 
     def __init__(self, encoder: MaskedEncoder, by: int) -> None:
         self.encoder = encoder
         self.by = by
 
-    def holes(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
-        """The holes, `by` places off."""
+    def masked(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
+        """The texts, their masks `by` places off."""
         return [
             replace(span, start=span.start + self.by, stop=span.stop + self.by)
-            for span in self.encoder.holes(texts)
+            for span in self.encoder.masked(texts)
         ]
 
     def single_tokens(

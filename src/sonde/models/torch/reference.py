@@ -100,7 +100,7 @@ def fill_masked(
     for position, prompt in enumerate(prompts):
         want = prompt.want
         assert isinstance(want, Fill)
-        span: Span = encoder.holes([(prompt.prefix, prompt.suffix)])[0]
+        span: Span = encoder.masked([(prompt.prefix, prompt.suffix)])[0]
         logps = _mask_logps(model, list(span.ids), span.start).tolist()
         called = dict(names)
         if want.vocabulary is not None:

@@ -85,7 +85,7 @@ class Filling:
             for fact in inside
             if all(
                 len(span.ids) <= context
-                for span in self.model.encoder.holes(
+                for span in self.model.encoder.masked(
                     [t.fill(fact.subject.name) for t in self.templates]
                 )
             )
@@ -109,7 +109,7 @@ class Filling:
         """Log-probabilities over the answers under a template, [facts, answers] in float32."""
         sides = [self.templates[number].fill(fact.subject.name) for fact in facts]
         return answer_logps(
-            self.model, self.model.encoder.holes(sides), self.answers.tokens[number]
+            self.model, self.model.encoder.masked(sides), self.answers.tokens[number]
         )
 
 

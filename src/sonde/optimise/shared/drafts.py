@@ -51,7 +51,7 @@ def prompt_ids(
     """The tokens of a template with a subject, as the model reads them."""
     prefix, suffix = template.fill(subject)
     if isinstance(model, MaskedModel):
-        return model.encoder.holes([(prefix, suffix)])[0].ids
+        return model.encoder.masked([(prefix, suffix)])[0].ids
     return model.encoder.encode(prefix, ["Paris"], spoken(suffix))[0].ids
 
 

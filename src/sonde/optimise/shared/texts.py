@@ -69,7 +69,7 @@ def masked_texts(
     names = {name for fact in facts for entity in fact.objects for name in entity.names}
     tokens = model.encoder.single_tokens(sorted(names), before)
     texts, outside, long = [], 0, 0
-    for fact, span in zip(facts, model.encoder.holes(sides), strict=True):
+    for fact, span in zip(facts, model.encoder.masked(sides), strict=True):
         own = (tokens.get(name) for entity in fact.objects for name in entity.names)
         gold = tuple(sorted({id for id in own if id is not None and id in allowed}))
         outside += not gold

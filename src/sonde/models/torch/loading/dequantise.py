@@ -27,7 +27,7 @@ from sonde.models.torch.loading.weights import (
     explained,
     first_line,
     load_folder,
-    refuse_holes,
+    refuse_missing,
     remembered_hash,
 )
 
@@ -90,7 +90,7 @@ def _read(path: Path) -> tuple[Any, Any]:
         source["trust_remote_code"] = False
         auto: Any = transformers.AutoModelForCausalLM
         model, found = auto.from_pretrained(bare, output_loading_info=True, **source)
-        refuse_holes(path, model, found)
+        refuse_missing(path, model, found)
         return model, transformers.AutoTokenizer.from_pretrained(bare, **source)
 
 

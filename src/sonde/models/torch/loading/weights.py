@@ -95,7 +95,7 @@ def load_folder(name: str, folder: Path, options: LoadOptions, *, weights: str =
         dtype = _dtype(options.dtype, device, config)
         trust = options.trust_remote_code
         tokenizer, model, found = pretrained(_auto(config), folder, DTYPES[dtype], trust=trust)
-        refuse_holes(folder, model, found)
+        refuse_missing(folder, model, found)
         refuse_slow(folder, tokenizer)
         try_out(model.to(device).eval())
         return Loaded(
@@ -155,7 +155,7 @@ def token_id(loaded: Loaded, name: str, value: Any) -> int:
     )
 
 
-def refuse_holes(path: Path, model: Any, found: dict[str, Any]) -> None:
+def refuse_missing(path: Path, model: Any, found: dict[str, Any]) -> None:
     """Refuse weights with something missing, which transformers would fill in at random."""
     if missing := sorted(found["missing_keys"]):
         raise ModelError(

@@ -1,4 +1,4 @@
-"""Read the likeliest and the watched answers off the logits at many holes.
+"""Read the likeliest and the watched answers off the logits at many masked positions.
 
 Knows which tokens may be answered and what they are called; nothing of how a model is run.
 """
@@ -36,7 +36,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """What may be answered at a hole, and the tokens of the watched names that may, as an array.
+    """What may be answered at a mask, and the tokens of the watched names that may, as an array.
 
     `columns[j]` is where the token of the watched name j stands in `ids`; None if it may not.
     """
@@ -47,11 +47,11 @@ class Table:
 
 
 Kind = tuple[Fill, Table]
-"""What is wanted of a hole, and what may be answered there."""
+"""What is wanted of a masked position, and what may be answered there."""
 
 
 class Tables:
-    """Makes the table of each kind of hole once."""
+    """Makes the table of each kind of masked position once."""
 
     def __init__(self, loaded: Loaded, encoder: MaskedEncoder) -> None:
         self.loaded = loaded
@@ -59,7 +59,7 @@ class Tables:
         self._allowed = lru_cache(maxsize=16)(self._make_allowed)
 
     def table(self, want: Fill, prefix: str) -> Table:
-        """The table of a hole that comes after `prefix`."""
+        """The table of a masked position after `prefix`."""
         before, capitals = opening(prefix), want.capitals
         free = want.vocabulary is None
         allowed = self._allowed(want.vocabulary, "" if free else before, not free and capitals)
@@ -98,10 +98,10 @@ class Tables:
 def read_masked(
     kinds: Sequence[Kind], which: np.ndarray, logits: Any
 ) -> Callable[[], list[tuple[np.ndarray, FilledColumns]]]:
-    """Begin to read the answers off the logits at some holes, [holes, vocabulary] in float32.
+    """Begin to read the answers off the logits at some masks, [masks, vocabulary] in float32.
 
-    Hole i is of the kind `which[i]`; all kinds here allow the same tokens and keep as many. What
-    is returned waits for the device and gives, for each kind, its holes and their answers.
+    Mask i is of the kind `which[i]`; all kinds here allow the same tokens and keep as many. What
+    is returned waits for the device and gives, for each kind, its masks and their answers.
     """
     (want, table), device = kinds[0], logits.device
     allowed = logits if table.allowed.all else logits[:, table.allowed.ids]
@@ -123,7 +123,7 @@ def read_masked(
 
 
 class Columns(NamedTuple):
-    """The answers at some holes, a row each."""
+    """The answers at some masks, a row each."""
 
     places: np.ndarray
     top_logps: np.ndarray
@@ -152,7 +152,7 @@ class Columns(NamedTuple):
 
 
 def by_kind(kinds: Sequence[Kind], which: np.ndarray) -> Iterator[tuple[Kind, np.ndarray]]:
-    """Each kind that is there, and the holes of that kind."""
+    """Each kind that is there, and the masks of that kind."""
     for number, kind in enumerate(kinds):
         rows = np.flatnonzero(which == number)
         if len(rows):
@@ -160,7 +160,7 @@ def by_kind(kinds: Sequence[Kind], which: np.ndarray) -> Iterator[tuple[Kind, np
 
 
 def watched_values(logits: Any, ids: Sequence[np.ndarray], which: Any) -> Any:
-    """The logits of the tokens each hole's kind watches, filled up with some of no meaning."""
+    """The logits of the tokens each mask's kind watches, filled up with some of no meaning."""
     table = np.zeros((len(ids), max(map(len, ids))), dtype=np.int64)
     for row, own in zip(table, ids, strict=True):
         row[: len(own)] = own

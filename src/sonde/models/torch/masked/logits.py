@@ -1,4 +1,4 @@
-"""Logits at the holes of many texts: body on all tokens, head at the hole alone.
+"""Logits at the masked positions of many texts: body on all tokens, head at the mask alone.
 
 Short texts of equal length are laid end to end in rows of about a hundred tokens, each seeing
 itself alone, because attention over many tiny texts costs a GPU more than over few longer ones.
@@ -30,7 +30,7 @@ ROW = 128  # tokens of a packed row
 class Ways:
     """How a model may be fed.
 
-    `narrow`: the head at the hole alone; `pads`: beside longer texts; `packs`: end to end, with
+    `narrow`: the head at the mask alone; `pads`: beside longer texts; `packs`: end to end, with
     positions counted from `first`. `slow` says what is not done, and why; empty if nothing.
     """
 
@@ -43,12 +43,12 @@ class Ways:
 
 @torch.inference_mode()
 def mask_logits(
-    model: Any, holes: MaskedTexts, chosen: Sequence[int] | np.ndarray, ways: Ways
+    model: Any, masked: MaskedTexts, chosen: Sequence[int] | np.ndarray, ways: Ways
 ) -> Any:
-    """Logits at the holes of some texts, float32, [texts, vocabulary], still on the device."""
-    lengths = holes.lengths[chosen]
-    ids = onto(model.device, holes.rows(chosen))
-    places = onto(model.device, holes.places[chosen].astype(np.int64))
+    """Logits at the masks of some texts, float32, [texts, vocabulary], still on the device."""
+    lengths = masked.lengths[chosen]
+    ids = onto(model.device, masked.rows(chosen))
+    places = onto(model.device, masked.places[chosen].astype(np.int64))
     if lengths.min() < lengths.max():
         kept = onto(model.device, np.arange(lengths.max())[None] < lengths[:, None])
         inputs = {"input_ids": ids, "attention_mask": padding_mask(model, kept, ways)}
@@ -153,10 +153,10 @@ EQUAL: list[MaskedText] = [((5, 6, 7), 2), ((9, 5, 8), 0), ((7, 5, 6), 1)]
 
 def differs(model: Any, ways: Ways, texts: list[MaskedText]) -> str:
     """Why a model fed so does not answer as it does when fed plainly; empty if it does."""
-    holes = trial(model, texts)
-    expected = mask_logits(model, holes, range(len(holes)), Ways())
+    masked = trial(model, texts)
+    expected = mask_logits(model, masked, range(len(masked)), Ways())
     try:
-        found = mask_logits(model, holes, range(len(holes)), ways)
+        found = mask_logits(model, masked, range(len(masked)), ways)
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # architectures refuse in their own ways
@@ -167,9 +167,9 @@ def differs(model: Any, ways: Ways, texts: list[MaskedText]) -> str:
 
 def padding_shows(model: Any) -> str:
     """Why a text is not answered the same beside a longer one: convolutions look into padding."""
-    holes = trial(model, LONG)
-    alone = mask_logits(model, holes, [1], Ways())
-    return _unlike(model, alone, mask_logits(model, holes, [0, 1], Ways())[1:])
+    masked = trial(model, LONG)
+    alone = mask_logits(model, masked, [1], Ways())
+    return _unlike(model, alone, mask_logits(model, masked, [0, 1], Ways())[1:])
 
 
 def _unlike(model: Any, plain: Any, other: Any) -> str:
@@ -181,9 +181,9 @@ def _unlike(model: Any, plain: Any, other: Any) -> str:
 
 def _noise(model: Any) -> float:
     """How far log-probabilities of a text lie apart when it is fed alone and with others."""
-    holes = trial(model, EQUAL)
-    whole = mask_logits(model, holes, range(len(holes)), Ways())
-    alone = [mask_logits(model, holes, [i], Ways()) for i in range(len(holes))]
+    masked = trial(model, EQUAL)
+    whole = mask_logits(model, masked, range(len(masked)), Ways())
+    alone = [mask_logits(model, masked, [i], Ways()) for i in range(len(masked))]
     return largest(torch.log_softmax(whole, -1) - torch.log_softmax(torch.cat(alone), -1))
 
 

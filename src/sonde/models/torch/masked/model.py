@@ -1,8 +1,8 @@
-"""Masked language models: fill a hole, or score options at it.
+"""Masked language models: fill a masked position, or score options at it.
 
 A multi-token option is scored left to right inside itself: each token is predicted with itself and
 the option's tokens right of it masked, those left of it shown. Identical inputs are computed once
-and the head is applied at the hole alone. `reference.py` is the naive twin.
+and the head is applied at the mask alone. `reference` is the naive twin.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Chunk:
 
 
 class MaskedModel:
-    """A model that fills one hole, seeing both sides of it."""
+    """A model that fills one masked position, seeing both sides of it."""
 
     def __init__(self, loaded: Loaded) -> None:
         if loaded.tokenizer.mask_token is None:

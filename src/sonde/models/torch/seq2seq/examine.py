@@ -25,7 +25,7 @@ from sonde.models.torch.seq2seq.model import Seq2SeqModel, first_token
 from sonde.models.torch.tokens import Tokens
 
 
-class PairExaminer:
+class Seq2SeqExaminer:
     """Shows what an encoder-decoder model reads and writes, and what it answers text by text."""
 
     def __init__(self, model: Seq2SeqModel) -> None:

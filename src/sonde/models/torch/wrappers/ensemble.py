@@ -211,7 +211,7 @@ class FillingEnsemble(ScoringEnsemble):
         members = self.expands.of(relation)
         for (template, weight), tokens in zip(members, answers.tokens, strict=True):
             sides = [self.expands.sides(prompt, template) for prompt in prompts]
-            spans = self.base.encoder.holes(sides)
+            spans = self.base.encoder.masked(sides)
             for prompt, span in zip(prompts, spans, strict=True):
                 with naming(prompt):
                     check_spans([span], self.base.loaded)
