@@ -148,6 +148,18 @@ def test_what_is_read_before_writing_is_counted_exactly(
     assert cost.grown == 0
 
 
+@pytest.mark.parametrize("tokens", [40, 60])
+def test_room_is_kept_for_whoever_wants_most_of_a_text(
+    made: Make, world: Dataset, tokens: int
+) -> None:
+    asked = [p for count in (1, 9) for p in prompts(world, Sample(count=count, most=1))]
+    cost = cost_of(made("llama", tokens), asked)
+    model = made("llama", tokens)
+    sizes = watched(model)
+    list(answer(model, asked))
+    assert cost.fed == sum(sizes)
+
+
 @pytest.mark.parametrize("tokens", [None, 60, 9])
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "mistral", "mamba"])
 def test_what_is_read_of_texts_is_counted_exactly(
