@@ -109,7 +109,7 @@ def test_what_has_nothing_to_show_is_left_out() -> None:
     full = Table(id="t", title="T", columns=columns, rows=(("A", NONE), ("B", 0.0)))
     assert shown([None, empty, full]) == (full,)
     why = replace(empty, title="U", note="Not measured: no name was added.")
-    assert left_out([empty, full]) == ("Left out, since nothing was measured: T.",)
+    assert left_out([empty, full]) == ("Left out, with nothing to show: T.",)
     assert left_out([why])[0].endswith(": U (no name was added).")
     assert left_out([full]) == ()
     bin = Bin(low=0.0, high=1.0, confidence=0.5, accuracy=0.5, n=3)

@@ -1,4 +1,4 @@
-"""Figures of MONITOR over several runs. A figure with nothing to show is None."""
+"""Figures of MONITOR over several runs; the report drops those with nothing to show."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ EDGES = tuple(k / 10 for k in range(11))
 BILLION = 1e9
 
 
-def accuracy_scatter(found: Common, made: dict[str, Measure]) -> Curves | None:
+def accuracy_scatter(found: Common, made: dict[str, Measure]) -> Curves:
     """MONITOR against mean accuracy, a point for each run."""
     monitor, accuracy = made["monitor"], made["prompt_accuracy.avg"]
     there = [i for i in by_monitor(monitor) if monitor.mean(i).value is not None]
-    if not there:
-        return None
     return Curves(
         id="monitor-accuracy",
         title="MONITOR against mean accuracy",
@@ -161,7 +159,7 @@ def _bins(values: np.ndarray) -> tuple[Estimate, ...]:
     return tuple(made)
 
 
-def scaling_curves(found: Common, monitor: Measure) -> Curves | None:
+def scaling_curves(found: Common, monitor: Measure) -> Curves:
     """MONITOR against size, the runs of a family asked in the same way joined."""
     families: dict[tuple[str, str, str], list[int]] = {}
     for i, run in enumerate(found.runs):
@@ -173,8 +171,6 @@ def scaling_curves(found: Common, monitor: Measure) -> Curves | None:
         for key, runs in families.items()
         if len({found.runs[i].lineage.size for i in runs}) > 1
     }
-    if not several:
-        return None
     names = family_names(list(several))
     return Curves(
         id="scaling",

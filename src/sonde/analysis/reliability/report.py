@@ -20,6 +20,7 @@ from sonde.analysis.runs import Compared
 from sonde.core.reports import Estimate, Figure, Headline, Report, Table
 from sonde.core.words import in_points, listed, named, sided
 from sonde.metrics.leading import lead
+from sonde.reporting.build.parts import left_out, shown
 
 MOST_HEADLINES = 4
 MOST_FINDINGS = 3
@@ -65,15 +66,16 @@ def with_reliability(report: Report, runs: Sequence[Compared], reading: Reading)
     if any(run.monitored is None for run in runs):
         return report
     found = reliability(runs, reading)
+    made = made_tables(found)
     return replace(
         report,
         estimates={**estimates(found), **report.estimates},
         counts={**report.counts, **counts(found)},
         headlines=(*headlines(found), *report.headlines),
-        tables=(*made_tables(found), *report.tables),
+        tables=(*shown(made), *report.tables),
         figures=(*made_figures(found), *report.figures),
         findings=(*findings(found), *report.findings),
-        notes=(*notes(found), *report.notes),
+        notes=(*notes(found), *left_out(made), *report.notes),
     )
 
 
@@ -165,16 +167,17 @@ def made_tables(found: Reliability) -> tuple[Table, ...]:
 def made_figures(found: Reliability) -> tuple[Figure, ...]:
     """Everything that can be drawn."""
     base, monitor = found.common, found.monitor
-    made: tuple[Figure | None, ...] = (
-        figures.accuracy_scatter(base, found.numbers),
-        figures.matrix_map(base, monitor),
-        figures.moved_boxes(base),
-        figures.prompt_boxes(base, found.numbers["prompt_accuracy.stdev"]),
-        figures.anchor_bars(base),
-        figures.scaling_curves(base, monitor),
-        figures.ablation_scatter(base, found.ablation),
+    return shown(
+        (
+            figures.accuracy_scatter(base, found.numbers),
+            figures.matrix_map(base, monitor),
+            figures.moved_boxes(base),
+            figures.prompt_boxes(base, found.numbers["prompt_accuracy.stdev"]),
+            figures.anchor_bars(base),
+            figures.scaling_curves(base, monitor),
+            figures.ablation_scatter(base, found.ablation),
+        )
     )
-    return tuple(figure for figure in made if figure is not None)
 
 
 def findings(found: Reliability) -> list[str]:

@@ -9,57 +9,54 @@ from sonde.analysis.reliability.accuracy import Equals, Linked
 from sonde.analysis.reliability.facts import Seen, most_disputed, seen
 from sonde.analysis.reliability.frames import FIRST, Ablation, Subset
 from sonde.analysis.reliability.outcomes import Common, Measure
-from sonde.core.reports import Cell, Column, Estimate, Table
-from sonde.metrics.distance import SOLID
+from sonde.core.facts import Relation
+from sonde.core.reports import Estimate, Metric, Table
+from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, SOLID_ANCHORS
+from sonde.reporting.build.tables import RELATION, Field, Fields, across, browse, table
 from sonde.stats.correlation import FEWEST
 
 MOST_FACTS = 5
 MOST_ROWS = 20_000
 """Rows of the table of all facts: a page of more is slow to open."""
 
-Heads = tuple[tuple[str, Column], ...]
-"""Columns, each with the name of its number."""
-
-SCORES: Heads = (
-    ("monitor", Column(title="MONITOR", kind="number", help="smaller is more reliable")),
-    ("pfd", Column(title="PFD", kind="number", help="mean distance of other frames")),
-    ("ird", Column(title="IRD", kind="number", help="mean distance after wrong names")),
-    ("prompt_accuracy.avg", Column(title="accuracy", kind="percent", help="mean over prompts")),
+ACCURACY = Metric("prompt_accuracy.avg", "mean", "percent", "mean over prompts")
+SCORES = (MONITOR, PFD, IRD, ACCURACY.named("accuracy"))
+ANCHORS = (
+    Metric("anchor_rate", "valid", "percent", "share of facts whose anchor is"),
+    ANCHOR.named("probability", "mean of valid ones"),
+    SOLID_ANCHORS.named(SOLID_ANCHORS.label, "share of valid ones"),
 )
-ANCHORS: Heads = (
-    ("anchor_rate", Column(title="valid", kind="percent", help="share of facts whose anchor is")),
-    ("anchor_probability", Column(title="probability", kind="number", help="mean of valid ones")),
-    ("solid_anchors", Column(title=f"> {SOLID:g}", kind="percent", help="share of valid ones")),
-)
-ACCURACIES: Heads = (
-    ("prompt_accuracy.avg", Column(title="mean", kind="percent")),
-    ("prompt_accuracy.max", Column(title="max", kind="percent", help="of the best prompt")),
-    ("prompt_accuracy.min", Column(title="min", kind="percent", help="of the worst prompt")),
-    ("prompt_accuracy.base", Column(title="base", kind="percent", help="of the base frame")),
-    ("prompt_accuracy.stdev", Column(title="stdev", kind="percent", help="n − 1, over prompts")),
+ACCURACIES = (
+    ACCURACY,
+    Metric("prompt_accuracy.max", "max", "percent", "of the best prompt"),
+    Metric("prompt_accuracy.min", "min", "percent", "of the worst prompt"),
+    Metric("prompt_accuracy.base", "base", "percent", "of the base frame"),
+    Metric("prompt_accuracy.stdev", "stdev", "percent", "n − 1, over prompts", better="lower"),
 )
 
 
 def overall_table(found: Common, made: dict[str, Measure]) -> Table:
     """A row per run, the most reliable first; runs without MONITOR last."""
-    monitor = made["monitor"]
-    rows: list[tuple[Cell, ...]] = []
-    for i in by_monitor(monitor):
-        run = found.runs[i]
-        rows.append((run.name, run.lineage.size, *_numbers(made, SCORES, i),
-                     len(monitor.measured(i)), prompts(found, i), run.seconds))  # fmt: skip
-    return Table(
+    monitor, runs = made["monitor"], found.runs
+    return _by_run(
+        found,
+        made,
+        [
+            Field("parameters", lambda i: runs[i].lineage.size, "count", "", True),
+            *SCORES,
+            Field(
+                "relations",
+                lambda i: len(monitor.measured(i)),
+                "count",
+                "in which MONITOR is measured",
+            ),
+            Field(
+                "prompts", lambda i: prompts(found, i), "count", "anchor, frames, wrong names", True
+            ),
+            Field("seconds", lambda i: runs[i].seconds, "number", "what the whole run took", True),
+        ],
         id="reliability",
         title="MONITOR of the runs, the most reliable first",
-        columns=(
-            Column(title="run"),
-            Column(title="parameters", kind="count", detail=True),
-            *(column for _, column in SCORES),
-            Column(title="relations", kind="count", help="in which MONITOR is measured"),
-            Column(title="prompts", kind="count", help="anchor, frames, wrong names", detail=True),
-            Column(title="seconds", kind="number", help="what the whole run took", detail=True),
-        ),
-        rows=tuple(rows),
         note=f"On the {len(found.subjects):,} facts that all runs were asked (relations: "
         f"{len(found.relations):,}). Means over relations, for MONITOR over those with a valid "
         "anchor; n counts the facts.",
@@ -68,7 +65,7 @@ def overall_table(found: Common, made: dict[str, Measure]) -> Table:
 
 def anchors_table(found: Common, made: dict[str, Measure]) -> Table:
     """The anchors of each run: how many are valid, and how likely these are."""
-    return _side_by_side(
+    return _by_run(
         found,
         made,
         ANCHORS,
@@ -81,7 +78,7 @@ def anchors_table(found: Common, made: dict[str, Measure]) -> Table:
 
 def accuracies_table(found: Common, made: dict[str, Measure]) -> Table:
     """The accuracy over prompts of each run."""
-    return _side_by_side(
+    return _by_run(
         found,
         made,
         ACCURACIES,
@@ -92,18 +89,17 @@ def accuracies_table(found: Common, made: dict[str, Measure]) -> Table:
     )
 
 
-def _side_by_side(
-    found: Common, made: dict[str, Measure], heads: Heads, *, id: str, title: str, note: str
+def _by_run(
+    found: Common, made: dict[str, Measure], fields: Fields[int], *, id: str, title: str, note: str
 ) -> Table:
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (found.names[i], *_numbers(made, heads, i)) for i in by_monitor(made["monitor"])
+    return table(
+        by_monitor(made["monitor"]),
+        [Field("run", lambda i: found.names[i]), *fields],
+        lambda i, metric: made[metric.id].mean(i),
+        id=id,
+        title=title,
+        note=note,
     )
-    columns = (Column(title="run"), *(column for _, column in heads))
-    return Table(id=id, title=title, columns=columns, rows=rows, note=note)
-
-
-def _numbers(made: dict[str, Measure], heads: Heads, run: int) -> list[Estimate]:
-    return [made[name].mean(run) for name, _ in heads]
 
 
 def by_monitor(monitor: Measure) -> list[int]:
@@ -119,20 +115,22 @@ def prompts(found: Common, run: int) -> int:
 
 def correlation_table(found: Common, over: Linked, relations: list[Linked]) -> Table:
     """MONITOR and mean accuracy: how they go together, overall and in each relation."""
-    rows: list[tuple[Cell, ...]] = [("overall", "mean over relations", over.r, over.p, over.points)]
-    for relation, link in zip(found.relations, relations, strict=True):
-        rows.append((relation.id, relation.label, link.r, link.p, link.points))
-    return Table(
+    rows = [
+        ("overall", "mean over relations", over),
+        *((r.id, r.label, link) for r, link in zip(found.relations, relations, strict=True)),
+    ]
+    fields: list[Field[tuple[str, str, Linked]]] = [
+        Field("relation", lambda row: row[0]),
+        Field("label", lambda row: row[1]),
+        Field("Pearson's r", lambda row: row[2].r, "number", "below 0: reliable runs are accurate"),
+        Field("p", lambda row: row[2].p, "number", "two-sided, of no correlation over runs"),
+        Field("runs", lambda row: row[2].points, "count", "in which MONITOR is measured"),
+    ]
+    return table(
+        rows,
+        fields,
         id="monitor-accuracy",
         title="MONITOR against mean accuracy: correlation over runs",
-        columns=(
-            Column(title="relation"),
-            Column(title="label"),
-            Column(title="Pearson's r", kind="number", help="below 0: reliable runs are accurate"),
-            Column(title="p", kind="number", help="two-sided, of no correlation over runs"),
-            Column(title="runs", kind="count", help="in which MONITOR is measured"),
-        ),
-        rows=tuple(rows),
         note=few_runs(over)
         or "A dash: not measured, because fewer than three runs have a MONITOR there, or they do "
         "not differ. Intervals are over facts; p is over runs.",
@@ -148,67 +146,69 @@ def few_runs(over: Linked) -> str:
 
 def matrix_table(found: Common, monitor: Measure) -> Table:
     """MONITOR of each run in each relation, with the facts behind it; to be searched."""
-    runs = by_monitor(monitor)
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (relation.id, relation.label, *(monitor.cell(i, r) for i in runs))
-        for r, relation in enumerate(found.relations)
-    )
-    heads = (Column(title=found.names[i], kind="number") for i in runs)
-    return Table(
+    runs = {found.names[i]: i for i in by_monitor(monitor)}
+    places = {relation.id: r for r, relation in enumerate(found.relations)}
+
+    def cell(relation: Relation, name: str) -> Estimate:
+        return monitor.cell(runs[name], places[relation.id])
+
+    return browse(
+        found.relations,
+        [*RELATION, *across(runs, cell, "number")],
         id="monitor-relations",
         title="MONITOR of each run in each relation",
-        columns=(Column(title="relation"), Column(title="label"), *heads),
-        rows=rows,
         note="n counts the facts with a valid anchor. A dash: no fact has one.",
-        browsable=True,
     )
 
 
 def equals_table(found: Common, made: dict[str, Measure], pairs: list[Equals]) -> Table:
     """Pairs of runs that base accuracy does not tell apart, the lower MONITOR first."""
     monitor, stdev = made["monitor"], made["prompt_accuracy.stdev"]
-    rows: list[tuple[Cell, ...]] = []
-    for pair in pairs:
-        cells: list[Cell] = []
-        for i in (pair.first, pair.second):
-            cells += [found.names[i], monitor.mean(i).value, stdev.mean(i).value]
-        rows.append((*cells, pair.base, pair.monitor, pair.shared))
-    sides = (("run", ""), ("other", "its "))
-    return Table(
+
+    def side(title: str, own: str, which: str) -> list[Field[Equals]]:
+        def run(pair: Equals) -> int:
+            place: int = getattr(pair, which)
+            return place
+
+        return [
+            Field(title, lambda pair: found.names[run(pair)]),
+            Field(f"{own}MONITOR", lambda pair: monitor.mean(run(pair)).value, "number"),
+            Field(
+                f"{own}stdev",
+                lambda pair: stdev.mean(run(pair)).value,
+                "percent",
+                "of accuracy over prompts",
+            ),
+        ]
+
+    same = "from facts whose anchor is valid in both alone"
+    fields: list[Field[Equals]] = [
+        *side("run", "", "first"),
+        *side("other", "its ", "second"),
+        Field("Δ base", lambda p: p.base, "percent", "base accuracy, run less other, paired", True),
+        Field("Δ MONITOR", lambda p: p.monitor, "number", "run less other, relations of both"),
+        Field("Δ same facts", lambda p: p.shared, "number", same, True),
+    ]
+    return table(
+        pairs,
+        fields,
         id="equal-accuracy",
         title="Runs of equal base accuracy, the more reliable of two first",
-        columns=(
-            *(
-                column
-                for name, own in sides
-                for column in (
-                    Column(title=name),
-                    Column(title=f"{own}MONITOR", kind="number"),
-                    Column(title=f"{own}stdev", kind="percent", help="of accuracy over prompts"),
-                )
-            ),
-            Column(title="Δ base", kind="percent", help="base accuracy, run less other, paired",
-                   detail=True),
-            Column(title="Δ MONITOR", kind="number", help="run less other, relations of both"),
-            Column(title="Δ same facts", kind="number", help="from facts whose anchor is valid in "
-                   "both alone", detail=True),
-        ),
-        rows=tuple(rows),
         note="Pairs whose paired difference of base accuracy is not told from 0; few facts leave "
         "many pairs untold."
-        if rows
-        else "None: every two runs differ clearly in base accuracy.",
-    )  # fmt: skip
+        if pairs
+        else "Not measured: every two runs differ clearly in base accuracy.",
+    )
 
 
 def facts_table(found: Common) -> Table:
     """The facts that runs disagree on most, one row per run."""
     chosen = most_disputed(found, MOST_FACTS)
-    return Table(
+    return table(
+        _seen(found, chosen),
+        _fact_fields(found),
         id="disputed-facts",
         title="Facts that the runs disagree on most",
-        columns=_fact_columns(),
-        rows=_fact_rows(found, chosen),
         note="Of the facts that count in all runs those whose distance from the anchor (the root "
         "that MONITOR sums) differs most between runs."
         if chosen
@@ -221,85 +221,65 @@ def all_facts_table(found: Common) -> Table:
     most = max(1, MOST_ROWS // len(found.runs))
     facts = range(len(found.subjects))
     left = len(facts) - most
-    return Table(
+    return browse(
+        _seen(found, facts[:most]),
+        _fact_fields(found),
         id="facts",
         title="Every fact with its probabilities in each run",
-        columns=_fact_columns(),
-        rows=_fact_rows(found, facts[:most]),
         note=f"The first {most:,} facts; {left:,} more are left out." if left > 0 else "",
-        browsable=True,
     )
 
 
-def _fact_columns() -> tuple[Column, ...]:
-    return (
-        Column(title="relation"),
-        Column(title="subject"),
-        Column(title="object"),
-        Column(title="run"),
-        Column(title="valid", help="whether its anchor is", detail=True),
-        Column(title="anchor", kind="number", help="probability after the right name"),
-        Column(title="frames", kind="number", help="mean over frames with nothing told"),
-        Column(title="lowest", kind="number", help="of the worst frame"),
-        Column(title="in frame", detail=True),
-        Column(title="misled", kind="number", help="mean over wrong names"),
-        Column(title="lowest", kind="number", help="of the worst wrong name"),
-        Column(title="after", detail=True),
-    )
+def _seen(found: Common, facts: Iterable[int]) -> list[Seen]:
+    return [seen(found, c, i) for c in facts for i in range(len(found.runs))]
 
 
-def _fact_rows(found: Common, facts: Iterable[int]) -> tuple[tuple[Cell, ...], ...]:
-    runs = range(len(found.runs))
-    return tuple(_fact_row(found, seen(found, c, i)) for c in facts for i in runs)
-
-
-def _fact_row(found: Common, one: Seen) -> tuple[Cell, ...]:
-    return (
-        relation_name(one.relation),
-        one.fact.subject.name,
-        one.fact.objects[0].name,
-        found.names[one.run],
-        "yes" if one.valid else "no",
-        one.anchor,
-        one.framed,
-        one.lowest_framed,
-        one.frame,
-        one.misled,
-        one.lowest_misled,
-        one.name or None,
-    )
+def _fact_fields(found: Common) -> list[Field[Seen]]:
+    return [
+        Field("relation", lambda fact: relation_name(fact.relation)),
+        Field("subject", lambda fact: fact.fact.subject.name),
+        Field("object", lambda fact: fact.fact.objects[0].name),
+        Field("run", lambda fact: found.names[fact.run]),
+        Field("valid", lambda f: "yes" if f.valid else "no", "text", "whether its anchor is", True),
+        Field("anchor", lambda fact: fact.anchor, "number", "probability after the right name"),
+        Field("frames", lambda fact: fact.framed, "number", "mean over frames with nothing told"),
+        Field("lowest", lambda fact: fact.lowest_framed, "number", "of the worst frame"),
+        Field("in frame", lambda fact: fact.frame, detail=True),
+        Field("misled", lambda fact: fact.misled, "number", "mean over wrong names"),
+        Field("lowest", lambda fact: fact.lowest_misled, "number", "of the worst wrong name"),
+        Field("after", lambda fact: fact.name or None, detail=True),
+    ]
 
 
 def ablation_table(found: Common, made: Ablation) -> Table:
     """MONITOR of each run from all frames and from the first few."""
     first = next((s for s in made.subsets if s.name == FIRST), None)
-    rows = tuple(_ablation_row(found, made, first, i) for i in range(len(found.runs)) if first)
-    return Table(
+    return table(
+        range(len(found.runs)) if first else (),
+        _ablation_fields(found, made, first) if first else [],
         id="frames",
         title=f"MONITOR from {made.frames} frames and from all",
-        columns=(
-            Column(title="run"),
-            Column(title="all frames", kind="number"),
-            Column(title=f"first {made.frames}", kind="number"),
-            Column(title="difference", kind="number", help="first less all, paired"),
-            Column(title="lowest draw", kind="number", help="of random frames", detail=True),
-            Column(title="highest draw", kind="number", detail=True),
-        ),
-        rows=rows,
         note="Anchors and wrong names stay the same; relations with no more frames keep all."
-        if rows
+        if first
         else no_ablation(made),
     )
 
 
-def _ablation_row(
-    found: Common, made: Ablation, first: Subset, run: int
-) -> tuple[Cell, ...]:  # fmt: skip
-    drawn = [s.monitor.mean(run).value for s in made.subsets if s is not first]
-    known = [value for value in drawn if value is not None]
-    ends: tuple[Cell, Cell] = (min(known), max(known)) if known else (None, None)
-    full = made.full.mean(run)
-    return (found.names[run], full, first.monitor.mean(run), first.less[run], *ends)
+def _ablation_fields(found: Common, made: Ablation, first: Subset) -> list[Field[int]]:
+    def draws(run: int) -> list[float]:
+        means = (s.monitor.mean(run).value for s in made.subsets if s is not first)
+        return [value for value in means if value is not None]
+
+    return [
+        Field("run", lambda i: found.names[i]),
+        Field("all frames", lambda i: made.full.mean(i), "number"),
+        Field(f"first {made.frames}", lambda i: first.monitor.mean(i), "number"),
+        Field("difference", lambda i: first.less[i], "number", "first less all, paired"),
+        Field(
+            "lowest draw", lambda i: min(draws(i), default=None), "number", "of random frames", True
+        ),
+        Field("highest draw", lambda i: max(draws(i), default=None), "number", "", True),
+    ]
 
 
 def no_ablation(made: Ablation) -> str:
@@ -309,28 +289,24 @@ def no_ablation(made: Ablation) -> str:
 
 def subsets_table(made: Ablation) -> Table:
     """How MONITOR from some frames goes with MONITOR from all, for every choice of frames."""
-    rows = tuple(
-        (f"first {made.frames}" if s.name == FIRST else s.name, s.rank.r, s.line.r, s.line.p,
-         s.line.points, s.rank_in_cells.r, s.line_in_cells.r, s.line_in_cells.points)
-        for s in made.subsets
-    )  # fmt: skip
-    return Table(
+    fields: list[Field[Subset]] = [
+        Field("frames", lambda s: f"first {made.frames}" if s.name == FIRST else s.name),
+        Field("Spearman's ρ", lambda s: s.rank.r, "number", "over runs: the same order"),
+        Field("Pearson's r", lambda s: s.line.r, "number", "over runs: on one line"),
+        Field("p", lambda s: s.line.p, "number", "of r over runs", True),
+        Field("runs", lambda s: s.line.points, "count", "", True),
+        Field("ρ of cells", lambda s: s.rank_in_cells.r, "number", "over runs and relations"),
+        Field("r of cells", lambda s: s.line_in_cells.r, "number", "over runs and relations"),
+        Field("cells", lambda s: s.line_in_cells.points, "count"),
+    ]
+    return table(
+        made.subsets,
+        fields,
         id="frame-subsets",
         title=f"Whether {made.frames} frames order runs as all frames do",
-        columns=(
-            Column(title="frames"),
-            Column(title="Spearman's ρ", kind="number", help="over runs: the same order"),
-            Column(title="Pearson's r", kind="number", help="over runs: on one line"),
-            Column(title="p", kind="number", help="of r over runs", detail=True),
-            Column(title="runs", kind="count", detail=True),
-            Column(title="ρ of cells", kind="number", help="over runs and relations"),
-            Column(title="r of cells", kind="number", help="over runs and relations"),
-            Column(title="cells", kind="count"),
-        ),
-        rows=rows,
         note="A draw takes as many frames of each relation by the seed. A dash: not measured, "
         f"because fewer than {FEWEST} points have a MONITOR, or they do not differ."
-        if rows
+        if made.subsets
         else no_ablation(made),
     )
 

@@ -91,7 +91,7 @@ def left_out(tables: Iterable[Table]) -> tuple[str, ...]:
         for t in tables
         if not has_content(t)
     ]
-    return (f"Left out, since nothing was measured: {'; '.join(missing)}.",) if missing else ()
+    return (f"Left out, with nothing to show: {'; '.join(missing)}.",) if missing else ()
 
 
 def has_content(part: Table | Figure | str) -> bool:
