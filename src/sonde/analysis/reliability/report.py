@@ -314,7 +314,7 @@ def notes(found: Reliability) -> tuple[str, ...]:
         if count
     ]
     gone = f" Left out: {', '.join(left)} facts." if left else " No fact was left out."
-    alone = figures.scaling_curves(found.common, found.monitor) is None
+    alone = not figures.scaling_curves(found.common, found.monitor).curves
     scale = " MONITOR against size was not measured: no family has two sizes, asked alike."
     return (
         f"MONITOR is compared on the {len(found.common.subjects):,} facts and "
