@@ -11,6 +11,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sonde.core.errors import DataError
@@ -52,9 +53,15 @@ def problems(dataset: Dataset) -> Iterator[str]:
     return map(str, faults(dataset))
 
 
-def faults(dataset: Dataset) -> Iterator[Fault]:
+def faults(dataset: Dataset) -> list[Fault]:
     """Each fault of a dataset, errors first."""
-    return _faults(_unplaced(dataset))
+    return _faults(
+        Placed(
+            relations={relation.id: "" for relation in dataset.relations},
+            templates={r.id: [("", t) for t in r.templates] for r in dataset.relations},
+            facts=lambda id: (("", fact) for fact in dataset.facts(id)),
+        )
+    )
 
 
 def check_folder(folder: Path, tell: Callable[[Fault], None]) -> None:
@@ -68,18 +75,14 @@ def check_folder(folder: Path, tell: Callable[[Fault], None]) -> None:
     if not relations:
         tell(Fault(text="no relation in it", where=str(folder / "relations.jsonl")))
     templates = read_templates(folder, relations, complain)
-    stray = sorted({path.stem for path in (folder / "facts").glob("*.jsonl")} - set(relations))
-    for id in (*relations, *stray):
-        deque(placed_facts(folder, id, complain), maxlen=0)
-    for id in stray:
+    places = {id: where for id, (where, _) in relations.items()}
+    facts = partial(placed_facts, folder, complain=complain)
+    found = _faults(Placed(relations=places, templates=templates, facts=facts))
+    for id in sorted({path.stem for path in (folder / "facts").glob("*.jsonl")} - set(relations)):
+        deque(facts(id), maxlen=0)
         text = "its relation does not stand in relations.jsonl; its facts are not asked"
         tell(Fault(text=text, where=str(facts_path(folder, id)), error=False))
-    places = {id: where for id, (where, _) in relations.items()}
-
-    def facts(relation: str) -> Iterator[tuple[str, Fact]]:
-        return placed_facts(folder, relation, lambda unread: None)  # complained of before
-
-    for fault in _faults(Placed(relations=places, templates=templates, facts=facts)):
+    for fault in found:
         tell(fault)
 
 
@@ -96,55 +99,50 @@ def _read_head(folder: Path, complain: Complain) -> None:
             pass
 
 
-def _unplaced(dataset: Dataset) -> Placed:
-    return Placed(
-        relations={relation.id: "" for relation in dataset.relations},
-        templates={r.id: [("", template) for template in r.templates] for r in dataset.relations},
-        facts=lambda id: (("", fact) for fact in dataset.facts(id)),
-    )
-
-
-def _faults(placed: Placed) -> Iterator[Fault]:
-    yield from _errors(placed)
-    worded = any(placed.templates.values())
-    for id, where in placed.relations.items():
-        if worded and not placed.templates[id]:  # with none at all, it is for in-context probes
-            yield Fault(text=f"relation {id} has no template", where=where, error=False)
-        for place, text in _doubts(placed, id):
-            yield Fault(text=text, where=place or where, error=False)
-
-
-def _errors(placed: Placed) -> Iterator[Fault]:
-    """Ids that stand twice: answers are joined to facts and templates by them."""
+def _faults(placed: Placed) -> list[Fault]:
+    """Errors, then doubts, each in the order of relations; every fact is read once."""
     ids: set[str] = set()
-    for id in placed.relations:
-        names = Counter(template.id for _, template in placed.templates[id])
-        for where, template in placed.templates[id]:
-            if names[template.id] > 1:
-                yield Fault(text=f"template id {template.id!r} stands more than once", where=where)
-        for where, fact in placed.facts(id):
-            if fact.id in ids:
-                yield Fault(text=f"fact id {fact.id!r} stands more than once", where=where)
-            ids.add(fact.id)
+    found = [fault for id in placed.relations for fault in _of_relation(placed, id, ids)]
+    return sorted(found, key=lambda fault: not fault.error)
 
 
-def _doubts(placed: Placed, relation: str) -> Iterator[tuple[str, str]]:
-    """What may be meant, or may be an oversight."""
-    splits: dict[str, str] = {}
+def _of_relation(placed: Placed, relation: str, ids: set[str]) -> Iterator[Fault]:
+    """The faults of a relation; `ids` are those of facts that were met before."""
+    templates, where = placed.templates[relation], placed.relations[relation]
+    often = Counter(template.id for _, template in templates)
+    for place, template in templates:
+        if often[template.id] > 1:
+            yield Fault(text=f"template id {template.id!r} stands more than once", where=place)
+    if not templates and any(placed.templates.values()):  # with none, it is for in-context probes
+        yield Fault(text=f"relation {relation} has no template", where=where, error=False)
     objects: set[str] = set()
-    for where, fact in placed.facts(relation):
-        pair = f"{fact.subject.id}\0{fact.objects[0].id}"
-        if splits.setdefault(pair, fact.split) != fact.split:
-            yield where, f"fact {fact.id!r} stands in two splits: {splits[pair]} and {fact.split}"
-        if len({entity.id for entity in fact.objects}) < len(fact.objects):
-            yield where, f"fact {fact.id!r} lists an object twice"
-        right = {name for entity in fact.objects for name in entity.names}
-        if both := sorted(right & {name for entity in fact.wrong for name in entity.names}):
-            yield where, f"fact {fact.id!r} lists as wrong what is correct: {both[0]!r}"
-        objects |= right
+    splits: dict[str, str] = {}
+    for place, fact in placed.facts(relation):
+        if fact.id in ids:
+            yield Fault(text=f"fact id {fact.id!r} stands more than once", where=place)
+        ids.add(fact.id)
+        objects.update(name for entity in fact.objects for name in entity.names)
+        for text in _fact_doubts(fact, splits):
+            yield Fault(text=text, where=place or where, error=False)
     if not objects:
-        yield "", f"relation {relation} has no fact"
-    yield from _template_doubts(placed.templates[relation], objects)
+        yield Fault(text=f"relation {relation} has no fact", where=where, error=False)
+    for place, text in _template_doubts(templates, objects):
+        yield Fault(text=text, where=place or where, error=False)
+
+
+def _fact_doubts(fact: Fact, splits: dict[str, str]) -> Iterator[str]:
+    """What may be meant, or may be an oversight; `splits` of subjects and objects met before."""
+    pair = f"{fact.subject.id}\0{fact.objects[0].id}"
+    if splits.setdefault(pair, fact.split) != fact.split:
+        yield f"fact {fact.id!r} stands in two splits: {splits[pair]} and {fact.split}"
+    if len({entity.id for entity in fact.objects}) < len(fact.objects):
+        yield f"fact {fact.id!r} lists an object twice"
+    right, wrong = (
+        {name for entity in entities for name in entity.names}
+        for entities in (fact.objects, fact.wrong)
+    )
+    if both := sorted(right & wrong):
+        yield f"fact {fact.id!r} lists as wrong what is correct: {both[0]!r}"
 
 
 def _template_doubts(
