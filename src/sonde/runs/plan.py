@@ -13,14 +13,14 @@ from pathlib import Path
 
 from sonde.core.abilities import WANTED, Model, Plans, Probe, abilities
 from sonde.core.costs import Cost, Memory, ShardCost
-from sonde.core.errors import RunMismatch, UsageError
+from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Prompts, Score, put
 from sonde.core.repeats import refuse_repeats
 from sonde.runs.prompt_length import fitting
 from sonde.runs.run import OPTION, SHARD_WEIGHT, answer, default_folder, describe, shards, weights
 from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
-from sonde.store.manifest import Manifest, differences
+from sonde.store.manifest import Manifest, differences, mismatch
 from sonde.store.runs import RunFolder
 
 COUNTED = 48
@@ -164,11 +164,7 @@ def finished(path: Path, manifest: Manifest, count: int) -> frozenset[int]:
     there = frozenset(int(shard.stem) for shard in folder.shards())
     unlike = differences(folder.manifest(), manifest)
     if unlike and there:
-        raise RunMismatch(
-            f"{path} holds a different run:\n  "
-            + "\n  ".join(unlike)
-            + "\ngive another folder with -o, or the settings of the run that is there"
-        )
+        raise mismatch(path, unlike)
     return frozenset(n for n in there if n < count)
 
 
@@ -233,8 +229,12 @@ def count(model: Model, shards: Iterable[tuple[int | None, Prompts]]) -> Count:
     work: Counter[str] = Counter()
     memory: Memory | None = None
     kept: list[tuple[Prompts, list[int]]] = []
-    every = 1
-    for seen, (prompts, cost) in enumerate(estimated(model, shards)):
+    seen, every = 0, 1
+    estimate = estimator(model)
+    for number, prompts in shards:
+        cost = estimate(prompts)
+        if number is None:
+            continue
         own = work_of(prompts)
         for i, relation in enumerate(prompts.column("relation")):
             work[relation] += own[i]
@@ -243,8 +243,8 @@ def count(model: Model, shards: Iterable[tuple[int | None, Prompts]]) -> Count:
         if cost:
             memory = cost.memory | (memory or Memory())
         if seen % every == 0:
-            fed = [c.fed for c in cost.costs] if cost else own
-            kept.append((prompts, fed))
+            kept.append((prompts, [c.fed for c in cost.costs] if cost else own))
+        seen += 1
         if len(kept) > POOLED:
             kept, every = kept[::2], every * 2
     pool = Pool(shards=tuple(p for p, _ in kept), work=tuple(w for _, w in kept))
@@ -256,24 +256,23 @@ def work_of(prompts: Prompts) -> list[int]:
     return [weight for block in prompts.blocks for weight in weights(block).tolist()]
 
 
-def estimated(
-    model: Model, shards: Iterable[tuple[int | None, Prompts]]
-) -> Iterator[tuple[Prompts, ShardCost | None]]:
-    """Each numbered shard with what it costs; None where the model does not say."""
+def estimator(model: Model) -> Callable[[Sequence[Prompt]], ShardCost | None]:
+    """What prompts cost that are put to the model one after the other; None if it does not say."""
     if not isinstance(model, Plans):
-        yield from ((prompts, None) for number, prompts in shards if number is not None)
-        return
-    waiting: list[tuple[int | None, Prompts]] = []
+        return lambda prompts: None
+    given: list[Sequence[Prompt]] = []
 
-    def fed() -> Iterator[Prompts]:
-        for step in shards:
-            waiting.append(step)
-            yield step[1]
+    def shards() -> Iterator[Sequence[Prompt]]:
+        while True:
+            yield given.pop()
 
-    for cost in model.estimate_costs(fed()):
-        number, prompts = waiting.pop(0)
-        if number is not None:
-            yield prompts, cost
+    costs = model.estimate_costs(shards())
+
+    def estimate(prompts: Sequence[Prompt]) -> ShardCost:
+        given.append(prompts)
+        return next(costs)
+
+    return estimate
 
 
 def _scheme(
@@ -362,19 +361,11 @@ def _scaled(relation: str, whole: Outline, counted: Count) -> Cost | None:
 
 def meter(model: Model) -> Callable[[Sequence[Prompt]], int]:
     """The work of slices that are put to the model one after the other."""
-    if not isinstance(model, Plans):
-        return lambda prompts: sum(work_of(put(prompts)))
-    current: list[Sequence[Prompt]] = []
-
-    def fed() -> Iterator[Sequence[Prompt]]:
-        while True:
-            yield current.pop()
-
-    costs = model.estimate_costs(fed())
+    estimate = estimator(model)
 
     def work(prompts: Sequence[Prompt]) -> int:
-        current.append(prompts)
-        return sum(cost.fed for cost in next(costs).costs)
+        cost = estimate(prompts)
+        return sum(c.fed for c in cost.costs) if cost else sum(work_of(put(prompts)))
 
     return work
 

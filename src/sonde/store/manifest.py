@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
+from sonde.core.errors import RunMismatch
 from sonde.core.facts import Selection
 from sonde.core.files import parsed
 from sonde.core.fingerprints import canonical, fingerprint
@@ -106,6 +108,15 @@ def differences(found: Manifest, asked: Manifest) -> list[str]:
     lines: list[str] = []
     _compare("", _plain(found.decides), _plain(asked.decides), lines)
     return lines
+
+
+def mismatch(path: Path, unlike: Sequence[str]) -> RunMismatch:
+    """Says in what the run of a folder differs from the one asked for."""
+    return RunMismatch(
+        f"{path} holds a different run:\n  "
+        + "\n  ".join(unlike)
+        + "\ngive another folder with -o, or the settings of the run that is there"
+    )
 
 
 def _compare(path: str, found: Any, asked: Any, lines: list[str]) -> None:

@@ -24,14 +24,14 @@ import pyarrow as pa
 
 from sonde.core.answers import Answered
 from sonde.core.columns import Answers
-from sonde.core.errors import CorruptShard, NotFinite, RunMismatch, StoreError
+from sonde.core.errors import CorruptShard, NotFinite, StoreError
 from sonde.core.files import PARTIAL
 from sonde.core.fingerprints import file_hash
 from sonde.core.prompts import Prompts
 from sonde.store.blocks import blocks_of
 from sonde.store.complete import DATASET, MANIFEST, Complete, shard_name
 from sonde.store.files import add_line, explain_os_errors, refuse_link, take_lock, write_whole
-from sonde.store.manifest import Manifest, differences
+from sonde.store.manifest import Manifest, differences, mismatch
 from sonde.store.rows import Answering, same_prompts
 from sonde.store.shards import Digests, read_shard, shard_bytes
 from sonde.store.sound import unsound
@@ -256,11 +256,7 @@ class RunFolder:
             if not unlike and not self._altered():
                 return
             if unlike and (self.shards() or {p.name for p in self.path.iterdir()} - FRESH):
-                raise RunMismatch(
-                    f"{self.path} holds a different run:\n  "
-                    + "\n  ".join(unlike)
-                    + "\ngive another folder with -o, or the settings of the run that is there"
-                )
+                raise mismatch(self.path, unlike)
             shutil.rmtree(self.dataset, ignore_errors=True)  # that run never answered anything
         write_whole(path, manifest.to_json().encode(errors="backslashreplace"))
 
