@@ -24,11 +24,16 @@ def documented(relation: str, level: str, seed: str) -> set[str]:
         for over in first_cells(PAGE, "Averages")
     ]
     sure = [
-        name.replace("OVER", over)
+        f"{name}.{over}"
         for name in first_cells(PAGE, "Where the model is sure")
         for over in ("mean_over_relations", "mean_over_choices", "relation.ID")
     ]
-    alone = [*first_cells(PAGE, "For all choices together"), *first_cells(PAGE, "Over seeds")]
+    seeds = [
+        f"{name}.{over}"
+        for name in first_cells(PAGE, "Over seeds")
+        for over in ("mean_over_relations", "relation.ID")
+    ]
+    alone = [*first_cells(PAGE, "For all choices together"), *seeds]
     return {
         name.replace("ID", relation)
         .replace("_at.K", f"_at.{level}")

@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from sonde.core.reports import Curve, Curves, DotPlot, Estimate, Figure, Histogram, Series, Strip
+from sonde.core.facts import Relation
+from sonde.core.reports import Curve, Curves, Estimates, Figure
 from sonde.metrics.calibration import Bin
 from sonde.metrics.choices import accuracy_at_over
-from sonde.probes.lke.numbers import CONTROL
+from sonde.probes.lke.metrics import ACCURACY, BY_SEED, MAJORITY
 from sonde.probes.lke.tally import Outcomes
+from sonde.reporting.build.figures import calibration, distribution, dots_by_relation, strip
+from sonde.reporting.build.tables import titled
 
 GRID = (*(i / 20 for i in range(20)), 0.99)
-Estimates = Mapping[str, Estimate]
 
 
-def figures(estimates: Estimates, bins: Sequence[Bin], outcomes: Outcomes) -> tuple[Figure, ...]:
-    """Those figures that have something to show."""
-    return tuple(_figures(estimates, bins, outcomes)) if len(outcomes.columns) else ()
-
-
-def _figures(estimates: Estimates, bins: Sequence[Bin], outcomes: Outcomes) -> Iterator[Figure]:
-    yield _by_relation(estimates, outcomes)
-    yield _accuracy_at(outcomes)
-    yield _calibration(bins)
-    yield _confidence(outcomes)
-    if len(outcomes.seeds) > 1:
-        yield _seeds(estimates, outcomes)
-
-
-def _by_relation(estimates: Estimates, outcomes: Outcomes) -> DotPlot:
-    def value(id: str) -> float:
-        return estimates[f"accuracy.relation.{id}"].value or 0.0
-
-    ordered = sorted(outcomes.relations, key=lambda r: (-value(r.id), r.id))
-    return DotPlot(
+def figures(estimates: Estimates, bins: Sequence[Bin], outcomes: Outcomes) -> Iterator[Figure]:
+    """Every relation, where the model is sure, how sure it is, every draw of the examples."""
+    yield dots_by_relation(
+        estimates,
+        outcomes.relations,
+        {"model": ACCURACY, "majority control": MAJORITY},
         id="accuracy-by-relation",
         title="Accuracy of every relation beside the majority control",
         axis="accuracy",
-        labels=tuple(f"{r.id} {r.label}" for r in ordered),
-        series=tuple(
-            Series(name=name, values=tuple(estimates[f"{metric}.relation.{r.id}"] for r in ordered))
-            for name, metric in (("model", "accuracy"), ("majority control", CONTROL))
-        ),
-        note="Whiskers are 95 % intervals.",
     )
+    if len(outcomes.columns):
+        yield _accuracy_at(outcomes)
+    confidence = "probability of the chosen option in the bin"
+    yield calibration({"model": bins}, confidence=confidence, what="choices")
+    yield distribution(
+        outcomes.columns.sure,
+        id="confidence",
+        title="How sure the model is of what it chooses",
+        axis="probability of the chosen option",
+    )
+    if len(outcomes.seeds) > 1:
+        yield strip(
+            ((titled(r), _by_seed(estimates, outcomes, r)) for r in outcomes.relations),
+            id="seeds",
+            title="Accuracy with every draw of the examples",
+            axis="accuracy with one draw",
+            note="One dot a seed. The facts and their options stay the same.",
+        )
 
 
 def _accuracy_at(outcomes: Outcomes) -> Curves:
@@ -69,49 +67,11 @@ def _accuracy_at(outcomes: Outcomes) -> Curves:
     )
 
 
-def _calibration(bins: Sequence[Bin]) -> Curves:
-    return Curves(
-        id="calibration",
-        title="Accuracy against confidence",
-        x_axis="mean probability of the chosen option in the bin",
-        y_axis="accuracy of the bin",
-        curves=(
-            Curve(
-                name="model",
-                x=tuple(b.confidence for b in bins),
-                y=tuple(b.accuracy for b in bins),
-                sizes=tuple(b.n for b in bins),
-            ),
-        ),
-        diagonal=True,
-        note="Ten bins of equally many choices. On the diagonal confidence can be trusted; below "
-        "it the model is too sure.",
+def _by_seed(
+    estimates: Estimates, outcomes: Outcomes, relation: Relation
+) -> list[tuple[float, str]]:
+    values = (
+        (estimates[BY_SEED.of(s=seed).at(f"relation.{relation.id}")].value, f"seed {seed}")
+        for seed in outcomes.seeds
     )
-
-
-def _confidence(outcomes: Outcomes) -> Histogram:
-    counts, edges = np.histogram(outcomes.columns.sure, bins=20, range=(0.0, 1.0))
-    return Histogram(
-        id="confidence",
-        title="How sure the model is of what it chooses",
-        axis="probability of the chosen option",
-        edges=tuple(map(float, edges)),
-        counts=tuple(map(int, counts)),
-    )
-
-
-def _seeds(estimates: Estimates, outcomes: Outcomes) -> Strip:
-    def values(id: str) -> tuple[tuple[float, str], ...]:
-        found = [(estimates[f"accuracy.seed.{s}.relation.{id}"].value, s) for s in outcomes.seeds]
-        return tuple((value, f"seed {seed}") for value, seed in found if value is not None)
-
-    asked = [r for r in outcomes.relations if values(r.id)]
-    return Strip(
-        id="seeds",
-        title="Accuracy with every draw of the examples",
-        axis="accuracy with one draw",
-        labels=tuple(f"{r.id} {r.label}" for r in asked),
-        values=tuple(tuple(value for value, _ in values(r.id)) for r in asked),
-        names=tuple(tuple(name for _, name in values(r.id)) for r in asked),
-        note="One dot a seed. The facts and their options stay the same.",
-    )
+    return [(value, name) for value, name in values if value is not None]

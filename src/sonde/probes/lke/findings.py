@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from sonde.core.reports import Estimate
-from sonde.core.words import above_zero, against_control, listed, trust
+from sonde.core.reports import Estimates
+from sonde.core.words import against_control, listed, trust
 from sonde.probes.lke.items import Census
-from sonde.probes.lke.numbers import ABOVE
+from sonde.probes.lke.metrics import ABOVE, BY_SEED, OVER_SEEDS
 from sonde.probes.lke.tally import Outcomes
-
-Estimates = Mapping[str, Estimate]
+from sonde.reporting.build.multi_prompt.metrics import OVERCONF
+from sonde.reporting.build.parts import above_on_relations
+from sonde.reporting.catalogue import RELATIONS
 
 
 def findings(
     estimates: Estimates, census: Census, outcomes: Outcomes, wanted: int, options: int
 ) -> Iterator[str]:
-    """One sentence for each thing that was measured, and for each that had to be left out."""
-    found = _sentences(estimates, census, outcomes, wanted, options)
-    return (sentence for sentence in found if sentence)
-
-
-def _sentences(
-    estimates: Estimates, census: Census, outcomes: Outcomes, wanted: int, options: int
-) -> Iterator[str]:
-    yield from _control(estimates, outcomes)
-    yield trust(estimates["overconf"])
+    """A sentence for each thing that was measured, or that had to be left out; some are empty."""
+    yield against_control("Accuracy", estimates[ABOVE.at(RELATIONS)])
+    if len(outcomes.relations) > 1:
+        clear = above_on_relations(estimates, ABOVE, outcomes.relations, most=8)
+        yield "" if clear.endswith("every relation.") else clear
+    yield trust(estimates[OVERCONF.id])
     yield from _seeds(estimates, outcomes)
     yield from _smaller(census, wanted, options)
     yield from _left_out(census)
@@ -34,26 +31,11 @@ def _sentences(
         yield f"{_choices(ties)} have several likeliest options; they count as wrong."
 
 
-def _control(estimates: Estimates, outcomes: Outcomes) -> Iterator[str]:
-    yield against_control("Accuracy", estimates[f"{ABOVE}.mean_over_relations"])
-    rows = [(r, estimates[f"{ABOVE}.relation.{r.id}"]) for r in outcomes.relations]
-    measured = [(r, e) for r, e in rows if e.value is not None]
-    unclear = [f"{r.id} {r.label}" for r, e in measured if not above_zero(e)]
-    if len(measured) > 1 and unclear:
-        yield (
-            f"The model is clearly above the control on {len(measured) - len(unclear)} of "
-            f"{len(measured)} relations. It is not on: {listed(unclear)}."
-        )
-
-
 def _seeds(estimates: Estimates, outcomes: Outcomes) -> Iterator[str]:
-    spread = estimates["accuracy.seeds.stdev.mean_over_relations"]
+    spread = estimates[OVER_SEEDS.at(RELATIONS)]
     if spread.value is None:
         return
-    values = [
-        estimates[f"accuracy.seed.{seed}.mean_over_relations"].value or 0.0
-        for seed in outcomes.seeds
-    ]
+    values = [estimates[BY_SEED.of(s=seed).at(RELATIONS)].value or 0.0 for seed in outcomes.seeds]
     yield (
         f"Over {len(values)} draws of the examples the accuracy is {min(values):.1%} to "
         f"{max(values):.1%} (standard deviation {100 * spread.value:.1f} points)."

@@ -8,16 +8,27 @@ from functools import partial
 
 import numpy as np
 
-from sonde.core.reports import Estimate
+from sonde.core.reports import Estimate, Metric
 from sonde.metrics.calibration import Bin, calibration
 from sonde.metrics.choices import Bools, Floats
 from sonde.metrics.estimates import Resampled, Sample, spread_of
+from sonde.probes.lke.metrics import (
+    ABOVE,
+    ACCURACY,
+    BY_SEED,
+    CONFIDENCE,
+    MAJORITY,
+    MASS,
+    OVER_SEEDS,
+    at_level,
+)
 from sonde.probes.lke.tally import Columns, Outcomes
-
-CONTROL = "control.majority.accuracy"
-ABOVE = "above_control.accuracy"
+from sonde.reporting.build.multi_prompt.metrics import ECE, OVERCONF
+from sonde.reporting.catalogue import RELATIONS
 
 Value = Callable[[Columns], Floats]
+Samples = Mapping[str, Sample]
+"""Values by relation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,33 +43,28 @@ def measure(outcomes: Outcomes, levels: tuple[float, ...], seed: int) -> Numbers
     """Everything that is estimated from some choices."""
     columns = outcomes.columns
     estimates = {}
-    for name, value, minus in _metrics():
-        estimates.update(_averaged(name, outcomes, _per_fact(outcomes, value, minus), seed))
-    for level, accuracy, retained in level_names(levels):
+    for metric, value, minus in _metrics():
+        estimates.update(_averaged(metric, outcomes, _per_fact(outcomes, value, minus), seed))
+    for level in levels:
+        accuracy, retained = at_level(level)
         at = _rows(outcomes, _right, columns.sure >= level)
         estimates.update(_averaged(accuracy, outcomes, at, seed, each="choices"))
         left = _rows(outcomes, partial(_sure, level))
         estimates.update(_averaged(retained, outcomes, left, seed, each="choices"))
     found = calibration(columns.sure, columns.right, columns.fact, seed=seed)
     unknown = Estimate.not_measured()
-    estimates["overconf"] = unknown if found is None else found.overconf
-    estimates["ece"] = unknown if found is None else found.ece
+    estimates[OVERCONF.id] = unknown if found is None else found.overconf
+    estimates[ECE.id] = unknown if found is None else found.ece
     estimates.update(_seeds(outcomes, seed))
     return Numbers(estimates=estimates, bins=() if found is None else found.bins)
 
 
-def level_names(levels: tuple[float, ...]) -> Iterator[tuple[float, str, str]]:
-    """Each level with the names of its accuracy and of the share it retains, less the average."""
-    for level in levels:
-        yield level, f"accuracy_at.{level:g}", f"retained_at.{level:g}"
-
-
-def _metrics() -> Iterator[tuple[str, Value, Value | None]]:
-    yield "accuracy", _right, None
-    yield CONTROL, _control, None
+def _metrics() -> Iterator[tuple[Metric, Value, Value | None]]:
+    yield ACCURACY, _right, None
+    yield MAJORITY, _control, None
     yield ABOVE, _right, _control
-    yield "mass", lambda c: c.mass, None
-    yield "confidence", lambda c: c.sure, None
+    yield MASS, lambda c: c.mass, None
+    yield CONFIDENCE, lambda c: c.sure, None
 
 
 def _right(columns: Columns) -> Floats:
@@ -74,14 +80,18 @@ def _sure(level: float, columns: Columns) -> Floats:
 
 
 def _averaged(
-    name: str, outcomes: Outcomes, samples: Mapping[str, Sample], seed: int, each: str = "facts"
+    metric: Metric,
+    outcomes: Outcomes,
+    samples: Mapping[str, Sample],
+    seed: int,
+    each: str = "facts",
 ) -> dict[str, Estimate]:
     """By relation, over relations, and over all that there is `each` one value of."""
     resampled = Resampled(samples, seed)
     return {
-        f"{name}.mean_over_relations": resampled.mean_over_relations(),
-        f"{name}.mean_over_{each}": resampled.mean_over_facts(),
-        **{f"{name}.relation.{r.id}": resampled.relation(r.id) for r in outcomes.relations},
+        metric.at(RELATIONS): resampled.mean_over_relations(),
+        metric.at(f"mean_over_{each}"): resampled.mean_over_facts(),
+        **{metric.at(f"relation.{r.id}"): resampled.relation(r.id) for r in outcomes.relations},
     }
 
 
@@ -122,14 +132,13 @@ def _seeds(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     for turn in range(len(outcomes.seeds)):
         samples = _rows(outcomes, _right, outcomes.columns.turn == turn)
         by_draw.append(Resampled(samples, seed))
-    names = [("mean_over_relations", [one.mean_over_relations() for one in by_draw])]
+    overs = {RELATIONS: [draw.mean_over_relations() for draw in by_draw]}
     for relation in outcomes.relations:
-        name = f"relation.{relation.id}"
-        names.append((name, [one.relation(relation.id) for one in by_draw]))
-    found = {}
-    for name, values in names:
-        for number, one in zip(outcomes.seeds, values, strict=True):
-            found[f"accuracy.seed.{number}.{name}"] = one
-        known = [one.value for one in values if one.value is not None]
-        found[f"accuracy.seeds.stdev.{name}"] = spread_of(known)
-    return found
+        overs[f"relation.{relation.id}"] = [draw.relation(relation.id) for draw in by_draw]
+    estimates = {}
+    for over, values in overs.items():
+        for number, estimate in zip(outcomes.seeds, values, strict=True):
+            estimates[BY_SEED.of(s=number).at(over)] = estimate
+        measured = [estimate.value for estimate in values if estimate.value is not None]
+        estimates[OVER_SEEDS.at(over)] = spread_of(measured)
+    return estimates

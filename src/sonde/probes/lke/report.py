@@ -7,53 +7,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sonde.core.facts import Dataset
-from sonde.core.fingerprints import draw_key
-from sonde.core.reports import Cell, Column, Estimate, Headline, Report, Table
+from sonde.core.facts import Dataset, Fact, Relation
+from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Table
+from sonde.probes.lke import metrics
 from sonde.probes.lke.figures import figures
 from sonde.probes.lke.findings import findings
 from sonde.probes.lke.items import Census
-from sonde.probes.lke.numbers import ABOVE, CONTROL, level_names, measure
+from sonde.probes.lke.metrics import ABOVE, ACCURACY, CONFIDENCE, MAJORITY, MASS, at_level
+from sonde.probes.lke.numbers import measure
 from sonde.probes.lke.tally import Outcomes
+from sonde.reporting.build.parts import headline, shown
+from sonde.reporting.build.tables import Field, browse, by_relation, drawn, table, titled
+from sonde.reporting.catalogue import FACTS, RELATIONS
 
 SHOWN = 50_000
 ENDS = 90
 """How many characters of a prompt are shown at its beginning and at its end."""
-
-Estimates = Mapping[str, Estimate]
-
-METRICS = (
-    (
-        "accuracy",
-        Column(title="accuracy", kind="percent", help="share of facts whose object is chosen"),
-    ),
-    (
-        CONTROL,
-        Column(
-            title="majority",
-            kind="percent",
-            help="accuracy of always choosing the commonest object among the options",
-        ),
-    ),
-    (ABOVE, Column(title="above", kind="percent", help="accuracy minus the majority control's")),
-    ("mass", Column(title="mass", kind="percent", help="mean probability of the right option")),
-    (
-        "confidence",
-        Column(
-            title="sure", kind="percent", help="mean probability of the chosen option", detail=True
-        ),
-    ),
-    (
-        "accuracy.seeds.stdev",
-        Column(
-            title="over seeds",
-            kind="percent",
-            help="standard deviation of the accuracy over draws of the examples",
-            detail=True,
-        ),
-    ),
-)
-"""What the table of relations shows, by the name of the estimate; the last for several draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +52,7 @@ def build_report(dataset: Dataset, census: Census, outcomes: Outcomes, reading: 
     return Report(
         title=f"{reading.name} on {dataset.name}",
         summary=_summary(estimates, outcomes, reading),
+        metrics=_metrics(outcomes, reading),
         estimates=estimates,
         counts={
             **dataset.notes,
@@ -91,22 +61,33 @@ def build_report(dataset: Dataset, census: Census, outcomes: Outcomes, reading: 
             **census.counts(reading.wanted),
         },
         headlines=tuple(_headlines(reading, len(outcomes.seeds) > 1)),
-        tables=(
-            _relation_table(estimates, census, outcomes, reading),
-            _level_table(estimates, outcomes, reading),
-            *reading.tables,
-            _prompt_table(census, outcomes, reading),
-            _fact_table(outcomes, seed),
+        tables=shown(
+            (
+                _relation_table(estimates, census, outcomes, reading),
+                _level_table(estimates, outcomes, reading),
+                *reading.tables,
+                _prompt_table(census, outcomes, reading),
+                _fact_table(outcomes, seed),
+            )
         ),
-        figures=figures(estimates, numbers.bins, outcomes),
-        findings=tuple(findings(estimates, census, outcomes, reading.wanted, reading.options)),
+        figures=shown(figures(estimates, numbers.bins, outcomes)),
+        findings=shown(findings(estimates, census, outcomes, reading.wanted, reading.options)),
         notes=(*reading.notes, *_notes()),
     )
 
 
+def _metrics(outcomes: Outcomes, reading: Reading) -> tuple[Metric, ...]:
+    return (
+        *metrics.AVERAGED,
+        *(metric for level in reading.levels for metric in at_level(level)),
+        *metrics.ALL_CHOICES,
+        *(metrics.BY_SEED.of(s=seed) for seed in outcomes.seeds),
+        metrics.OVER_SEEDS,
+    )
+
+
 def _summary(estimates: Estimates, outcomes: Outcomes, reading: Reading) -> str:
-    value = estimates["accuracy.mean_over_relations"].value
-    control = estimates[f"{CONTROL}.mean_over_relations"].value
+    value, control = (estimates[m.at(RELATIONS)].value for m in (ACCURACY, MAJORITY))
     if value is None or control is None:
         return "No fact could be asked about."
     facts = len(np.unique(outcomes.columns.fact))
@@ -135,35 +116,16 @@ def _counts(outcomes: Outcomes) -> dict[str, int]:
 
 
 def _headlines(reading: Reading, several: bool) -> Iterator[Headline]:
-    for over, words in (
-        ("mean_over_relations", "mean over relations"),
-        ("mean_over_facts", "mean over facts"),
-    ):
-        yield Headline(
-            label=f"Accuracy, {words}",
-            estimate=f"accuracy.{over}",
-            control=f"{CONTROL}.{over}",
-            control_label="always the commonest object",
-            difference=f"{ABOVE}.{over}",
-        )
-    yield Headline(
-        label="Probability of the right option, mean over relations",
-        estimate="mass.mean_over_relations",
-    )
-    for level, accuracy, retained in level_names(_shown_first(reading.levels)):
-        yield Headline(
-            label=f"Accuracy@{level:g}: where at least so sure, mean over relations",
-            estimate=f"{accuracy}.mean_over_relations",
-        )
-        yield Headline(
-            label=f"Share of choices at least {level:g} sure, mean over relations",
-            estimate=f"{retained}.mean_over_relations",
-        )
+    for over in (RELATIONS, FACTS):
+        yield headline(ACCURACY.named("Accuracy"), over, control=MAJORITY, above=ABOVE)
+    yield headline(MASS.named("Probability of the right option"), RELATIONS)
+    for level in _shown_first(reading.levels):
+        accuracy, retained = at_level(level)
+        yield headline(accuracy.named(f"Accuracy@{level:g}: where at least so sure"), RELATIONS)
+        yield headline(retained.named(f"Share of choices at least {level:g} sure"), RELATIONS)
     if several:
-        yield Headline(
-            label="Standard deviation of the accuracy over seeds",
-            estimate="accuracy.seeds.stdev.mean_over_relations",
-        )
+        label = "Standard deviation of the accuracy over seeds"
+        yield headline(metrics.OVER_SEEDS, RELATIONS, label=label)
 
 
 def _shown_first(levels: tuple[float, ...]) -> tuple[float, ...]:
@@ -174,90 +136,87 @@ def _shown_first(levels: tuple[float, ...]) -> tuple[float, ...]:
 def _relation_table(
     estimates: Estimates, census: Census, outcomes: Outcomes, reading: Reading
 ) -> Table:
-    shown = [*(METRICS if len(outcomes.seeds) > 1 else METRICS[:-1]), *_level_columns(reading)]
-    rows: list[tuple[Cell, ...]] = []
-    for number, relation in enumerate(outcomes.relations):
-        own = outcomes.of(number)
-        cells = [estimates[f"{name}.relation.{relation.id}"] for name, _ in shown]
-        offered = float(own.offered.mean()) if len(own) else None
-        known = (census.examples.get(relation.id, 0), offered, outcomes.majority[number])
-        rows.append((relation.id, relation.label, *cells, *known))
+    numbers = {relation.id: number for number, relation in enumerate(outcomes.relations)}
+    levels = (m.detail() for k in _shown_first(reading.levels) for m in at_level(k))
+    several = [metrics.OVER_SEEDS.detail()] if len(outcomes.seeds) > 1 else []
     whole = set(census.examples.values()) <= {reading.wanted}  # then it says nothing new
-    return Table(
-        id="by-relation",
-        title="By relation",
-        columns=(
-            Column(title="relation"),
-            Column(title="label"),
-            *(column for _, column in shown),
-            Column(
-                title="examples", kind="count", help=f"of {reading.wanted} asked for", detail=whole
+
+    def offered(relation: Relation) -> float | None:
+        own = outcomes.of(numbers[relation.id])
+        return float(own.offered.mean()) if len(own) else None
+
+    return by_relation(
+        estimates,
+        outcomes.relations,
+        [
+            *(ACCURACY, MAJORITY, ABOVE, MASS, CONFIDENCE.detail(), *several, *levels),
+            Field(
+                "examples",
+                lambda r: census.examples.get(r.id, 0),
+                "count",
+                f"of {reading.wanted} asked for",
+                whole,
             ),
-            Column(title="options", kind="number", help=f"mean, of {reading.options} asked for"),
-            Column(title="commonest object", detail=True),
-        ),
-        rows=tuple(rows),
+            Field("options", offered, "number", f"mean, of {reading.options} asked for"),
+            Field("commonest object", lambda r: outcomes.majority[numbers[r.id]], detail=True),
+        ],
     )
 
 
-def _level_columns(reading: Reading) -> Iterator[tuple[str, Column]]:
-    for level, accuracy, retained in level_names(_shown_first(reading.levels)):
-        help = f"accuracy of the choices that are at least {level:g} sure"
-        yield accuracy, Column(title=f"@{level:g}", kind="percent", help=help, detail=True)
-        help = f"share of choices that are at least {level:g} sure"
-        yield retained, Column(title=f"left @{level:g}", kind="percent", help=help, detail=True)
-
-
 def _level_table(estimates: Estimates, outcomes: Outcomes, reading: Reading) -> Table:
-    def left(retained: str) -> int:
-        found = (estimates[f"{retained}.relation.{r.id}"].value for r in outcomes.relations)
-        return sum(bool(share) for share in found)
+    def left(level: float) -> int:
+        retained = at_level(level)[1]
+        shares = (estimates[retained.at(f"relation.{r.id}")].value for r in outcomes.relations)
+        return sum(bool(share) for share in shares)
 
-    return Table(
+    def of(level: float, which: int, over: str) -> Estimate:
+        return estimates[at_level(level)[which].at(over)]
+
+    fields: list[Field[float]] = [
+        Field("at least K sure", lambda k: f"{k:g}"),
+        Field(
+            "accuracy",
+            lambda k: of(k, 0, RELATIONS),
+            "percent",
+            "mean over relations with choices left",
+        ),
+        Field(
+            "share left",
+            lambda k: of(k, 1, RELATIONS),
+            "percent",
+            "choices left, mean over relations",
+        ),
+        Field("relations", left, "count", "of which a choice is left"),
+        Field(
+            "pooled",
+            lambda k: of(k, 0, "mean_over_choices"),
+            "percent",
+            "accuracy of all choices left together",
+        ),
+    ]
+    return table(
+        reading.levels,
+        fields,
         id="accuracy-at-k",
         title="Accuracy@K: where the model is sure",
-        columns=(
-            Column(title="at least K sure"),
-            Column(title="accuracy", kind="percent", help="mean over relations with choices left"),
-            Column(title="share left", kind="percent", help="choices left, mean over relations"),
-            Column(title="relations", kind="count", help="of which a choice is left"),
-            Column(title="pooled", kind="percent", help="accuracy of all choices left together"),
-        ),
-        rows=tuple(
-            (
-                f"{level:g}",
-                estimates[f"{accuracy}.mean_over_relations"],
-                estimates[f"{retained}.mean_over_relations"],
-                left(retained),
-                estimates[f"{accuracy}.mean_over_choices"],
-            )
-            for level, accuracy, retained in level_names(reading.levels)
-        ),
         note="Sure is the probability of the chosen option among the options. A relation of which "
         "no choice is left has no accuracy and is not in the mean.",
     )
 
 
 def _prompt_table(census: Census, outcomes: Outcomes, reading: Reading) -> Table:
-    return Table(
-        id="prompts",
-        title="A prompt of each relation",
-        columns=(
-            Column(title="relation"),
-            Column(title="examples", kind="count"),
-            Column(title="prompt", help="its beginning and its end"),
+    prefixes = reading.prefixes
+    fields: list[Field[Relation]] = [
+        Field("relation", titled),
+        Field("examples", lambda r: census.examples[r.id], "count"),
+        Field(
+            "prompt",
+            lambda r: _shortened(prefixes[r.id], reading.blank),
+            help="its beginning and its end",
         ),
-        rows=tuple(
-            (
-                f"{r.id} {r.label}",
-                census.examples[r.id],
-                _shortened(reading.prefixes[r.id], reading.blank),
-            )
-            for r in outcomes.relations
-            if r.id in reading.prefixes and r.id in census.examples
-        ),
-        browsable=True,
-    )
+    ]
+    rows = [r for r in outcomes.relations if r.id in prefixes and r.id in census.examples]
+    return browse(rows, fields, id="prompts", title="A prompt of each relation")
 
 
 def _shortened(prompt: str, blank: str) -> str:
@@ -268,62 +227,42 @@ def _shortened(prompt: str, blank: str) -> str:
 
 def _fact_table(outcomes: Outcomes, seed: int) -> Table:
     columns = outcomes.columns
-    kept = _drawn(outcomes, seed)
-    several = len(outcomes.seeds) > 1
-    head = [
-        Column(title="relation"),
-        Column(title="subject"),
-        Column(title="right", help="the fact's own object"),
-        Column(title="chosen", help="the likeliest of the options"),
-        Column(title="sure", kind="percent", help="probability of the chosen option"),
-        Column(title="mass", kind="percent", help="probability of the right option"),
-        Column(title="rank", kind="count", help="of the right option; 1 is best"),
-        Column(title="options", kind="count"),
-        Column(title="verdict", kind="verdict"),
+    numbers: list[int] = columns.fact.tolist()
+
+    def fact(i: int) -> Fact:
+        return outcomes.facts[numbers[i]]
+
+    draw = Field[int](
+        "seed", lambda i: outcomes.seeds[int(columns.turn[i])], "count", "of the draw of examples"
+    )
+    fields: list[Field[int]] = [
+        Field("relation", lambda i: titled(outcomes.relations[int(outcomes.relation[numbers[i]])])),
+        Field("subject", lambda i: fact(i).subject.name),
+        *([draw] if len(outcomes.seeds) > 1 else []),
+        Field(
+            "right",
+            lambda i: outcomes.facts[numbers[i]].objects[0].name,
+            help="the fact's own object",
+        ),
+        Field("chosen", lambda i: columns.chosen[i], help="the likeliest of the options"),
+        Field(
+            "sure", lambda i: float(columns.sure[i]), "percent", "probability of the chosen option"
+        ),
+        Field(
+            "mass", lambda i: float(columns.mass[i]), "percent", "probability of the right option"
+        ),
+        Field("rank", lambda i: int(columns.rank[i]), "count", "of the right option; 1 is best"),
+        Field("options", lambda i: int(columns.offered[i]), "count"),
+        Field("verdict", lambda i: _verdict(outcomes, i), "verdict"),
     ]
-    if several:
-        head.insert(2, Column(title="seed", kind="count", help="of the draw of examples"))
-    note = "" if len(kept) == len(columns) else _left_out(len(kept), len(columns))
-    return Table(
-        id="facts",
-        title="Facts",
-        columns=tuple(head),
-        rows=tuple(_fact_row(outcomes, i, several) for i in kept),
-        note=note,
-        browsable=True,
-    )
+    kept = drawn([fact(i).id for i in range(len(numbers))], seed, SHOWN)
+    total = len(columns)
+    return browse(kept, fields, id="facts", title="Facts", total=total, what="choices")
 
 
-def _left_out(shown: int, choices: int) -> str:
-    return f"{shown:,} of the {choices:,} choices, drawn by the seed; every number counts them all."
-
-
-def _drawn(outcomes: Outcomes, seed: int) -> list[int]:
-    """The choices to show: all, or as many as can be shown."""
-    places = range(len(outcomes.columns))
-    if len(places) <= SHOWN:
-        return list(places)
-    keys = [draw_key(seed, outcomes.facts[i].id) for i in outcomes.columns.fact.tolist()]
-    return sorted(sorted(places, key=lambda i: (keys[i], i))[:SHOWN])
-
-
-def _fact_row(outcomes: Outcomes, i: int, several: bool) -> tuple[Cell, ...]:
+def _verdict(outcomes: Outcomes, i: int) -> str:
     columns = outcomes.columns
-    number = int(columns.fact[i])
-    fact, relation = outcomes.facts[number], outcomes.relations[int(outcomes.relation[number])]
-    verdict = "right" if columns.right[i] else "tied" if columns.tied[i] else "wrong"
-    return (
-        f"{relation.id} {relation.label}",
-        fact.subject.name,
-        *((outcomes.seeds[int(columns.turn[i])],) if several else ()),
-        fact.objects[0].name,
-        columns.chosen[i],
-        float(columns.sure[i]),
-        float(columns.mass[i]),
-        int(columns.rank[i]),
-        int(columns.offered[i]),
-        verdict,
-    )
+    return "right" if columns.right[i] else "tied" if columns.tied[i] else "wrong"
 
 
 def _notes() -> tuple[str, ...]:
