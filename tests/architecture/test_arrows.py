@@ -67,7 +67,7 @@ SIBLINGS = {
     "probes": set(),
     "data/readers": set(),
     "optimise": {"making", "facts", "folder", "shared"},
-    "models": {"options", "tables", "load", "sentences", "read_json", "torch"},
+    "models": {"options", "tables", "load", "sentences", "torch"},
 }
 """Folders whose parts never import each other, and what their parts share."""
 

@@ -330,7 +330,7 @@ def test_a_model_says_so_when_it_is_asked_for_what_it_cannot_do(llama: Path, ber
         dict(causal(llama).score([tiny.fill("It is ")]))
     with pytest.raises(AbilityError, match=r"want options scored"):
         dict(masked(bert).score([tiny.fill("It is ")]))
-    with pytest.raises(AbilityError, match="want a hole filled"):
+    with pytest.raises(AbilityError, match="want a masked position filled"):
         dict(masked(bert).fill([tiny.score("It is ", ("Paris",))]))
 
 

@@ -132,7 +132,7 @@ def test_tables_refuse_the_wrong_kind_of_prompt() -> None:
     model = Scripted(answers={})
     with pytest.raises(AbilityError, match="want options scored"):
         dict(model.score([tiny.fill("")]))
-    with pytest.raises(AbilityError, match="want a hole filled"):
+    with pytest.raises(AbilityError, match="want a masked position filled"):
         dict(model.fill([tiny.score("", ("Paris",))]))
 
 

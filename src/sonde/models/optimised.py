@@ -16,8 +16,7 @@ from sonde.core.errors import ModelError, TemplateError, UsageError
 from sonde.core.facts import Dataset, Template
 from sonde.core.fingerprints import file_hash, fingerprint
 from sonde.models.load import load, schemes
-from sonde.models.options import LoadOptions, needs
-from sonde.models.read_json import read_json
+from sonde.models.options import LoadOptions, needs, read_json
 
 MODEL = ("reference", "weights", "tokenizer")
 """What a manifest says of the model that a folder was made for."""

@@ -1,14 +1,18 @@
-"""How to load a model, what must be installed for it, and where what is derived from it goes."""
+"""How to load a model, what must be installed for it, and how files of its folder are read.
+
+Also says where what is derived from a model is kept. Loads nothing.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from sonde.core.errors import MissingExtra
+from sonde.core.errors import MissingExtra, ModelError
 
 BosChoice = Literal["auto", "always", "never"]
 
@@ -51,3 +55,19 @@ def needs_extra(extra: str, what: str, *packages: str) -> None:
         raise MissingExtra(
             f"{what} needs {' and '.join(missing)}; run: pip install 'sonde[{extra}]'"
         )
+
+
+def read_json(path: Path, advice: str = "fetch or save the model again") -> dict[str, Any]:
+    """The object that a file holds; `advice`: what to do where it holds none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict):
+            return found
+        reason = f"it holds a {type(found).__name__}"
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except ValueError as error:
+        reason = str(error)
+    raise ModelError(f"{path} cannot be read as a JSON object ({reason}); {advice}")

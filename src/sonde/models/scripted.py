@@ -18,8 +18,7 @@ from sonde.core.errors import ModelError
 from sonde.core.facts import Dataset
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import Fill, Prompt, Score
-from sonde.models.options import LoadOptions
-from sonde.models.read_json import read_json
+from sonde.models.options import LoadOptions, read_json
 from sonde.models.tables import fill_from, generate_from, sample_from, score_from, trace_from
 
 

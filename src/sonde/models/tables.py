@@ -33,7 +33,7 @@ def fill_from(prompt: Prompt, logps: Mapping[str, float], other: float = UNSEEN)
     """The table's likeliest allowed names; watched ones that it does not hold have `other`."""
     want = prompt.want
     if not isinstance(want, Fill):
-        raise AbilityError("fill() takes prompts that want a hole filled")
+        raise AbilityError("fill() takes prompts that want a masked position filled")
     table = {name: logps.get(name, other) for name in (*logps, *want.watched)}
     if want.vocabulary is not None:
         allowed = _members(_Same(want.vocabulary))

@@ -17,8 +17,7 @@ from sonde.core.errors import ModelError, RunMismatch, StoreError, UsageError, n
 from sonde.core.settings import setting
 from sonde.lab.worlds.truth import Kind
 from sonde.lab.worlds.world import World
-from sonde.models.options import needs
-from sonde.models.read_json import read_json
+from sonde.models.options import needs, read_json
 from sonde.store.files import write_whole
 
 FORMAT = 1

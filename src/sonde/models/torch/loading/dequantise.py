@@ -20,8 +20,7 @@ import transformers
 from gguf import GGUFReader
 
 from sonde.core.errors import ModelError
-from sonde.models.options import LoadOptions, cache_folder
-from sonde.models.read_json import read_json
+from sonde.models.options import LoadOptions, cache_folder, read_json
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import (
     explained,

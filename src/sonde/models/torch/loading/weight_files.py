@@ -13,7 +13,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from sonde.core.errors import ModelError
-from sonde.models.read_json import read_json
+from sonde.models.options import read_json
 
 WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"

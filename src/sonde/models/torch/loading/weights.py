@@ -22,8 +22,7 @@ from tokenizers import Tokenizer
 from sonde.core.abilities import Identity
 from sonde.core.errors import ModelError, SondeError, UsageError
 from sonde.core.fingerprints import file_hash, fingerprint
-from sonde.models.options import LoadOptions, cache_folder
-from sonde.models.read_json import read_json
+from sonde.models.options import LoadOptions, cache_folder, read_json
 from sonde.models.torch.loading.weight_files import weight_files
 from sonde.models.torch.masked.logits import first_position
 

@@ -195,7 +195,7 @@ class FillingEnsemble(ScoringEnsemble):
         """Answers to prompts of one relation that want the same."""
         want = prompts[0].want
         if not isinstance(want, Fill):
-            raise AbilityError("fill() takes prompts that want a hole filled")
+            raise AbilityError("fill() takes prompts that want a masked position filled")
         with naming(prompts[0]):
             answers, table = self._answers(relation, want)
         whole = self.averaged(relation, prompts, answers)
