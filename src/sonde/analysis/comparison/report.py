@@ -15,12 +15,13 @@ from sonde.analysis.comparison.relations import paired
 from sonde.analysis.comparison.sharing import Sharing, sharing
 from sonde.analysis.reliability.report import with_reliability
 from sonde.analysis.runs import Aligned, Compared, align
-from sonde.core.reports import Estimate, Estimates, Headline, Report, Table
+from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import named
 from sonde.metrics.estimates import p_value
 from sonde.metrics.leading import lead
-from sonde.reporting.build.multi_prompt.metrics import ACC
+from sonde.reporting.build.multi_prompt.metrics import ACC, METRICS, ONE_WORD, OVERALL
 from sonde.reporting.build.parts import left_out, shown
+from sonde.reporting.catalogue import metric_of
 
 
 def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
@@ -38,6 +39,7 @@ def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
     report = Report(
         title=f"{len(runs)} runs on {runs[0].dataset.split(' (')[0]}",
         summary=_summary(aligned, shared),
+        metrics=_metrics(estimates),
         estimates=estimates,
         counts=_counts(aligned),
         headlines=_headlines(),
@@ -51,6 +53,12 @@ def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
         notes=(*_notes(aligned), *left_out(made)),
     )
     return with_reliability(report, runs, reading)
+
+
+def _metrics(estimates: Estimates) -> tuple[Metric, ...]:
+    """What the numbers of single runs are; those of comparisons are told where they stand."""
+    found = {metric_of(name, (*METRICS, *OVERALL, ONE_WORD)) for name in estimates}
+    return tuple(metric for metric in (*METRICS, *OVERALL, ONE_WORD) if metric in found)
 
 
 def _estimates(

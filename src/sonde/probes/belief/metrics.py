@@ -29,19 +29,4 @@ BIAS_MULTI = Metric(
 BY_RELATION = (*multi_prompt.METRICS, SINGLE, BIAS_SINGLE, BIAS_MULTI)
 """Over everything and in each relation."""
 
-WORDINGS = (
-    multi_prompt.SUBJECT_NAMES,
-    multi_prompt.OBJECT_NAMES,
-    multi_prompt.MANUAL_RANK,
-    multi_prompt.CHANCE_RANK,
-    multi_prompt.INNER_CONSIST,
-    multi_prompt.INTER_CONSIST,
-    *multi_prompt.BY_TEMPLATE,
-)
-OVERALL = (
-    *(metric for what in multi_prompt.DRIVERS for metric in multi_prompt.driver(what)),
-    *WORDINGS,
-)
-"""Over everything only."""
-
-METRICS = (*BY_RELATION, *OVERALL)
+METRICS = (*BY_RELATION, *multi_prompt.OVERALL)

@@ -27,7 +27,7 @@ from sonde.metrics.estimates import Resampled, Sample, p_value
 from sonde.metrics.grid import Grid
 from sonde.metrics.naming import object_names_help, subject_names_help
 from sonde.probes.belief.bias import Bias, measure_bias
-from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE, WORDINGS
+from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE
 from sonde.probes.belief.names import single_prompt
 from sonde.probes.belief.tally import Outcomes, World
 from sonde.reporting.build.multi_prompt.metrics import (
@@ -41,6 +41,7 @@ from sonde.reporting.build.multi_prompt.metrics import (
     MANUAL_RANK,
     OBJECT_NAMES,
     SUBJECT_NAMES,
+    WORDINGS,
 )
 from sonde.reporting.build.multi_prompt.sections import Draw, Sections, sections
 from sonde.reporting.build.parts import headline, shown

@@ -168,3 +168,10 @@ BY_TEMPLATE = (
 ONE_WORD = Metric(
     "one_word_rate", "One-word rate", "percent", "share of answers of exactly one word"
 )
+
+WORDINGS = (
+    *(SUBJECT_NAMES, OBJECT_NAMES, MANUAL_RANK, CHANCE_RANK, INNER_CONSIST, INTER_CONSIST),
+    *BY_TEMPLATE,
+)
+OVERALL = (*(metric for what in DRIVERS for metric in driver(what)), *WORDINGS)
+"""What templates and names do to the answers, over everything only."""
