@@ -39,6 +39,11 @@ class Entity:
     id: str
     names: tuple[str, ...]
 
+    @classmethod
+    def named(cls, name: str) -> Entity:
+        """A thing that has nothing but a name."""
+        return cls(id=name, names=(name,))
+
     @property
     def name(self) -> str:
         """The usual name."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -42,6 +42,17 @@ def known_statements() -> dict[str, tuple[Template, ...]]:
             id = row.text("relation")
             found[id] = (*found.get(id, ()), made)
     return found
+
+
+def kind_of(objects: Iterable[Collection[str]]) -> Kind:
+    """The type of a relation by the objects of each subject.
+
+    N-M where some subject has several objects, 1-1 where no object comes twice.
+    """
+    counts = Counter(object for several in objects for object in several)
+    if any(len(several) > 1 for several in objects):
+        return "N-M"
+    return "N-1" if any(count > 1 for count in counts.values()) else "1-1"
 
 
 def relation_ids(names: Iterable[str]) -> dict[str, str]:

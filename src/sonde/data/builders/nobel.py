@@ -197,8 +197,8 @@ def _facts(people: Sequence[Laureate], train: int) -> Iterator[Fact]:
         yield Fact(
             id=f"{RELATION}:{person.name}",
             relation=RELATION,
-            subject=Entity(id=person.name, names=(person.name,)),
-            objects=(Entity(id=person.born, names=(person.born,)),),
+            subject=Entity.named(person.name),
+            objects=(Entity.named(person.born),),
             split="train" if number < train else "test",
             details=person.details(),
         )

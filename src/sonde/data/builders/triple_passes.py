@@ -18,7 +18,7 @@ from heapq import heappush, heappushpop
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Entity
 from sonde.core.fingerprints import draw_key
-from sonde.data.builders.triples import Triple, named
+from sonde.data.builders.triples import Triple
 
 POOL = 1000
 BETWEEN = "\n"  # no name that was cleaned has one
@@ -211,7 +211,7 @@ class Thing:
         if entity is None:
             known = self.entity
             if known is None or (known.id == known.name and name < known.name):
-                self.entity = named(name)
+                self.entity = Entity.named(name)
             return
         self.marks |= marks(entity)
         if self.entity is None or _rank(entity) < _rank(self.entity):

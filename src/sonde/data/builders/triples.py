@@ -48,11 +48,6 @@ class Triple(NamedTuple):
         return {k: v for k, v in found.items() if isinstance(v, str) and v.strip()}
 
 
-def named(name: str) -> Entity:
-    """A thing that has nothing but a name."""
-    return Entity(id=name, names=(name,))
-
-
 @dataclass(slots=True, kw_only=True)
 class Faults:
     """Rows that were passed over; one more than `limit` is refused."""

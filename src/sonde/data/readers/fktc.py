@@ -11,7 +11,6 @@ and left out where they are used. FKTC has no statements; the atlas's are added 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from sonde.core.facts import ANSWER_SLOT, Card, Dataset, Entity, Fact, Kind, Rel
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import hash_files
 from sonde.data.joining import summed
-from sonde.data.known import known_relations, known_statements
+from sonde.data.known import kind_of, known_relations, known_statements
 from sonde.data.lines import Row, read_rows
 from sonde.data.wordings import Wording, gather
 
@@ -114,16 +113,8 @@ def _survey(path: Path, relation: str) -> _Survey:
         facts=frame_of(firsts.values()),
         rows=len(rows),
         mistaken=sum(not right[subject].isdisjoint(ids) for subject, ids in wrong),
-        kind=_kind(right),
+        kind=kind_of(right.values()),
     )
-
-
-def _kind(right: Mapping[str, set[str]]) -> Kind:
-    """N-M where some subject has several objects, 1-1 where no object comes twice."""
-    if any(len(objects) > 1 for objects in right.values()):
-        return "N-M"
-    shared = Counter(object for objects in right.values() for object in objects)
-    return "N-1" if any(count > 1 for count in shared.values()) else "1-1"
 
 
 def _notes(surveys: Mapping[str, _Survey]) -> dict[str, int]:
@@ -153,23 +144,19 @@ def _relation(id: str, survey: _Survey, frames: Sequence[Template]) -> Relation:
 
 
 def _fact(row: Row, relation: str) -> Fact:
-    subject, object = (_named(row.text(key)) for key in ("subject", "object"))
+    subject, object = (Entity.named(row.text(key)) for key in ("subject", "object"))
     return Fact(
         id=f"{relation}:{subject.id}:{object.id}",
         relation=relation,
         subject=subject,
         objects=(object,),
-        wrong=tuple(map(_named, _wrong(row))),
+        wrong=tuple(map(Entity.named, _wrong(row))),
     )
 
 
 def _wrong(row: Row) -> tuple[str, ...]:
     """The wrong objects, each once; a list that is there may be empty."""
     return tuple(dict.fromkeys(row.texts("taxonomy", empty="taxonomy" in row.values)))
-
-
-def _named(name: str) -> Entity:
-    return Entity(id=name, names=(name,))
 
 
 COMPONENT = FktcReader()

@@ -26,7 +26,7 @@ from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Kind, Relation, Template
 from sonde.data.format import hash_files
-from sonde.data.known import known_relations
+from sonde.data.known import kind_of, known_relations
 from sonde.data.lines import Row, read_table, structure, tables
 from sonde.data.wordings import Wording, gather
 
@@ -144,12 +144,10 @@ class _Relation:
                 objects=tuple(Entity(id=id, names=tuple(n)) for id, n in pair.objects.items()),
             )
 
+    @property
     def kind(self) -> Kind:
-        """N-M where some subject has several objects, 1-1 where no object comes twice."""
-        if any(len(pair.objects) > 1 for pair in self.pairs.values()):
-            return "N-M"
-        distinct = {id for pair in self.pairs.values() for id in pair.objects}
-        return "1-1" if len(distinct) == len(self.pairs) else "N-1"
+        """The relation's type, judged by its pairs."""
+        return kind_of([pair.objects for pair in self.pairs.values()])
 
     def prompts(self) -> int:
         """Names times templates, over all pairs."""
@@ -183,7 +181,7 @@ def _relations(found: dict[str, _Relation]) -> tuple[tuple[Relation, ...], dict[
     known = known_relations()
     relations = tuple(
         replace(
-            known.get(id) or Relation(id=id, label=id, kind=relation.kind()),
+            known.get(id) or Relation(id=id, label=id, kind=relation.kind),
             templates=grouped[id][0] if id in grouped else (),
         )
         for id, relation in found.items()
