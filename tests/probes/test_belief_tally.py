@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Iterator
 from math import exp, log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from sonde.core.answers import Answered, Filled
 from sonde.core.columns import in_blocks
 from sonde.core.prompts import Key
-from sonde.probes.belief.tally import Outcomes, judge, world
+from sonde.probes.belief.tally import judge, world
 
 from .belief_world import FACTS, TEMPLATES, entity, fact
 from .belief_world import world as facts_of
@@ -39,43 +40,43 @@ def row(*logps: float | None, fact: str = "P36:France", subject: str = "France")
     )
 
 
-def tallied(*rows: Answered) -> Outcomes:
+def tallied(*rows: Answered) -> Any:
     return judge(KNOWN, rows)
 
 
 def test_names_of_one_object_are_pooled() -> None:
     found = tallied(row(-1.0, -2.0, -3.0))
-    assert found.gold[0] == pytest.approx(log(exp(-1.0) + exp(-2.0)))
-    assert not found.grid.right[0] and found.answers == ("Rome",)
+    assert found.judged.gold[0] == pytest.approx(log(exp(-1.0) + exp(-2.0)))
+    assert not found.judged.grid.right[0] and found.judged.answers == ("Rome",)
 
 
 def test_two_names_that_are_one_token_are_one_answer_and_no_added_name() -> None:
     same = row(-1.0, -1.0, -3.0)
     found = tallied(same)
-    assert found.gold[0] == pytest.approx(-1.0)
-    assert found.compared.tolist() == [0]
+    assert found.judged.gold[0] == pytest.approx(-1.0)
+    assert found.judged.compared.tolist() == [0]
 
 
 def test_an_added_name_is_compared_only_where_the_usual_one_is_a_token() -> None:
-    assert tallied(row(-2.0, -1.0, -3.0)).helped.tolist() == [1]
-    assert tallied(row(-1.0, -2.0, -3.0)).helped.tolist() == [0]
-    assert tallied(row(None, -1.0, -3.0)).compared.tolist() == [0]
+    assert tallied(row(-2.0, -1.0, -3.0)).judged.helped.tolist() == [1]
+    assert tallied(row(-1.0, -2.0, -3.0)).judged.helped.tolist() == [0]
+    assert tallied(row(None, -1.0, -3.0)).judged.compared.tolist() == [0]
 
 
 def test_prompts_of_a_pair_that_cannot_be_answered_are_left_out_one_by_one() -> None:
     found = tallied(row(None, None, -3.0), row(-1.0, None, -3.0, subject="Gaul"))
-    assert len(found.grid) == 1 and found.grid.name.tolist() == [1]
+    assert len(found.judged.grid) == 1 and found.judged.grid.name.tolist() == [1]
     assert (found.pairs_unanswerable, found.prompts_unanswerable) == (0, 1)
 
 
 def test_very_small_probabilities_are_still_measured() -> None:
     found = tallied(row(-900.0, -901.0, -3.0))
-    assert found.gold[0] == pytest.approx(-900 + log(1 + exp(-1)))
+    assert found.judged.gold[0] == pytest.approx(-900 + log(1 + exp(-1)))
 
 
 def test_content_free_prompts_are_kept_apart() -> None:
     found = tallied(row(-1.0, None, -3.0, fact="", subject=""))
-    assert len(found.grid) == 0
+    assert len(found.judged.grid) == 0
     np.testing.assert_array_equal(found.contents[0][0, ""], [-1.0, np.nan, -3.0])
     assert found.candidates[0] == NAMES
 
@@ -96,5 +97,5 @@ def test_a_prompt_costs_some_bytes_and_no_object() -> None:
     found = judge(known, blocks)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert len(found.grid) == 1  # of many answers to a prompt the last one counts
+    assert len(found.judged.grid) == 1  # of many answers to a prompt the last one counts
     assert held < 64 * many

@@ -202,3 +202,34 @@ def test_the_folder_of_a_run_is_named_after_it_and_stays_below_runs() -> None:
         assert folder.name.startswith("lama-.._.._my_data-")
         names.add(folder.name)
     assert len(names) == 2
+
+
+def test_a_run_tells_how_every_prompt_did(tmp_path: Path) -> None:
+    run = sonde.run(LAMA, Listing(), small_world(), tmp_path / "out")
+    frame = run.judged()
+    names = "relation pair fact template name prompt answer right rank confidence gold guessable"
+    assert frame.columns == names.split()
+    first = frame.row(0, named=True)
+    assert (first["relation"], first["fact"], first["name"]) == ("P1", "P1:0", "subject 0")
+    assert first["prompt"] == "P1 of subject 0 is ___."
+    assert first["answer"] == "object 0" and first["confidence"] == pytest.approx(1 / 6)
+    assert frame["rank"].to_list() == [6] * 12  # all options are alike, and ties count against it
+    assert not frame["right"].any()
+
+
+def test_a_run_tells_how_every_fact_did_over_its_prompts(tmp_path: Path) -> None:
+    probe = sonde.probe("belief", bias=False)
+    run = sonde.run(probe, Listing(), small_world(), tmp_path / "out")
+    facts, prompts = run.facts(), run.judged()
+    assert facts.columns == "relation fact subject prompts right confidence answer".split()
+    assert facts["fact"].to_list() == list(dict.fromkeys(prompts["fact"]))
+    assert facts["prompts"].sum() == prompts.height
+    assert facts["subject"][0] == "subject 0"
+
+
+def test_a_probe_without_single_judgements_has_no_frame_of_them(tmp_path: Path) -> None:
+    data = sonde.dataset("atlas", limit=1)
+    majority = sonde.model("control:majority", data=data)
+    run = sonde.run(sonde.probe("framing"), majority, data, tmp_path / "out")
+    with pytest.raises(UsageError, match="'framing', which does not judge prompts one by one"):
+        run.judged()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 FLAT = 1e-12
 """An interval that is no wider than this has no width: what is left is rounding."""
@@ -354,7 +354,8 @@ class Report:
     """Everything a probe found, ready to be shown anywhere.
 
     `estimates` and `counts` have stable, documented names such as `p_at_1.mean_over_relations`;
-    `metrics` say what the estimates are.
+    `metrics` say what the estimates are. `judged`: every prompt as the probe judged it
+    (`sonde.metrics.judged.Judged`), for what is read beside the report; it is never shown itself.
     """
 
     title: str
@@ -367,6 +368,7 @@ class Report:
     findings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ()
+    judged: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for line in self.headlines:

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
 
 from sonde.core.columns import Given
-from sonde.core.facts import Dataset, Relation, Template
+from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Relation, Template
 from sonde.metrics.grid import Bools, Floats, Grid, Ints
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 Way = Literal["filled", "scored", "written"]
 
-COLUMNS = ("sure", "gold", "helped", "compared", "words", "guessable")
+COLUMNS = ("rank", "gold", "sure", "helped", "compared", "words", "guessable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,13 +28,15 @@ class Judged:
     """The grid of a run, and per row what else was measured; None where a probe measures none.
 
     `relations[r]`, `pairs[p]` (the id of the pair's first fact), `templates[t]` and `answers[a]`
-    say what the numbers of the grid mean. `way`: how the model answered. `matches`: whether two
-    different answers say the same; without it only equal ones do.
+    say what the numbers of the grid mean; `names[p]` are the names of the pair's subject, the usual
+    one first. `way`: how the model answered. `matches`: whether two different answers say the same;
+    without it only equal ones do.
 
     Columns, one entry per row of the grid. sure: the probability of the answer where it is one
-    token (of one option among all where options were scored), else nan. gold: the log-probability
-    of all correct names together. helped of compared: added object names that were likelier than
-    the usual one. words: how many words the answer has, nan where they cannot be counted.
+    token (of one option among all where options were scored), else nan. rank of the best correct
+    name. gold: the log-probability of all correct names together. helped of compared: added object
+    names that were likelier than the usual one. words: how many words the answer has, nan where
+    they cannot be counted.
     guessable: whether the answer can be guessed from the subject's name, by the filter of the run.
     """
 
@@ -40,7 +47,9 @@ class Judged:
     answers: tuple[str, ...]
     way: Way
     sure: Floats
+    names: tuple[tuple[str, ...], ...] = ()
     matches: Callable[[str, str], bool] | None = None
+    rank: Ints | None = None
     gold: Floats | None = None
     helped: Ints | None = None
     compared: Ints | None = None
@@ -58,6 +67,52 @@ class Judged:
         columns: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
         kept: dict[str, Any] = {n: c if c is None else c[chosen] for n, c in columns.items()}
         return replace(self, grid=self.grid.rows(chosen), **kept)
+
+    def frame(self) -> DataFrame:
+        """A row for each prompt: what it asked about, what was answered, how that was judged.
+
+        What was not measured is null. `prompt` is the template filled with the subject's name; what
+        a probe puts before it is not in it.
+        """
+        import polars
+        from polars import col
+
+        grid = self.grid
+        named: dict[str, tuple[Any, Ints]] = {
+            "relation": ([r.id for r in self.relations], grid.relations[grid.pair]),
+            "fact": (self.pairs, grid.pair),
+            "template": ([t.id for t in self.templates], grid.template),
+            "name": self._names(),
+            "prompt": ([t.text for t in self.templates], grid.template),
+            "answer": (self.answers, grid.answer),
+        }
+        texts = {
+            name: polars.Series(values, dtype=polars.String).gather(numbers)
+            for name, (values, numbers) in named.items()
+        }
+        own = {n: c for n in COLUMNS if (c := getattr(self, n)) is not None}
+        if self.sure is grid.confidence:
+            own.pop("sure")
+        missing = np.full(len(grid), np.nan)
+        measured = {"confidence": grid.confidence, "gold": missing, "rank": missing} | own
+        frame = polars.DataFrame(
+            {"pair": grid.pair, **texts, "right": grid.right, **measured}, nan_to_null=True
+        )
+        prompt = col("prompt").str.replace(ANSWER_SLOT, "___", literal=True)
+        prompt = prompt.str.replace_all(SUBJECT_SLOT, col("name"), literal=True)
+        rank = col("rank").cast(polars.Int64)
+        order = "relation pair fact template name prompt answer right rank confidence gold".split()
+        return frame.select(*order, polars.exclude(order)).with_columns(
+            prompt, polars.when(rank > 0).then(rank).alias("rank")
+        )
+
+    def _names(self) -> tuple[list[str | None], Ints]:
+        """All names of subjects one after the other, and which of them each prompt has."""
+        if not self.names:
+            return [None], np.zeros(len(self.grid), dtype=np.int64)
+        sizes = np.array([len(names) for names in self.names])
+        first = np.cumsum(sizes) - sizes
+        return [name for own in self.names for name in own], first[self.grid.pair] + self.grid.name
 
 
 @runtime_checkable

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from sonde.core.errors import UsageError, nearest
 from sonde.models.families import Described, describe, model_table, plain
-from sonde.runs.run import Run, open_run, probes
+from sonde.runs.run import Run, open_run
 
 if TYPE_CHECKING:
     from sonde.analysis.learning.sheets import Learning
     from sonde.analysis.runs import Compared, Lineage
     from sonde.metrics.distance import Monitors
-    from sonde.metrics.judged import Judges
 
 WHO = ("model", "probe")
 SPEAK = (*WHO, "style", "context", "answer", "frame")
@@ -43,7 +42,7 @@ def opened(given: Sequence[Run | str | Path]) -> dict[str, Run]:
             raise UsageError(f"{folders[i]} was given twice")
     runs = [one if isinstance(one, Run) else open_run(one) for _, one in chosen]
     for run in runs:
-        _judging(run)
+        run.judging()
     called = [own or made for (own, _), made in zip(chosen, names(runs), strict=True)]
     if len(set(called)) < len(called):
         raise UsageError(f"two runs have the same name: {', '.join(called)}")
@@ -78,7 +77,7 @@ def compared(
         Compared(
             name=name,
             group=group,
-            judged=_judging(run).judged(run.dataset(), run.answers()),
+            judged=run.judge(),
             dataset=_dataset(run),
             seconds=run.provenance()["run"]["seconds"],
             lineage=_lineage(run, table),
@@ -113,7 +112,7 @@ def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning
         methods.append(
             Method(
                 name=name,
-                judged=_judging(run).judged(dataset, run.answers()),
+                judged=run.judge(dataset=dataset),
                 counting=run.manifest.model["name"].startswith("control:"),
                 taught=_taught(run),
                 uhn=run.manifest.probe["settings"].get("uhn", "string"),
@@ -236,17 +235,3 @@ def _monitoring(run: Run) -> Monitors | None:
 
     probe = run.probe()
     return probe if isinstance(probe, Monitors) else None
-
-
-def _judging(run: Run) -> Judges:
-    """The run's probe; refused where it does not judge single prompts."""
-    from sonde.metrics.judged import Judges
-
-    probe = run.probe()
-    if isinstance(probe, Judges):
-        return probe
-    able = sorted(name for name, kind in probes().items() if issubclass(kind, Judges))
-    raise UsageError(
-        f"{run.path} was made by probe {run.manifest.probe['name']!r}, whose runs cannot be "
-        f"compared; analyses take runs of {', '.join(able)}"
-    )

@@ -100,7 +100,10 @@ def control_runs(of: Run) -> tuple[dict[str, Run], list[str]]:
 
 
 def attach_controls(of: Run, report: Report, reading: Mapping[str, Any] | None = None) -> Report:
-    """The report of a run with its controls beside it; unchanged where it has none."""
+    """The report of a run with its controls beside it; unchanged where it has none.
+
+    The run's own answers are not read again where the report has what its probe judged.
+    """
     runs, faults = control_runs(of)
     if not runs:
         return replace(report, notes=(*report.notes, *faults)) if faults else report
@@ -108,13 +111,10 @@ def attach_controls(of: Run, report: Report, reading: Mapping[str, Any] | None =
     from sonde.analysis.runs import Compared, align
     from sonde.metrics.judged import Judges
 
-    probe = of.probe(reading)
-    if isinstance(probe, Judges):
+    if report.judged is not None or isinstance(of.probe(reading), Judges):
         dataset = of.dataset()
-        judged = {
-            name: one.probe(reading).judged(dataset, one.answers())  # type: ignore[attr-defined]
-            for name, one in {"model": of, **runs}.items()
-        }
+        judged = {"model": report.judged or of.judge(reading, dataset)}
+        judged |= {name: control.judge(reading, dataset) for name, control in runs.items()}
         empty = [name for name, one in judged.items() if not len(one.grid)]
         faults += [f"Control {name} is not shown: nothing of it could be judged." for name in empty]
         kept = [
@@ -145,7 +145,9 @@ def _asked(run: Run) -> str:
 def _subjects(dataset: Dataset) -> dict[str, str]:
     """The subject of every fact that is asked about, told apart by relation."""
     return {
-        fact.id: f"{relation.id}:{fact.subject.id}"
+        fact: f"{relation.id}:{subject}"
         for relation in dataset.asked_relations()
-        for fact in dataset.asked(relation.id)
+        for fact, subject in dataset.asked_frame(relation.id)
+        .select("fact", "subject_id")
+        .iter_rows()
     }

@@ -48,6 +48,8 @@ from sonde.store.runs import RunFolder, Writer
 if TYPE_CHECKING:
     import polars
 
+    from sonde.metrics.judged import Judged, Judges
+
 SHARD_WEIGHT = 4096
 """What a shard holds: so many options or texts, or four times as many filled positions."""
 
@@ -121,6 +123,54 @@ class Run:
             report,
             title=f"{report.title}: {self.manifest.model['name']}",
             counts={**dataset.notes, **report.counts},
+        )
+
+    def judging(self, reading: Mapping[str, Any] | None = None) -> Judges:
+        """The run's probe; refused where it does not judge prompts one by one."""
+        from sonde.metrics.judged import Judges
+
+        probe = self.probe(reading)
+        if isinstance(probe, Judges):
+            return probe
+        able = sorted(name for name, kind in probes().items() if issubclass(kind, Judges))
+        raise UsageError(
+            f"{self.path} was made by probe {self.manifest.probe['name']!r}, which does not judge "
+            f"prompts one by one; take runs of {', '.join(able)}"
+        )
+
+    def judge(
+        self, reading: Mapping[str, Any] | None = None, dataset: Dataset | None = None
+    ) -> Judged:
+        """How every prompt did, as arrays; `dataset` is the run's own, where it is open already."""
+        return self.judging(reading).judged(dataset or self.dataset(), self.answers())
+
+    def judged(self, **reading: Any) -> polars.DataFrame:
+        """How every prompt did, a row each (columns: docs/report.md)."""
+        return self.judge(reading).frame()
+
+    def facts(self, **reading: Any) -> polars.DataFrame:
+        """How every fact did, a row each, or every pair of a subject and a relation.
+
+        Over its prompts: how many there are, the share that is right, the mean confidence, and the
+        commonest answer, of several the first by name.
+        """
+        from polars import col
+
+        prompts = self.judged(**reading)
+        answers = (
+            prompts.group_by("pair", "answer").len().sort("len", "answer", descending=[True, False])
+        )
+        about = [col(name).first() for name in ("relation", "fact")]
+        counted = [
+            col("right").len().alias("prompts"),
+            col("right").mean(),
+            col("confidence").mean(),
+        ]
+        return (
+            prompts.group_by("pair", maintain_order=True)
+            .agg(*about, col("name").first().alias("subject"), *counted)
+            .join(answers.unique("pair", keep="first", maintain_order=True), on="pair", how="left")
+            .drop("pair", "len")
         )
 
     def provenance(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from sonde.metrics.consistency import (
 )
 from sonde.metrics.coverage import coverage
 from sonde.metrics.judged import Judged
-from sonde.metrics.naming import object_names_help, subject_names_help
+from sonde.metrics.naming import names_help
 
 Estimates = dict[str, Estimate]
 
@@ -87,7 +87,7 @@ def all_numbers(judged: Judged, reading: Reading) -> Numbers:
             **main.estimates,
             **{f"coverage.{name}": getattr(reach, name) for name in names},
             **_drivers(judged, seed),
-            **_names_help(judged, seed),
+            **names_help(judged, seed),
             **_manual(judged, seed),
             **overconf_by_template(judged.grid, judged.sure, reading.floor, seed),
         },
@@ -115,15 +115,6 @@ def _drivers(judged: Judged, seed: int) -> Estimates:
         for name, driver in found.items()
         for kind in ("consist", "min", "max")
     }
-
-
-def _names_help(judged: Judged, seed: int) -> Estimates:
-    grid, missing = judged.grid, Estimate.not_measured()
-    subject = missing if judged.gold is None else subject_names_help(grid, judged.gold, seed)
-    if judged.helped is None or judged.compared is None:
-        return {"names_help.subject": subject, "names_help.object": missing}
-    helped = object_names_help(grid, judged.helped, judged.compared, seed)
-    return {"names_help.subject": subject, "names_help.object": helped}
 
 
 def _manual(judged: Judged, seed: int) -> Estimates:

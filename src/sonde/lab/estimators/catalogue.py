@@ -39,7 +39,6 @@ from sonde.lab.estimators.reading import (
 )
 from sonde.lab.worlds.truth import Floats, Kind
 from sonde.metrics.distance import Monitors
-from sonde.metrics.judged import Judges
 from sonde.prompting.matching import PLAIN, normal, within
 from sonde.runs.run import Run
 
@@ -92,7 +91,7 @@ def chosen(names: Iterable[str]) -> tuple[Estimator, ...]:
 def judged(run: Run, read: Callable[[Prompts], Columns], *, first: bool = False) -> Columns:
     """What the probe's own judgements come to; `first`: a fact's first object alone is right."""
     dataset = run.dataset()
-    found = cast(Judges, run.probe()).judged(dataset, run.answers())
+    found = run.judge(dataset=dataset)
     names = _names(dataset, first=first)
     if found.way == "written":
         return read(prompts_of(found, names.__getitem__, _written))

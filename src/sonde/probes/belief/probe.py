@@ -91,24 +91,12 @@ class Belief:
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every judged prompt, for comparisons with other runs."""
-        known, outcomes = self._tallied(dataset, answered)
-        return Judged(
-            grid=outcomes.grid,
-            relations=known.relations,
-            pairs=tuple(pair.fact for pair in known.pairs),
-            templates=known.templates,
-            answers=outcomes.answers,
-            way="filled" if self.answer == "fill" else "scored",
-            sure=outcomes.grid.confidence,
-            gold=outcomes.gold,
-            helped=outcomes.helped,
-            compared=outcomes.compared,
-        )
+        return self._tallied(dataset, answered)[1].judged
 
     def _tallied(self, dataset: Dataset, answered: Given) -> tuple[World, Outcomes]:
         asked = {r.id: self._templates(r) for r in dataset.asked_relations()}
         known = world(dataset, asked)
-        return known, judge(known, answered)
+        return known, judge(known, answered, "filled" if self.answer == "fill" else "scored")
 
     def _templates(self, relation: Relation) -> tuple[Template, ...]:
         chosen = relation.templates

@@ -25,7 +25,7 @@ from sonde.metrics.consistency import (
 )
 from sonde.metrics.estimates import Resampled, Sample, p_value
 from sonde.metrics.grid import Grid
-from sonde.metrics.naming import object_names_help, subject_names_help
+from sonde.metrics.naming import names_help
 from sonde.probes.belief.bias import Bias, measure_bias
 from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE
 from sonde.probes.belief.names import single_prompt
@@ -39,8 +39,6 @@ from sonde.reporting.build.multi_prompt.metrics import (
     INTER_CONSIST,
     MAJORITY,
     MANUAL_RANK,
-    OBJECT_NAMES,
-    SUBJECT_NAMES,
     WORDINGS,
 )
 from sonde.reporting.build.multi_prompt.sections import Draw, Sections, sections
@@ -69,7 +67,7 @@ def build_report(
     filled: bool,
 ) -> Report:
     """Everything BELIEF reports about some outcomes."""
-    seed, grid = dataset.selection.seed, outcomes.grid
+    seed, grid = dataset.selection.seed, outcomes.judged.grid
     common = sections(
         grid,
         relations=known.relations,
@@ -97,18 +95,18 @@ def build_report(
         figures=common.figures,
         findings=(*common.findings, *_findings(estimates, known, grid, seed)),
         notes=_notes(filled, outcomes),
+        judged=outcomes.judged,
     )
 
 
 def _own(known: World, outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
-    grid = outcomes.grid
+    grid = outcomes.judged.grid
     manual = np.array([t.source == "manual" for t in known.templates], dtype=np.bool_)
     groups = within_groups(grid, paraphrase_groups(known.templates, known.template_relations), seed)
     return {
         **single_prompt(SINGLE.id, known, grid, seed),
         **_drivers(grid, seed),
-        SUBJECT_NAMES.id: subject_names_help(grid, outcomes.gold, seed),
-        OBJECT_NAMES.id: object_names_help(grid, outcomes.helped, outcomes.compared, seed),
+        **names_help(outcomes.judged, seed),
         MANUAL_RANK.id: manual_rank(grid, manual, seed),
         CHANCE_RANK.id: manual_rank_by_chance(grid, manual),
         INNER_CONSIST.id: groups.inner,
@@ -209,7 +207,7 @@ def _driver_table(estimates: Estimates) -> Table:
 
 def _template_table(known: World, outcomes: Outcomes, bias: Bias) -> Table:
     """Accuracy, overconfidence and leaning of each template."""
-    grid = outcomes.grid
+    grid = outcomes.judged.grid
     accuracies = template_accuracies(grid)
     over = {t: e for t, e, _ in overconf_by(grid.template, grid.confidence, grid.right, grid.pair)}
     rows: list[dict[str, Cell]] = []
@@ -244,7 +242,7 @@ def _template_table(known: World, outcomes: Outcomes, bias: Bias) -> Table:
 
 def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
     """What was answered about each pair; a draw by the seed where there are too many."""
-    grid = outcomes.grid
+    grid = outcomes.judged.grid
     pairs, starts = np.unique(grid.pair, return_index=True)
     stops = np.append(starts[1:], len(grid))
     kept = drawn([known.pairs[p].fact for p in pairs], seed, SHOWN)
@@ -263,7 +261,7 @@ def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
 
 
 def _pair_row(known: World, outcomes: Outcomes, number: int, prompts: slice) -> dict[str, Cell]:
-    grid, pair = outcomes.grid, known.pairs[number]
+    grid, pair = outcomes.judged.grid, known.pairs[number]
     answers, counts = np.unique(grid.answer[prompts], return_counts=True)
     order = np.argsort(-counts, kind="stable")[:3]
     return {
@@ -274,7 +272,7 @@ def _pair_row(known: World, outcomes: Outcomes, number: int, prompts: slice) -> 
         "right": float(grid.right[prompts].mean()),
         "different answers": len(answers),
         "commonest answers": ", ".join(
-            f"{outcomes.answers[answers[i]]} ({counts[i]})" for i in order
+            f"{outcomes.judged.answers[answers[i]]} ({counts[i]})" for i in order
         ),
         "confidence": float(grid.confidence[prompts].mean()),
     }

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.metrics.grid import Bools, Floats, Grid, Ints
+from sonde.metrics.judged import Judged, Way
 from sonde.metrics.verdicts import Verdicts, judge_block
 from sonde.prompting.pairs import Pair, asked_pairs
 
@@ -58,18 +59,12 @@ def world(dataset: Dataset, asked: Mapping[str, Sequence[Template]]) -> World:
 class Outcomes:
     """Every judged prompt, in the order of pair, template and name.
 
-    `gold`: for each row of the grid, the log-probability of all correct names together. `helped`
-    of `compared` added object names that were likelier than the object's usual name. `answers`
-    are what the grid's numbers of answers mean. `contents`: the log-probability of each of a
-    relation's `candidates`, a row per template and content-free subject, nan where a candidate
-    cannot be answered. `unanswerable` counts prompts for which no correct name is one token.
+    `contents`: the log-probability of each of a relation's `candidates`, a row per template and
+    content-free subject, nan where a candidate cannot be answered. `unanswerable` counts prompts
+    for which no correct name is one token.
     """
 
-    grid: Grid
-    gold: Floats
-    helped: Ints
-    compared: Ints
-    answers: tuple[str, ...]
+    judged: Judged
     contents: Mapping[int, Mapping[tuple[int, str], Floats]]
     candidates: Mapping[int, tuple[str, ...]]
     pairs_unanswerable: int
@@ -77,11 +72,11 @@ class Outcomes:
     ties: int
 
 
-JUDGED = ("answer", "right", "tied", "confidence", "gold", "helped", "compared")
+JUDGED = ("answer", "rank", "tied", "confidence", "gold", "helped", "compared")
 COLUMNS = ("pair", "template", "name", *JUDGED)
 
 
-def judge(known: World, answers: Given) -> Outcomes:
+def judge(known: World, answers: Given, way: Way = "filled") -> Outcomes:
     """Judge every answer, in whatever order they come; of two for a prompt the later one counts."""
     keys = Keys(known)
     columns: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, int)] for name in COLUMNS}
@@ -102,7 +97,7 @@ def judge(known: World, answers: Given) -> Outcomes:
         for name in COLUMNS:
             columns[name].append(place[name][~empty])
     whole = {name: np.concatenate(parts[1:] or parts) for name, parts in columns.items()}
-    return _outcomes(known, whole, said, contents, candidates)
+    return _outcomes(known, whole, said, contents, candidates, way)
 
 
 class Keys:
@@ -148,11 +143,15 @@ def _none(key: tuple[str, ...]) -> int:
 def _columns(verdicts: Verdicts, said: dict[str, int]) -> dict[str, NDArray[Any]]:
     """What is kept of some verdicts, in few bytes."""
     columns = verdicts.columns(said)
-    small: dict[str, Any] = {"answer": np.int32, "confidence": np.float32, "gold": np.float32}
+    small: dict[str, Any] = {
+        "answer": np.int32,
+        "rank": np.int32,
+        "confidence": np.float32,
+        "gold": np.float32,
+    }
     small |= dict.fromkeys(("helped", "compared"), np.int16)
     return {
         **{name: columns[name].astype(kind) for name, kind in small.items()},
-        "right": verdicts.rank == 1,
         "tied": verdicts.tied,
     }
 
@@ -163,6 +162,7 @@ def _outcomes(
     said: dict[str, int],
     contents: Mapping[int, Mapping[tuple[int, str], Floats]],
     candidates: Mapping[int, tuple[str, ...]],
+    way: Way,
 ) -> Outcomes:
     order = _order(columns["pair"], columns["template"], columns["name"])
     kept = order[~np.isnan(columns["gold"][order])]
@@ -170,21 +170,33 @@ def _outcomes(
     places = np.empty(len(answers), dtype=np.int64)
     places[[said[answer] for answer in answers]] = np.arange(len(answers))
     asked, left = np.unique(columns["pair"][order]), np.unique(columns["pair"][kept])
-    return Outcomes(
-        grid=Grid(
-            pair=columns["pair"][kept].astype(np.int64),
-            template=columns["template"][kept].astype(np.int64),
-            name=columns["name"][kept].astype(np.int64),
-            right=columns["right"][kept],
-            answer=places[columns["answer"][kept]],
-            confidence=columns["confidence"][kept].astype(np.float64),
-            relations=known.pair_relations,
-            template_relations=known.template_relations,
-        ),
+    whole = {n: columns[n][kept].astype(np.int64) for n in ("pair", "template", "name", "rank")}
+    rank = whole.pop("rank")
+    confidence = columns["confidence"][kept].astype(np.float64)
+    grid = Grid(
+        **whole,
+        right=rank == 1,
+        answer=places[columns["answer"][kept]],
+        confidence=confidence,
+        relations=known.pair_relations,
+        template_relations=known.template_relations,
+    )
+    judged = Judged(
+        grid=grid,
+        relations=known.relations,
+        pairs=tuple(pair.fact for pair in known.pairs),
+        names=tuple(pair.names for pair in known.pairs),
+        templates=known.templates,
+        answers=tuple(answers),
+        way=way,
+        sure=confidence,
+        rank=rank,
         gold=columns["gold"][kept].astype(np.float64),
         helped=columns["helped"][kept].astype(np.int64),
         compared=columns["compared"][kept].astype(np.int64),
-        answers=tuple(answers),
+    )
+    return Outcomes(
+        judged=judged,
         contents=contents,
         candidates=candidates,
         pairs_unanswerable=len(asked) - len(left),

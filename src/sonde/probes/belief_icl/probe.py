@@ -9,7 +9,7 @@ drawn answers and from probabilities by length, template accuracies, coverage.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar, Literal, Self
 
@@ -120,22 +120,12 @@ class BeliefIcl:
             draws=self.draws,
             floor=self.floor,
         )
-        return build_report(dataset, known, outcomes, reading)
+        report = build_report(dataset, known, outcomes, reading)
+        return replace(report, judged=_judged(known, outcomes))
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every judged prompt, for comparisons with other runs."""
-        known, outcomes = self._tallied(dataset, answered)
-        return Judged(
-            grid=outcomes.grid,
-            relations=known.relations,
-            pairs=tuple(fact for _, fact in known.pairs),
-            templates=known.templates,
-            answers=tuple(outcomes.texts),
-            way="written",
-            sure=np.where(outcomes.tokens == 1, outcomes.likely, np.nan),
-            matches=alike,
-            words=outcomes.words,
-        )
+        return _judged(*self._tallied(dataset, answered))
 
     def _tallied(self, dataset: Dataset, answered: Given) -> tuple[World, Outcomes]:
         known = world(dataset, self._eligible, self.language)
@@ -206,6 +196,21 @@ class BeliefIcl:
             f"dataset {dataset.name!r} has no {kind}templates for what is asked; "
             "set templates to all, or name other relations"
         )
+
+
+def _judged(known: World, outcomes: Outcomes) -> Judged:
+    return Judged(
+        grid=outcomes.grid,
+        relations=known.relations,
+        pairs=tuple(fact for _, fact in known.pairs),
+        names=tuple(pair.names for pair in known.pairs.values()),
+        templates=known.templates,
+        answers=tuple(outcomes.texts),
+        way="written",
+        sure=np.where(outcomes.tokens == 1, outcomes.likely, np.nan),
+        matches=alike,
+        words=outcomes.words,
+    )
 
 
 COMPONENT = BeliefIcl

@@ -22,7 +22,7 @@ from sonde.core.scores import Normalise
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged, Way
 from sonde.probes.lama.report import Asking, build_report
-from sonde.probes.lama.tally import judge
+from sonde.probes.lama.tally import Outcomes, judge
 from sonde.prompting.sentences import in_parts, sentences, usual_names
 from sonde.prompting.uhn import name_prompts
 
@@ -85,11 +85,14 @@ class Lama:
             punctuation=self.punctuation,
         )
         outcomes = judge(dataset, answered, self.normalise)
-        return build_report(dataset, outcomes, k=self.k, asking=asking)
+        report = build_report(dataset, outcomes, k=self.k, asking=asking)
+        return replace(report, judged=self._judged(dataset, outcomes))
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every judged fact, for comparisons with other runs."""
-        outcomes = judge(dataset, answered, self.normalise, most=0)
+        return self._judged(dataset, judge(dataset, answered, self.normalise, most=0))
+
+    def _judged(self, dataset: Dataset, outcomes: Outcomes) -> Judged:
         way: Way = "filled" if self.answer == "fill" else "scored"
         return outcomes.judged(dataset.asked_relations(), self._template, way)
 

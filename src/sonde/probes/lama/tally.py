@@ -151,10 +151,12 @@ class Outcomes:
             ),
             relations=relations,
             pairs=tuple(self.facts.frame["fact"].to_list()),
+            names=tuple((name,) for name in self.facts.frame["subject"].to_list()),
             templates=tuple(map(template, relations)),
             answers=self.answers,
             way=way,
             sure=confidence,
+            rank=self.rank[kept],
             gold=self.gold[kept],
             guessable=self.guessable[kept],
         )

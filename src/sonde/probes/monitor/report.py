@@ -22,7 +22,7 @@ from sonde.probes.monitor.metrics import (
 )
 from sonde.probes.monitor.numbers import GROUPS, measure
 from sonde.probes.monitor.tables import tables
-from sonde.probes.monitor.tally import Outcomes, begins
+from sonde.probes.monitor.tally import Outcomes, as_judged, begins
 from sonde.prompting.frames import cleaned
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.catalogue import RELATIONS
@@ -49,6 +49,7 @@ def build_report(dataset: Dataset, outcomes: Outcomes, shape: Shape) -> Report:
         figures=figures(estimates, outcomes),
         findings=shown(findings(estimates, outcomes, shape)),
         notes=_notes(outcomes, shape),
+        judged=as_judged(outcomes),
     )
 
 

@@ -179,6 +179,7 @@ def as_judged(outcomes: Outcomes) -> Judged:
         grid=grid,
         relations=known.relations,
         pairs=tuple(fact.id for fact in known.facts),
+        names=tuple((fact.subject.name,) for fact in known.facts),
         templates=tuple(template for own in known.frames for template in own),
         answers=tuple(answers),
         way="written",
