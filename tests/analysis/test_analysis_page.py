@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from sonde.analysis.comparison.numbers import Reading
-from sonde.analysis.comparison.report import analyse
+from sonde.analysis.report import analyse
+from sonde.analysis.runs import Reading
 from tests.analysis import monitors
 from tests.analysis.world import asked, run
 from tests.docs.pages import DOCS, first_cells, section

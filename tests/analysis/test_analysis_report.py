@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from sonde.analysis.comparison.numbers import Reading
-from sonde.analysis.comparison.report import analyse
-from sonde.analysis.runs import Compared
+from sonde.analysis.report import analyse
+from sonde.analysis.runs import Compared, Reading
 from sonde.core.reports import Bars, Curves, HeatMap, Report
 from tests.analysis.world import asked, changed, run, table
 

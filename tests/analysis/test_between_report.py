@@ -6,8 +6,8 @@ from statistics import stdev
 
 import pytest
 
-from sonde.analysis.comparison.numbers import Reading
-from sonde.analysis.comparison.report import analyse
+from sonde.analysis.report import analyse
+from sonde.analysis.runs import Reading
 from sonde.core.reports import Estimate, HeatMap, Report
 from tests.analysis.world import asked, run, table
 from tests.grids import measured

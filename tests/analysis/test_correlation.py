@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.analysis.comparison.correlation import correlation
+from sonde.analysis.comparison.couples import correlation
 
 ACCURACIES = np.array([[0.1, 0.5, 0.9], [0.2, 0.4, 0.6], [0.9, 0.5, 0.1], [0.1, 0.1, 0.7]])
 GROUPS = ["up", "up", "down", "up"]

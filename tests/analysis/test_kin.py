@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sonde.analysis.comparison.kin import sizes, tuned
-from sonde.analysis.runs import Compared
+from sonde.analysis.runs import Compared, smallest_and_largest, tuned
 from tests.analysis.world import asked
 
 
@@ -15,7 +14,7 @@ def model(name: str, size: int | None = None, setting: str = "", **more: Any) ->
 
 
 def named(runs: list[Compared], *, by: str) -> list[tuple[str, str]]:
-    found = sizes(runs) if by == "size" else tuned(runs)
+    found = smallest_and_largest(runs) if by == "size" else tuned(runs)
     return [(runs[k.lesser].name, runs[k.other].name) for k in found]
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.analysis.comparison.numbers import Reading, all_numbers
+from sonde.analysis.comparison.numbers import all_numbers
+from sonde.analysis.runs import Reading
 from sonde.core.abilities import Ability, Probe
 from sonde.core.answers import Answered
 from sonde.core.facts import Dataset

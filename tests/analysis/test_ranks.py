@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from sonde.analysis.comparison.ranks import rank_agreement
+from sonde.analysis.comparison.couples import rank_agreement
 from sonde.analysis.runs import Compared, align
 from tests.analysis.world import run, several
 from tests.grids import grid
@@ -17,14 +17,14 @@ EVEN = run("even", [[[0], [0], [0]], [[1], [1], [1]]])
 
 
 def test_runs_that_order_templates_alike_agree_fully_and_reversed_ones_not_at_all() -> None:
-    found = rank_agreement(align([RISING, FALLING])).tau
+    found = rank_agreement(align([RISING, FALLING])).tau.runs
     assert [[e.value for e in row] for row in found] == [[1, -1], [-1, 1]]
 
 
 def test_a_run_that_tells_no_templates_apart_is_not_measured() -> None:
     found = rank_agreement(align([RISING, EVEN]))
-    assert found.tau[0][1].value is None and found.tau[1][1].value is None
-    assert found.mean.value is None and found.tau[0][0].value == 1
+    assert found.tau.runs[0][1].value is None and found.tau.runs[1][1].value is None
+    assert found.tau.mean.value is None and found.tau.runs[0][0].value == 1
 
 
 def test_relations_count_the_same_whatever_their_size() -> None:
@@ -37,7 +37,7 @@ def test_relations_count_the_same_whatever_their_size() -> None:
         return run(name, grid(rows, [0, 1, 1], [0, 0, 1, 1]))
 
     runs = [both("a", (True, False)), both("b", (False, True)), both("c", (True, True))]
-    tau = rank_agreement(align(runs)).tau
+    tau = rank_agreement(align(runs)).tau.runs
     assert (tau[0][1].value, tau[0][1].n) == (0, 2), "1 in one relation, -1 in the other"
     assert (tau[0][2].value, tau[0][2].n) == (1, 1), "c says nothing about the second"
 
@@ -52,7 +52,7 @@ def test_templates_whose_ranks_differ_most_come_first() -> None:
 @settings(max_examples=40, deadline=None)
 @given(several())
 def test_agreement_is_symmetric_and_within_bounds(runs: list[Compared]) -> None:
-    tau = rank_agreement(align(runs)).tau
+    tau = rank_agreement(align(runs)).tau.runs
     for a, row in enumerate(tau):
         for b, estimate in enumerate(row):
             assert estimate.value == pytest.approx(tau[b][a].value)

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.analysis.comparison.numbers import Reading
 from sonde.analysis.reliability.accuracy import equals, linked, on_shared_anchors, over_models
 from sonde.analysis.reliability.facts import most_disputed, seen
 from sonde.analysis.reliability.frames import ablation, chosen, monitor_from
 from sonde.analysis.reliability.outcomes import Measure, common, measures
 from sonde.analysis.reliability.report import reliability
-from sonde.analysis.runs import Compared
+from sonde.analysis.runs import Compared, Reading
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
 from sonde.metrics.distance import Monitored, combined

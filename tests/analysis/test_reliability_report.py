@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from sonde.analysis.comparison.numbers import Reading
-from sonde.analysis.comparison.report import analyse
+from sonde.analysis.report import analyse
+from sonde.analysis.runs import Reading
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Bars, Boxes, Curves, Estimate, HeatMap, Report

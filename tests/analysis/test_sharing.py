@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sonde.analysis.comparison.sharing import sharing
+from sonde.analysis.comparison.couples import sharing
 from sonde.analysis.runs import Compared, align
 from sonde.metrics import coverage
 from tests.analysis.world import run, several
@@ -19,7 +19,7 @@ NONE = run("none", [[[1], [1]], [[1], [1]]], group="small")
 
 
 def values(*runs: Compared) -> list[list[float | None]]:
-    return [[e.value for e in row] for row in sharing(align(runs)).rates]
+    return [[e.value for e in row] for row in sharing(align(runs)).rates.runs]
 
 
 def test_the_row_is_the_denominator() -> None:
@@ -43,17 +43,20 @@ def test_a_run_that_knows_nothing_has_no_rate_but_can_be_measured_against() -> N
 
 def test_groups_average_the_rates_of_different_runs() -> None:
     found = sharing(align([ALL, HALF, ONE]))
-    assert found.within.value == pytest.approx((0.5 + 1) / 2) and found.within.n == 2
-    assert found.between.value == pytest.approx((0.25 + 0.5 + 1 + 1) / 4) and found.between.n == 4
-    assert found.mean.value == pytest.approx((0.5 + 1 + 0.25 + 0.5 + 1 + 1) / 6)
-    assert found.groups["big", "small"].value == pytest.approx((0.25 + 0.5) / 2)
-    assert found.groups["small", "big"].value == 1
-    assert ("small", "small") not in found.groups, "a group of one run has nothing within"
+    assert found.rates.within.value == pytest.approx((0.5 + 1) / 2) and found.rates.within.n == 2
+    assert (
+        found.rates.between.value == pytest.approx((0.25 + 0.5 + 1 + 1) / 4)
+        and found.rates.between.n == 4
+    )
+    assert found.rates.mean.value == pytest.approx((0.5 + 1 + 0.25 + 0.5 + 1 + 1) / 6)
+    assert found.rates.groups["big", "small"].value == pytest.approx((0.25 + 0.5) / 2)
+    assert found.rates.groups["small", "big"].value == 1
+    assert ("small", "small") not in found.rates.groups, "a group of one run has nothing within"
 
 
 def test_rates_that_were_not_measured_are_left_out_of_means() -> None:
     found = sharing(align([ALL, NONE]))
-    assert (found.mean.value, found.mean.n) == (0, 1)
+    assert (found.rates.mean.value, found.rates.mean.n) == (0, 1)
 
 
 def test_what_one_run_alone_knows() -> None:
@@ -64,7 +67,11 @@ def test_what_one_run_alone_knows() -> None:
 
 def test_runs_that_all_know_nothing_are_not_measured() -> None:
     found = sharing(align([NONE, run("nobody", [[[1], [1]], [[1], [1]]])]))
-    assert found.one.value is None and found.mean.value is None and found.within.value is None
+    assert (
+        found.one.value is None
+        and found.rates.mean.value is None
+        and found.rates.within.value is None
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -72,7 +79,7 @@ def test_runs_that_all_know_nothing_are_not_measured() -> None:
 def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -> None:
     found = sharing(align(runs))
     known = [coverage.known(r.judged.grid)[2] for r in runs]
-    for a, row in enumerate(found.rates):
+    for a, row in enumerate(found.rates.runs):
         for b, rate in enumerate(row):
             assert rate.value == coverage.sharing(known[a], known[b])
             if rate.value is not None:
@@ -86,5 +93,5 @@ def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -
 @given(several())
 def test_the_order_of_runs_only_moves_rows_and_columns(runs: list[Compared]) -> None:
     one, other = sharing(align(runs)), sharing(align(runs[::-1]))
-    assert np.array_equal(np.array(one.rates)[::-1, ::-1], np.array(other.rates))
+    assert np.array_equal(np.array(one.rates.runs)[::-1, ::-1], np.array(other.rates.runs))
     assert one.one == other.one and one.only == other.only[::-1]

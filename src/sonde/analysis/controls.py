@@ -6,28 +6,39 @@ Knows judged prompts and numbers, nothing of files or models.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from sonde.analysis.runs import Aligned
-from sonde.core.reports import Cell, Column, Estimate, Headline, Table
+from sonde.analysis.runs import Aligned, pair_shares, samples, with_counts
+from sonde.core.reports import Estimate, Estimates, Headline, Metric, Table
 from sonde.core.words import above_zero, clearly
 from sonde.metrics.estimates import Resampled, Sample, p_value
-from sonde.metrics.judged import Judged
+from sonde.reporting.build.tables import Field, across, side_by_side, table
+from sonde.reporting.catalogue import RELATIONS
 
-MEAN = "mean_over_relations"
 SMALL = 0.001
+TWO_SIDED = "paired test, two-sided"
+
+ACCURACY, OF_CONTROL, ABOVE, P = (
+    Metric(f"controls.{id}", label, "percent", sentence)
+    for id, label, sentence in (
+        ("accuracy", "model", "share of prompts right, over relations"),
+        ("{name}.accuracy", "control", "the same of the control"),
+        ("{name}.above", "above", "the difference, paired by fact"),
+        ("{name}.p_value", "p", "paired test of the difference, two-sided"),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
     """What the report of a run gains from its controls."""
 
-    estimates: Mapping[str, Estimate]
+    estimates: Estimates
     tables: tuple[Table, ...]
-    findings: tuple[str, ...]
-    notes: tuple[str, ...]
+    findings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def paired(aligned: Aligned, subjects: Mapping[str, str], seed: int) -> Beside:
@@ -35,177 +46,135 @@ def paired(aligned: Aligned, subjects: Mapping[str, str], seed: int) -> Beside:
 
     `subjects`: the subject of each fact; pairs of one subject are not independent of each other.
     """
-    scores = [outcomes(run.judged, subjects) for run in aligned.runs]
-    names = [run.name for run in aligned.runs[1:]]
-    estimates = dict(_averaged("controls.accuracy", scores[0], seed))
-    for name, own in zip(names, scores[1:], strict=True):
-        less = _less(scores[0], own)
-        estimates |= _averaged(f"controls.{name}.accuracy", own, seed)
-        estimates |= _averaged(f"controls.{name}.above", less, seed)
-        estimates |= _tested(f"controls.{name}.p_value", less, seed)
+    numbers: dict[str, int] = {}
+    owners = (subjects.get(id, id) for id in aligned.first.pairs)
+    clusters = np.array([numbers.setdefault(s, len(numbers)) for s in owners], dtype=np.int64)
+    model, *controls = (pair_shares(run.judged) for run in aligned.runs)
+    names = aligned.names[1:]
+    of_model = samples(aligned.first, model, clusters=clusters)
+    estimates = dict(_averaged(ACCURACY.id, of_model, seed))
+    for name, control in zip(names, controls, strict=True):
+        own = samples(aligned.first, control, clusters=clusters)
+        less = samples(aligned.first, model, control, clusters)
+        estimates |= _averaged(OF_CONTROL.of(name=name).id, own, seed)
+        estimates |= _averaged(ABOVE.of(name=name).id, less, seed)
+        estimates |= _tested(P.of(name=name).id, less, seed)
     return Beside(
         estimates=estimates,
-        tables=(_summary_table(names, scores[0], estimates), _relation_table(aligned, estimates)),
+        tables=(_summary(names, list(of_model), estimates), _by_relation(aligned, estimates)),
         findings=tuple(_finding(name, estimates) for name in names),
         notes=(_note(aligned),),
     )
 
 
-def side_by_side(
-    headlines: Sequence[Headline], runs: Mapping[str, Mapping[str, Estimate]]
-) -> Beside:
+def unpaired(headlines: Sequence[Headline], runs: Mapping[str, Estimates]) -> Beside:
     """The headline numbers of some runs, the first being the model's; nothing is paired."""
-    first = next(iter(runs))
-    shown = [line for line in headlines if line.estimate in runs[first]]
-    missing = Estimate.not_measured()
-    estimates = {
-        f"controls.{name}.{line.estimate}": own.get(line.estimate, missing)
-        for name, own in runs.items()
-        if name != first
-        for line in shown
-    }
-    tables = tuple(
-        Table(
-            id=f"controls-{kind}",
-            title="Beside the controls",
-            columns=(
-                Column(title="number"),
-                *(Column(title=name, kind=kind) for name in runs),
-            ),
-            rows=tuple(
-                (line.label, *(own.get(line.estimate, missing) for own in runs.values()))
-                for line in shown
-                if line.kind == kind
-            ),
-            note="This probe judges no single prompts, so that differences are not tested.",
-        )
-        for kind in dict.fromkeys(line.kind for line in shown)
+    first, *controls = runs
+    lines = [line for line in headlines if line.estimate in runs[first]]
+
+    def cell(line: Headline, name: str) -> Estimate:
+        return runs[name].get(line.estimate, Estimate.not_measured())
+
+    return Beside(
+        estimates={
+            f"controls.{c}.{line.estimate}": cell(line, c) for c in controls for line in lines
+        },
+        tables=tuple(
+            table(
+                [line for line in lines if line.kind == kind],
+                [Field("number", lambda line: line.label), *across(runs, cell, kind)],
+                id=f"controls-{kind}",
+                title="Beside the controls",
+                note="This probe judges no single prompts, so that differences are not tested.",
+            )
+            for kind in dict.fromkeys(line.kind for line in lines)
+        ),
     )
-    return Beside(estimates=estimates, tables=tables, findings=(), notes=())
 
 
-def outcomes(judged: Judged, subjects: Mapping[str, str]) -> dict[str, Sample]:
-    """The share of every pair's prompts that are right, by relation; a subject is a cluster."""
-    grid = judged.grid
-    asked = np.bincount(grid.pair, minlength=len(judged.pairs))
-    right = np.bincount(grid.pair, grid.right.astype(np.float64), minlength=len(judged.pairs))
-    known: dict[str, int] = {}
-    owners = [subjects.get(id, id) for id in judged.pairs]
-    clusters = np.array([known.setdefault(s, len(known)) for s in owners], dtype=np.int64)
-    found = {}
-    for number, relation in enumerate(judged.relations):
-        own = (grid.relations == number) & (asked > 0)
-        found[relation.id] = Sample(values=right[own] / asked[own], clusters=clusters[own])
-    return {id: sample for id, sample in found.items() if len(sample.values)}
+Named = Iterator[tuple[str, Estimate]]
 
 
-def _less(first: Mapping[str, Sample], second: Mapping[str, Sample]) -> dict[str, Sample]:
-    return {id: replace(own, minus=second[id].values) for id, own in first.items()}
-
-
-def _averaged(
-    name: str, samples: Mapping[str, Sample], seed: int
-) -> Iterator[tuple[str, Estimate]]:
-    resampled = Resampled(samples, seed)
-    yield f"{name}.{MEAN}", resampled.mean_over_relations()
-    for relation in samples:
+def _averaged(name: str, of_relations: Mapping[str, Sample], seed: int) -> Named:
+    resampled = Resampled(of_relations, seed)
+    yield f"{name}.{RELATIONS}", resampled.mean_over_relations()
+    for relation in of_relations:
         yield f"{name}.relation.{relation}", resampled.relation(relation)
 
 
-def _tested(name: str, less: Mapping[str, Sample], seed: int) -> dict[str, Estimate]:
+def _tested(name: str, less: Mapping[str, Sample], seed: int) -> Named:
     """The p of the mean over relations and of every relation; n is the number of pairs."""
-    parts = {MEAN: less, **{f"relation.{id}": {id: own} for id, own in less.items()}}
-    found = {}
-    for over, own in parts.items():
-        value = p_value(own, seed, f"{name}.{over}")
-        n = sum(len(sample.values) for sample in own.values())
-        found[f"{name}.{over}"] = Estimate(value=value, low=None, high=None, n=n)
-    return found
+    parts = {RELATIONS: less, **{f"relation.{id}": {id: sample} for id, sample in less.items()}}
+    for over, part in parts.items():
+        value = p_value(part, seed, f"{name}.{over}")
+        n = sum(len(sample.values) for sample in part.values())
+        yield f"{name}.{over}", Estimate(value=value, low=None, high=None, n=n)
 
 
-def _summary_table(
-    names: Sequence[str], first: Mapping[str, Sample], estimates: Mapping[str, Estimate]
-) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for name in names:
-        clear = sum(_above(name, f"relation.{id}", estimates) for id in first)
-        rows.append(
-            (
-                name,
-                estimates[f"controls.accuracy.{MEAN}"],
-                estimates[f"controls.{name}.accuracy.{MEAN}"],
-                estimates[f"controls.{name}.above.{MEAN}"],
-                shown_p(estimates[f"controls.{name}.p_value.{MEAN}"]),
-                f"{clear} of {len(first)}",
-            )
-        )
-    return Table(
+def _summary(names: Sequence[str], relations: Sequence[str], estimates: Estimates) -> Table:
+    def look(name: str, metric: Metric) -> Estimate:
+        return estimates[metric.of(name=name).at(RELATIONS)]
+
+    def clear(name: str) -> str:
+        above = sum(_is_above(name, f"relation.{id}", estimates) for id in relations)
+        return f"{above} of {len(relations)}"
+
+    return side_by_side(
+        names,
+        [
+            *(ACCURACY, OF_CONTROL, ABOVE),
+            Field(P.label, lambda name: shown_p(look(name, P)), help=P.sentence),
+            Field("relations", clear, help="on which the model is clearly above the control"),
+        ],
+        look,
+        head="control",
         id="controls",
         title="Beside the controls",
-        columns=(
-            Column(title="control"),
-            Column(title="model", kind="percent", help="share of prompts right, over relations"),
-            Column(title="control", kind="percent", help="the same of the control"),
-            Column(title="above", kind="percent", help="the difference, paired by fact"),
-            Column(title="p", help="paired test of the difference, two-sided"),
-            Column(title="relations", help="on which the model is clearly above the control"),
-        ),
-        rows=tuple(rows),
         note="Means over relations, on what the model and all controls were asked.",
     )
 
 
-def _above(name: str, over: str, estimates: Mapping[str, Estimate]) -> bool:
+def _is_above(name: str, over: str, estimates: Estimates) -> bool:
     """Whether the model is above a control, by the interval and by the test."""
-    above, p = (estimates[f"controls.{name}.{what}.{over}"] for what in ("above", "p_value"))
+    above, p = (estimates[metric.of(name=name).at(over)] for metric in (ABOVE, P))
     return above_zero(above, p.value)
 
 
-def _relation_table(aligned: Aligned, estimates: Mapping[str, Estimate]) -> Table:
-    names = [run.name for run in aligned.runs[1:]]
-    first = "controls.accuracy.relation."
-    rows = [
-        *(
-            (r.id, r.label, *_cells(names, estimates, f"relation.{r.id}"))
-            for r in aligned.first.relations
-            if first + r.id in estimates
-        ),
-        ("all", "mean", *_cells(names, estimates, MEAN)),
-    ]
-    return Table(
+def _by_relation(aligned: Aligned, estimates: Estimates) -> Table:
+    names = aligned.names[1:]
+    labels = {
+        **{r.id: (r.label, f"relation.{r.id}") for r in aligned.first.relations},
+        "all": ("mean", RELATIONS),
+    }
+
+    def of(id: str, metric: Metric, name: str = "") -> Estimate:
+        return estimates[metric.of(name=name).at(labels[id][1])]
+
+    def tested(name: str) -> list[Field[str]]:
+        return [
+            Field(
+                f"above {name}", lambda id: of(id, ABOVE, name), "percent", "paired by fact", True
+            ),
+            Field(f"p, {name}", lambda id: shown_p(of(id, P, name)), help=TWO_SIDED, detail=True),
+        ]
+
+    asked = "that the model and all controls were asked"
+    return side_by_side(
+        labels,
+        [
+            Field("label", lambda id: labels[id][0]),
+            Field("model", lambda id: of(id, ACCURACY).value, "percent"),
+            *across(names, lambda id, name: of(id, OF_CONTROL, name).value),
+            Field("pairs", lambda id: of(id, ACCURACY).n, "count", asked),
+            Field("model", lambda id: of(id, ACCURACY), "percent", detail=True),
+            *(field for name in names for field in tested(name)),
+        ],
+        head="relation",
         id="controls-by-relation",
         title="Beside the controls, by relation",
-        columns=(
-            Column(title="relation"),
-            Column(title="label"),
-            *(Column(title=name, kind="percent") for name in ("model", *names)),
-            Column(title="pairs", kind="count", help="that the model and all controls were asked"),
-            Column(title="model", kind="percent", detail=True),
-            *(column for name in names for column in _above_columns(name)),
-        ),
-        rows=tuple(rows),
         note="The last row averages over relations. p of a single relation is not corrected for "
         "how many relations there are.",
     )
-
-
-def _above_columns(name: str) -> tuple[Column, ...]:
-    return (
-        Column(title=f"above {name}", kind="percent", help="paired by fact", detail=True),
-        Column(title=f"p, {name}", help="paired test, two-sided", detail=True),
-    )
-
-
-def _cells(names: Sequence[str], estimates: Mapping[str, Estimate], over: str) -> Iterator[Cell]:
-    own = estimates[f"controls.accuracy.{over}"]
-    yield own.value
-    for name in names:
-        yield estimates[f"controls.{name}.accuracy.{over}"].value
-    yield own.n
-    yield own
-    for name in names:
-        yield estimates[f"controls.{name}.above.{over}"]
-        yield shown_p(estimates[f"controls.{name}.p_value.{over}"])
 
 
 def shown_p(p: Estimate) -> str:
@@ -219,23 +188,23 @@ def shown_p(p: Estimate) -> str:
     return f"<{SMALL}" if p.value < SMALL else f"{p.value:.3f}"
 
 
-def _finding(name: str, estimates: Mapping[str, Estimate]) -> str:
-    above, p = (estimates[f"controls.{name}.{what}.{MEAN}"] for what in ("above", "p_value"))
-    told = clearly(above, "above", "below", "not told from", p.value)
+def against(difference: Estimate, p: Estimate, other: str) -> str:
+    """Where a difference stands, in words: clearly above another, with its interval and its p."""
+    told = clearly(difference, "above", "below", "not told from", p.value)
     word, _, rest = told.partition(" (")
-    return f"The model is {word} the control {name} ({rest.rstrip(')')}; p {shown_p(p)})."
+    return f"{word} {other} ({rest.rstrip(')')}; p {shown_p(p)})."
+
+
+def _finding(name: str, estimates: Estimates) -> str:
+    above, p = (estimates[metric.of(name=name).at(RELATIONS)] for metric in (ABOVE, P))
+    return f"The model is {against(above, p, f'the control {name}')}"
 
 
 def _note(aligned: Aligned) -> str:
-    prompts = len(aligned.first.grid)
-    left = [
-        f"{run.name} {count:,}"
-        for run, count in zip(aligned.runs, aligned.left_out, strict=True)
-        if count
-    ]
+    left = with_counts(aligned.names, aligned.left_out)
     return (
-        f"The controls were asked the same {prompts:,} prompts as the model. p: McNemar's exact "
-        "test for a relation whose facts are right or wrong and have different subjects, else a "
-        "permutation of signs, of all facts of a subject together."
-        + (f" Left out, because not all could answer: {', '.join(left)} prompts." if left else "")
+        f"The controls were asked the same {len(aligned.first.grid):,} prompts as the model. p: "
+        "McNemar's exact test for a relation whose facts are right or wrong and have different "
+        "subjects, else a permutation of signs, of all facts of a subject together."
+        + (f" Left out, because not all could answer: {left} prompts." if left else "")
     )

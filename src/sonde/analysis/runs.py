@@ -1,6 +1,6 @@
-"""Runs that are compared, brought to the prompts that all of them were asked.
+"""Runs that are compared, brought to the prompts that all of them were asked; which are kin.
 
-Knows judged prompts, nothing of files or of how they were asked.
+Knows judged prompts and where models come from, nothing of files or of how prompts were put.
 """
 
 from __future__ import annotations
@@ -8,16 +8,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Literal
 
 import numpy as np
 
 from sonde.core.errors import UsageError
+from sonde.core.facts import Relation
 from sonde.metrics.distance import Monitored
-from sonde.metrics.grid import Bools, Grid, Ints
+from sonde.metrics.estimates import Clusters, Sample
+from sonde.metrics.grid import Floats, Grid, Ints
 from sonde.metrics.judged import Judged
 
 UNKNOWN = "unknown"
 """The family of a model of which nothing is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How numbers are computed: the draws of the fluctuation, how many one-token answers a template
+    needs for an Overconf of its own, how many frames MONITOR keeps in an ablation and how often
+    these are drawn."""
+
+    draw: Literal["relation", "pair"] = "relation"
+    draws: int = 50_000
+    floor: int = 100
+    frames: int = 4
+    subsets: int = 5
+    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +80,102 @@ class Aligned:
         return self.runs[0].judged
 
     @property
-    def manual(self) -> Bools:
-        """Which templates are written by hand."""
-        return np.array([t.source == "manual" for t in self.first.templates], dtype=np.bool_)
+    def names(self) -> list[str]:
+        """What the runs are called."""
+        return [run.name for run in self.runs]
+
+
+def relation_name(relation: Relation) -> str:
+    """What a relation is called, its id where it has no label."""
+    return relation.label or relation.id
+
+
+def with_counts(names: Sequence[str], counts: Sequence[int]) -> str:
+    """How many each has, those that have any.
+
+    >>> with_counts(["a", "b"], [1200, 0])
+    'a 1,200'
+    """
+    both = zip(names, counts, strict=True)
+    return ", ".join(f"{name} {count:,}" for name, count in both if count)
+
+
+def pair_shares(judged: Judged) -> Floats:
+    """Share of each pair's prompts that are right; every pair was asked; [pairs]."""
+    asked = np.bincount(judged.grid.pair, minlength=len(judged.pairs))
+    right = np.bincount(judged.grid.pair, judged.grid.right, minlength=len(judged.pairs))
+    return np.asarray(right / asked)
+
+
+def samples(
+    judged: Judged, values: Floats, minus: Floats | None = None, clusters: Ints | None = None
+) -> dict[str, Sample]:
+    """One value per pair, less another where there is one, by relation."""
+    made = {}
+    for number, relation in enumerate(judged.relations):
+        pairs = np.flatnonzero(judged.grid.relations == number)
+        together: Clusters = np.arange(len(pairs)) if clusters is None else clusters[pairs]
+        less = None if minus is None else minus[pairs]
+        made[relation.id] = Sample(values=values[pairs], clusters=together, minus=less)
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kin:
+    """Two runs that were asked in the same way: the `lesser` is of the smallest model or of the
+    fine-tuned one, the `other` of the largest or of the base. Both are places among the runs."""
+
+    family: str
+    lesser: int
+    other: int
+
+
+Family = tuple[str, str, str]
+"""A family, base or fine-tuned models of it, and the setting in which they were asked."""
+
+
+def families(runs: Sequence[Compared]) -> dict[Family, list[int]]:
+    """The runs of each family whose sizes are known, from the smallest to the largest.
+
+    Base and fine-tuned models are kept apart, and so are settings: a family can come several times.
+    Families without two sizes are left out.
+    """
+    members: dict[Family, list[int]] = {}
+    for i, run in enumerate(runs):
+        of = run.lineage
+        if of.family != UNKNOWN and of.size is not None:
+            members.setdefault((of.family, of.stage, run.setting), []).append(i)
+    sizes = [run.lineage.size or 0 for run in runs]
+    return {
+        family: sorted(own, key=lambda i: sizes[i])
+        for family, own in members.items()
+        if len({sizes[i] for i in own}) > 1
+    }
+
+
+def smallest_and_largest(runs: Sequence[Compared]) -> list[Kin]:
+    """The smallest and the largest model of each family; of several of one size the first named."""
+    made = []
+    for (family, _, _), members in sorted(families(runs).items()):
+        ends = []
+        for size in (runs[members[0]].lineage.size, runs[members[-1]].lineage.size):
+            equal = [i for i in members if runs[i].lineage.size == size]
+            ends.append(min(equal, key=lambda i: runs[i].name))
+        made.append(Kin(family=family, lesser=ends[0], other=ends[1]))
+    return made
+
+
+def tuned(runs: Sequence[Compared]) -> list[Kin]:
+    """Every fine-tuned model with the run of its base, where both are there."""
+    made = [
+        Kin(family=run.lineage.family, lesser=i, other=j)
+        for i, run in enumerate(runs)
+        for j, base in enumerate(runs)
+        if run.lineage.base
+        and run.lineage.base == base.lineage.model
+        and run.setting == base.setting
+    ]
+    return sorted(made, key=lambda kin: (kin.family, runs[kin.other].name, runs[kin.lesser].name))
 
 
 def align(runs: Sequence[Compared]) -> Aligned:
@@ -74,8 +184,8 @@ def align(runs: Sequence[Compared]) -> Aligned:
     Refuses runs on different datasets and runs that share nothing.
     """
     _check(runs)
-    pairs = _numbers([_pair_keys(run.judged) for run in runs])
-    templates = _numbers([_template_keys(run.judged) for run in runs])
+    pairs = _numbers([_keys(run.judged)[0] for run in runs])
+    templates = _numbers([_keys(run.judged)[1] for run in runs])
     names = 1 + max(int(run.judged.grid.name.max(initial=0)) for run in runs)
     codes = [_codes(run.judged, pairs, templates, names) for run in runs]
     shared = reduce(lambda a, b: np.intersect1d(a, b), codes)
@@ -109,17 +219,18 @@ def _check(runs: Sequence[Compared]) -> None:
         raise UsageError(f"two runs have the same name: {', '.join(names)}")
 
 
-def _pair_keys(judged: Judged) -> list[tuple[str, str]]:
-    owners = judged.grid.relations.tolist()
-    return [(judged.relations[r].id, fact) for r, fact in zip(owners, judged.pairs, strict=True)]
+Keys = list[tuple[str, str]]
 
 
-def _template_keys(judged: Judged) -> list[tuple[str, str]]:
-    owners = judged.grid.template_relations.tolist()
-    return [(judged.relations[r].id, t.id) for r, t in zip(owners, judged.templates, strict=True)]
+def _keys(judged: Judged) -> tuple[Keys, Keys]:
+    """The pairs and the templates of a run by what they are called in every run."""
+    ids, grid = [relation.id for relation in judged.relations], judged.grid
+    pairs = zip(grid.relations.tolist(), judged.pairs, strict=True)
+    templates = zip(grid.template_relations.tolist(), judged.templates, strict=True)
+    return [(ids[r], fact) for r, fact in pairs], [(ids[r], t.id) for r, t in templates]
 
 
-def _numbers(runs: Sequence[list[tuple[str, str]]]) -> dict[tuple[str, str], int]:
+def _numbers(runs: Sequence[Keys]) -> dict[tuple[str, str], int]:
     """A number for everything that occurs in any run, in the order it is met."""
     return {key: i for i, key in enumerate(dict.fromkeys(k for keys in runs for k in keys))}
 
@@ -131,8 +242,9 @@ def _codes(
     names: int,
 ) -> Ints:
     """One number for each prompt, equal in two runs if pair, template and name are."""
-    pair = np.array([pairs[key] for key in _pair_keys(judged)], dtype=np.int64)
-    template = np.array([templates[key] for key in _template_keys(judged)], dtype=np.int64)
+    of_pairs, of_templates = _keys(judged)
+    pair = np.array([pairs[key] for key in of_pairs], dtype=np.int64)
+    template = np.array([templates[key] for key in of_templates], dtype=np.int64)
     grid = judged.grid
     return (pair[grid.pair] * len(templates) + template[grid.template]) * names + grid.name
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sonde.analysis.comparison.numbers import Reading
-from sonde.analysis.comparison.report import analyse as compare
+from sonde.analysis.runs import Reading
+from sonde.analysis.report import analyse as compare
 from sonde.analysis.learning.report import learning_report
 from sonde.cli.console import waiting, writing
 from sonde.cli.options import JSON, PictureOptions, argument, listed, matching, option, verb

@@ -107,7 +107,7 @@ def attach_controls(of: Run, report: Report, reading: Mapping[str, Any] | None =
     runs, faults = control_runs(of)
     if not runs:
         return replace(report, notes=(*report.notes, *faults)) if faults else report
-    from sonde.analysis.controls import paired, side_by_side
+    from sonde.analysis.controls import paired, unpaired
     from sonde.analysis.runs import Compared, align
     from sonde.metrics.judged import Judges
 
@@ -127,7 +127,7 @@ def attach_controls(of: Run, report: Report, reading: Mapping[str, Any] | None =
         found = paired(align(kept), _subjects(dataset), dataset.selection.seed)
     else:
         others = {name: one.report(**(reading or {})).estimates for name, one in runs.items()}
-        found = side_by_side(report.headlines, {"model": report.estimates, **others})
+        found = unpaired(report.headlines, {"model": report.estimates, **others})
     return replace(
         report,
         estimates={**report.estimates, **found.estimates},

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from sonde.analysis.runs import Reading
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import (
-    Draw,
     acc_at_1,
     fluctuation,
     manual_rank,
@@ -32,20 +32,6 @@ from sonde.metrics.judged import Judged
 from sonde.metrics.naming import names_help
 
 Estimates = dict[str, Estimate]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How numbers are computed: the draws of the fluctuation, how many one-token answers a template
-    needs for an Overconf of its own, how many frames MONITOR keeps in an ablation and how often
-    these are drawn."""
-
-    draw: Draw = "relation"
-    draws: int = 50_000
-    floor: int = 100
-    frames: int = 4
-    subsets: int = 5
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sonde.analysis.runs import UNKNOWN, Aligned, Lineage
-from sonde.core.fingerprints import draw_key
+from sonde.analysis.runs import UNKNOWN, Aligned, Lineage, pair_shares, samples
 from sonde.core.reports import Estimate
-from sonde.metrics.cells import around
+from sonde.metrics.cells import around, stream
 from sonde.metrics.estimates import Resampled, Sample
-from sonde.metrics.grid import Floats, Grid, Ints
+from sonde.metrics.grid import Floats, Ints
 from sonde.metrics.leading import Lead, lead
 from sonde.stats.intervals import DRAWS
 from sonde.stats.paired import shuffled
@@ -53,18 +52,17 @@ class ByRelation:
 
 def by_relation(aligned: Aligned, seed: int = 0) -> ByRelation:
     """The accuracy of every run in every relation; intervals are over pairs within relations."""
-    ids = [relation.id for relation in aligned.first.relations]
-    shares = np.stack([_shares(run.judged.grid) for run in aligned.runs])
-    made = [Resampled(_samples(aligned, row), seed) for row in shares]
-    accuracies = tuple(tuple(one.relation(id) for id in ids) for one in made)
-    mean = tuple(one.mean_over_relations() for one in made)
-    together = Resampled(_samples(aligned, shares.mean(axis=0)), seed)
+    first, ids = aligned.first, [relation.id for relation in aligned.first.relations]
+    shares = [pair_shares(run.judged) for run in aligned.runs]
+    of_runs = [Resampled(samples(first, row), seed) for row in shares]
+    mean = tuple(run.mean_over_relations() for run in of_runs)
+    together = Resampled(samples(first, np.mean(shares, axis=0)), seed)
     relations = tuple(together.relation(id) for id in ids)
     order = sorted(range(len(ids)), key=lambda r: (-(relations[r].value or 0.0), ids[r]))
     return ByRelation(
-        accuracies=accuracies,
+        accuracies=tuple(tuple(run.relation(id) for id in ids) for run in of_runs),
         mean=mean,
-        stdev=tuple(_stdev(one) for one in made),
+        stdev=tuple(_stdev(run) for run in of_runs),
         relations=relations,
         best_first=tuple(order),
         best=_lead(together, seed),
@@ -73,15 +71,15 @@ def by_relation(aligned: Aligned, seed: int = 0) -> ByRelation:
     )
 
 
-def differences(aligned: Aligned, first: int, second: int, seed: int = 0) -> Resampled:
-    """How much more often one run is right than another on the same pairs, relation by relation."""
-    return Resampled(paired(aligned, first, second), seed)
-
-
-def paired(aligned: Aligned, first: int, second: int) -> dict[str, Sample]:
+def paired(aligned: Aligned, one: int, other: int) -> dict[str, Sample]:
     """What each of two runs gets right of every pair, by relation."""
-    one, other = (_shares(aligned.runs[i].judged.grid) for i in (first, second))
-    return _samples(aligned, one, other)
+    first, second = (pair_shares(aligned.runs[run].judged) for run in (one, other))
+    return samples(aligned.first, first, minus=second)
+
+
+def differences(aligned: Aligned, one: int, other: int, seed: int = 0) -> Resampled:
+    """How much more often one run is right than another on the same pairs, relation by relation."""
+    return Resampled(paired(aligned, one, other), seed)
 
 
 def run_order(lineages: Sequence[Lineage], accuracies: Sequence[float]) -> tuple[int, ...]:
@@ -118,46 +116,23 @@ def extremes(values: Floats, ids: Sequence[str], most: int = 3) -> tuple[Ints, I
     return order[:shown], order[len(order) - shown :]
 
 
-def _shares(grid: Grid) -> Floats:
-    """Share of each pair's prompts that are right; [pairs]."""
-    pairs = len(grid.relations)
-    right = np.bincount(grid.pair, weights=grid.right, minlength=pairs)
-    return np.asarray(right / np.bincount(grid.pair, minlength=pairs))
-
-
-def _samples(aligned: Aligned, values: Floats, minus: Floats | None = None) -> dict[str, Sample]:
-    """One value per pair, less another where there is one, by relation."""
-    first = aligned.first
-    places = {
-        r.id: np.flatnonzero(first.grid.relations == i) for i, r in enumerate(first.relations)
-    }
-    return {
-        id: Sample(
-            values=values[own],
-            clusters=np.arange(len(own)),
-            minus=None if minus is None else minus[own],
-        )
-        for id, own in places.items()
-    }
-
-
-def _lead(made: Resampled, seed: int, *, lowest: bool = False) -> Lead | None:
+def _lead(of: Resampled, seed: int, *, lowest: bool = False) -> Lead | None:
     """The relation known best, or least; each has facts of its own, so that nothing is paired."""
-    values = {id: float(sample.values.mean()) for id, sample in made.samples.items()}
+    values = {id: float(sample.values.mean()) for id, sample in of.samples.items()}
 
     def test(one: str, other: str) -> float:
-        rng = np.random.default_rng(draw_key(seed, f"relations:{one}:{other}"))
-        return shuffled(made.samples[one].values, made.samples[other].values, rng, DRAWS)
+        first, second = (of.samples[id].values for id in (one, other))
+        return shuffled(first, second, stream(seed, f"relations:{one}:{other}"), DRAWS)
 
     return lead(values, test, lowest=lowest)
 
 
-def _stdev(made: Resampled) -> Estimate:
+def _stdev(of: Resampled) -> Estimate:
     """The standard deviation over relations; resampling makes them differ more, which is moved
     back."""
-    means = np.array([sample.values.mean() for sample in made.samples.values()])
+    means = np.array([sample.values.mean() for sample in of.samples.values()])
     if len(means) < 2:
         return Estimate.not_measured()
     value = float(means.std(ddof=1))
-    draws = np.stack(list(made.draws.values())).std(axis=0, ddof=1)
+    draws = np.stack(list(of.draws.values())).std(axis=0, ddof=1)
     return around(value, np.maximum(draws - draws.mean() + value, 0.0), n=len(means))

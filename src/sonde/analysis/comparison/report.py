@@ -3,154 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import permutations, product
+from itertools import permutations
 
-from sonde.analysis.comparison import between as models
-from sonde.analysis.comparison import tables
-from sonde.analysis.comparison.between import Between, between
+from sonde.analysis.comparison.compare import Comparison, compare
+from sonde.analysis.comparison.couples import Agreement, Sharing
 from sonde.analysis.comparison.figures import figures
-from sonde.analysis.comparison.numbers import Numbers, Reading, all_numbers, main_numbers
-from sonde.analysis.comparison.ranks import Agreement, rank_agreement
 from sonde.analysis.comparison.relations import paired
-from sonde.analysis.comparison.sharing import Sharing, sharing
-from sonde.analysis.reliability.report import with_reliability
-from sonde.analysis.runs import Aligned, Compared, align
-from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Table
-from sonde.core.words import named
+from sonde.analysis.comparison.tables import tables
+from sonde.analysis.runs import UNKNOWN, Aligned, Compared, Reading, relation_name, with_counts
+from sonde.core.reports import Estimates, Headline, Metric, Report
+from sonde.core.words import in_points, named, sided
 from sonde.metrics.estimates import p_value
 from sonde.metrics.leading import lead
 from sonde.reporting.build.multi_prompt.metrics import ACC, METRICS, ONE_WORD, OVERALL
 from sonde.reporting.build.parts import left_out, shown
 from sonde.reporting.catalogue import metric_of
 
+HEADLINES = (
+    Headline(label="Sharing rate, mean over pairs of runs", estimate="sharing.mean"),
+    Headline(label="… of runs in the same group", estimate="sharing.within"),
+    Headline(label="… of runs in different groups", estimate="sharing.between"),
+    Headline(label="Known in one run only, of all known", estimate="known_in_one_run"),
+    Headline(
+        label="Same relations easy, Pearson's r over relations",
+        estimate="correlation.mean",
+        kind="number",
+    ),
+    Headline(
+        label="Agreement on templates, Kendall's τ-b", estimate="rank_agreement.mean", kind="number"
+    ),
+)
 
-def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
+
+def comparison_report(runs: Sequence[Compared], reading: Reading) -> Report:
     """Everything that can be said about runs of one dataset on the prompts they share."""
-    reading = reading or Reading()
-    aligned = align(runs)
-    found = [all_numbers(run.judged, reading) for run in aligned.runs]
-    shared, agreed = sharing(aligned, reading.seed), rank_agreement(aligned, reading.seed)
-    compared = between(aligned, reading.seed)
-    own = [main_numbers(run.judged, reading) for run in runs] if any(aligned.left_out) else []
-    estimates = _estimates(aligned, found, own, shared, agreed) | models.estimates(
-        aligned, compared
-    )
-    made = tuple(_tables(aligned, runs, estimates, found, own, shared, agreed, compared, reading))
-    report = Report(
+    of = compare(runs, reading)
+    estimates = of.estimates
+    made = tuple(tables(of, estimates))
+    return Report(
         title=f"{len(runs)} runs on {runs[0].dataset.split(' (')[0]}",
-        summary=_summary(aligned, shared),
+        summary=_summary(of.aligned, of.sharing),
         metrics=_metrics(estimates),
         estimates=estimates,
-        counts=_counts(aligned),
-        headlines=_headlines(),
+        counts=_counts(of.aligned),
+        headlines=HEADLINES,
         tables=shown(made),
-        figures=figures(aligned, estimates, found, shared, agreed, compared),
-        findings=(
-            *_findings(aligned, found, shared, reading.seed),
-            *models.findings(aligned, compared),
-            *_ranks_finding(agreed),
-        ),
-        notes=(*_notes(aligned), *left_out(made)),
+        figures=figures(of, estimates),
+        findings=tuple(_findings(of)),
+        notes=(*_notes(of.aligned), *left_out(made)),
     )
-    return with_reliability(report, runs, reading)
 
 
 def _metrics(estimates: Estimates) -> tuple[Metric, ...]:
     """What the numbers of single runs are; those of comparisons are told where they stand."""
-    found = {metric_of(name, (*METRICS, *OVERALL, ONE_WORD)) for name in estimates}
-    return tuple(metric for metric in (*METRICS, *OVERALL, ONE_WORD) if metric in found)
-
-
-def _estimates(
-    aligned: Aligned,
-    found: Sequence[Numbers],
-    own: Sequence[Numbers],
-    shared: Sharing,
-    agreed: Agreement,
-) -> dict[str, Estimate]:
-    names = [run.name for run in aligned.runs]
-    estimates = {
-        "sharing.mean": shared.mean,
-        "sharing.within": shared.within,
-        "sharing.between": shared.between,
-        "known_in_one_run": shared.one,
-        "rank_agreement.mean": agreed.mean,
-    }
-    for (row, column), estimate in shared.groups.items():
-        estimates[f"sharing.groups.{row}.in.{column}"] = estimate
-    for (a, row), (b, column) in product(enumerate(names), enumerate(names)):
-        estimates[f"sharing.runs.{row}.in.{column}"] = shared.rates[a][b]
-        estimates[f"rank_agreement.runs.{row}.and.{column}"] = agreed.tau[a][b]
-    for i, name in enumerate(names):
-        estimates[f"known_alone.run.{name}"] = shared.only[i]
-        estimates |= {f"{k}.run.{name}": e for k, e in found[i].estimates.items()}
-        if own:
-            estimates |= {f"own.{k}.run.{name}": e for k, e in own[i].estimates.items()}
-    return estimates
+    used = {metric_of(name, (*METRICS, *OVERALL, ONE_WORD)) for name in estimates}
+    return tuple(metric for metric in (*METRICS, *OVERALL, ONE_WORD) if metric in used)
 
 
 def _counts(aligned: Aligned) -> dict[str, int]:
     first = aligned.first
+    left = zip(aligned.names, aligned.left_out, strict=True)
     return {
         "runs": len(aligned.runs),
         "relations": len(first.relations),
         "pairs": len(first.pairs),
         "templates": len(first.templates),
         "prompts": len(first.grid),
-        **{
-            f"prompts_left_out.run.{run.name}": left
-            for run, left in zip(aligned.runs, aligned.left_out, strict=True)
-        },
+        **{f"prompts_left_out.run.{name}": count for name, count in left},
     }
-
-
-def _tables(
-    aligned: Aligned,
-    runs: Sequence[Compared],
-    estimates: Estimates,
-    found: Sequence[Numbers],
-    own: Sequence[Numbers],
-    shared: Sharing,
-    agreed: Agreement,
-    compared: Between,
-    reading: Reading,
-) -> Iterator[Table]:
-    by_run, prompts = [numbers.estimates for numbers in found], len(aligned.first.grid)
-    less = [None, *compared.over_pairs.values()]
-    each = [prompts] * len(runs)
-    yield tables.comparison_table(aligned, by_run, reading.draw, each, less)
-    if own:
-        alone = [numbers.estimates for numbers in own]
-        asked = [len(run.judged.grid) for run in runs]
-        yield tables.comparison_table(aligned, alone, reading.draw, asked)
-    yield tables.leaderboard(aligned, compared)
-    yield tables.extremes_table(aligned, compared)
-    yield from tables.kin_tables(aligned, compared)
-    yield from tables.group_tables(compared, shared)
-    yield tables.only_table(aligned, shared)
-    yield tables.rank_table(aligned, agreed.templates)
-    yield tables.driver_table(aligned, by_run)
-    yield from tables.side_tables([run.name for run in aligned.runs], estimates, reading.floor)
-    yield tables.relations_table(aligned, compared)
-
-
-def _headlines() -> tuple[Headline, ...]:
-    return (
-        Headline(label="Sharing rate, mean over pairs of runs", estimate="sharing.mean"),
-        Headline(label="… of runs in the same group", estimate="sharing.within"),
-        Headline(label="… of runs in different groups", estimate="sharing.between"),
-        Headline(label="Known in one run only, of all known", estimate="known_in_one_run"),
-        Headline(
-            label="Same relations easy, Pearson's r over relations",
-            estimate="correlation.mean",
-            kind="number",
-        ),
-        Headline(
-            label="Agreement on templates, Kendall's τ-b",
-            estimate="rank_agreement.mean",
-            kind="number",
-        ),
-    )
 
 
 def _summary(aligned: Aligned, shared: Sharing) -> str:
@@ -164,26 +84,31 @@ def _summary(aligned: Aligned, shared: Sharing) -> str:
     return f"{asked}. Of what any of them knows, {shared.one.value:.1%} is known in one run only."
 
 
-def _findings(
-    aligned: Aligned, found: Sequence[Numbers], shared: Sharing, seed: int
-) -> Iterator[str]:
-    yield from _most_often(aligned, found, seed)
-    yield from _shared([run.name for run in aligned.runs], shared)
-    if shared.within.value is not None and shared.between.value is not None:
+def _findings(of: Comparison) -> Iterator[str]:
+    yield from _most_often(of)
+    yield from _shared(of.names, of.sharing)
+    within, between = of.sharing.rates.within.value, of.sharing.rates.between.value
+    if within is not None and between is not None:
         yield (
-            f"Runs of one group share {shared.within.value:.1%} on average, runs of different "
-            f"groups {shared.between.value:.1%}."
+            f"Runs of one group share {within:.1%} on average, runs of different groups "
+            f"{between:.1%}."
         )
+    yield from _best_and_least(of)
+    alike = of.correlation.mean
+    if alike.value is not None and alike.n > 1:  # of a single pair of runs it is no finding
+        yield f"The runs find the same relations easy with r = {alike.value:.2f} on average."
+    yield from _of_kin(of)
+    yield from _template_order(of.agreement)
 
 
-def _most_often(aligned: Aligned, found: Sequence[Numbers], seed: int) -> Iterator[str]:
+def _most_often(of: Comparison) -> Iterator[str]:
     """Who is right most often, tested pair by pair."""
-    places = {run.name: i for i, run in enumerate(aligned.runs)}
-    values = {name: found[i].estimates[ACC.id].value or 0.0 for name, i in places.items()}
+    places = {name: i for i, name in enumerate(of.names)}
+    values = {name: of.numbers[i].estimates[ACC.id].value or 0.0 for name, i in places.items()}
 
     def test(one: str, other: str) -> float:
-        samples = paired(aligned, places[one], places[other])
-        return p_value(samples, seed, f"runs:{one}:{other}", over="facts")
+        samples = paired(of.aligned, places[one], places[other])
+        return p_value(samples, of.reading.seed, f"runs:{one}:{other}", over="facts")
 
     first = lead(values, test)
     if first is not None and first.value > 0:
@@ -201,7 +126,7 @@ def _shared(names: Sequence[str], shared: Sharing) -> Iterator[str]:
     rates = {
         (a, b): value
         for a, b in permutations(range(len(names)), 2)
-        if (value := shared.rates[a][b].value) is not None
+        if (value := shared.rates.runs[a][b].value) is not None
     }
     if len(names) == 2 and rates:
         told = (
@@ -214,9 +139,40 @@ def _shared(names: Sequence[str], shared: Sharing) -> Iterator[str]:
         yield f"Of what one run knows, another knows {low:.1%} to {high:.1%}, by the two runs."
 
 
-def _ranks_finding(agreed: Agreement) -> Iterator[str]:
+def _best_and_least(of: Comparison) -> Iterator[str]:
+    """The relations that are known best and least, as far as they are told from the others."""
+    labels = {r.id: relation_name(r) for r in of.aligned.first.relations}
+    best, least = of.relations.best, of.relations.least
+    if best is None or least is None or best.value == least.value:
+        return
+    for word, first in (("best", best), ("least", least)) if len(labels) > 2 else (("best", best),):
+        name, share = labels[first.best], f"{first.value:.1%}"
+        claim = f"Over all runs {name} is known {word} ({share})."
+        question = f"Which relation is known {word} over all runs"
+        yield named(claim, question, f"{name} ({share})", [labels[t] for t in first.tied])
+
+
+def _of_kin(of: Comparison) -> Iterator[str]:
+    """What larger models know of what smaller ones do, and what fine-tuning did."""
+    for pair in of.sizes:
+        eta = of.subsumption.runs[pair.lesser][pair.other].value
+        if eta is not None:
+            yield (
+                f"Of what {of.names[pair.lesser]}, the smallest of family {pair.family}, knows, "
+                f"{of.names[pair.other]}, the largest, knows {eta:.1%}."
+            )
+    for pair in of.tuned:
+        difference = of.over_relations[pair.lesser, pair.other]
+        word = sided(difference, "better", "worse", "neither clearly better nor worse")
+        yield (
+            f"{of.names[pair.lesser]} is {word} than {of.names[pair.other]}, its base: "
+            f"{in_points(difference)}."
+        )
+
+
+def _template_order(agreed: Agreement) -> Iterator[str]:
     """Which runs agree least on templates, where there are several to choose from."""
-    if agreed.mean.value is None:
+    if agreed.tau.mean.value is None:
         yield "The order of templates was not compared: no two runs tell templates apart."
     elif (least := agreed.least) is not None:
         tau = f"τ-b {least.value:.2f}"
@@ -228,44 +184,33 @@ def _ranks_finding(agreed: Agreement) -> Iterator[str]:
         )
 
 
-def _notes(aligned: Aligned) -> tuple[str, ...]:
-    left = [
-        f"{run.name} {count:,}"
-        for run, count in zip(aligned.runs, aligned.left_out, strict=True)
-        if count
-    ]
-    ways = dict.fromkeys(run.judged.way for run in aligned.runs)
-    unknown = models.unknown(aligned)
-    one_template = len(aligned.first.templates) == len(aligned.first.relations)
-    return (
+def _notes(aligned: Aligned) -> Iterator[str]:
+    left = with_counts(aligned.names, aligned.left_out)
+    yield (
         "Every number is of the prompts that all runs were asked and that could be judged in all: "
         "the same pair, template and name of the subject."
-        + (f" Left out: {', '.join(left)} prompts." if left else " Nothing was left out."),
-        *(
-            [
-                f"The runs answered in different ways ({', '.join(ways)}), which count other "
-                "things as right and as sure: compare their numbers with care."
-            ]
-            if len(ways) > 1
-            else []
-        ),
-        *(
-            [
-                f"Family unknown, because the table of models does not have them: "
-                f"{', '.join(unknown)}. Each counts as a family of its own."
-            ]
-            if unknown
-            else []
-        ),
-        *(
-            [
-                "Every relation was asked in one template: what templates do to the answers is not "
-                "measured."
-            ]
-            if one_template
-            else []
-        ),
+        + (f" Left out: {left} prompts." if left else " Nothing was left out.")
+    )
+    ways = dict.fromkeys(run.judged.way for run in aligned.runs)
+    if len(ways) > 1:
+        yield (
+            f"The runs answered in different ways ({', '.join(ways)}), which count other things as "
+            "right and as sure: compare their numbers with care."
+        )
+    lineages = [run.lineage for run in aligned.runs]
+    unknown = dict.fromkeys(x.model for x in lineages if x.family == UNKNOWN and x.model)
+    if unknown:
+        yield (
+            f"Family unknown, because the table of models does not have them: "
+            f"{', '.join(unknown)}. Each counts as a family of its own."
+        )
+    if len(aligned.first.templates) == len(aligned.first.relations):
+        yield (
+            "Every relation was asked in one template: what templates do to the answers is not "
+            "measured."
+        )
+    yield (
         "A pair is known under a template if it is answered right under some name of the subject. "
         "Intervals are 95 %: a bootstrap over pairs within relations; for τ-b over relations, for "
-        "mean and stdev of templates over these, for Pearson's r over relations.",
+        "mean and stdev of templates over these, for Pearson's r over relations."
     )

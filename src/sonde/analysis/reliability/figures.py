@@ -6,12 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from sonde.analysis.comparison.tables import relation_name
 from sonde.analysis.reliability.facts import prompt_names
 from sonde.analysis.reliability.frames import FIRST, Ablation
 from sonde.analysis.reliability.outcomes import Common, Measure, answers, prompt_rates
 from sonde.analysis.reliability.tables import by_monitor
-from sonde.analysis.runs import UNKNOWN
+from sonde.analysis.runs import UNKNOWN, relation_name
 from sonde.core.reports import Bars, Boxes, Curve, Curves, Estimate, HeatMap, Series
 from sonde.stats.intervals import wilson
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sonde.analysis.comparison.kin import sizes
-from sonde.analysis.comparison.numbers import Reading
-from sonde.analysis.comparison.tables import relation_name
 from sonde.analysis.reliability import figures, tables
 from sonde.analysis.reliability.accuracy import Equals, Linked, by_relation, equals, over_models
 from sonde.analysis.reliability.frames import FIRST, Ablation, ablation
 from sonde.analysis.reliability.outcomes import Common, Measure, common, measures, p_value
 from sonde.analysis.reliability.tables import by_monitor, written
-from sonde.analysis.runs import Compared
+from sonde.analysis.runs import Compared, Reading, relation_name, smallest_and_largest
 from sonde.core.reports import Estimate, Figure, Headline, Report, Table
 from sonde.core.words import in_points, listed, named, sided
 from sonde.metrics.leading import lead
@@ -279,7 +276,7 @@ def _equal(found: Reliability) -> list[str]:
 
 def _grown(found: Reliability) -> list[str]:
     names, said = found.common.names, []
-    for kin in sizes(found.common.runs):
+    for kin in smallest_and_largest(found.common.runs):
         apart = found.monitor.difference(kin.other, kin.lesser)
         if apart.value is not None:
             p = p_value(found.common, found.monitor, kin.other, kin.lesser, found.seed)

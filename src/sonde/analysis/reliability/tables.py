@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sonde.analysis.comparison.tables import relation_name
 from sonde.analysis.reliability.accuracy import Equals, Linked
 from sonde.analysis.reliability.facts import Seen, most_disputed, seen
 from sonde.analysis.reliability.frames import FIRST, Ablation, Subset
 from sonde.analysis.reliability.outcomes import Common, Measure
+from sonde.analysis.runs import relation_name
 from sonde.core.facts import Relation
 from sonde.core.reports import Estimate, Metric, Table
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, SOLID_ANCHORS
