@@ -106,8 +106,8 @@ def analyse(
     The first is what the others' accuracy is compared with. `models` names a table of your own.
     `frames` is how many frames the prompt ablation of runs of `monitor` keeps.
     """
-    from sonde.analysis.runs import Reading
     from sonde.analysis.report import analyse as compare
+    from sonde.analysis.runs import Reading
 
     if seed < 0:
         raise UsageError(f"seed must not be negative, found {seed}")

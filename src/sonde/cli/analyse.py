@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sonde.analysis.runs import Reading
-from sonde.analysis.report import analyse as compare
 from sonde.analysis.learning.report import learning_report
+from sonde.analysis.report import analyse as compare
+from sonde.analysis.runs import Reading
 from sonde.cli.console import waiting, writing
 from sonde.cli.options import JSON, PictureOptions, argument, listed, matching, option, verb
 from sonde.cli.report import show_report
