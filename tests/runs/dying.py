@@ -1,6 +1,7 @@
 """Make one run over and over, dying before its first file operation, its second, its third, …
 
-Run as a script in a process of its own, since it forks. Prints how often it died.
+Run as a script in a process of its own, since it forks: nothing may have used a thread before, so
+the facts are opened in each child. Prints how often it died.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import polars  # noqa: F401
+import pyarrow.compute  # noqa: F401
+import pyarrow.parquet  # noqa: F401
+
 from sonde.api import dataset, probe
-from sonde.core.facts import Dataset
 from sonde.models.controls.counting import majority
-from sonde.runs.run import probes, run
+from sonde.runs.run import find_probe, run
 
 CHANGES = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.link"}
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 DEATH = 9
 
 
-def attempt(facts: Dataset, out: Path, die_before: int = 0) -> int:
+def attempt(place: str, out: Path, die_before: int = 0) -> int:
     """Run in a child that ends, as if killed, before its n-th change to the folder."""
     child = os.fork()
     if child:
@@ -36,11 +40,12 @@ def attempt(facts: Dataset, out: Path, die_before: int = 0) -> int:
                 os._exit(DEATH)
 
     sys.addaudithook(count)
+    facts = dataset(place)
     run(probe("lama", answer="score"), majority(facts), facts, out, shard_weight=8)
     os._exit(0)
 
 
-def main(facts: Dataset, folder: Path) -> int:
+def main(facts: str, folder: Path) -> int:
     """Die before each operation in turn, resume, and compare; gives back how often."""
     assert attempt(facts, folder / "calm") == 0
     calm = kept(folder / "calm")
@@ -61,5 +66,5 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    probes()  # found once, for all children
-    print(main(dataset(sys.argv[1]), Path(sys.argv[2])))
+    find_probe("lama")  # imported once, for all children
+    print(main(sys.argv[1], Path(sys.argv[2])))

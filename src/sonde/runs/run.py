@@ -9,9 +9,10 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -347,20 +348,44 @@ def _fill_folder(
     done = computed = number = 0
     began, clock = time.time(), time.monotonic()
     try:
-        for number, shard in enumerate(cut):
-            if not writer.holds(number, shard):
-                if done and not computed:
-                    log.info("%s: going on after %d of %d", writer.folder.path, done, total)
-                writer.append(number, _answer_shard(model, shard, done, total, progress))
-                computed += len(shard)
-            done += len(shard)
-            progress(done, total)
+        with Behind() as behind:  # a shard is written while the next one is answered
+            for number, shard in enumerate(cut):
+                if not writer.holds(number, shard):
+                    if done and not computed:
+                        log.info("%s: going on after %d of %d", writer.folder.path, done, total)
+                    answers = _answer_shard(model, shard, done, total, progress)
+                    behind.do(writer.append, number, answers)
+                    computed += len(shard)
+                done += len(shard)
+                progress(done, total)
         writer.finish(number + 1, done)
     finally:
         if computed:
             writer.log(_session(model, began, time.monotonic() - clock, computed))
     if not computed:
         log.info("%s was complete: the model was not asked anything", writer.folder.path)
+
+
+class Behind:
+    """Does one thing after the other on a thread of its own, at most one ahead of who waits."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "behind")
+        self._last: Future[Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def do(self, work: Callable[..., object], *given: Any) -> None:
+        """Begin some work once what came before is done; raises what went wrong with that."""
+        if self._last is not None:
+            self._last.result()
+        self._last = self._thread.submit(work, *given)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._thread.shutdown()
+        if self._last is not None and kind is None:
+            self._last.result()
 
 
 def _session(model: Model, began: float, seconds: float, prompts: int) -> dict[str, Any]:
