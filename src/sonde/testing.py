@@ -204,6 +204,8 @@ def _check_order(probe: Probe, dataset: Dataset, model: Model, blocks: list[Bloc
 def _check_finite(report: Report) -> None:
     for name, estimate in report.estimates.items():
         assert re.fullmatch(r"[\w.\-]+", name), f"estimate {name!r} has an odd name"
+        known = [m.id for m in report.metrics if f"{name}.".startswith(f"{m.id}.")]
+        assert known or not report.metrics, f"no metric of the report says what {name!r} is"
         values = (estimate.low, estimate.value, estimate.high)
         if estimate.value is None:
             continue

@@ -32,7 +32,7 @@ from sonde.core.abilities import Identity
 from sonde.core.legible import legible
 from sonde.core.reports import HeatRow, HeatStrip
 from sonde.models.scripted import Scripted
-from sonde.reporting.render.terminal_strips import strips
+from sonde.reporting.render.terminal import strips
 
 from .world import COMMAND, Done, Sonde, rows
 

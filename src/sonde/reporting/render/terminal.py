@@ -2,6 +2,7 @@
 
 Colour only repeats what the words say. Browsable tables and most figures are left to the HTML page;
 a histogram is drawn in one line, a small heat map is written as a table, and heat strips are whole.
+Where there are no colours the weights of tokens stand in their place, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table as Grid
@@ -23,6 +25,7 @@ from sonde.core.reports import (
     Estimate,
     Figure,
     HeatMap,
+    HeatRow,
     HeatStrip,
     Histogram,
     Report,
@@ -30,11 +33,13 @@ from sonde.core.reports import (
 )
 from sonde.reporting.render import cells
 from sonde.reporting.render.figures.heat import heat_table
-from sonde.reporting.render.terminal_strips import strips
+from sonde.reporting.render.strips import FAINT, Shade, parted, signed, visible
 
 MOST_ROWS = 60
 MOST_BLOCKS = 40
 BLOCKS = " ▁▂▃▄▅▆▇█"
+# from grey to a full colour, which shows on dark and on light ground; the words on it are white
+GREY, TOWARDS, AWAY = (0x70, 0x75, 0x7A), (0x0B, 0x5F, 0xD0), (0xB8, 0x4A, 0x00)
 VERDICT_STYLES = {"right": "green", "wrong": "red", "skipped": "dim"}
 
 
@@ -275,3 +280,72 @@ def left_out(report: Report) -> Iterator[RenderableType]:
     if names:
         yield Text()
         yield line("In the HTML report: " + "; ".join(names) + ".", "dim")
+
+
+def strips(plot: HeatStrip, console: Console) -> Group:
+    """The scale and every row; in colour if the console has any."""
+    coloured = console.color_system is not None
+    width = max(20, console.width - 2)
+    parts: list[RenderableType] = [strip_scale(plot, coloured)]
+    for row in plot.rows:
+        parts += [Text(), strip_heading(row), *strip_body(row, plot.limit, coloured, width)]
+    return Group(*parts)
+
+
+def strip_scale(plot: HeatStrip, coloured: bool) -> Text:
+    """What the colours or the signs mean."""
+    far = f"{cells.plain_number(plot.limit)} {plot.unit}".strip()
+    if not coloured:
+        words = f"+ {plot.towards}, − {plot.away}"
+        return Text(f"{words}; {plot.unit}" if plot.unit else words, "dim")
+    made = Text()
+    for words, end in ((plot.away, -1.0), (plot.towards, 1.0)):
+        made.append(f" {words} ", ground(end)).append("  ")
+    return made.append(f"full colour: {far}", "dim")
+
+
+def strip_heading(row: HeatRow) -> Text:
+    """A row's label and what is said about it."""
+    made = Text(visible(row.label), "bold")
+    return made.append(f"  {visible(row.note)}", "dim") if row.note else made
+
+
+def strip_body(row: HeatRow, limit: float, coloured: bool, width: int) -> Iterator[Text]:
+    """The tokens of a row."""
+    one, _, rest = parted(row, limit)
+    shown = ([one] if one is not None else []) + rest
+    if coloured:
+        yield painted(shown)
+    else:
+        yield from weighed(shown, width)
+
+
+def painted(shown: Sequence[Shade]) -> Text:
+    """Tokens one after the other as the text has them, on their grounds."""
+    made = Text(overflow="fold")
+    for shade in shown:
+        made.append(visible(shade.text), ground(shade.strength))
+    return made
+
+
+def ground(strength: float) -> str:
+    """The ground for a weight: none for hardly any."""
+    if abs(strength) < FAINT:
+        return ""
+    end = TOWARDS if strength > 0 else AWAY
+    mixed = (round(a + (b - a) * abs(strength)) for a, b in zip(GREY, end, strict=True))
+    return "#ffffff on #" + "".join(f"{part:02x}" for part in mixed)
+
+
+def weighed(shown: Sequence[Shade], width: int) -> Iterator[Text]:
+    """Lines of tokens over lines of their weights."""
+    above, below = "", ""
+    for shade in shown:
+        token, weight = visible(shade.text).replace(" ", "␣"), signed(shade.weight)
+        room = max(cell_len(token), len(weight)) + 1
+        if above and cell_len(above) + room > width + 1:
+            yield from (Text(above.rstrip()), Text(below.rstrip(), "dim"))
+            above, below = "", ""
+        above += token + " " * (room - cell_len(token))
+        below += weight.ljust(room)
+    yield from (Text(above.rstrip()), Text(below.rstrip(), "dim"))
