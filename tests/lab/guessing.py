@@ -35,9 +35,7 @@ class Writes:
         return self._each(prompts, lambda p: generate_from(p, self.table(p, p.key.fact)))
 
     def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
-        return self._each(
-            prompts, lambda p: trace_from(p, [self.table(p, f, "") for f in p.key.facts])
-        )
+        return self._each(prompts, lambda p: trace_from(p, [self.table(p, f, "") for f in p.facts]))
 
     def table(self, prompt: Prompt, fact: str, text: str | None = None) -> Table:
         """Shares of the relation's objects, drawn by the fact and the text before them."""

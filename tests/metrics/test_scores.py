@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import exp, inf, log
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,11 +27,13 @@ from sonde.optimise.facts import Task
 from sonde.optimise.lpaqa.choosing import Scoring
 from sonde.probes.framing.ask import FALSE, TRUE
 from sonde.probes.framing.tally import SAID_TRUE, verdict
-from sonde.probes.lke.ic import _Asked
+from sonde.probes.lke.choices import Asked
+from sonde.probes.lke.choices import judge as lke_judge
 from sonde.probes.lke.items import Item
 from sonde.probes.lke.studies.fact_scores import Choices
 
 TEMPLATE = Template(id="t", text="[X] is [Y] of them", group="t")
+RELATION = Relation(id="r", label="r", kind="N-1", templates=(TEMPLATE,))
 KEY = Key(fact="f", relation="r", template="t", subject="it", context="0")
 LOGPS = st.lists(st.floats(-30, -0.125, width=32), min_size=1, max_size=3).map(tuple)
 
@@ -77,11 +78,18 @@ def by_belief(answer: Scored) -> float:
 
 
 def by_ic_lke(answer: Scored) -> float:
-    kept: list[np.ndarray] = []
     item = Item(fact=fact(TRUE), options=answer.options)
-    tally: Any = SimpleNamespace(add=lambda *given: kept.append(given[3]))
-    _Asked(item=item, spelled=None).judge(tally, 0, answer)
-    return choose(kept[0], 0).mass
+    zero = np.zeros(1, dtype=np.int64)
+    asked = Asked(
+        relations=(RELATION,),
+        items=(item,),
+        relation=zero,
+        subject=zero,
+        control=zero > 0,
+        majority=("",),
+    )
+    row = Answered(key=KEY, prefix="", suffix="", answer=answer)
+    return float(lke_judge(asked, [row], ()).column("mass")[0])
 
 
 def by_studies(answer: Scored) -> float:
@@ -101,8 +109,7 @@ def by_ensembles(answer: Scored) -> float:
 
 
 def by_optimise(answer: Scored) -> float:
-    relation = Relation(id="r", label="r", kind="N-1", templates=(TEMPLATE,))
-    task = Task(relation=relation, train=(fact(TRUE), fact(FALSE)), dev=())
+    task = Task(relation=RELATION, train=(fact(TRUE), fact(FALSE)), dev=())
     return float(Scoring(Giving(answer), task).logps(0, [fact(TRUE)]).exp()[0, 0])
 
 

@@ -16,7 +16,7 @@ from sonde.models.controls.counting import majority
 from sonde.probes.lke.eic import EicLke
 from sonde.probes.lke.ic import IcLke
 from sonde.probes.lke.items import Item
-from sonde.probes.lke.sequences import Shape, in_turn, spots
+from sonde.probes.lke.passages import Shape, in_turn, spots
 from sonde.prompting.sequences import Separators
 from sonde.testing import check_probe
 from tests.rows import answer_all
@@ -38,7 +38,7 @@ def test_sequences_are_those_written_down() -> None:
     for layout in ("facts", "options"):
         probe = EicLke(training=6, start=2, stride=2, options=4, layout=layout)
         for prompt in probe.ask(world(relations=("P36",))):
-            key = f"{layout} {prompt.key.context}: {', '.join(prompt.key.facts)}"
+            key = f"{layout} {prompt.own['option']}: {', '.join(prompt.facts)}"
             written.append(f"{key}\n{prompt.prefix!r}\n{parts(prompt)!r}\n")
     assert "\n".join(written) == GOLDEN.read_text(encoding="utf-8")
 
@@ -90,7 +90,7 @@ def test_a_fact_with_fewer_options_is_read_as_often_as_it_has_options() -> None:
 def test_a_subject_that_is_tested_is_not_among_the_training_facts() -> None:
     held = [*facts(), fact("P36", "Peru", "Lima")]
     for prompt in EicLke(training=6, start=2, stride=2).ask(world(held, relations=("P36",))):
-        assert ("P36-Peru" in prompt.key.facts) == ("Peru" in prompt.prefix)
+        assert ("P36-Peru" in prompt.facts) == ("Peru" in prompt.prefix)
         assert prompt.prefix.count("Peru") <= 1
 
 

@@ -31,7 +31,7 @@ def test_prompts_are_those_written_down() -> None:
     for settings in ({"n": 3}, {"n": 2, "inside": " : ", "between": "\\n", "seeds": 2}):
         for prompt in IcLke(**settings).ask(world()):
             assert isinstance(prompt.want, Score)
-            key = f"{prompt.key.fact} seed {prompt.key.context}"
+            key = f"{prompt.key.fact} seed {prompt.own['seed']}"
             written.append(f"{key}\n{prompt.prefix!r}\n{', '.join(prompt.want.options)}\n")
     assert "\n".join(written) == GOLDEN.read_text(encoding="utf-8")
 
@@ -120,14 +120,14 @@ def test_the_control_in_the_report_is_the_control_as_a_model() -> None:
 
 def test_seeds_draw_other_examples_for_the_same_options() -> None:
     prompts = [p for p in IcLke(n=3, seeds=2).ask(world()) if p.key.fact == "P36-Austria"]
-    assert [p.key.context for p in prompts] == ["0", "1"]
+    assert [p.own["seed"] for p in prompts] == [0, 1]
     assert prompts[0].prefix != prompts[1].prefix
     assert prompts[0].want == prompts[1].want
 
 
 def test_seeds_begin_with_that_of_the_selection() -> None:
     alone = list(IcLke(n=3).ask(world(seed=1)))
-    among = [p for p in IcLke(n=3, seeds=2).ask(world()) if p.key.context == "1"]
+    among = [p for p in IcLke(n=3, seeds=2).ask(world()) if p.own["seed"] == 1]
     assert [p.prefix for p in alone] == [p.prefix for p in among]
 
 
@@ -137,10 +137,10 @@ def test_the_spread_over_seeds_is_that_of_their_accuracies() -> None:
     answered = [
         row
         for row in answer_all(Told(table={"Vienna": 0.9, "Cairo": 0.5}), list(probe.ask(data)))
-        if row.key.context == "0"
+        if row.own["seed"] == 0
     ]
     other = Told(table={"Lima": 0.9})
-    answered += [r for r in answer_all(other, list(probe.ask(data))) if r.key.context == "1"]
+    answered += [r for r in answer_all(other, list(probe.ask(data))) if r.own["seed"] == 1]
     estimates = probe.read(data, answered).estimates
     assert estimates["accuracy.seed.0.mean_over_relations"].value == 0.5
     assert estimates["accuracy.seed.1.mean_over_relations"].value == 0

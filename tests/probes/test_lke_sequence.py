@@ -141,7 +141,7 @@ def test_a_sequence_holds_each_object_where_its_span_says(atlas: Dataset) -> Non
         read = [prompt.prefix[a:b] for a, b in prompt.want.spans]
         assert read == [line.object for line in lines]
         assert prompt.prefix == "\n".join(f"{x.subject} : {x.object}" for x in lines)
-        assert prompt.key.facts == tuple(line.fact for line in lines)
+        assert prompt.facts == [line.fact for line in lines]
 
 
 def test_the_clean_sequence_is_always_asked_and_the_same(atlas: Dataset) -> None:

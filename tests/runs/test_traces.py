@@ -50,14 +50,14 @@ class Reciting:
                     text += fact.subject.name
                     spans.append((len(text), len(text) + 1 + len(name)))
                     text += f" {name}, "
-                key = Key(
-                    fact="\n".join(fact.id for fact in facts),
-                    relation=relation.id,
-                    template="sequence",
-                    subject="",
-                    context=str(shift),
+                yield Prompt(
+                    key=Key(
+                        fact=facts[0].id, relation=relation.id, template="sequence", subject=""
+                    ),
+                    prefix=text,
+                    want=Trace(spans=tuple(spans)),
+                    own={"facts": [fact.id for fact in facts], "shift": shift},
                 )
-                yield Prompt(key=key, prefix=text, want=Trace(spans=tuple(spans)))
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         raise NotImplementedError
@@ -89,7 +89,7 @@ def test_what_was_read_comes_back_from_the_folder(tmp_path: Path) -> None:
     expected = dict(trace_causal(model.model, model.encoder, prompts))
     for i, row in enumerate(run.answered()):
         assert isinstance(row.answer, Traced)
-        assert row.key.facts == tuple(f"{row.key.relation}:{n}" for n in range(6))
+        assert row.own["facts"] == [f"{row.key.relation}:{n}" for n in range(6)]
         for one, other in zip(row.answer.logps, expected[i].logps, strict=True):
             assert one == pytest.approx(other, abs=1e-4)
     before = shard_bytes(tmp_path / "out")

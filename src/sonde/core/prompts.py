@@ -34,7 +34,7 @@ SHOWN = 60
 class Key:
     """Where a prompt comes from: the columns by which answers are joined to facts.
 
-    A prompt that asks about several facts names them all in `fact`, a line for each; see `facts`.
+    A prompt that asks about several facts names the first here and all in `Prompt.facts`.
     """
 
     fact: str
@@ -44,15 +44,9 @@ class Key:
     context: str = ""
 
     @property
-    def facts(self) -> tuple[str, ...]:
-        """The ids of the facts that are asked about: one, or those of a whole sequence."""
-        return tuple(self.fact.split("\n"))
-
-    @property
     def told(self) -> str:
-        """How a prompt is named in a message: its facts, the first of them, and the template."""
-        told = ", ".join(map(repr, self.facts[:3])) + (", …" if len(self.facts) > 3 else "")
-        return f"fact{'s' * (len(self.facts) > 1)} {told}, template {self.template!r}"
+        """How a prompt is named in a message: by its fact and template."""
+        return f"fact {self.fact!r}, template {self.template!r}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +158,11 @@ class Prompt:
     want: Want
     cloze: Cloze | None = None
     own: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def facts(self) -> list[str]:
+        """The ids of the facts that are asked about: one, or those of a whole sequence."""
+        return self.own.get("facts") or [self.key.fact]
 
 
 OWN: Mapping[type, str] = {Score: "options", Trace: "spans"}

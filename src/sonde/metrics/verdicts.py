@@ -66,7 +66,7 @@ def judge_block(
     if answers.kind == "filled":
         return _judge_filled(answers.filled, owners, correct)
     if answers.kind == "scored":
-        return _judge_scored(answers.rated, owners, correct, normalise)
+        return judge_options(answers.rated, owners, correct, normalise)
     raise AbilityError("only scored options and filled positions have ranks, not written texts")
 
 
@@ -196,9 +196,13 @@ def _changes(*columns: NDArray[np.generic]) -> Bools:
     return new
 
 
-def _judge_scored(
-    answers: RatedColumns, owners: Ints, correct: Mapping[int, Objects], normalise: Normalise
+def judge_options(
+    answers: RatedColumns,
+    owners: Ints,
+    correct: Mapping[int, Objects],
+    normalise: Normalise = "none",
 ) -> Verdicts:
+    """Judge scored options; those of several correct names count together."""
     count, prompts = len(answers), answers.owners
     assert answers.options is not None
     values = answers.sums()
@@ -208,7 +212,7 @@ def _judge_scored(
     sound(highest)
     is_best = values == highest[prompts]
     first = np.flatnonzero(is_best)[_changes(prompts[is_best])]
-    right = _correct_options(answers, owners, correct)
+    right = correct_options(answers, owners, correct)
     target = np.full(count, np.inf)
     with_right = np.unique(prompts[right])
     target[with_right] = -np.inf
@@ -263,7 +267,7 @@ def top_answers(
     return found
 
 
-def _correct_options(answers: RatedColumns, owners: Ints, correct: Mapping[int, Objects]) -> Bools:
+def correct_options(answers: RatedColumns, owners: Ints, correct: Mapping[int, Objects]) -> Bools:
     """Whether each option is a name of an object that its prompt asks for."""
     places = {name: i for i, name in enumerate(answers.names)}
     distinct, index = np.unique(owners, return_inverse=True)

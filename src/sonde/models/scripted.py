@@ -59,7 +59,7 @@ class Scripted:
     def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
         """Yield (position, answer); where the key names a fact for each span, by that fact."""
         for i, prompt in enumerate(prompts):
-            known = [self.answers.get(fact) for fact in prompt.key.facts]
+            known = [self.answers.get(fact) for fact in prompt.facts]
             tables = [{} if name is None else {name: log(0.9)} for name in known]
             yield i, trace_from(prompt, tables, log(0.1))
 

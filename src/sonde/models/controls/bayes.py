@@ -158,7 +158,7 @@ class NaiveBayes:
             return [{}]
         if prompt.key.subject:
             return [words.table(prompt.key.subject)]
-        return [words.table(self.subjects.get(fact, "")) for fact in prompt.key.facts]
+        return [words.table(self.subjects.get(fact, "")) for fact in prompt.facts]
 
 
 def _below(table: Table) -> float:

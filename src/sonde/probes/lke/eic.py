@@ -7,21 +7,21 @@ What it costs is reported beside what IC-LKE would: it saves only against scorin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Answered, Traced
-from sonde.core.columns import Given, rows_of
-from sonde.core.errors import AbilityError, DataError
+from sonde.core.columns import Answers, Given, in_blocks
+from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Key, Prompt, Trace
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
-from sonde.probes.lke.cost import Cost, cost_table
+from sonde.probes.lke.choices import Asked, Choices, Floats, Ints, as_judged, summed
 from sonde.probes.lke.items import (
     BETWEEN_HELP,
     INSIDE_HELP,
@@ -35,21 +35,32 @@ from sonde.probes.lke.items import (
     refuse_nothing,
     separators,
 )
+from sonde.probes.lke.passages import (
+    Cost,
+    Layout,
+    Passage,
+    Shape,
+    cost_table,
+    in_turn,
+    passages,
+    spots,
+)
 from sonde.probes.lke.report import Reading, build_report
-from sonde.probes.lke.sequences import Layout, Passage, Shape, in_turn, passages, spots
-from sonde.probes.lke.tally import Outcomes, Tally, as_judged
 from sonde.prompting.options import MANY
-from sonde.prompting.sequences import Separators, training
+from sonde.prompting.sequences import training
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 
 @dataclass(slots=True, kw_only=True)
-class _Asked:
-    """What a run asked: its facts, what had to be left out, a text of each relation, the cost."""
+class _Read:
+    """What is asked: its facts, what had to be left out, a text of each relation, the cost."""
 
-    census: Census
-    items: dict[tuple[str, str], Item]
-    prefixes: dict[str, str]
-    cost: Cost
+    census: Census = field(default_factory=Census)
+    items: list[Item] = field(default_factory=list)
+    prefixes: dict[str, str] = field(default_factory=dict)
+    cost: Cost = field(default_factory=Cost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +83,7 @@ class EicLke:
 
     def __post_init__(self) -> None:
         check_levels(self.levels)
-        self._separators()
+        separators(self.inside, self.between)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """The model must be able to say how probable it finds parts of a text."""
@@ -81,84 +92,109 @@ class EicLke:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """One prompt per sequence, those of a block of facts after each other."""
-        asked = _Asked(census=Census(), items={}, prefixes={}, cost=Cost())
-        some = False
-        for relation, passage in self._passages(dataset, asked):
+        reads, some = _Read(), False
+        for relation, passage in self._passages(dataset, reads):
             some = True
-            yield _prompt(relation, passage)
+            first, *_ = passage.facts
+            yield Prompt(
+                key=Key(fact=first, relation=relation, template=self.name, subject=""),
+                prefix=passage.text,
+                want=Trace(spans=passage.places),
+                own={"facts": list(passage.facts), "option": passage.number},
+            )
         if not some:
-            refuse_nothing(dataset, asked.census)
+            refuse_nothing(dataset, reads.census)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Gather every fact's options from the sequences, judge the choices, compute the rest."""
-        asked, outcomes = self._tallied(dataset, answered)
+        reads = self._reads(dataset)
         reading = Reading(
             name="EIC-LKE",
             wanted=self.training,
             options=self.options,
             levels=self.levels,
-            prefixes=asked.prefixes,
+            seeds=(dataset.selection.seed,),
+            prefixes=reads.prefixes,
             blank="",
-            counts=asked.cost.counts(),
-            tables=(cost_table(asked.cost),),
+            counts=reads.cost.counts(),
+            tables=(cost_table(reads.cost),),
             notes=self._notes(),
         )
-        return build_report(dataset, asked.census, outcomes, reading)
+        choices = self._choices(dataset, answered, reads)
+        return build_report(dataset, choices, reads.census, reading)
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every choice, for comparisons with other runs."""
-        return as_judged(self._tallied(dataset, answered)[1], self._separators())
+        choices = self._choices(dataset, answered, self._reads(dataset))
+        seeds = (dataset.selection.seed,)
+        return as_judged(choices, seeds, separators(self.inside, self.between))
 
-    def _tallied(self, dataset: Dataset, answered: Given) -> tuple[_Asked, Outcomes]:
-        asked = _Asked(census=Census(), items={}, prefixes={}, cost=Cost())
-        for relation, passage in self._passages(dataset, asked):
-            asked.prefixes.setdefault(relation, passage.text)
-        seed = dataset.selection.seed
-        found: dict[tuple[str, str], dict[int, float]] = {key: {} for key in asked.items}
-        for row in rows_of(answered):
-            if not isinstance(row.answer, Traced):
+    def _reads(self, dataset: Dataset) -> _Read:
+        reads = _Read()
+        for relation, passage in self._passages(dataset, reads):
+            reads.prefixes.setdefault(relation, passage.text)
+        return reads
+
+    def _choices(self, dataset: Dataset, answered: Given, reads: _Read) -> Choices:
+        """The options of every fact, put together from the sequences that they stand in."""
+        asked = Asked.of(dataset, dataset.asked_relations(), reads.items)
+        turned = [in_turn(item, dataset.selection.seed) for item in asked.items]
+        bounds = np.cumsum([0, *map(len, turned)])
+        logps = np.full(bounds[-1], np.nan)
+        for block in in_blocks(answered):
+            if block.kind != "traced":
                 raise AbilityError("eic-lke reads traced texts, not other answers")
-            for key, number, logp in _options(row, row.answer, self.layout):
-                found[key][number] = logp
-        tally = Tally(dataset, (item.fact for item in asked.items.values()), (seed,))
-        for key, logps in found.items():
-            item = asked.items[key]
-            turned = in_turn(item, seed)
-            values = np.array([logps[i] for i in range(len(turned))], dtype=np.float64)
-            tally.add(item.fact, 0, turned, values)
-        return asked, tally.outcomes()
+            fact, option = self._tested(block, asked)
+            # a fact with fewer options than others has some of its own read again
+            first = option < np.diff(bounds)[fact]
+            logps[bounds[fact[first]] + option[first]] = block.rated.sums()[first]
+        judged = _judged(asked, turned, logps, bounds, dataset.selection.seed)
+        return Choices.of(asked, judged, ["seed"])
 
-    def _passages(self, dataset: Dataset, asked: _Asked) -> Iterator[tuple[str, Passage]]:
-        shape = self._shape(dataset.selection.seed)
-        for relation in dataset.asked_relations():
-            lines = training(dataset, relation.id, shape.seed)
-            if not lines:
-                asked.census.without_training.append(relation.id)
-                continue
-            offers = OptionPool(dataset, relation.id, self.options)
-            items = {item.fact.id: item for item in offers.items(asked.census)}
-            tested: set[str] = set()
-            for passage in passages(items.values(), lines, shape, asked.census):
-                tested.update(passage.facts)
-                asked.cost.read(passage)
-                yield relation.id, passage
-            kept = {id: item for id, item in items.items() if id in tested}
-            asked.items.update({(relation.id, id): item for id, item in kept.items()})
-            first = spots(min(self.training, len(lines)), shape)[0]
-            asked.cost.compare(kept.values(), first)
+    def _tested(self, block: Answers, asked: Asked) -> tuple[Ints, Ints]:
+        """The number of the fact that each span is of, and which of its options it is."""
+        from polars import DataFrame
 
-    def _shape(self, seed: int) -> Shape:
-        return Shape(
+        keys = [*asked.places]
+        numbered = DataFrame(
+            {"relation": [r for r, _ in keys], "facts": [f for _, f in keys]}
+        ).with_row_index("number")
+        frame, rated = block.frame, block.rated
+        each = frame.select("relation", "facts").explode("facts")
+        facts = each.join(numbered, on=["relation", "facts"], how="left", maintain_order="left")[
+            "number"
+        ].to_numpy()
+        ends = np.cumsum([0, *frame["facts"].list.len().to_list()])
+        rows, option = rated.owners, frame["option"].to_numpy()[rated.owners]
+        place = np.arange(len(rows)) - rated.bounds[rows]
+        if self.layout == "facts":
+            return facts[ends[rows] + place].astype(np.int64), option
+        return facts[ends[rows]].astype(np.int64), option + place
+
+    def _passages(self, dataset: Dataset, reads: _Read) -> Iterator[tuple[str, Passage]]:
+        shape = Shape(
             training=self.training,
             start=self.start,
             stride=self.stride,
             layout=self.layout,
-            separators=self._separators(),
-            seed=seed,
+            separators=separators(self.inside, self.between),
+            seed=dataset.selection.seed,
         )
-
-    def _separators(self) -> Separators:
-        return separators(self.inside, self.between)
+        for relation in dataset.asked_relations():
+            lines = training(dataset, relation.id, shape.seed)
+            if not lines:
+                reads.census.without_training.append(relation.id)
+                continue
+            pool = OptionPool(dataset, relation.id, self.options)
+            items = {item.fact.id: item for item in pool.items(reads.census)}
+            tested: set[str] = set()
+            for passage in passages(items.values(), lines, shape, reads.census):
+                tested.update(passage.facts)
+                reads.cost.read(passage)
+                yield relation.id, passage
+            kept = [item for id, item in items.items() if id in tested]
+            reads.items += kept
+            reads.cost.compare(kept, spots(min(self.training, len(lines)), shape)[0])
 
     def _notes(self) -> tuple[str, ...]:
         tested = (
@@ -174,29 +210,21 @@ class EicLke:
         )
 
 
-def _options(
-    row: Answered, answer: Traced, layout: Layout
-) -> Iterator[tuple[tuple[str, str], int, float]]:
-    """What a sequence says: of which fact, which of its options, and the log-probability."""
-    first, facts = int(row.key.context), row.key.facts
-    for place, logps in enumerate(answer.logps):
-        fact = facts[place] if layout == "facts" else facts[0]
-        number = first if layout == "facts" else first + place
-        yield (row.key.relation, fact), number, sum(logps)
+def _judged(
+    asked: Asked, turned: list[tuple[str, ...]], logps: Floats, bounds: Ints, seed: int
+) -> Iterator[DataFrame]:
+    """The choices of one relation after the other; all have the same draw of training facts."""
+    from polars import lit
 
-
-def _prompt(relation: str, passage: Passage) -> Prompt:
-    broken = [id for id in passage.facts if "\n" in id]
-    if broken:  # a key has a line for each fact
-        raise DataError(f"fact {broken[0]!r}: an id may have no line break; give it another")
-    key = Key(
-        fact="\n".join(passage.facts),
-        relation=relation,
-        template="eic-lke",
-        subject="",
-        context=str(passage.number),
-    )
-    return Prompt(key=key, prefix=passage.text, want=Trace(spans=passage.places))
+    for number in np.unique(asked.relation).tolist():
+        facts = np.flatnonzero(asked.relation == number)
+        start, stop = int(bounds[facts[0]]), int(bounds[facts[-1] + 1])
+        names = list(chain.from_iterable(turned[fact] for fact in facts.tolist()))
+        codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+        options = np.array([codes[name] for name in names])
+        ends = np.append(bounds[facts], stop) - start
+        answers = summed(logps[start:stop], ends, options, list(codes))
+        yield asked.judged(answers, facts).with_columns(seed=lit(seed))
 
 
 COMPONENT = EicLke

@@ -11,19 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
-import numpy as np
-
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Scored
-from sonde.core.columns import Given, rows_of
-from sonde.core.errors import AbilityError
-from sonde.core.facts import Dataset, Fact
+from sonde.core.columns import Given
+from sonde.core.facts import Dataset
 from sonde.core.prompts import Key, Prompt, Score
 from sonde.core.reports import Report
-from sonde.core.scores import option_logps
 from sonde.core.settings import setting
-from sonde.metrics.choices import pooled
 from sonde.metrics.judged import Judged
+from sonde.probes.lke.choices import Asked, Choices, as_judged, judge
 from sonde.probes.lke.items import (
     BETWEEN_HELP,
     INSIDE_HELP,
@@ -38,28 +33,8 @@ from sonde.probes.lke.items import (
     separators,
 )
 from sonde.probes.lke.report import Reading, build_report
-from sonde.probes.lke.tally import Outcomes, Tally, as_judged
 from sonde.prompting.options import MANY
-from sonde.prompting.sequences import Separators, asked, examples, training
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """A fact with its options and, where these are scored under all names, whose each name is."""
-
-    item: Item
-    spelled: dict[str, str] | None
-
-    def judge(self, tally: Tally, turn: int, answer: Scored) -> None:
-        """The choice is between usual names; other names only add to the mass."""
-        fact, logps = self.item.fact, option_logps(answer)
-        if self.spelled is None:
-            tally.add(fact, turn, answer.options, logps)
-            return
-        own = [self.spelled[name] == fact.objects[0].name for name in answer.options]
-        usual = np.array([self.spelled[name] == name for name in answer.options])
-        chosen = [name for name in answer.options if self.spelled[name] == name]
-        tally.add(fact, turn, chosen, logps[usual], pooled(logps, own))
+from sonde.prompting.sequences import Line, asked, examples, training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +58,7 @@ class IcLke:
 
     def __post_init__(self) -> None:
         check_levels(self.levels)
-        self._separators()
+        separators(self.inside, self.between)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """Any model that can score options will do."""
@@ -93,87 +68,85 @@ class IcLke:
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """One prompt per fact and draw of examples; those of a relation share their beginning."""
         census, some = Census(), False
-        for _, prompt in self._prompts(dataset, census):
+        for item, shown, seed in self._shown(dataset, census):
             some = True
-            yield prompt
+            yield Prompt(
+                key=Key(
+                    fact=item.fact.id,
+                    relation=item.fact.relation,
+                    template=self.name,
+                    subject=item.fact.subject.name,
+                ),
+                prefix=self._prefix(item, shown),
+                want=Score(options=item.texts or item.options),
+                own={"seed": seed},
+            )
         if not some:
             refuse_nothing(dataset, census)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every choice and compute every number."""
-        census, prefixes, outcomes = self._tallied(dataset, answered)
+        census, prefixes = Census(), dict[str, str]()
+        choices = self._choices(dataset, answered, census, prefixes)
         reading = Reading(
             name="IC-LKE",
             wanted=self.n,
             options=self.options,
             levels=self.levels,
+            seeds=self._seeds(dataset),
             prefixes=prefixes,
             notes=(
                 f"Before each subject stand up to {self.n} training facts of its relation, drawn "
                 "by the seed; a fact about the subject itself is replaced by a spare.",
             ),
         )
-        return build_report(dataset, census, outcomes, reading)
+        return build_report(dataset, choices, census, reading)
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every choice, for comparisons with other runs."""
-        return as_judged(self._tallied(dataset, answered)[2], self._separators())
+        choices = self._choices(dataset, answered, Census(), {})
+        return as_judged(choices, self._seeds(dataset), separators(self.inside, self.between))
 
-    def _tallied(
-        self, dataset: Dataset, answered: Given
-    ) -> tuple[Census, dict[str, str], Outcomes]:
-        census, prefixes, asked = Census(), dict[str, str](), dict[tuple[str, str], _Asked]()
-        for one, prompt in self._prompts(dataset, census):
-            prefixes.setdefault(one.item.fact.relation, prompt.prefix)
-            asked[one.item.fact.relation, one.item.fact.id] = one
-        seeds = self._seeds(dataset)
-        tally = Tally(dataset, (one.item.fact for one in asked.values()), seeds)
-        for row in rows_of(answered):
-            if not isinstance(row.answer, Scored):
-                raise AbilityError("ic-lke reads scored options, not other answers")
-            one = asked[row.key.relation, row.key.fact]
-            one.judge(tally, seeds.index(int(row.key.context)), row.answer)
-        return census, prefixes, tally.outcomes()
+    def _choices(
+        self, dataset: Dataset, answered: Given, census: Census, prefixes: dict[str, str]
+    ) -> Choices:
+        """The judged choices; on the way a prompt of each relation is kept."""
+        items: dict[tuple[str, str], Item] = {}
+        for item, shown, _ in self._shown(dataset, census):
+            relation = item.fact.relation
+            items.setdefault((relation, item.fact.id), item)
+            if relation not in prefixes:
+                prefixes[relation] = self._prefix(item, shown)
+        return judge(
+            Asked.of(dataset, dataset.asked_relations(), items.values()), answered, ["seed"]
+        )
 
-    def _prompts(self, dataset: Dataset, census: Census) -> Iterator[tuple[_Asked, Prompt]]:
-        """Every prompt with the fact it asks about; the first draw is counted."""
+    def _shown(
+        self, dataset: Dataset, census: Census
+    ) -> Iterator[tuple[Item, tuple[Line, ...], int]]:
+        """Every fact with the examples of every draw; the first draw is counted."""
         for relation in dataset.asked_relations():
-            offers = OptionPool(dataset, relation.id, self.options)
+            pool = OptionPool(dataset, relation.id, self.options)
             for turn, seed in enumerate(self._seeds(dataset)):
                 lines = training(dataset, relation.id, seed)
                 counted = census if turn == 0 else Census()
                 if not lines:
                     counted.without_training.append(relation.id)
                     continue
-                for item in offers.items(counted):
+                for item in pool.items(counted, spell=self.names == "all"):
                     shown = examples(lines, item.fact.subject, self.n)
                     if not shown:
                         counted.no_examples += 1
                         continue
                     counted.shown(relation.id, len(shown), self.n, shown != lines[: len(shown)])
-                    prefix = asked(shown, item.fact.subject.name, self._separators())
-                    spelled = offers.spelled(item) if self.names == "all" else None
-                    texts = item.options if spelled is None else tuple(sorted(spelled))
-                    one = _Asked(item=item, spelled=spelled)
-                    yield one, _prompt(item.fact, prefix, texts, seed)
+                    yield item, shown, seed
+
+    def _prefix(self, item: Item, shown: tuple[Line, ...]) -> str:
+        return asked(shown, item.fact.subject.name, separators(self.inside, self.between))
 
     def _seeds(self, dataset: Dataset) -> range:
         first = dataset.selection.seed
         return range(first, first + self.seeds)
-
-    def _separators(self) -> Separators:
-        return separators(self.inside, self.between)
-
-
-def _prompt(fact: Fact, prefix: str, options: tuple[str, ...], seed: int) -> Prompt:
-    key = Key(
-        fact=fact.id,
-        relation=fact.relation,
-        template="ic-lke",
-        subject=fact.subject.name,
-        context=str(seed),
-    )
-    return Prompt(key=key, prefix=prefix, want=Score(options=options))
 
 
 COMPONENT = IcLke

@@ -6,10 +6,11 @@ Knows facts and options, nothing of prompts or answers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Fact
+from sonde.core.words import listed
 from sonde.prompting.options import correct_for, correct_names, options, spelled, spellings
 from sonde.prompting.sequences import TRAIN, Separators
 
@@ -25,10 +26,21 @@ LEVELS_HELP = "Accuracy@K is reported for these K, the least probability of the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """A fact to ask about, with the names that the model chooses between, in no telling order."""
+    """A fact to ask about, with the names that the model chooses between, in no telling order.
+
+    Where options are scored under all their names, `texts` are all of these and `names` those of
+    the right one.
+    """
 
     fact: Fact
     options: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def gold(self) -> str:
+        """The right one: the usual name of the fact's own object."""
+        return self.fact.objects[0].name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +81,41 @@ class Census:
         """The relations that have fewer examples than wanted."""
         return [id for id, found in self.examples.items() if found < wanted]
 
+    def sentences(self, wanted: int, options: int) -> Iterator[str]:
+        """What had to be made smaller or left out; nothing where all was as asked for."""
+        if below := self.relations_below(wanted):
+            used = _between([self.examples[id] for id in below])
+            yield (
+                f"{_have(len(below), 'relation')} fewer training facts than the {wanted} asked "
+                f"for; {used} were used: {listed(below)}."
+            )
+        yield self.few_options(options)
+        if self.without_training:
+            yield (
+                f"{_have(len(self.without_training), 'relation')} no training facts and were not "
+                f"asked: {listed(self.without_training)}."
+            )
+        if self.without_options:
+            yield f"{_have(self.without_options)} only one option and were not asked about."
+        if self.no_examples:
+            yield (
+                f"{_have(self.no_examples)} no example but one about the same subject, and were "
+                "not asked about."
+            )
+        if self.correct_after_all:
+            yield (
+                f"{self.correct_after_all:,} options that the dataset calls wrong are right for "
+                "their subject after all; they were dropped."
+            )
+
     def few_options(self, wanted: int) -> str:
         """How few options there are, why, and what to do; nothing where there are enough."""
         left = self._left()
         if not left:
             return ""
-        facts = "1 fact has" if len(left) == 1 else f"{len(left):,} facts have"
         return (
-            f"{facts} fewer options than the {wanted} asked for, because the dataset names few "
-            f"wrong objects ({self.shortage()}). Take data with more, such as T-REx-MC "
+            f"{_have(len(left))} fewer options than the {wanted} asked for, because the dataset "
+            f"names few wrong objects ({self.shortage()}). Take data with more, such as T-REx-MC "
             f"('sonde data build trex-mc'), or ask for no more than there are: --options "
             f"{min(left)}."
         )
@@ -125,27 +163,27 @@ class OptionPool:
         self._pool = dataset.object_names(relation)
         self._spellings: Mapping[str, tuple[str, ...]] | None = None
 
-    def items(self, census: Census) -> Iterator[Item]:
-        """Every fact that is asked about and has two options or more."""
+    def items(self, census: Census, *, spell: bool = False) -> Iterator[Item]:
+        """Every fact that is asked about and has two options or more, these under all names."""
         for fact in self._dataset.asked(self._relation):
             correct = correct_for(fact, self._names)
             found = options(fact, correct, self._pool, self._dataset.selection.seed, self._count)
             self._note(fact, correct, found, census)
             if len(found) >= TWO:
-                yield Item(fact=fact, options=found)
+                item = Item(fact=fact, options=found)
+                yield self._spelled(item, correct) if spell else item
 
-    def spelled(self, item: Item) -> dict[str, str]:
-        """Every name of the item's options, with the option that it is a name of."""
+    def _spelled(self, item: Item, correct: frozenset[str]) -> Item:
         if self._spellings is None:
             self._spellings = spellings(self._dataset, self._relation)
-        correct = correct_for(item.fact, self._names)
-        return spelled(item.options, item.fact, correct, self._spellings)
+        owners = spelled(item.options, item.fact, correct, self._spellings)
+        names = tuple(name for name, option in owners.items() if option == item.gold)
+        return replace(item, texts=tuple(sorted(owners)), names=names)
 
     def _note(
         self, fact: Fact, correct: frozenset[str], found: tuple[str, ...], census: Census
     ) -> None:
-        own = {name for entity in fact.objects[:1] for name in entity.names}
-        census.several_objects += not correct <= own
+        census.several_objects += not correct <= set(fact.objects[0].names)
         census.correct_after_all += sum(entity.name in correct for entity in fact.wrong)
         if len(found) < self._count:
             named = dict.fromkeys(e.name for e in fact.wrong) or self._pool
@@ -156,6 +194,10 @@ class OptionPool:
                 listed=bool(fact.wrong),
             )
             census.short.setdefault(fact.relation, []).append(short)
+
+
+def _have(count: int, noun: str = "fact") -> str:
+    return f"1 {noun} has" if count == 1 else f"{count:,} {noun}s have"
 
 
 def _shortage(relation: str, facts: Sequence[Short]) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from sonde.core.reports import Metric
 from sonde.reporting.build.multi_prompt.metrics import ECE, OVERCONF
 
+CHOICES = "mean_over_choices"
+"""What Accuracy@K averages over beside relations: all choices, those of several draws too."""
+
 ACCURACY = Metric("accuracy", "accuracy", "percent", "share of facts whose object is chosen")
 MAJORITY = Metric(
     "control.majority.accuracy",

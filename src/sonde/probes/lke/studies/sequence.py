@@ -24,7 +24,6 @@ from sonde.probes.lke.studies.sequence_outcomes import (
     CLEAN,
     Shape,
     Told,
-    context,
     outcomes,
     sequences,
 )
@@ -78,14 +77,16 @@ class LkeSequence:
         chosen = separators(self.inside, self.between)
         where = spans(lines, chosen)
         text = told(lines, chosen)[: where[-1][1]]
-        key = Key(
-            fact="\n".join(line.fact for line in lines),
-            relation=one.relation,
-            template="sequence",
-            subject="",
-            context=context(one, how),
+        return Prompt(
+            key=Key(fact=lines[0].fact, relation=one.relation, template=self.name, subject=""),
+            prefix=text,
+            want=Trace(spans=where),
+            own={
+                "facts": [line.fact for line in lines],
+                "sequence": one.number,
+                "changed": how == CHANGED,
+            },
         )
-        return Prompt(key=key, prefix=text, want=Trace(spans=where))
 
     def _shape(self) -> Shape:
         return Shape(

@@ -200,7 +200,7 @@ class Place:
 def outcomes(told: Iterable[Told], answered: Given, after: int) -> list[Place]:
     """Every place of every sequence, in their order, whatever order the answers come in."""
     found = {
-        (row.key.relation, row.key.context): row.answer.logps
+        (row.key.relation, row.own["sequence"], row.own["changed"]): row.answer.logps
         for row in rows_of(answered)
         if isinstance(row.answer, Traced)
     }
@@ -210,12 +210,7 @@ def outcomes(told: Iterable[Told], answered: Given, after: int) -> list[Place]:
     return made
 
 
-def context(told: Told, how: str) -> str:
-    """The context column of a sequence's prompt: how it is shown, and which of the relation's."""
-    return f"{how}:{told.number}"
-
-
-Found = Mapping[tuple[str, str], tuple[tuple[float, ...], ...]]
+Found = Mapping[tuple[str, int, bool], tuple[tuple[float, ...], ...]]
 
 
 def _places(told: Told, found: Found, after: int) -> Iterator[Place]:
@@ -235,7 +230,7 @@ def _places(told: Told, found: Found, after: int) -> Iterator[Place]:
 
 
 def _summed(found: Found, told: Told, how: str) -> list[float]:
-    logps = found.get((told.relation, context(told, how)))
+    logps = found.get((told.relation, told.number, how == CHANGED))
     if logps is None:
         return [nan] * len(told.clean)
     # no token of its own: the object before shares it, so that nothing was measured

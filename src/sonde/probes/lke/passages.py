@@ -1,7 +1,8 @@
 """Sequences of EIC-LKE: training facts in a row with the facts that are tested set between them.
 
-Knows facts and options, nothing of models. In layout "facts" a sequence tests one option of each of
-several facts; in layout "options" several options of one fact.
+In layout "facts" a sequence tests one option of each of several facts; in layout "options" several
+options of one fact. What there is to read is counted in names, since tokens differ; `sonde plan`
+counts a model's own. Knows facts and options, nothing of models.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from itertools import islice
 from typing import Literal
 
 from sonde.core.fingerprints import draw_key
+from sonde.core.reports import Table
 from sonde.probes.lke.items import Census, Item
 from sonde.prompting.sequences import Line, Separators, spaced, spans, told
+from sonde.reporting.build.tables import Field, table
 
 Layout = Literal["facts", "options"]
 
@@ -89,8 +92,8 @@ def _of_facts(block: _Block, turned: Sequence[tuple[str, ...]], shape: Shape) ->
     for number in range(max(map(len, turned))):
         # a fact with fewer options shows one again, so that the next stand where they should
         tested = [
-            _line(item, own[number % len(own)])
-            for item, own in zip(block.items, turned, strict=True)
+            _line(item, options[number % len(options)])
+            for item, options in zip(block.items, turned, strict=True)
         ]
         facts = tuple(item.fact.id for item in block.items)
         yield _passage(block, tested, facts, number, shape.separators)
@@ -121,8 +124,8 @@ def _blocks(
         chosen = tuple(waiting[: len(places)])
         waiting = waiting[len(places) :]
         for item in chosen:
-            own = set(item.fact.subject.names)
-            met = any(line.subject in own for line in lines[: shape.training])
+            names = set(item.fact.subject.names)
+            met = any(line.subject in names for line in lines[: shape.training])
             census.shown(item.fact.relation, len(shown), shape.training, met)
         yield _Block(items=chosen, shown=shown, spots=places)
 
@@ -155,4 +158,75 @@ def _passage(
         places=spaced(text, (every[place] for place in places)),
         before=places[0],
         lines=len(lines),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Cost:
+    """Names of subjects and objects that are read, for the facts that are tested.
+
+    `names` are those of the sequences as they are, `joined` those left where sequences that begin
+    alike are read once up to the first fact that is tested. `naive`: by IC-LKE with a text for each
+    option, with as many examples as stand before that fact; `shared`: the same with every beginning
+    read once.
+    """
+
+    sequences: int = 0
+    names: int = 0
+    joined: int = 0
+    facts: int = 0
+    naive: int = 0
+    shared: int = 0
+
+    def read(self, passage: Passage) -> None:
+        """Count one sequence."""
+        self.sequences += 1
+        self.names += 2 * passage.lines
+        common = 2 * passage.before + 1  # the subject that is tested is common, too
+        self.joined += 2 * passage.lines - (common if passage.number else 0)
+
+    def compare(self, items: Iterable[Item], examples: int) -> None:
+        """Count what IC-LKE would read for the facts of one relation."""
+        offered = [len(item.options) for item in items]
+        self.facts += len(offered)
+        self.naive += sum(offered) * (2 * examples + 2)
+        self.shared += 2 * examples * bool(offered) + sum(1 + count for count in offered)
+
+    def counts(self) -> dict[str, int]:
+        """By name, as the report gives it."""
+        return {
+            "sequences": self.sequences,
+            "names_read": self.names,
+            "names_read_shared": self.joined,
+            "names_ic_lke_naive": self.naive,
+            "names_ic_lke_shared": self.shared,
+        }
+
+
+def cost_table(cost: Cost) -> Table:
+    """What both probes have to read, side by side."""
+    ways = {
+        "EIC-LKE, every sequence by itself": cost.names,
+        "EIC-LKE, common beginnings read once": cost.joined,
+        "IC-LKE, a text for each option": cost.naive,
+        "IC-LKE, common beginnings read once": cost.shared,
+    }
+    fields: list[Field[str]] = [
+        Field("way", lambda way: way),
+        Field("names", ways.get, "count", "of subjects and objects, for all facts"),
+        Field("names per fact", lambda way: ways[way] / max(cost.facts, 1), "number"),
+        Field(
+            "times",
+            lambda way: ways[way] / max(cost.shared, 1),
+            "number",
+            "as many as IC-LKE with shared beginnings",
+        ),
+    ]
+    return table(
+        ways,
+        fields,
+        id="cost",
+        title="What the model has to read",
+        note="EIC-LKE saves against scoring text by text, not against sharing what begins alike. "
+        "Names, not tokens; 'sonde plan' counts the tokens of a model.",
     )
