@@ -334,7 +334,10 @@ def _figures(
     )
     if len(seeds) > 1:
         found = {
-            r: [(estimates[BY_SEED.of(s=s).at(f"relation.{r.id}")].value, f"seed {s}") for s in seeds]
+            r: [
+                (estimates[BY_SEED.of(s=s).at(f"relation.{r.id}")].value, f"seed {s}")
+                for s in seeds
+            ]
             for r in relations
         }
         yield build.strip(
