@@ -35,15 +35,14 @@ from sonde.probes.lke.metrics import (
     BY_SEED,
     CHOICES,
     CONFIDENCE,
-    ECE,
     MAJORITY,
     MASS,
     OVER_SEEDS,
-    OVERCONF,
     RETAINED,
     at_level,
 )
 from sonde.reporting.build import figures as build
+from sonde.reporting.build.multi_prompt.metrics import ECE, OVERCONF
 from sonde.reporting.build.parts import above_on_relations, headline, shown
 from sonde.reporting.build.tables import Field, browse, by_relation, drawn, table, titled
 from sonde.reporting.catalogue import FACTS, RELATIONS
