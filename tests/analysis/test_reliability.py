@@ -9,14 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.analysis.reliability.accuracy import equals, linked, on_shared_anchors, over_models
-from sonde.analysis.reliability.facts import most_disputed, seen
-from sonde.analysis.reliability.frames import ablation, chosen, monitor_from
-from sonde.analysis.reliability.outcomes import Measure, common, measures
-from sonde.analysis.reliability.report import reliability
+from sonde.analysis.reliability.compare import (
+    ablation,
+    chosen,
+    equals,
+    linked,
+    monitor_from,
+    on_shared_anchors,
+    reliability,
+)
+from sonde.analysis.reliability.outcomes import Common, Measure, common, measures
+from sonde.analysis.reliability.tables import fact_fields, most_disputed
 from sonde.analysis.runs import Compared, Reading
 from sonde.core.errors import UsageError
-from sonde.core.reports import Estimate
+from sonde.core.reports import Cell, Estimate
 from sonde.metrics.distance import Monitored, combined
 from tests.analysis.monitors import (
     FRAMES,
@@ -33,6 +39,11 @@ FEW = settings(max_examples=8, deadline=None)
 
 def numbers(*runs: Compared) -> dict[str, Measure]:
     return measures(common(runs))
+
+
+def seen(found: Common, fact: int, run: int) -> list[Cell]:
+    """What the tables of facts say of a fact in a run, column by column."""
+    return [field.of((fact, run)) for field in fact_fields(found)]
 
 
 def slow_monitor(known: Monitored, relation: int) -> float | None:
@@ -103,7 +114,7 @@ def test_facts_that_one_run_lacks_are_left_out_of_all() -> None:
     found = common([run("wide", wide), run("narrow", narrow)])
     assert [r.id for r in found.relations] == ["R0"]
     assert found.left_out == (3, 0)
-    assert [f.id for f in found.known[0].facts] == ["f0", "f1", "f2", "f3"]
+    assert [f.id for f in found.monitored[0].facts] == ["f0", "f1", "f2", "f3"]
     stranger = replace(narrow, facts=tuple(fact(c, 0) for c in range(90, 94)))
     with pytest.raises(UsageError, match="share no fact"):
         common([run("wide", wide), run("stranger", stranger)])
@@ -118,8 +129,8 @@ def test_relations_may_stand_in_another_order_in_another_run() -> None:
         relation=1 - known.relation,
     )
     shared = common([run("a", known), run("b", turned)])
-    assert shared.known[1].relation.tolist() == shared.owners.tolist()
-    assert [t[0].id for t in shared.known[1].frames] == ["R0-0", "R1-0"]
+    assert shared.monitored[1].relation.tolist() == shared.owners.tolist()
+    assert [t[0].id for t in shared.monitored[1].frames] == ["R0-0", "R1-0"]
     found = measures(shared)
     for measure in found.values():
         assert measure.values[0] == pytest.approx(measure.values[1], nan_ok=True)
@@ -246,7 +257,7 @@ def test_fewer_than_three_runs_with_monitor_have_no_correlation() -> None:
     without = run("none", monitored(9, valid=0.0))
     for runs in (two, [*two, without]):
         made = numbers(*runs)
-        assert over_models(made["monitor"], made["prompt_accuracy.avg"]).r.value is None
+        assert linked(made["monitor"].means(), made["prompt_accuracy.avg"].means()).r.value is None
 
 
 def test_a_relation_without_anchors_is_not_measured() -> None:
@@ -298,10 +309,10 @@ def test_the_most_disputed_facts_are_valid_in_all_runs() -> None:
     ]
     there = [c for c in range(8) if other.valid["exact"][c]]
     assert facts == sorted(there, key=lambda c: -off[c])[:3]
-    shown = seen(found, facts[0], 1)
-    assert shown.lowest_framed == pytest.approx(other.framed[facts[0]].mean(axis=1).min())
-    assert shown.misled == pytest.approx(other.misled[facts[0]].mean())
-    assert shown.name.startswith("no") and shown.frame.startswith("Which")
+    *_, lowest, frame, misled, _, name = seen(found, facts[0], 1)
+    assert lowest == pytest.approx(other.framed[facts[0]].mean(axis=1).min())
+    assert misled == pytest.approx(other.misled[facts[0]].mean())
+    assert str(name).startswith("no") and str(frame).startswith("Which")
 
 
 def test_a_fact_without_wrong_names_is_shown_and_does_not_count() -> None:
@@ -314,7 +325,7 @@ def test_a_fact_without_wrong_names_is_shown_and_does_not_count() -> None:
     )
     found = common([run("a", bare), run("b", known)])
     assert measures(found)["monitor"].n.tolist() == [[2], [3]]
-    assert seen(found, 0, 0).misled is None and seen(found, 0, 0).name == ""
+    assert seen(found, 0, 0)[-3:] == [None, None, None]
     assert 0 not in most_disputed(found, 3)
 
 

@@ -37,6 +37,22 @@ def in_points(difference: Estimate) -> str:
     return f"{points(difference.value)} points{ends}"
 
 
+def written(estimate: Estimate, form: str = ".3f") -> str:
+    """A number with its interval in a sentence.
+
+    >>> written(Estimate(value=0.5, low=0.4, high=0.61, n=9))
+    '0.500 (0.400 to 0.610)'
+    >>> written(Estimate(value=0.5, low=None, high=None, n=9), ".1%")
+    '50.0%'
+    """
+    if estimate.value is None:
+        return "not measured"
+    ends = ""
+    if estimate.low is not None and estimate.high is not None:
+        ends = f" ({estimate.low:{form}} to {estimate.high:{form}})"
+    return f"{estimate.value:{form}}{ends}".replace("-", "−")
+
+
 def sided(
     difference: Estimate, above: str, below: str, neither: str, p: float | None = None
 ) -> str:

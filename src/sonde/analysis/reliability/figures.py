@@ -1,17 +1,20 @@
-"""Figures of MONITOR over several runs; the report drops those with nothing to show."""
+"""Figures of MONITOR over several runs. A figure with nothing to show is None."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
-from sonde.analysis.reliability.facts import prompt_names
-from sonde.analysis.reliability.frames import FIRST, Ablation
-from sonde.analysis.reliability.outcomes import Common, Measure, answers, prompt_rates
-from sonde.analysis.reliability.tables import by_monitor
-from sonde.analysis.runs import UNKNOWN, relation_name
-from sonde.core.reports import Bars, Boxes, Curve, Curves, Estimate, HeatMap, Series
+from sonde.analysis.reliability.compare import Reliability
+from sonde.analysis.reliability.outcomes import Common, answers, prompt_rates
+from sonde.analysis.runs import Family, families, relation_name
+from sonde.core.reports import Bars, Boxes, Curve, Curves, Estimate, Figure, HeatMap, Series
+from sonde.metrics.distance import Monitored
+from sonde.metrics.grid import Floats
+from sonde.reporting.build.figures import curve, heat
+from sonde.reporting.build.parts import shown
+from sonde.reporting.build.tables import measured
 from sonde.stats.intervals import wilson
 
 MOST_BOXES = 24
@@ -19,10 +22,25 @@ EDGES = tuple(k / 10 for k in range(11))
 BILLION = 1e9
 
 
-def accuracy_scatter(found: Common, made: dict[str, Measure]) -> Curves:
+def figures(of: Reliability) -> tuple[Figure, ...]:
+    """Everything that can be drawn."""
+    return shown(
+        (
+            _accuracy_scatter(of),
+            _matrix(of),
+            _moved_boxes(of.common),
+            _prompt_boxes(of),
+            _anchor_bars(of.common),
+            scaling(of),
+            _fewer_frames(of),
+        )
+    )
+
+
+def _accuracy_scatter(of: Reliability) -> Curves:
     """MONITOR against mean accuracy, a point for each run."""
-    monitor, accuracy = made["monitor"], made["prompt_accuracy.avg"]
-    there = [i for i in by_monitor(monitor) if monitor.mean(i).value is not None]
+    accuracy = of.numbers["prompt_accuracy.avg"]
+    points = {i: (accuracy.mean(i).value or 0.0, of.monitor.mean(i)) for i in of.order}
     return Curves(
         id="monitor-accuracy",
         title="MONITOR against mean accuracy",
@@ -31,146 +49,137 @@ def accuracy_scatter(found: Common, made: dict[str, Measure]) -> Curves:
         y_axis="MONITOR",
         x_kind="percent",
         curves=tuple(
-            _point(found.names[i], accuracy.mean(i).value or 0.0, monitor.mean(i)) for i in there
+            curve(of.names[i], [(x, y)], joined=False)
+            for i, (x, y) in points.items()
+            if y.value is not None
         ),
         note="A point is a run; lower is more reliable. Whiskers are 95 % intervals over facts.",
     )
 
 
-def _point(name: str, x: float, y: Estimate) -> Curve:
-    value = y.value if y.value is not None else float("nan")
-    low, high = y.ends
-    return Curve(name=name, x=(x,), y=(value,), low=(low,), high=(high,), joined=False)
-
-
-def matrix_map(found: Common, monitor: Measure) -> HeatMap | None:
+def _matrix(of: Reliability) -> HeatMap | None:
     """MONITOR of each run in each relation; rows by their mean, the most reliable first."""
-    values, runs = monitor.values, by_monitor(monitor)
+    values, relations = of.monitor.values, of.common.relations
     if np.isnan(values).all():
         return None
     means = [np.nanmean(c) if not np.isnan(c).all() else np.inf for c in values.T]
-    order = sorted(range(len(means)), key=lambda r: (means[r], found.relations[r].id))
-    facts = [int((found.owners == r).sum()) for r in range(len(found.relations))]
-    return HeatMap(
+    order = sorted(range(len(means)), key=lambda r: (means[r], relations[r].id))
+    facts = np.bincount(of.common.owners, minlength=len(relations)).tolist()
+    return heat(
+        (f"{relation_name(relations[r])} (n = {facts[r]:,})" for r in order),
+        (of.names[i] for i in of.order),
+        ((measured(values[i, r]) for i in of.order) for r in order),
         id="monitor-relations",
         title="MONITOR of each run in each relation",
-        kind="number",
-        rows=tuple(f"{relation_name(found.relations[r])} (n = {facts[r]:,})" for r in order),
-        columns=tuple(found.names[i] for i in runs),
-        values=tuple(
-            tuple(None if np.isnan(values[i, r]) else float(values[i, r]) for i in runs)
-            for r in order
-        ),
+        unit="number",
         high=max(1.0, float(np.nanmax(values))),
         note="Lower is more reliable. n counts the facts asked; not measured where a run has no "
         "valid anchor.",
     )
 
 
-def prompt_boxes(found: Common, stdev: Measure) -> Boxes:
+def _prompt_boxes(of: Reliability) -> Boxes:
     """The accuracy of every prompt, a box for each run in each relation, as many as can be read.
 
     Relations whose accuracies move most come first.
     """
+    found, stdev = of.common, of.numbers["prompt_accuracy.stdev"]
     moved = np.nan_to_num(stdev.values).mean(axis=0)
     order = sorted(range(len(found.relations)), key=lambda r: (-moved[r], found.relations[r].id))
-    shown = order[: max(1, MOST_BOXES // len(found.runs))]
-    runs, alone = range(len(found.runs)), len(found.relations) == 1
-    cells = [(r, i) for r in shown for i in runs]
-    names = {r: relation_name(found.relations[r]) for r in shown}
-    left = len(order) - len(shown)
+    some = order[: max(1, MOST_BOXES // len(found.runs))]
+    names = {r: relation_name(found.relations[r]) for r in some}
+    alone = len(found.relations) == 1
+    cells = [(r, i) for r in some for i in range(len(found.runs))]
+    prompts = [_prompts(found, i, r) for r, i in cells]
+    left = len(order) - len(some)
     more = f" {left:,} relations that move less are left out." if left else ""
     return Boxes(
         id="accuracy-over-prompts",
-        title="Accuracy over prompts" + (f": {names[shown[0]]}" if alone else ""),
+        title="Accuracy over prompts" + (f": {names[some[0]]}" if alone else ""),
         axis="accuracy of a prompt",
         labels=tuple(f"{'' if alone else names[r] + ': '}{found.names[i]}" for r, i in cells),
-        values=tuple(tuple(rates(found, i, r)) for r, i in cells),
-        names=tuple(_names(found, i, r) for r, i in cells),
+        values=tuple(tuple(rate for _, rate in own) for own in prompts),
+        names=tuple(tuple(text for text, _ in own) for own in prompts),
         note="A dot is a prompt: a frame with nothing told, or the base frame after a wrong name. "
         "A box holds the middle half, its line is the median, whiskers reach the ends." + more,
-    )  # fmt: skip
+    )
 
 
-def moved_boxes(found: Common) -> Boxes | None:
+def _moved_boxes(found: Common) -> Boxes | None:
     """How far prompts move the accuracy of each run, over all relations; None for one relation."""
     if len(found.relations) == 1:
         return None
-    values, names = [], []
-    for i in range(len(found.runs)):
-        own = [(r, rates(found, i, r)) for r in range(len(found.relations))]
-        values.append(tuple(v - float(np.mean(row)) for _, row in own for v in row))
-        told = ((relation_name(found.relations[r]), t) for r, _ in own for t in _names(found, i, r))
-        names.append(tuple(f"{relation}: {text}" for relation, text in told))
+    moved: list[list[tuple[str, float]]] = [[] for _ in found.runs]
+    for i, (r, relation) in product(range(len(moved)), enumerate(found.relations)):
+        prompts = _prompts(found, i, r)
+        mean = float(np.mean([rate for _, rate in prompts]))
+        name = relation_name(relation)
+        moved[i] += [(f"{name}: {text}", rate - mean) for text, rate in prompts]
     return Boxes(
         id="prompts-from-mean",
         title="How far prompts move accuracy, over all relations",
         axis="accuracy of a prompt less the mean of its relation",
         labels=tuple(found.names),
-        values=tuple(values),
-        names=tuple(names),
+        values=tuple(tuple(rate for _, rate in own) for own in moved),
+        names=tuple(tuple(text for text, _ in own) for own in moved),
         note="A dot is a prompt of a relation. The wider a box, the less one prompt's accuracy "
         "tells of the others'.",
     )
 
 
-def rates(found: Common, run: int, relation: int) -> list[float]:
-    """The accuracy of each prompt of a relation in a run."""
-    own = answers(found.known[run])[found.owners == relation]
-    made = prompt_rates(own.sum(axis=0)[None])[0]
-    return [float(value) for value in made[~np.isnan(made)]]
+def _prompts(found: Common, run: int, relation: int) -> list[tuple[str, float]]:
+    """The prompts of a relation in a run, its frames and then the wrong names by number, each with
+    its accuracy."""
+    known = found.monitored[run]
+    rates = prompt_rates(answers(known)[found.owners == relation].sum(axis=0)[None])[0]
+    return list(zip(_prompt_names(known, relation), rates[~np.isnan(rates)].tolist(), strict=False))
 
 
-def _names(found: Common, run: int, relation: int) -> tuple[str, ...]:
-    return tuple(prompt_names(found.known[run], relation)[: len(rates(found, run, relation))])
+def _prompt_names(known: Monitored, relation: int) -> list[str]:
+    frames = [template.text for template in known.frames[relation]]
+    facts = np.flatnonzero(known.relation == relation).tolist()
+    wrong = max((len(known.wrong[c]) for c in facts), default=0)
+    return frames + [f"base frame after wrong name {m}" for m in range(1, wrong + 1)]
 
 
-def anchor_bars(found: Common) -> Bars | None:
+def _anchor_bars(found: Common) -> Bars | None:
     """How likely the valid anchors of the two runs named first are."""
-    pair = [i for i in range(len(found.runs)) if _anchors(found, i).size][:2]
+    anchors = [known.anchors()[known.valid[known.rule]] for known in found.monitored]
+    pair = [i for i, own in enumerate(anchors) if own.size][:2]
     if len(pair) < 2:
         return None
-    labels = [f"{low:.1f} to {high:.1f}" for low, high in pairwise(EDGES)]
     return Bars(
         id="anchor-probabilities",
         title=f"Probability of the anchors: {found.names[pair[0]]} and {found.names[pair[1]]}",
         axis="share of valid anchors",
-        labels=tuple(labels),
-        series=tuple(Series(name=found.names[i], values=_bins(_anchors(found, i))) for i in pair),
+        labels=tuple(f"{low:.1f} to {high:.1f}" for low, high in pairwise(EDGES)),
+        series=tuple(Series(name=found.names[i], values=_bins(anchors[i])) for i in pair),
         note="Of all valid anchors of a run together, whatever their relation. The two runs named "
         "first that have any; name others first to see theirs.",
     )
 
 
-def _anchors(found: Common, run: int) -> np.ndarray:
-    known = found.known[run]
+def _bins(anchors: Floats) -> tuple[Estimate, ...]:
     # rounding can leave a certain token a little above 1
-    return np.clip(known.anchors()[known.valid[known.rule]], 0.0, 1.0)
+    counts, n = np.histogram(np.clip(anchors, 0.0, 1.0), bins=EDGES)[0].tolist(), len(anchors)
+    ends = [wilson(count, n) for count in counts]
+    return tuple(
+        Estimate(value=count / n, low=low, high=high, n=n)
+        for count, (low, high) in zip(counts, ends, strict=True)
+    )
 
 
-def _bins(values: np.ndarray) -> tuple[Estimate, ...]:
-    counts, _ = np.histogram(values, bins=EDGES)
-    n = len(values)
-    made = []
-    for count in counts.tolist():
-        low, high = wilson(count, n)
-        made.append(Estimate(value=count / n, low=low, high=high, n=n))
-    return tuple(made)
-
-
-def scaling_curves(found: Common, monitor: Measure) -> Curves:
+def scaling(of: Reliability) -> Curves | None:
     """MONITOR against size, the runs of a family asked in the same way joined."""
-    families: dict[tuple[str, str, str], list[int]] = {}
-    for i, run in enumerate(found.runs):
-        of = run.lineage
-        if of.family != UNKNOWN and of.size is not None and monitor.mean(i).value is not None:
-            families.setdefault((of.family, of.stage, run.setting), []).append(i)
-    several = {
-        key: sorted(runs, key=lambda i: found.runs[i].lineage.size or 0)
-        for key, runs in families.items()
-        if len({found.runs[i].lineage.size for i in runs}) > 1
-    }
-    names = family_names(list(several))
+    kept = [i for i in range(len(of.names)) if of.monitor.mean(i).value is not None]
+    lines = families([of.common.runs[i] for i in kept])
+    if not lines:
+        return None
+
+    def point(place: int) -> tuple[float, Estimate]:
+        i = kept[place]
+        return (of.common.runs[i].lineage.size or 0) / BILLION, of.monitor.mean(i)
+
     return Curves(
         id="scaling",
         title="MONITOR against size",
@@ -178,49 +187,36 @@ def scaling_curves(found: Common, monitor: Measure) -> Curves:
         x_axis="parameters in billions",
         y_axis="MONITOR",
         curves=tuple(
-            _line(found, monitor, name, runs)
-            for name, runs in zip(names, several.values(), strict=True)
+            curve(name, [point(place) for place in places])
+            for name, places in zip(_family_names(list(lines)), lines.values(), strict=True)
         ),
         note="Each run over the relations in which it has a valid anchor; whiskers are 95 % "
         "intervals over facts.",
     )
 
 
-def family_names(keys: list[tuple[str, str, str]]) -> list[str]:
+def _family_names(keys: list[Family]) -> list[str]:
     """A name for each line: its family, with the stage where a family has two, then a number."""
     families = [family for family, _, _ in keys]
-    made: list[str] = []
+    names: list[str] = []
     for family, stage, _ in keys:
         name = f"{family} ({stage})" if families.count(family) > 1 and stage else family
-        same = sum(one == name or one.startswith(f"{name}, ") for one in made)
-        made.append(f"{name}, setting {same + 1}" if same else name)
-    return made
+        same = sum(other == name or other.startswith(f"{name}, ") for other in names)
+        names.append(f"{name}, setting {same + 1}" if same else name)
+    return names
 
 
-def _line(found: Common, monitor: Measure, name: str, runs: list[int]) -> Curve:
-    points = [
-        _point(name, (found.runs[i].lineage.size or 0) / BILLION, monitor.mean(i)) for i in runs
-    ]
-    return Curve(
-        name=name,
-        x=tuple(p.x[0] for p in points),
-        y=tuple(p.y[0] for p in points),
-        low=tuple(p.low[0] for p in points),
-        high=tuple(p.high[0] for p in points),
-    )
-
-
-def ablation_scatter(found: Common, made: Ablation) -> Curves | None:
+def _fewer_frames(of: Reliability) -> Curves | None:
     """MONITOR from the first frames against that from all, a point for each relation of a run."""
-    first = next((s for s in made.subsets if s.name == FIRST), None)
-    if first is None or np.isnan(made.full.values).all():
+    made, first = of.ablation, of.ablation.first
+    if first is None:
         return None
     curves = []
-    for i in by_monitor(made.full):
+    for i in of.order:
         own = made.full.measured(i).tolist()
         x, y = (tuple(m.values[i, own].tolist()) for m in (made.full, first.monitor))
         if own:
-            curves.append(Curve(name=found.names[i], x=x, y=y, joined=False))
+            curves.append(Curve(name=of.names[i], x=x, y=y, joined=False))
     return Curves(
         id="frames",
         title=f"MONITOR from the first {made.frames} frames against all",

@@ -16,11 +16,10 @@ import numpy as np
 from sonde.analysis.runs import Compared
 from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
-from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.metrics.cells import around, stream
 from sonde.metrics.distance import PULLED, SOLID, Monitored, combined, over_prompts
-from sonde.metrics.grid import Floats, Ints
+from sonde.metrics.grid import Bools, Floats, Ints
 from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import DRAWS, percentile_interval, unvaried_difference, wilson
 from sonde.stats.paired import swapped
@@ -62,12 +61,12 @@ class Parts:
 class Common:
     """Runs of MONITOR with the same facts in the same order, and how many each had beside them.
 
-    `known[i]` is what run i measured of these facts, `parts[i]` what its MONITOR is made of;
+    `monitored[i]` is what run i measured of these facts, `parts[i]` what its MONITOR is made of;
     `subjects` are numbers, equal for facts of one relation about one subject.
     """
 
     runs: tuple[Compared, ...]
-    known: tuple[Monitored, ...]
+    monitored: tuple[Monitored, ...]
     parts: tuple[Parts, ...]
     left_out: tuple[int, ...]
     subjects: Ints
@@ -80,12 +79,12 @@ class Common:
     @property
     def relations(self) -> tuple[Relation, ...]:
         """The relations that have facts in all runs."""
-        return self.known[0].relations
+        return self.monitored[0].relations
 
     @property
     def owners(self) -> Ints:
         """The relation of each fact, by its number."""
-        return self.known[0].relation
+        return self.monitored[0].relation
 
 
 def common(runs: Sequence[Compared]) -> Common:
@@ -101,7 +100,7 @@ def common(runs: Sequence[Compared]) -> Common:
     subjects = [f"{fact.relation}:{fact.subject.id}" for fact in chosen[0].facts]
     return Common(
         runs=tuple(runs),
-        known=tuple(chosen),
+        monitored=tuple(chosen),
         parts=tuple(Parts.of(one) for one in chosen),
         left_out=tuple(len(one.facts) - len(shared) for one in known),
         subjects=np.unique(np.array(subjects), return_inverse=True)[1].astype(np.int64),
@@ -227,36 +226,43 @@ def resampled(found: Common, columns: Floats, seed: int) -> Iterator[Floats]:
     A relation has a stream of its own, the same whatever the columns are.
     """
     for number, relation in enumerate(found.relations):
-        own = found.owners == number
-        _, index = np.unique(found.subjects[own], return_inverse=True)
-        sums = np.zeros((int(index.max()) + 1, columns.shape[1]))
-        np.add.at(sums, index, columns[own])
+        sums = _by_subject(found, columns, number)
         drawn = resampled_sums(sums, stream(seed, f"reliability:{relation.id}"))
         yield np.concatenate([sums.sum(axis=0)[None], drawn])
+
+
+def ratios(found: Common, columns: Sequence[Floats], seed: int) -> Floats:
+    """Of every two columns [facts] the first's sum over the second's; [1 + draws, k, relations]."""
+    of_relations = resampled(found, np.column_stack(columns), seed)
+    return np.stack([ratio(sums[:, ::2], sums[:, 1::2]) for sums in of_relations], axis=2)
 
 
 def p_value(found: Common, monitor: Measure, one: int, other: int, seed: int) -> float:
     """Of the difference between two runs' MONITORs over the relations that both have: subjects may
     as well have had each other's distances and anchors."""
+
+    def by_subject(run: int, relation: int) -> Floats:
+        parts = found.parts[run]
+        columns = np.column_stack([parts.whole, parts.anchors]) * parts.counted[:, None]
+        return _by_subject(found, columns, relation)
+
     relations = monitor.measured(one, other).tolist()
-    first, second = ([_by_subject(found, run, r) for r in relations] for run in (one, other))
-    rng = np.random.default_rng(draw_key(seed, f"monitor:{one}:{other}"))
-    return swapped(first, second, rng) if first else 1.0
+    first, second = ([by_subject(run, r) for r in relations] for run in (one, other))
+    return swapped(first, second, stream(seed, f"monitor:{one}:{other}")) if first else 1.0
 
 
-def _by_subject(found: Common, run: int, relation: int) -> Floats:
-    """What each subject of a relation adds to MONITOR's distances and anchors; [subjects, 2]."""
-    own, parts = found.owners == relation, found.parts[run]
+def _by_subject(found: Common, columns: Floats, relation: int) -> Floats:
+    """What each subject of a relation adds to the sums of columns [facts, k]; [subjects, k]."""
+    own = found.owners == relation
     _, index = np.unique(found.subjects[own], return_inverse=True)
-    columns = np.column_stack([parts.whole, parts.anchors]) * parts.counted[:, None]
-    sums = np.zeros((int(index.max()) + 1, 2))
+    sums = np.zeros((int(index.max()) + 1, columns.shape[1]))
     np.add.at(sums, index, columns[own])
     return sums
 
 
 def measures(found: Common, seed: int = 0) -> dict[str, Measure]:
     """Every number of the runs by its name."""
-    both = zip(found.known, found.parts, strict=True)
+    both = zip(found.monitored, found.parts, strict=True)
     blocks = [np.column_stack([distances(k, parts), answers(k)]) for k, parts in both]
     ends = np.cumsum([0, *(block.shape[1] for block in blocks)])
     shape = (1 + DRAWS, len(found.runs), len(found.relations))
@@ -270,14 +276,11 @@ def measures(found: Common, seed: int = 0) -> dict[str, Measure]:
 
 def measure(found: Common, name: str, rows: Floats) -> Measure:
     """The rows of a number with how many facts it is of."""
-    who = {"anchor_probability": "valid", "solid_anchors": "valid"}
-    who |= dict.fromkeys(("monitor", "pfd", "ird"), "counted")
-    kept = [_kept(known, who.get(name, "all")) for known in found.known]
-    owners, relations = found.owners, range(len(found.relations))
-    n = [[int((own & (owners == r)).sum()) for r in relations] for own in kept]
-    alone = [
-        [len(np.unique(found.subjects[own & (owners == r)])) for r in relations] for own in kept
-    ]
+    kept = [_counting(run, name) for run in found.monitored]
+    of_relations = [found.owners == r for r in range(len(found.relations))]
+    subjects = found.subjects
+    n = [[int((own & here).sum()) for here in of_relations] for own in kept]
+    alone = [[len(np.unique(subjects[own & here])) for here in of_relations] for own in kept]
     return Measure(
         rows=settled(rows),
         n=np.array(n, dtype=np.int64),
@@ -287,16 +290,18 @@ def measure(found: Common, name: str, rows: Floats) -> Measure:
     )
 
 
+def _counting(run: Monitored, name: str) -> Bools:
+    """The facts that a number is of: those that MONITOR counts, valid ones, or all."""
+    if name in ("monitor", "pfd", "ird"):
+        return run.counted()
+    if name in ("anchor_probability", "solid_anchors"):
+        return run.valid[run.rule]
+    return np.ones(len(run.facts), dtype=np.bool_)
+
+
 def settled(rows: Floats) -> Floats:
     """Rows in which a draw that tells nothing is as if it had given the number itself."""
     return np.where(np.isnan(rows), rows[:1], rows)
-
-
-def _kept(known: Monitored, who: str) -> np.ndarray:
-    if who == "counted":
-        return known.counted()
-    everyone = np.ones(len(known.facts), dtype=np.bool_)
-    return known.valid[known.rule] if who == "valid" else everyone
 
 
 def distances(known: Monitored, parts: Parts) -> Floats:
@@ -331,7 +336,7 @@ def _numbers(sums: Floats) -> Mapping[str, Floats]:
         "anchor_probability": ratio(anchors, valid),
         "solid_anchors": ratio(solid, valid),
         "anchor_rate": ratio(valid, facts),
-        **{f"prompt_accuracy.{one}": of for one, of in _over(prompt_rates(sums[:, 9:])).items()},
+        **_over_prompts(prompt_rates(sums[:, 9:])),
     }
 
 
@@ -341,10 +346,11 @@ def prompt_rates(sums: Floats) -> Floats:
     return ratio(sums[:, :prompts], sums[:, prompts:])
 
 
-def _over(rates: Floats) -> dict[str, Floats]:
+def _over_prompts(rates: Floats) -> dict[str, Floats]:
     """What is made of the accuracies of the prompts that a relation has."""
     with np.errstate(invalid="ignore"):
-        return over_prompts(rates[:, ~np.isnan(rates[0])])
+        made = over_prompts(rates[:, ~np.isnan(rates[0])])
+    return {f"prompt_accuracy.{name}": rows for name, rows in made.items()}
 
 
 def ratio(part: Floats, whole: Floats) -> Floats:

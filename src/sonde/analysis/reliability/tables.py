@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 
-from sonde.analysis.reliability.accuracy import Equals, Linked
-from sonde.analysis.reliability.facts import Seen, most_disputed, seen
-from sonde.analysis.reliability.frames import FIRST, Ablation, Subset
-from sonde.analysis.reliability.outcomes import Common, Measure
+import numpy as np
+
+from sonde.analysis.reliability.compare import FIRST, Equals, Linked, Reliability, Subset
+from sonde.analysis.reliability.outcomes import Common
 from sonde.analysis.runs import relation_name
 from sonde.core.facts import Relation
-from sonde.core.reports import Estimate, Metric, Table
+from sonde.core.reports import Cell, Estimate, Metric, Table
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, SOLID_ANCHORS
-from sonde.reporting.build.tables import RELATION, Field, Fields, across, browse, table
+from sonde.metrics.grid import Floats
+from sonde.reporting.build.tables import (
+    RELATION,
+    Field,
+    across,
+    browse,
+    side_by_side,
+    table,
+)
 from sonde.stats.correlation import FEWEST
 
 MOST_FACTS = 5
@@ -35,89 +43,68 @@ ACCURACIES = (
 )
 
 
-def overall_table(found: Common, made: dict[str, Measure]) -> Table:
-    """A row per run, the most reliable first; runs without MONITOR last."""
-    monitor, runs = made["monitor"], found.runs
-    return _by_run(
-        found,
-        made,
+def tables(of: Reliability) -> Iterator[Table]:
+    """All of them; those without content are named in the notes."""
+    at = {of.names[i]: i for i in of.order}
+    runs = {name: of.common.runs[i] for name, i in at.items()}
+
+    def look(name: str, metric: Metric) -> Estimate:
+        return of.numbers[metric.id].mean(at[name])
+
+    def relations(name: str) -> int:
+        return len(of.monitor.measured(at[name]))
+
+    def prompts(name: str) -> int:
+        return sum(len(right) for right in of.common.monitored[at[name]].right)
+
+    yield side_by_side(
+        at,
         [
-            Field("parameters", lambda i: runs[i].lineage.size, "count", "", True),
+            Field("parameters", lambda name: runs[name].lineage.size, "count", "", True),
             *SCORES,
-            Field(
-                "relations",
-                lambda i: len(monitor.measured(i)),
-                "count",
-                "in which MONITOR is measured",
-            ),
-            Field(
-                "prompts", lambda i: prompts(found, i), "count", "anchor, frames, wrong names", True
-            ),
-            Field("seconds", lambda i: runs[i].seconds, "number", "what the whole run took", True),
+            Field("relations", relations, "count", "in which MONITOR is measured"),
+            Field("prompts", prompts, "count", "anchor, frames, wrong names", True),
+            Field("seconds", lambda n: runs[n].seconds, "number", "what the whole run took", True),
         ],
+        look,
         id="reliability",
         title="MONITOR of the runs, the most reliable first",
-        note=f"On the {len(found.subjects):,} facts that all runs were asked (relations: "
-        f"{len(found.relations):,}). Means over relations, for MONITOR over those with a valid "
+        note=f"On the {len(of.common.subjects):,} facts that all runs were asked (relations: "
+        f"{len(of.common.relations):,}). Means over relations, for MONITOR over those with a valid "
         "anchor; n counts the facts.",
     )
-
-
-def anchors_table(found: Common, made: dict[str, Measure]) -> Table:
-    """The anchors of each run: how many are valid, and how likely these are."""
-    return _by_run(
-        found,
-        made,
+    yield side_by_side(
+        at,
         ANCHORS,
+        look,
         id="anchors",
         title="Anchors: the answer after the right name",
         note="Means over relations. MONITOR is computed from valid anchors alone, so that of a run "
         "with few says little.",
     )
-
-
-def accuracies_table(found: Common, made: dict[str, Measure]) -> Table:
-    """The accuracy over prompts of each run."""
-    return _by_run(
-        found,
-        made,
+    yield side_by_side(
+        at,
         ACCURACIES,
+        look,
         id="prompt-accuracy",
         title="Accuracy over prompts",
         note="Prompts: the frames with nothing told, and the base frame after each wrong name. Of "
         "all facts; each relation's best, worst and so on, then the mean over relations.",
     )
+    yield _correlations(of)
+    yield _equal_accuracy(of)
+    yield _disputed(of.common)
+    yield _fewer_frames(of)
+    yield _subsets(of)
+    yield _matrix(of)
+    yield _all_facts(of.common)
 
 
-def _by_run(
-    found: Common, made: dict[str, Measure], fields: Fields[int], *, id: str, title: str, note: str
-) -> Table:
-    return table(
-        by_monitor(made["monitor"]),
-        [Field("run", lambda i: found.names[i]), *fields],
-        lambda i, metric: made[metric.id].mean(i),
-        id=id,
-        title=title,
-        note=note,
-    )
-
-
-def by_monitor(monitor: Measure) -> list[int]:
-    """The runs by MONITOR, those without one last."""
-    found = [monitor.mean(i).value for i in range(monitor.rows.shape[1])]
-    return sorted(range(len(found)), key=lambda i: (found[i] is None, found[i] or 0.0, i))
-
-
-def prompts(found: Common, run: int) -> int:
-    """How many prompts the run needed for the facts in common."""
-    return sum(len(right) for right in found.known[run].right)
-
-
-def correlation_table(found: Common, over: Linked, relations: list[Linked]) -> Table:
+def _correlations(of: Reliability) -> Table:
     """MONITOR and mean accuracy: how they go together, overall and in each relation."""
     rows = [
-        ("overall", "mean over relations", over),
-        *((r.id, r.label, link) for r, link in zip(found.relations, relations, strict=True)),
+        ("overall", "mean over relations", of.over),
+        *((r.id, r.label, x) for r, x in zip(of.common.relations, of.relations, strict=True)),
     ]
     fields: list[Field[tuple[str, str, Linked]]] = [
         Field("relation", lambda row: row[0]),
@@ -131,29 +118,26 @@ def correlation_table(found: Common, over: Linked, relations: list[Linked]) -> T
         fields,
         id="monitor-accuracy",
         title="MONITOR against mean accuracy: correlation over runs",
-        note=few_runs(over)
-        or "A dash: not measured, because fewer than three runs have a MONITOR there, or they do "
+        note=f"Not measured: {FEW_RUNS}"
+        if of.over.r.value is None
+        else "A dash: not measured, because fewer than three runs have a MONITOR there, or they do "
         "not differ. Intervals are over facts; p is over runs.",
     )
 
 
-def few_runs(over: Linked) -> str:
-    """Word of too few runs; nothing where there are enough."""
-    if over.r.value is not None:
-        return ""
-    return f"Not measured: a correlation needs {FEWEST} runs that have a MONITOR and differ in it."
+FEW_RUNS = f"a correlation needs {FEWEST} runs that have a MONITOR and differ in it."
 
 
-def matrix_table(found: Common, monitor: Measure) -> Table:
+def _matrix(of: Reliability) -> Table:
     """MONITOR of each run in each relation, with the facts behind it; to be searched."""
-    runs = {found.names[i]: i for i in by_monitor(monitor)}
-    places = {relation.id: r for r, relation in enumerate(found.relations)}
+    runs = {of.names[i]: i for i in of.order}
+    places = {relation.id: r for r, relation in enumerate(of.common.relations)}
 
     def cell(relation: Relation, name: str) -> Estimate:
-        return monitor.cell(runs[name], places[relation.id])
+        return of.monitor.cell(runs[name], places[relation.id])
 
     return browse(
-        found.relations,
+        of.common.relations,
         [*RELATION, *across(runs, cell, "number")],
         id="monitor-relations",
         title="MONITOR of each run in each relation",
@@ -161,134 +145,166 @@ def matrix_table(found: Common, monitor: Measure) -> Table:
     )
 
 
-def equals_table(found: Common, made: dict[str, Measure], pairs: list[Equals]) -> Table:
+def _equal_accuracy(of: Reliability) -> Table:
     """Pairs of runs that base accuracy does not tell apart, the lower MONITOR first."""
-    monitor, stdev = made["monitor"], made["prompt_accuracy.stdev"]
+    stdev, spread = of.numbers["prompt_accuracy.stdev"], "of accuracy over prompts"
 
-    def side(title: str, own: str, which: str) -> list[Field[Equals]]:
-        def run(pair: Equals) -> int:
-            place: int = getattr(pair, which)
-            return place
-
+    def side(title: str, its: str, run: Callable[[Equals], int]) -> list[Field[Equals]]:
         return [
-            Field(title, lambda pair: found.names[run(pair)]),
-            Field(f"{own}MONITOR", lambda pair: monitor.mean(run(pair)).value, "number"),
-            Field(
-                f"{own}stdev",
-                lambda pair: stdev.mean(run(pair)).value,
-                "percent",
-                "of accuracy over prompts",
-            ),
+            Field(title, lambda pair: of.names[run(pair)]),
+            Field(f"{its}MONITOR", lambda pair: of.monitor.mean(run(pair)).value, "number"),
+            Field(f"{its}stdev", lambda pair: stdev.mean(run(pair)).value, "percent", spread),
         ]
 
     same = "from facts whose anchor is valid in both alone"
     fields: list[Field[Equals]] = [
-        *side("run", "", "first"),
-        *side("other", "its ", "second"),
+        *side("run", "", lambda pair: pair.first),
+        *side("other", "its ", lambda pair: pair.second),
         Field("Δ base", lambda p: p.base, "percent", "base accuracy, run less other, paired", True),
         Field("Δ MONITOR", lambda p: p.monitor, "number", "run less other, relations of both"),
         Field("Δ same facts", lambda p: p.shared, "number", same, True),
     ]
     return table(
-        pairs,
+        of.equals,
         fields,
         id="equal-accuracy",
         title="Runs of equal base accuracy, the more reliable of two first",
         note="Pairs whose paired difference of base accuracy is not told from 0; few facts leave "
         "many pairs untold."
-        if pairs
+        if of.equals
         else "Not measured: every two runs differ clearly in base accuracy.",
     )
 
 
-def facts_table(found: Common) -> Table:
+def most_disputed(found: Common, most: int = MOST_FACTS) -> list[int]:
+    """The facts that runs disagree on most, of those whose anchor is valid in all: the largest less
+    the smallest distance that MONITOR sums."""
+    distances = np.stack([parts.whole for parts in found.parts])
+    counted = np.stack([parts.counted for parts in found.parts]).all(axis=0)
+    spread = np.ptp(distances, axis=0)
+    return sorted(np.flatnonzero(counted).tolist(), key=lambda c: (-spread[c], c))[:most]
+
+
+def _disputed(found: Common) -> Table:
     """The facts that runs disagree on most, one row per run."""
-    chosen = most_disputed(found, MOST_FACTS)
+    facts = most_disputed(found)
     return table(
-        _seen(found, chosen),
-        _fact_fields(found),
+        [(c, i) for c in facts for i in range(len(found.runs))],
+        fact_fields(found),
         id="disputed-facts",
         title="Facts that the runs disagree on most",
         note="Of the facts that count in all runs those whose distance from the anchor (the root "
         "that MONITOR sums) differs most between runs."
-        if chosen
+        if facts
         else "Not measured: no fact has a valid anchor in all runs.",
     )
 
 
-def all_facts_table(found: Common) -> Table:
+def _all_facts(found: Common) -> Table:
     """Every fact in every run, to be searched."""
     most = max(1, MOST_ROWS // len(found.runs))
     facts = range(len(found.subjects))
     left = len(facts) - most
     return browse(
-        _seen(found, facts[:most]),
-        _fact_fields(found),
+        [(c, i) for c in facts[:most] for i in range(len(found.runs))],
+        fact_fields(found),
         id="facts",
         title="Every fact with its probabilities in each run",
         note=f"The first {most:,} facts; {left:,} more are left out." if left > 0 else "",
     )
 
 
-def _seen(found: Common, facts: Iterable[int]) -> list[Seen]:
-    return [seen(found, c, i) for c in facts for i in range(len(found.runs))]
+Seen = tuple[int, int]
+"""A fact in a run."""
 
 
-def _fact_fields(found: Common) -> list[Field[Seen]]:
+def fact_fields(found: Common) -> list[Field[Seen]]:
+    """What a run gave for a fact; probabilities are means over the object's tokens."""
+    facts, relations, owners = found.monitored[0].facts, found.relations, found.owners
+
+    def probability(title: str, of: Callable[[Seen], float | None], help: str) -> Field[Seen]:
+        return Field(title, of, "number", help)
+
+    def framed(seen: Seen) -> Floats:
+        return np.asarray(found.monitored[seen[1]].framed[seen[0]].mean(axis=1))
+
+    def misled(seen: Seen) -> Floats:
+        return np.asarray(found.monitored[seen[1]].misled[seen[0]].mean(axis=1))
+
+    def lowest(values: Floats) -> float | None:
+        return float(values.min()) if len(values) else None
+
+    def mean(values: Floats) -> float | None:
+        return float(values.mean()) if len(values) else None
+
+    def frame(seen: Seen) -> Cell:
+        frames = found.monitored[seen[1]].frames[int(owners[seen[0]])]
+        return frames[int(framed(seen).argmin())].text
+
+    def name(seen: Seen) -> Cell:
+        wrong = found.monitored[seen[1]].wrong[seen[0]]
+        return wrong[int(misled(seen).argmin())] or None if wrong else None
+
+    def valid(seen: Seen) -> str:
+        run = found.monitored[seen[1]]
+        return "yes" if run.valid[run.rule][seen[0]] else "no"
+
+    def anchor(seen: Seen) -> float:
+        return float(found.monitored[seen[1]].anchor[seen[0]].mean())
+
     return [
-        Field("relation", lambda fact: relation_name(fact.relation)),
-        Field("subject", lambda fact: fact.fact.subject.name),
-        Field("object", lambda fact: fact.fact.objects[0].name),
-        Field("run", lambda fact: found.names[fact.run]),
-        Field("valid", lambda f: "yes" if f.valid else "no", "text", "whether its anchor is", True),
-        Field("anchor", lambda fact: fact.anchor, "number", "probability after the right name"),
-        Field("frames", lambda fact: fact.framed, "number", "mean over frames with nothing told"),
-        Field("lowest", lambda fact: fact.lowest_framed, "number", "of the worst frame"),
-        Field("in frame", lambda fact: fact.frame, detail=True),
-        Field("misled", lambda fact: fact.misled, "number", "mean over wrong names"),
-        Field("lowest", lambda fact: fact.lowest_misled, "number", "of the worst wrong name"),
-        Field("after", lambda fact: fact.name or None, detail=True),
+        Field("relation", lambda seen: relation_name(relations[owners[seen[0]]])),
+        Field("subject", lambda seen: facts[seen[0]].subject.name),
+        Field("object", lambda seen: facts[seen[0]].objects[0].name),
+        Field("run", lambda seen: found.names[seen[1]]),
+        Field("valid", valid, "text", "whether its anchor is", True),
+        probability("anchor", anchor, "probability after the right name"),
+        probability("frames", lambda s: mean(framed(s)), "mean over frames with nothing told"),
+        probability("lowest", lambda s: lowest(framed(s)), "of the worst frame"),
+        Field("in frame", frame, detail=True),
+        probability("misled", lambda s: mean(misled(s)), "mean over wrong names"),
+        probability("lowest", lambda s: lowest(misled(s)), "of the worst wrong name"),
+        Field("after", name, detail=True),
     ]
 
 
-def ablation_table(found: Common, made: Ablation) -> Table:
+def _fewer_frames(of: Reliability) -> Table:
     """MONITOR of each run from all frames and from the first few."""
-    first = next((s for s in made.subsets if s.name == FIRST), None)
-    return table(
-        range(len(found.runs)) if first else (),
-        _ablation_fields(found, made, first) if first else [],
+    made, first = of.ablation, of.ablation.first
+    at = {name: i for i, name in enumerate(of.names)} if first else {}
+
+    def draws(name: str) -> list[float]:
+        means = (s.monitor.mean(at[name]).value for s in made.subsets if s is not first)
+        return [value for value in means if value is not None]
+
+    fields: list[Field[str]] = []
+    if first:
+        few, less = first.monitor, first.less
+        fields = [
+            Field("all frames", lambda n: made.full.mean(at[n]), "number"),
+            Field(f"first {made.frames}", lambda n: few.mean(at[n]), "number"),
+            Field("difference", lambda n: less[at[n]], "number", "first less all, paired"),
+            Field("lowest draw", lambda n: min(draws(n), default=None), "number", RANDOM, True),
+            Field("highest draw", lambda n: max(draws(n), default=None), "number", "", True),
+        ]
+    return side_by_side(
+        at,
+        fields,
         id="frames",
         title=f"MONITOR from {made.frames} frames and from all",
         note="Anchors and wrong names stay the same; relations with no more frames keep all."
         if first
-        else no_ablation(made),
+        else NO_ABLATION.format(made.frames),
     )
 
 
-def _ablation_fields(found: Common, made: Ablation, first: Subset) -> list[Field[int]]:
-    def draws(run: int) -> list[float]:
-        means = (s.monitor.mean(run).value for s in made.subsets if s is not first)
-        return [value for value in means if value is not None]
-
-    return [
-        Field("run", lambda i: found.names[i]),
-        Field("all frames", lambda i: made.full.mean(i), "number"),
-        Field(f"first {made.frames}", lambda i: first.monitor.mean(i), "number"),
-        Field("difference", lambda i: first.less[i], "number", "first less all, paired"),
-        Field(
-            "lowest draw", lambda i: min(draws(i), default=None), "number", "of random frames", True
-        ),
-        Field("highest draw", lambda i: max(draws(i), default=None), "number", "", True),
-    ]
+RANDOM = "of random frames"
+NO_ABLATION = "Not measured: no relation has more than {} frames."
 
 
-def no_ablation(made: Ablation) -> str:
-    """Why there is nothing to compare."""
-    return f"Not measured: no relation has more than {made.frames} frames."
-
-
-def subsets_table(made: Ablation) -> Table:
+def _subsets(of: Reliability) -> Table:
     """How MONITOR from some frames goes with MONITOR from all, for every choice of frames."""
+    made = of.ablation
     fields: list[Field[Subset]] = [
         Field("frames", lambda s: f"first {made.frames}" if s.name == FIRST else s.name),
         Field("Spearman's ρ", lambda s: s.rank.r, "number", "over runs: the same order"),
@@ -307,19 +323,5 @@ def subsets_table(made: Ablation) -> Table:
         note="A draw takes as many frames of each relation by the seed. A dash: not measured, "
         f"because fewer than {FEWEST} points have a MONITOR, or they do not differ."
         if made.subsets
-        else no_ablation(made),
+        else NO_ABLATION.format(made.frames),
     )
-
-
-def written(estimate: Estimate) -> str:
-    """A number with its interval in a sentence.
-
-    >>> written(Estimate(value=0.5, low=0.4, high=0.61, n=9))
-    '0.500 (0.400 to 0.610)'
-    """
-    if estimate.value is None:
-        return "not measured"
-    said = f"{estimate.value:.3f}"
-    if estimate.low is not None and estimate.high is not None:
-        said += f" ({estimate.low:.3f} to {estimate.high:.3f})"
-    return said.replace("-", "−")

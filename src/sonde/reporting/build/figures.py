@@ -138,9 +138,10 @@ def heat(
     title: str,
     unit: Unit = "percent",
     low: float = 0.0,
+    high: float = 1.0,
     note: str = "",
 ) -> HeatMap:
-    """A value for each row and column, from `low` to 1; of estimates the values alone."""
+    """A value for each row and column, from `low` to `high`; of estimates the values alone."""
     return HeatMap(
         id=id,
         title=title,
@@ -152,7 +153,28 @@ def heat(
             for row in values
         ),
         low=low,
+        high=high,
         note=note,
+    )
+
+
+def curve(
+    name: str,
+    points: Iterable[tuple[float, Estimate]],
+    *,
+    joined: bool = True,
+    sized: bool = False,
+) -> Curve:
+    """Estimates at their places, with their intervals; those not measured are left out."""
+    kept = [(x, y) for x, y in points if y.value is not None]
+    return Curve(
+        name=name,
+        x=tuple(x for x, _ in kept),
+        y=tuple(y.value or 0.0 for _, y in kept),
+        sizes=tuple(y.n for _, y in kept) if sized else (),
+        low=tuple(y.ends[0] for _, y in kept),
+        high=tuple(y.ends[1] for _, y in kept),
+        joined=joined,
     )
 
 
