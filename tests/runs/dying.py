@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import polars  # noqa: F401
-import pyarrow.compute
 import pyarrow.parquet  # noqa: F401
 
 from sonde.api import dataset, probe

@@ -121,6 +121,16 @@ def test_resampled_sums_count_every_row_as_often_as_chance_does() -> None:
 
 
 def test_resampling_in_blocks_gives_every_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sonde.stats.draws.PICKS", 12)
+    monkeypatch.setattr("sonde.stats.resampling.PICKS", 12)
     sums = resampled_sums(np.ones((5, 1)), np.random.default_rng(0), draws=7)
     assert sums.tolist() == [[5.0]] * 7
+
+
+def test_equal_streams_draw_alike_and_move_on_alike() -> None:
+    one, other = np.random.default_rng(3), np.random.default_rng(3)
+    values = np.random.default_rng(0).random((40, 2))
+    first = [resampled_sums(values, one, draws=9) for _ in range(2)]
+    again = [resampled_sums(values, other, draws=9) for _ in range(2)]
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first[0], first[1])
+    assert one.random() == other.random()

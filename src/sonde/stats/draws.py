@@ -13,6 +13,7 @@ from numpy.fft import irfft, rfft
 from numpy.typing import NDArray
 
 from sonde.stats.intervals import DRAWS
+from sonde.stats.resampling import times_drawn
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -20,7 +21,6 @@ Ints = NDArray[np.int64]
 ROUNDING = 1e-15
 TOGETHER = 512
 TABLE = 2_000_000
-PICKS = 4_000_000
 
 
 def successes(rates: Floats) -> Floats:
@@ -92,15 +92,8 @@ def range_interval(distribution: Floats, n: int) -> tuple[int, int]:
 
 def resampled_sums(values: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Floats:
     """Sums over rows when as many rows are drawn with replacement; [rows, k] to [draws, k]."""
-    rows = len(values)
-    step = max(1, PICKS // rows)
-    blocks = []
-    for start in range(0, draws, step):
-        size = min(step, draws - start)
-        picked = rng.integers(0, rows, (size, rows)) + np.arange(size)[:, None] * rows
-        times = np.bincount(picked.ravel(), minlength=size * rows).reshape(size, rows)
-        blocks.append(times.astype(np.float64) @ values)
-    return np.concatenate(blocks)
+    blocks = times_drawn(len(values), rng, draws)
+    return np.concatenate([times.astype(np.float64) @ values for times in blocks])
 
 
 def _spectrum(counts: Ints, kinds: Floats, turns: NDArray[np.complex128]) -> NDArray[np.complex128]:

@@ -7,11 +7,12 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from sonde.stats.resampling import times_drawn
+
 Floats = NDArray[np.float64]
 
 DRAWS = 2000
 Z = 1.959963984540054
-BLOCK = 4_000_000
 MANY_KINDS = 4096
 
 
@@ -73,12 +74,9 @@ def resampled_means(
     if pairs.shape[1] <= max(64, min(len(sums) // 100, MANY_KINDS)):
         picked = rng.multinomial(len(sums), counts / len(sums), size=draws)
         return np.asarray((picked @ pairs[0]) / (picked @ pairs[1]), dtype=np.float64)
-    step = max(1, BLOCK // len(sums))
-    blocks = []
-    for start in range(0, draws, step):
-        picked = rng.integers(0, len(sums), (min(step, draws - start), len(sums)))
-        blocks.append(sums[picked].sum(axis=1) / sizes[picked].sum(axis=1))
-    return np.concatenate(blocks)
+    both = np.column_stack([sums, sizes])
+    totals = [times.astype(np.float64) @ both for times in times_drawn(len(sums), rng, draws)]
+    return np.concatenate([total[:, 0] / total[:, 1] for total in totals])
 
 
 def percentile_interval(draws: Floats) -> tuple[float, float]:

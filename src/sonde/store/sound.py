@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sonde.core.prompts import KEY, Key, called
 from sonde.store.blocks import watched_values
@@ -20,8 +19,8 @@ from sonde.store.schema import heads_of
 LOGPS = ("logps", "suffix_logps", "top_logps", "mass", "text_logps", "end_logp")
 
 SOUND: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(LOGPS, ("a log-probability", pc.is_finite)),
-    "counts": ("a count", lambda counts: pc.is_finite(pc.ln(counts))),  # one or more
+    **dict.fromkeys(LOGPS, ("a log-probability", np.isfinite)),
+    "counts": ("a count", lambda counts: counts > 0),
 }
 """By column what its numbers are called, and whether each is one."""
 
@@ -61,15 +60,20 @@ def _first_watched(table: pa.Table) -> tuple[int, str] | None:
 
 def _first(column: Any, test: Callable[[Any], Any]) -> tuple[int, str] | None:
     """The first row of a column of numbers, or of lists of them, with one that fails the test."""
-    parents = []
+    bounds = []
     while pa.types.is_list(column.type):
-        parents.append(pc.list_parent_indices(column))
-        column = pc.list_flatten(column)
-    fine = test(column)
-    if pc.all(fine).as_py() is not False:
+        ends = column.offsets.to_numpy()
+        bounds.append(ends - ends[0])
+        column = column.flatten()
+    if column.null_count:  # where there is no number there is nothing wrong with it
+        values = np.array([1 if value is None else value for value in column.to_pylist()])
+    else:
+        values = column.to_numpy()
+    fine = test(values)
+    if fine.all():
         return None
-    place = pc.index(fine, False).as_py()
-    value = str(column[place].as_py()).replace("nan", "NaN")
-    for owners in reversed(parents):
-        place = owners[place].as_py()
-    return place, value
+    place = int(fine.argmin())
+    told = str(values[place].item()).replace("nan", "NaN")
+    for ends in reversed(bounds):
+        place = int(np.searchsorted(ends, place, side="right")) - 1
+    return place, told

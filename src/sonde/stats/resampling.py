@@ -1,0 +1,50 @@
+"""How often each of some rows comes when as many are drawn with replacement, many times over.
+
+Metrics of one relation are resampled alike, from equal random streams, so what was drawn is kept
+and found again by the state of the stream. Knows numbers of rows, nothing of what they hold.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.unsignedinteger]
+
+PICKS = 4_000_000
+"""Picks that are made at once."""
+
+KEPT = 2**27
+"""Bytes of counts that are kept; those that were asked for last stay."""
+
+_kept: OrderedDict[tuple[str, int, int], tuple[list[Counts], dict[str, object]]] = OrderedDict()
+
+
+def times_drawn(rows: int, rng: np.random.Generator, draws: int) -> Iterator[Counts]:
+    """Counts of every row, [some draws, rows], until there were `draws`; moves the stream on."""
+    if rows * draws > KEPT // 2:
+        yield from _drawn(rows, rng, draws)
+        return
+    key = (str(rng.bit_generator.state), rows, draws)
+    if key in _kept:
+        _kept.move_to_end(key)
+        blocks, rng.bit_generator.state = _kept[key]
+        yield from blocks
+        return
+    blocks = list(_drawn(rows, rng, draws))
+    _kept[key] = blocks, rng.bit_generator.state
+    while sum(block.nbytes for each, _ in _kept.values() for block in each) > KEPT:
+        _kept.popitem(last=False)
+    yield from blocks
+
+
+def _drawn(rows: int, rng: np.random.Generator, draws: int) -> Iterator[Counts]:
+    step = max(1, PICKS // rows)
+    for start in range(0, draws, step):
+        size = min(step, draws - start)
+        picked = rng.integers(0, rows, (size, rows)) + np.arange(size)[:, None] * rows
+        times = np.bincount(picked.ravel(), minlength=size * rows).reshape(size, rows)
+        yield times.astype(np.uint8 if times.max(initial=0) < 256 else np.uint32)
