@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ PICKS = 4_000_000
 KEPT = 2**27
 """Bytes of counts that are kept; those that were asked for last stay."""
 
-_kept: OrderedDict[tuple[str, int, int], tuple[list[Counts], dict[str, object]]] = OrderedDict()
+_kept: OrderedDict[tuple[str, int, int], tuple[list[Counts], Any]] = OrderedDict()
 
 
 def times_drawn(rows: int, rng: np.random.Generator, draws: int) -> Iterator[Counts]:
