@@ -24,6 +24,7 @@ from sonde.reporting.build.tables import (
     side_by_side,
 )
 from sonde.reporting.catalogue import RELATIONS, documented, metric_of
+from sonde.reporting.render.html import page
 from sonde.reporting.render.json import as_json
 
 RIGHT = Metric("right", "right", "percent", "share that is right")
@@ -155,3 +156,12 @@ def test_a_report_says_in_json_what_its_numbers_are() -> None:
 def test_settings_in_names_stand_in_capitals_in_documents() -> None:
     metric = Metric("p_at_{k}", "P@{k}", "percent", "among the first {k}", better="")
     assert list(documented([metric]))[2] == "| `p_at_K` | P@K | share | among the first K | – |"
+
+
+def test_a_page_leaves_out_what_has_nothing_to_show_whoever_made_the_report() -> None:
+    empty = Table(id="none", title="Nothing here", columns=(Column(title="a"),), rows=())
+    figure = distribution(np.array([]), id="f", title="Nothing drawn", axis="x")
+    report = Report(title="R", summary="", estimates={}, tables=(empty,), figures=(figure,))
+    made = page(report, {})
+    assert "Nothing here" not in made
+    assert "Nothing drawn" not in made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TypeVar
 
 from sonde.core.facts import Relation
@@ -24,6 +25,7 @@ from sonde.core.reports import (
     Histogram,
     Labelled,
     Metric,
+    Report,
     Strip,
     Table,
 )
@@ -79,6 +81,11 @@ Part = TypeVar("Part", bound=Table | Figure | str)
 def shown(parts: Iterable[Part | None]) -> tuple[Part, ...]:
     """The parts with content: no empty table, no figure of nothing measured, no empty words."""
     return tuple(part for part in parts if part is not None and has_content(part))
+
+
+def trimmed(report: Report) -> Report:
+    """The report without tables and figures that have nothing to show, whoever made it."""
+    return replace(report, tables=shown(report.tables), figures=shown(report.figures))
 
 
 def left_out(tables: Iterable[Table]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sonde.core.reports import Estimate, Figure, HeatStrip, Report, Table
+from sonde.reporting.build.parts import trimmed
 from sonde.reporting.render import cells
 from sonde.reporting.render.figures.draw import library, spec, to_table
 from sonde.reporting.render.json import plain
@@ -52,6 +53,7 @@ class Mark:
 
 def page(report: Report, provenance: Mapping[str, object]) -> str:
     """The whole report as one HTML file, to be opened from disk or served as it is."""
+    report = trimmed(report)
     theme, own = asset("theme.js"), "\n".join(asset(name) for name in SCRIPTS)
     figures = [drawn(figure) for figure in report.figures]
     scripts = [library(), own] if any(figure.spec for figure in figures) else [own]

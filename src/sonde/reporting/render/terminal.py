@@ -31,6 +31,7 @@ from sonde.core.reports import (
     Report,
     Table,
 )
+from sonde.reporting.build.parts import trimmed
 from sonde.reporting.render import cells
 from sonde.reporting.render.figures.heat import heat_table
 from sonde.reporting.render.strips import FAINT, Shade, parted, signed, visible
@@ -49,7 +50,7 @@ def show(report: Report, console: Console) -> None:
     console.print(line(report.title, "bold"))
     if report.summary:
         console.print(line(report.summary))
-    for part in parts(report, console):
+    for part in parts(trimmed(report), console):
         console.print(part)
     console.print()
 
