@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.analysis.learning.numbers import FACTS, RELATIONS, numbers
-from sonde.analysis.learning.samples import answered_too_often, drawn_facts, elicited
+from sonde.analysis.learning.numbers import answered_too_often, drawn_facts, elicited, numbers
 from sonde.analysis.learning.sheets import Learning, learning, together
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
+from sonde.reporting.catalogue import FACTS, RELATIONS
 from tests.analysis.lessons import lesson, method, world, worlds
 from tests.grids import measured
 

@@ -1,4 +1,5 @@
-"""Every number about what runs may have learnt from training facts. Knows sheets alone.
+"""Every number about what runs may have learnt from training facts, single facts with every run's
+answer, and objects that runs answer too often. Knows sheets alone.
 
 Gains are paired: a run less the one it is set against, on the same facts. Intervals resample
 subjects within their relation.
@@ -6,79 +7,77 @@ subjects within their relation.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from sonde.analysis.learning.sheets import Learning, Sheet
+from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.core.words import above_zero
 from sonde.metrics.cells import around, stream
 from sonde.metrics.estimates import Resampled, Sample, p_value
 from sonde.metrics.grid import Bools, Floats
+from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import DRAWS, wilson
 
 KINDS = ("1-1", "N-1", "N-M")
-RELATIONS = "mean_over_relations"
-FACTS = "mean_over_facts"
-OVER = (RELATIONS, FACTS)
+DRAWN = 10
+NEARLY_ALWAYS = 0.95
+TOO_OFTEN = 0.1
+"""Answers beyond an object's share of the facts from which it counts as over-predicted."""
 
-Estimates = dict[str, Estimate]
-Values = Callable[[Sheet], Bools]
+Named = Iterator[tuple[str, Estimate]]
+Values = Callable[[Sheet], Bools | Floats]
+"""A value for each fact of a relation."""
 
 
-def numbers(found: Learning, seed: int) -> Estimates:
+def numbers(found: Learning, seed: int) -> dict[str, Estimate]:
     """All estimates by name."""
     estimates = dict(_of_facts(found, seed))
     for name in found.names:
-        estimates |= {f"{key}.run.{name}": value for key, value in _of_run(found, name, seed)}
+        for part in (_accuracy, _gain, _majority, _subsets, _parts):
+            estimates |= {f"{key}.run.{name}": value for key, value in part(found, name, seed)}
     return estimates
 
 
-def _of_facts(found: Learning, seed: int) -> Iterator[tuple[str, Estimate]]:
+def _of_facts(found: Learning, seed: int) -> Named:
     """What does not depend on the run: how many facts are easy, and what the majority would get."""
     easy = _resampled(found.split, _easy, seed)
-    yield "easy.share.mean_over_facts", easy.mean_over_facts()
-    for sheet in found.split:
-        yield f"easy.share.relation.{sheet.id}", easy.relation(sheet.id)
+    yield f"easy.share.{FACTS}", easy.mean_over_facts()
+    yield from _by_relation("easy.share", easy, found.split)
     taught = [sheet for sheet in found.sheets if sheet.lesson.majority]
-    test = _resampled(taught, _is_majority, seed)
+    test = _resampled(taught, lambda sheet: sheet.of(sheet.lesson.majority), seed)
+    yield f"majority.test.{RELATIONS}", test.mean_over_relations()
+    yield from _by_relation("majority.test", test, taught)
     shares = [sheet.lesson.train_share(sheet.lesson.majority) or 0.0 for sheet in taught]
-    yield "majority.test.mean_over_relations", test.mean_over_relations()
-    yield "majority.train.mean_over_relations", counted(shares)
+    if not taught:
+        yield f"majority.train.{RELATIONS}", Estimate.not_measured()
+    else:
+        yield f"majority.train.{RELATIONS}", _counted(float(np.mean(shares)), len(shares))
     for sheet, share in zip(taught, shares, strict=True):
-        yield f"majority.test.relation.{sheet.id}", test.relation(sheet.id)
         facts = sum(sheet.lesson.trained.values())
-        yield f"majority.train.relation.{sheet.id}", counted([share], facts)
+        yield f"majority.train.relation.{sheet.id}", _counted(share, facts)
 
 
-def counted(shares: Sequence[float], n: int | None = None) -> Estimate:
-    """A mean that is counted, not estimated: it has no interval."""
-    if not shares:
-        return Estimate.not_measured()
-    n = len(shares) if n is None else n
-    return Estimate(value=float(np.mean(shares)), low=None, high=None, n=n)
+def _counted(value: float, n: int) -> Estimate:
+    """A number that is counted, not estimated: it has no interval."""
+    return Estimate(value=value, low=None, high=None, n=n)
 
 
-def _of_run(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimate]]:
-    yield from _accuracy(found, name, seed)
-    yield from _gain(found, name, seed)
-    yield from _majority(found, name, seed)
-    yield from _subsets(found, name, seed)
-    yield from _parts(found, name, seed)
-
-
-def _accuracy(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimate]]:
+def _accuracy(found: Learning, name: str, seed: int) -> Named:
     sheets, right = found.having(name), right_of(name)
     made = _resampled(sheets, right, seed)
     yield from _averages("accuracy", made)
     yield from _by_kind("accuracy", made, sheets)
-    yield from ((f"accuracy.relation.{s.id}", made.relation(s.id)) for s in sheets)
+    yield from _by_relation("accuracy", made, sheets)
     uhn = _resampled(sheets, right, seed, where=lambda sheet: ~sheet.guessable[name])
     yield f"accuracy.uhn.{RELATIONS}", uhn.mean_over_relations()
 
 
-def _gain(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimate]]:
+def _gain(found: Learning, name: str, seed: int) -> Named:
     base = found.base(name)
     if name == base:
         return
@@ -86,42 +85,41 @@ def _gain(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimate
     made = _resampled(sheets, right_of(name), seed, minus=right_of(base))
     yield from _averages("gain", made)
     yield from _by_kind("gain", made, sheets)
-    yield from ((f"gain.relation.{s.id}", made.relation(s.id)) for s in sheets)
-    value = p_value(made.samples, seed, f"gain.{name}")
+    yield from _by_relation("gain", made, sheets)
     n = sum(len(sheet.facts) for sheet in sheets)
-    yield "gain.p_value", Estimate(value=value, low=None, high=None, n=n)
+    yield "gain.p_value", _counted(p_value(made.samples, seed, f"gain.{name}"), n)
 
 
-def _majority(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimate]]:
+def _majority(found: Learning, name: str, seed: int) -> Named:
     """How often the commonest training object is answered, and how often that is right."""
     sheets = [sheet for sheet in found.having(name) if sheet.lesson.majority]
-    answered = _resampled(sheets, majority_of(name), seed)
-    right = _resampled(sheets, right_by_majority(name), seed)
-    other = _resampled(sheets, right_by_other(name), seed)
-    for kind, made in (("answered", answered), ("right", right), ("other_right", other)):
+    for kind, values in (
+        ("answered", majority_of(name)),
+        ("right", right_by_majority(name)),
+        ("other_right", right_by_other(name)),
+    ):
+        made = _resampled(sheets, values, seed)
         yield f"majority.{kind}.{RELATIONS}", made.mean_over_relations()
-        for sheet in sheets:
-            yield f"majority.{kind}.relation.{sheet.id}", made.relation(sheet.id)
+        yield from _by_relation(f"majority.{kind}", made, sheets)
     share = ratio(sheets, right_by_majority(name), right_of(name), seed, f"majority:{name}")
     yield "majority.share_of_right", share
 
 
-def _subsets(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimate]]:
+def _subsets(found: Learning, name: str, seed: int) -> Named:
     """Accuracy and gain on easy and on hard facts."""
     base = found.base(name)
-    for subset, where in (("easy", _easy), ("hard", _hard)):
-        sheets = [sheet for sheet in found.split if name in sheet.right]
+    sheets = [sheet for sheet in found.split if name in sheet.right]
+    shared = [sheet for sheet in sheets if base in sheet.right]
+    for subset, where in SUBSETS.items():
         made = _resampled(sheets, right_of(name), seed, where=where)
         yield from _averages(f"{subset}.accuracy", made)
-        for sheet in sheets:
-            yield f"{subset}.accuracy.relation.{sheet.id}", made.relation(sheet.id)
+        yield from _by_relation(f"{subset}.accuracy", made, sheets)
         if name != base:
-            shared = [sheet for sheet in sheets if base in sheet.right]
             less = _resampled(shared, right_of(name), seed, where=where, minus=right_of(base))
             yield from _averages(f"{subset}.gain", less)
 
 
-def _parts(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimate]]:
+def _parts(found: Learning, name: str, seed: int) -> Named:
     """Where a gain comes from: parts of the mean over facts that add up to it."""
     own = [sheet for sheet in found.split if name in sheet.right]
     share = ratio(own, _both(_easy, right_of(name)), right_of(name), seed, f"easy:{name}")
@@ -142,42 +140,23 @@ def _parts(found: Learning, name: str, seed: int) -> Iterator[tuple[str, Estimat
     whole = _resampled(split, right_of(name), seed, minus=right_of(base))
     p = p_value(whole.samples, seed, f"gain.facts.{name}", over="facts")
     clear = above_zero(whole.mean_over_facts(), p)
-    for subset, where in (("easy", _easy), ("hard", _hard)):
-        # a share of what may be no gain says nothing
-        of_gain = _share_of_gain(split, name, base, where, seed) if clear else None
-        yield f"gain.share.{subset}", of_gain or Estimate.not_measured()
-
-
-def _share_of_gain(
-    sheets: Sequence[Sheet], name: str, base: str, where: Values, seed: int
-) -> Estimate:
-    """The share of a gain on some facts."""
 
     def less(sheet: Sheet) -> Floats:
         return sheet.right[name].astype(np.float64) - sheet.right[base]
 
-    # one stream for all parts, so that their intervals are of the same draws
-    return _ratio(sheets, lambda s: less(s) * where(s), less, seed, f"gain:{name}")
+    for subset, where in SUBSETS.items():
+        # a share of what may be no gain says nothing; one stream for all parts, so that their
+        # intervals are of the same draws
+        yield (
+            f"gain.share.{subset}",
+            ratio(split, _product(less, where), less, seed, f"gain:{name}")
+            if clear
+            else Estimate.not_measured(),
+        )
 
 
 def ratio(sheets: Sequence[Sheet], part: Values, whole: Values, seed: int, name: str) -> Estimate:
-    """Of the facts for which one thing holds, the share for which another does; n counts these."""
-    return _ratio(
-        sheets,
-        lambda sheet: part(sheet).astype(np.float64),
-        lambda sheet: whole(sheet).astype(np.float64),
-        seed,
-        name,
-    )
-
-
-def _ratio(
-    sheets: Sequence[Sheet],
-    part: Callable[[Sheet], Floats],
-    whole: Callable[[Sheet], Floats],
-    seed: int,
-    name: str,
-) -> Estimate:
+    """What one thing is of another, summed over facts; n counts the facts of the whole."""
     sums = [_by_subject(sheet, part(sheet), whole(sheet)) for sheet in sheets]
     totals = sum((own.sum(axis=0) for own in sums), np.zeros(2))
     if totals[1] <= 0:
@@ -186,7 +165,7 @@ def _ratio(
     for own, sheet in zip(sums, sheets, strict=True):
         draws += _resampled_sums(own, stream(seed, f"{name}:{sheet.id}"))
     kept = draws[draws[:, 1] > 0]
-    n = sum(int(np.abs(whole(sheet)).sum()) for sheet in sheets)
+    n = sum(int(np.abs(whole(sheet).astype(np.float64)).sum()) for sheet in sheets)
     value = float(totals[0] / totals[1])
     drawn = kept[:, 0] / kept[:, 1] if len(kept) else np.array([value])
     if np.ptp(drawn) == 0 and 0 <= value <= 1:  # all or nothing: others may differ
@@ -195,8 +174,9 @@ def _ratio(
     return around(value, drawn, n)
 
 
-def _by_subject(sheet: Sheet, *columns: Floats) -> Floats:
-    return np.column_stack([np.bincount(sheet.clusters, column) for column in columns])
+def _by_subject(sheet: Sheet, *columns: Bools | Floats) -> Floats:
+    sums = [np.bincount(sheet.clusters, column.astype(np.float64)) for column in columns]
+    return np.column_stack(sums).astype(np.float64)
 
 
 def _resampled_sums(sums: Floats, rng: np.random.Generator) -> Floats:
@@ -205,12 +185,16 @@ def _resampled_sums(sums: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(rng.multinomial(len(sums), counts / len(sums), size=DRAWS) @ kinds)
 
 
-def _averages(name: str, made: Resampled) -> Iterator[tuple[str, Estimate]]:
+def _averages(name: str, made: Resampled) -> Named:
     yield f"{name}.{RELATIONS}", made.mean_over_relations()
     yield f"{name}.{FACTS}", made.mean_over_facts()
 
 
-def _by_kind(name: str, made: Resampled, sheets: Iterable[Sheet]) -> Iterator[tuple[str, Estimate]]:
+def _by_relation(name: str, made: Resampled, sheets: Iterable[Sheet]) -> Named:
+    return ((f"{name}.relation.{sheet.id}", made.relation(sheet.id)) for sheet in sheets)
+
+
+def _by_kind(name: str, made: Resampled, sheets: Iterable[Sheet]) -> Named:
     kinds = {sheet.id: sheet.lesson.relation.kind for sheet in sheets}
     for kind in KINDS:
         only = [id for id, own in kinds.items() if own == kind]
@@ -227,7 +211,7 @@ def _resampled(
 ) -> Resampled:
     samples = {}
     for sheet in sheets:
-        kept = np.ones(len(sheet.facts), dtype=np.bool_) if where is None else where(sheet)
+        kept = slice(None) if where is None else where(sheet)
         samples[sheet.id] = Sample(
             values=values(sheet)[kept].astype(np.float64),
             clusters=sheet.clusters[kept],
@@ -241,6 +225,11 @@ def right_of(name: str) -> Values:
     return lambda sheet: sheet.right[name]
 
 
+def answered_with(run: str, name: str) -> Values:
+    """The facts that a run answers with an object."""
+    return lambda sheet: sheet.answered(run, name)
+
+
 def majority_of(name: str) -> Values:
     """The facts that a run answers with the commonest training object."""
     return lambda sheet: sheet.answered(name, sheet.lesson.majority)
@@ -248,16 +237,12 @@ def majority_of(name: str) -> Values:
 
 def right_by_majority(name: str) -> Values:
     """The facts that a run answers right with the commonest training object."""
-    return lambda sheet: sheet.right[name] & majority_of(name)(sheet)
+    return _both(right_of(name), majority_of(name))
 
 
 def right_by_other(name: str) -> Values:
     """The facts that a run answers right with another object."""
-    return lambda sheet: sheet.right[name] & ~majority_of(name)(sheet)
-
-
-def _is_majority(sheet: Sheet) -> Bools:
-    return sheet.of(sheet.lesson.majority)
+    return lambda sheet: sheet.right[name] & ~sheet.answered(name, sheet.lesson.majority)
 
 
 def _easy(sheet: Sheet) -> Bools:
@@ -269,5 +254,107 @@ def _hard(sheet: Sheet) -> Bools:
     return ~_easy(sheet)
 
 
+SUBSETS: dict[str, Values] = {"easy": _easy, "hard": _hard}
+
+
 def _both(one: Values, other: Values) -> Values:
-    return lambda sheet: one(sheet) & other(sheet)
+    return lambda sheet: one(sheet).astype(np.bool_) & other(sheet).astype(np.bool_)
+
+
+def _product(one: Values, other: Values) -> Values:
+    return lambda sheet: one(sheet) * other(sheet)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A fact as it is shown, in the words of the first run, with the answer of every run."""
+
+    subset: str
+    relation: str
+    sentence: str
+    object: str
+    answers: tuple[tuple[str, bool] | None, ...]
+
+
+def drawn_facts(found: Learning, seed: int, count: int = DRAWN) -> list[Drawn]:
+    """So many easy and so many hard facts, drawn by the seed, of those that some run answers right
+    and whose object is not the commonest training object."""
+    shown = []
+    for subset in SUBSETS:
+        places = [(sheet, i) for sheet in found.split for i in _worth_showing(sheet, subset)]
+        places.sort(key=lambda place: (draw_key(seed, place[0].facts[place[1]].id), place[0].id))
+        shown += [_drawn(found.names, subset, sheet, i) for sheet, i in places[:count]]
+    return shown
+
+
+def _worth_showing(sheet: Sheet, subset: str) -> list[int]:
+    some = np.any(list(sheet.right.values()), axis=0)
+    kept = some & ~sheet.of(sheet.lesson.majority) & SUBSETS[subset](sheet)
+    return [int(i) for i in np.flatnonzero(kept)]
+
+
+def _drawn(names: Sequence[str], subset: str, sheet: Sheet, i: int) -> Drawn:
+    fact, template = sheet.facts[i], next(iter(sheet.templates.values()))
+    object = fact.objects[0].name
+    return Drawn(
+        subset=subset,
+        relation=sheet.id,
+        sentence=template.replace("[X]", fact.subject.name).replace("[Y]", object),
+        object=object,
+        answers=tuple(
+            (sheet.answers[name][i], bool(sheet.right[name][i])) if name in sheet.right else None
+            for name in names
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Often:
+    """An object that a run answers more often than the facts have it."""
+
+    run: str
+    relation: str
+    template: str
+    object: str
+    majority: bool
+    answered: Estimate
+    train: float | None
+    test: float
+
+
+def answered_too_often(found: Learning, seed: int) -> list[Often]:
+    """The commonest training object where a prompt elicits it nearly always, and other objects
+    that are answered clearly more often than the facts have them; the worst first."""
+    told = [
+        often
+        for method in found.methods
+        if not method.counting
+        for sheet in found.having(method.name)
+        for often in _too_often(sheet, method.name, seed)
+    ]
+    return sorted(told, key=lambda o: (-((o.answered.value or 0.0) - o.test), o.run, o.relation))
+
+
+def _too_often(sheet: Sheet, run: str, seed: int) -> Iterator[Often]:
+    for name, count in Counter(sheet.answers[run]).most_common():
+        share, test = count / len(sheet.facts), float(sheet.of(name).mean())
+        majority = name == sheet.lesson.majority
+        if share <= NEARLY_ALWAYS if majority else share - test < TOO_OFTEN:
+            continue
+        answered = _resampled([sheet], answered_with(run, name), seed).relation(sheet.id)
+        if majority or (answered.low is not None and answered.low > test):
+            yield Often(
+                run=run,
+                relation=sheet.id,
+                template=sheet.templates[run],
+                object=name,
+                majority=majority,
+                answered=answered,
+                train=sheet.lesson.train_share(name),
+                test=test,
+            )
+
+
+def elicited(often: Sequence[Often], run: str) -> list[str]:
+    """The relations in which a run's prompt elicits the commonest training object nearly always."""
+    return [one.relation for one in often if one.run == run and one.majority]

@@ -8,15 +8,33 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from sonde.analysis.controls import shown_p
-from sonde.analysis.learning.figures import figures
-from sonde.analysis.learning.numbers import FACTS, RELATIONS, numbers
-from sonde.analysis.learning.samples import Often, answered_too_often, drawn_facts, elicited
+from sonde.analysis.controls import against
+from sonde.analysis.learning.numbers import (
+    Often,
+    answered_too_often,
+    drawn_facts,
+    elicited,
+    numbers,
+)
 from sonde.analysis.learning.sheets import Learning
-from sonde.analysis.learning.tables import split_note, tables
-from sonde.core.reports import Estimate, Estimates, Headline, Report
-from sonde.core.words import clearly, in_points, listed
+from sonde.analysis.learning.tables import GAIN, split_note, tables
+from sonde.analysis.runs import with_counts
+from sonde.core.reports import (
+    Curves,
+    DotPlot,
+    Estimate,
+    Estimates,
+    Figure,
+    Headline,
+    Metric,
+    Report,
+    Series,
+    Strip,
+)
+from sonde.core.words import in_points, listed, written
+from sonde.reporting.build.figures import bars, curve, strip
 from sonde.reporting.build.parts import shown
+from sonde.reporting.catalogue import FACTS, RELATIONS
 
 
 def learning_report(found: Learning, dataset: str, seed: int = 0) -> Report:
@@ -31,7 +49,7 @@ def learning_report(found: Learning, dataset: str, seed: int = 0) -> Report:
         counts=_counts(found),
         headlines=_headlines(found),
         tables=shown(tables(found, known, often, drawn_facts(found, seed))),
-        figures=shown(figures(found, known)),
+        figures=shown(_figures(found, known)),
         findings=tuple(_findings(found, estimates, often)),
         notes=tuple(_notes(found)),
     )
@@ -104,9 +122,8 @@ def _findings(found: Learning, estimates: Estimates, often: Sequence[Often]) -> 
 
 
 def _gain(found: Learning, estimates: Estimates, name: str) -> str:
-    gain, p = estimates[f"gain.{RELATIONS}.run.{name}"], estimates[f"gain.p_value.run.{name}"]
-    word, _, rest = clearly(gain, "above", "below", "not told from", p.value).partition(" (")
-    return f"{name} is {word} {found.base(name)} ({rest.rstrip(')')}; p {shown_p(p)})."
+    gain, p = estimates[GAIN.at(f"run.{name}")], estimates[f"gain.p_value.run.{name}"]
+    return f"{name} is {against(gain, p, found.base(name))}"
 
 
 def _where(estimates: Estimates, name: str) -> Iterator[str]:
@@ -119,8 +136,8 @@ def _where(estimates: Estimates, name: str) -> Iterator[str]:
         part = estimates[f"gain.part.easy.{FACTS}.run.{name}"]
         whole = (part.value or 0.0) + (estimates[f"gain.part.hard.{FACTS}.run.{name}"].value or 0.0)
         yield (
-            f"Of the gain of {name} over facts ({100 * whole:+.1f} points), {_percent(share)} is "
-            "on easy facts, which the training facts alone give away."
+            f"Of the gain of {name} over facts ({100 * whole:+.1f} points), "
+            f"{written(share, '.1%')} is on easy facts, which the training facts alone give away."
         )
     yield f"{name} gains on easy facts {in_points(easy)}, on hard facts {in_points(hard)}."
 
@@ -132,8 +149,9 @@ def _majority(estimates: Estimates, name: str, always: Sequence[str]) -> Iterato
         return
     end = f"; for over 95 % of the facts in {listed(always)}" if always else ""
     yield (
-        f"{name} answers {_percent(answered)} of the facts with the commonest training object, "
-        f"which {train:.1%} of the training facts and {test:.1%} of the facts asked have{end}."
+        f"{name} answers {written(answered, '.1%')} of the facts with the commonest training "
+        f"object, which {train:.1%} of the training facts and {test:.1%} of the facts asked "
+        f"have{end}."
     )
 
 
@@ -148,23 +166,14 @@ def _others(often: Sequence[Often]) -> Iterator[str]:
         yield f"Other objects that are answered too often: {listed(told, most=3)}."
 
 
-def _percent(share: Estimate) -> str:
-    if share.value is None:
-        return "not measured"
-    if share.low is None or share.high is None:
-        return f"{share.value:.1%}"
-    return f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%})"
-
-
 def _notes(found: Learning) -> Iterator[str]:
     yield (
         "Every number of a relation is of the facts that all runs which were asked the relation "
         "could judge. A run is right if it answers the object of the fact, whatever the prompt."
     )
-    left = {name: _left_out(found, name) for name in found.names}
-    if any(left.values()):
-        told = ", ".join(f"{name} {count:,}" for name, count in left.items() if count)
-        yield f"Left out, because not all runs could judge them: {told} facts."
+    left = with_counts(found.names, [_left_out(found, name) for name in found.names])
+    if left:
+        yield f"Left out, because not all runs could judge them: {left} facts."
     ways = dict.fromkeys(method.judged.way for method in found.methods)
     if len(ways) > 1:
         yield (
@@ -187,4 +196,96 @@ def _notes(found: Learning) -> Iterator[str]:
         "counted. Intervals are 95 %: a bootstrap over subjects within relations, or exact for a "
         "relation whose facts have different subjects. p: McNemar's exact test for one relation, "
         "else a permutation of signs, of all facts of a subject together."
+    )
+
+
+def _figures(found: Learning, estimates: Estimates) -> Iterator[Figure | None]:
+    """All of them; an estimate that was not made is taken as not measured."""
+    yield bars(
+        estimates,
+        {name: f"run.{name}" for name in found.names},
+        {
+            "by the commonest training object": Metric(f"majority.right.{RELATIONS}", ""),
+            "by other objects": Metric(f"majority.other_right.{RELATIONS}", ""),
+        },
+        id="accuracy-parts",
+        title="Accuracy, and how much of it is the commonest training object",
+        axis="share of facts answered right, mean over relations",
+        note="The two bars of a run add up to its accuracy in the relations that have training "
+        "facts. Whiskers are 95 % intervals.",
+    )
+    yield _subset_dots(found, estimates)
+    yield _majority_strip(found, estimates)
+    yield _gain_curves(found, estimates)
+
+
+def _subset_dots(found: Learning, estimates: Estimates) -> DotPlot | None:
+    """Accuracy on easy and on hard facts."""
+    if not found.split:
+        return None
+
+    def series(subset: str) -> Series:
+        values = (estimates[f"{subset}.accuracy.{RELATIONS}.run.{run}"] for run in found.names)
+        return Series(name=subset, values=tuple(values))
+
+    return DotPlot(
+        id="easy-hard",
+        title="Accuracy on easy and on hard facts",
+        axis="share of facts answered right, mean over relations",
+        labels=found.names,
+        series=(series("easy"), series("hard")),
+        note=f"Easy: answered right by {' or '.join(found.easy)}, which saw nothing but training "
+        "facts; they are right on all easy facts together and on no hard one.",
+    )
+
+
+def _majority_strip(found: Learning, estimates: Estimates) -> Strip:
+    """How often the commonest training object is answered, a dot for each relation."""
+    taught = [sheet for sheet in found.sheets if sheet.lesson.majority]
+
+    def dots(key: str, end: str = "") -> list[tuple[float, str]]:
+        values = ((estimates[f"{key}.relation.{s.id}{end}"].value, s) for s in taught)
+        return [(v, f"{s.id}: {s.lesson.majority}") for v, s in values if v is not None]
+
+    return strip(
+        [
+            ("facts trained on", dots("majority.train")),
+            ("facts asked", dots("majority.test")),
+            *((name, dots("majority.answered", f".run.{name}")) for name in found.names),
+        ],
+        id="majority",
+        title="How often the commonest training object is answered",
+        axis="share of the facts of a relation",
+        note="A dot for each relation. The first two rows: how often it is the object of a fact.",
+    )
+
+
+def _gain_curves(found: Learning, estimates: Estimates) -> Curves | None:
+    """The gain of every run in each relation against that of a control."""
+    control = next((name for name in found.easy if name != found.base(name)), None)
+    if control is None:
+        return None
+    curves = []
+    for name in found.names:
+        base = found.base(name)
+        if name in (*found.easy, base) or base != found.base(control):
+            continue
+        keys = [f"gain.relation.{sheet.id}.run" for sheet in found.having(name, control, base)]
+        points = [
+            (estimates[f"{k}.{control}"].value or 0.0, estimates[f"{k}.{name}"]) for k in keys
+        ]
+        curves.append(curve(name, points, joined=False, sized=True))
+    curves = [line for line in curves if line.x]
+    if not curves:
+        return None
+    base = found.base(control)
+    return Curves(
+        id="gains",
+        title=f"Gains over {base} by relation, against those of {control}",
+        x_axis=f"accuracy of {control} less that of {base}",
+        y_axis=f"accuracy of the run less that of {base}",
+        curves=tuple(curves),
+        diagonal=True,
+        note=f"A dot for each relation. On the diagonal a run gains what {control} gains, which "
+        "knows the training facts alone; above it, more.",
     )

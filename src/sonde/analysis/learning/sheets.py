@@ -7,8 +7,8 @@ Knows judged facts, nothing of files or models.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -156,7 +156,11 @@ def together(
                 f"run {run!r} has other training facts of {id} than the runs before it; make all "
                 "runs from the same dataset"
             )
-    return {id: _joined(known.get(id), more.get(id)) for id in dict.fromkeys((*known, *more))}
+    joined = {
+        id: replace(own, facts={**own.facts, **more[id].facts}) if id in more else own
+        for id, own in known.items()
+    }
+    return {**joined, **{id: own for id, own in more.items() if id not in known}}
 
 
 def learning(
@@ -188,23 +192,29 @@ def learning(
     return found
 
 
+Rows = dict[str, dict[str, int]]
+"""Where each judged fact stands, by relation and id."""
+
+
+def _rows(judged: Judged) -> Rows:
+    rows: Rows = {}
+    for row, pair in enumerate(judged.grid.pair.tolist()):
+        relation = judged.relations[judged.grid.relations[pair]].id
+        rows.setdefault(relation, {})[judged.pairs[pair]] = row
+    return rows
+
+
 def _sheet(
-    lesson: Lesson,
-    methods: Sequence[Method],
-    rows: Mapping[str, Mapping[str, Mapping[str, int]]],
-    easy: Sequence[str],
+    lesson: Lesson, methods: Sequence[Method], rows: Mapping[str, Rows], easy: Sequence[str]
 ) -> Sheet | None:
     id = lesson.relation.id
-    asked = [method for method in methods if rows[method.name].get(id)]
-    own = [rows[method.name][id] for method in asked]
-    facts = [f for key, f in lesson.facts.items() if own and all(key in one for one in own)]
+    asked = {m.name: m.judged for m in methods if id in rows[m.name]}
+    own = {name: rows[name][id] for name in asked}
+    facts = [f for key, f in lesson.facts.items() if own and all(key in r for r in own.values())]
     if not facts:
         return None
-    at = {
-        method.name: np.array([one[fact.id] for fact in facts], dtype=np.int64)
-        for method, one in zip(asked, own, strict=True)
-    }
-    right = {method.name: method.judged.grid.right[at[method.name]] for method in asked}
+    at = {name: np.array([own[name][fact.id] for fact in facts], dtype=np.int64) for name in asked}
+    right = {name: judged.grid.right[at[name]] for name, judged in asked.items()}
     decided = bool(easy) and all(name in right for name in easy)
     subjects: dict[str, int] = {}
     return Sheet(
@@ -212,52 +222,24 @@ def _sheet(
         facts=tuple(facts),
         clusters=np.array([subjects.setdefault(f.subject.id, len(subjects)) for f in facts]),
         right=right,
-        answers={method.name: tuple(_answers(method.judged, at[method.name])) for method in asked},
-        guessable={m.name: _guessable(m.judged, at[m.name]) for m in asked},
-        templates={method.name: _template(method.judged, id) for method in asked},
+        answers={
+            name: tuple(judged.answers[a].strip() for a in judged.grid.answer[at[name]].tolist())
+            for name, judged in asked.items()
+        },
+        guessable={
+            name: np.zeros(len(facts), dtype=np.bool_)
+            if judged.guessable is None
+            else judged.guessable[at[name]]
+            for name, judged in asked.items()
+        },
+        templates={name: _template(judged, id) for name, judged in asked.items()},
         easy=np.any([right[name] for name in easy], axis=0) if decided else None,
     )
 
 
-def _rows(judged: Judged) -> dict[str, dict[str, int]]:
-    """Where each judged fact stands, by relation and id."""
-    found: dict[str, dict[str, int]] = {}
-    for row, pair in enumerate(judged.grid.pair.tolist()):
-        relation = judged.relations[judged.grid.relations[pair]].id
-        found.setdefault(relation, {})[judged.pairs[pair]] = row
-    return found
-
-
-def _answers(judged: Judged, rows: Ints) -> Iterator[str]:
-    return (judged.answers[answer].strip() for answer in judged.grid.answer[rows].tolist())
-
-
-def _guessable(judged: Judged, rows: Ints) -> Bools:
-    if judged.guessable is None:
-        return np.zeros(len(rows), dtype=np.bool_)
-    return judged.guessable[rows]
-
-
 def _template(judged: Judged, relation: str) -> str:
-    owners = judged.grid.template_relations.tolist()
-    texts = (
-        template.text
-        for template, owner in zip(judged.templates, owners, strict=True)
-        if judged.relations[owner].id == relation
-    )
-    return next(texts, "")
-
-
-def _joined(one: Lesson | None, other: Lesson | None) -> Lesson:
-    if one is None or other is None:
-        found = one or other
-        assert found is not None
-        return found
-    return Lesson(
-        relation=one.relation,
-        facts={**one.facts, **other.facts},
-        trained=one.trained,
-    )
+    owners = zip(judged.templates, judged.grid.template_relations.tolist(), strict=True)
+    return next((t.text for t, owner in owners if judged.relations[owner].id == relation), "")
 
 
 def _told(fact: Fact) -> tuple[object, ...]:

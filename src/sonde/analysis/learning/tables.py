@@ -3,69 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 from sonde.analysis.controls import shown_p
-from sonde.analysis.learning.numbers import FACTS, KINDS, RELATIONS
-from sonde.analysis.learning.samples import NEARLY_ALWAYS, Drawn, Often, elicited
+from sonde.analysis.learning.numbers import KINDS, NEARLY_ALWAYS, Drawn, Often, elicited
 from sonde.analysis.learning.sheets import OF, TAUGHT, Learning, Sheet
-from sonde.core.reports import Cell, ColumnKind, Estimates, Metric, Table
-from sonde.reporting.build.tables import Field, across, by_place, side_by_side, table
+from sonde.core.reports import Cell, ColumnKind, Estimate, Estimates, Metric, Table
+from sonde.reporting.build.tables import Field, across, side_by_side, table
+from sonde.reporting.catalogue import FACTS, RELATIONS
 
 OVER_RELATIONS = "mean over relations"
+
+BY_KIND = Metric("accuracy.type.{kind}", "{kind}", "percent", OVER_RELATIONS)
+ACCURACY = Metric(f"accuracy.{RELATIONS}", "all", "percent", OVER_RELATIONS)
+OVER_FACTS = Metric(f"accuracy.{FACTS}", "over facts", "percent", "every fact counts the same")
+UHN = Metric(
+    f"accuracy.uhn.{RELATIONS}",
+    "UHN",
+    "percent",
+    "facts that cannot be guessed from the subject's name; over relations",
+)
 GAIN = Metric(f"gain.{RELATIONS}", "gain", "percent", "over the first run, paired by fact")
+GAIN_OVER_FACTS = Metric(
+    f"gain.{FACTS}", "gain", "percent", "over the first run, of all facts, paired"
+)
+SUBSET = (
+    Metric(f"{{subset}}.accuracy.{RELATIONS}", "{subset}", "percent", OVER_RELATIONS),
+    Metric(
+        f"{{subset}}.gain.{RELATIONS}", "gain, {subset}", "percent", "over the first run, paired"
+    ),
+    Metric(f"{{subset}}.accuracy.{FACTS}", "{subset}, over facts", "percent").detail(),
+)
+EASY_OF_RIGHT = Metric(
+    "easy.share_of_right", "of right", "percent", "share of what is right that is easy"
+)
+PARTS = tuple(
+    Metric(f"gain.part.{part}.{FACTS}", part, "percent", sentence).detail(part == "other")
+    for part, sentence in (
+        ("easy", "the part of the gain that is on easy facts"),
+        ("hard", "the part that is on hard facts"),
+        ("majority", "by answering the commonest training object"),
+        ("other", "by answering other objects"),
+    )
+)
+EASY_OF_GAIN = Metric("gain.share.easy", "easy share", "percent", "of the gain, where there is one")
+ANSWERED = Metric(
+    f"majority.answered.{RELATIONS}", "answered", "percent", "of the facts; over relations"
+)
+MAJORITY = (
+    ANSWERED,
+    Metric(
+        f"majority.right.{RELATIONS}", "Maj.", "percent", "right by answering it; over relations"
+    ),
+    ACCURACY.named("Acc.", "right; over relations"),
+    Metric("majority.share_of_right", "of right", "percent", "share of what is right by it"),
+)
 
 
 def tables(
     found: Learning, estimates: Estimates, often: Sequence[Often], drawn: Sequence[Drawn]
 ) -> Iterator[Table | None]:
     """All of them; an estimate that was not made is taken as not measured."""
-    yield _methods(found, estimates)
+
+    def look(name: str, metric: Metric) -> Estimate:
+        return estimates[metric.at(f"run.{name}")]
+
+    yield side_by_side(
+        found.names,
+        [
+            *(BY_KIND.of(kind=kind) for kind in KINDS),
+            ACCURACY,
+            *(metric.detail() for metric in (UHN, OVER_FACTS, GAIN)),
+            Field(
+                "p", lambda name: shown_p(estimates[f"gain.p_value.run.{name}"]), "text", P, True
+            ),
+            Field("relations", lambda name: len(found.having(name)), "count", ASKED, True),
+        ],
+        look,
+        id="methods",
+        title="Accuracy by relation type",
+        note=_against(found) + _uhn(found) + _uneven(found),
+    )
     yield _models(found, estimates)
-    yield _subsets(found, estimates)
-    yield _parts(found, estimates)
+    yield side_by_side(
+        found.names if found.split else (),
+        [*(m.of(subset=subset) for subset in ("easy", "hard") for m in SUBSET), EASY_OF_RIGHT],
+        look,
+        id="easy-hard",
+        title="Easy and hard facts",
+        note=split_note(found),
+    )
+    yield side_by_side(
+        [name for name in found.names if name != found.base(name)],
+        [GAIN_OVER_FACTS, *PARTS, EASY_OF_GAIN],
+        look,
+        id="gains",
+        title="Where the gains come from",
+        note="Means over facts. Easy and hard add up to the gain, and so do majority and other, "
+        "each on the relations where it is known. A share over 100 %: on hard facts the run loses.",
+    )
     yield _majority(found, estimates, often)
     yield _often(often)
     yield from _by_relation(found, estimates)
     yield _facts(found, drawn)
 
 
-def _runs(names: Sequence[str]) -> dict[str, str]:
-    return {name: f"run.{name}" for name in names}
-
-
-def _methods(found: Learning, estimates: Estimates) -> Table:
-    """Every run by relation type and in all, and how far it is from the one it is set against."""
-    unguessable = "facts that cannot be guessed from the subject's name; over relations"
-    return side_by_side(
-        found.names,
-        [
-            *(Metric(f"accuracy.type.{kind}", kind, "percent", OVER_RELATIONS) for kind in KINDS),
-            Metric(f"accuracy.{RELATIONS}", "all", "percent", OVER_RELATIONS),
-            Metric(f"accuracy.uhn.{RELATIONS}", "UHN", "percent", unguessable).detail(),
-            Metric(
-                f"accuracy.{FACTS}", "over facts", "percent", "every fact counts the same"
-            ).detail(),
-            GAIN.detail(),
-            Field(
-                "p",
-                lambda name: shown_p(estimates[f"gain.p_value.run.{name}"]),
-                help="paired test of the gain, two-sided",
-                detail=True,
-            ),
-            Field(
-                "relations",
-                lambda name: len(found.having(name)),
-                "count",
-                "that the run was asked about",
-                True,
-            ),
-        ],
-        lambda name, metric: estimates[metric.at(f"run.{name}")],
-        id="methods",
-        title="Accuracy by relation type",
-        note=_against(found) + _uhn(found) + _uneven(found),
-    )
+P = "paired test of the gain, two-sided"
+ASKED = "that the run was asked about"
 
 
 def _models(found: Learning, estimates: Estimates) -> Table | None:
@@ -73,78 +116,17 @@ def _models(found: Learning, estimates: Estimates) -> Table | None:
     models = list(dict.fromkeys(method.model for method in found.methods if method.model))
     if not models:
         return None
-    accuracy = f"accuracy.{RELATIONS}.run."
+
+    def cell(method: str, model: str) -> Estimate:
+        return estimates[ACCURACY.at(f"run.{method}{OF}{model}")]
+
     return side_by_side(
         dict.fromkeys(name.partition(OF)[0] for name in found.names),
-        across(
-            models,
-            lambda method, model: estimates[f"{accuracy}{method}{OF}{model}"],
-            "percent",
-            OVER_RELATIONS,
-        ),
+        across(models, cell, "percent", OVER_RELATIONS),
         head="method",
         id="models",
         title="Methods by model",
         note="A dash: there is no run of this method with this model." + _uneven(found),
-    )
-
-
-def _subsets(found: Learning, estimates: Estimates) -> Table:
-    """Every run on easy and on hard facts."""
-    metrics = [
-        metric
-        for subset in ("easy", "hard")
-        for metric in (
-            Metric(f"{subset}.accuracy.{RELATIONS}", subset, "percent", OVER_RELATIONS),
-            Metric(
-                f"{subset}.gain.{RELATIONS}",
-                f"gain, {subset}",
-                "percent",
-                "over the first run, paired",
-            ),
-            Metric(f"{subset}.accuracy.{FACTS}", f"{subset}, over facts", "percent").detail(),
-        )
-    ]
-    of_right = Metric(
-        "easy.share_of_right", "of right", "percent", "share of what is right that is easy"
-    )
-    return by_place(
-        estimates,
-        _runs(found.names if found.split else ()),
-        [*metrics, of_right],
-        head="run",
-        id="easy-hard",
-        title="Easy and hard facts",
-        note=split_note(found),
-    )
-
-
-def _parts(found: Learning, estimates: Estimates) -> Table:
-    """Where each gain comes from."""
-    parts = {
-        "easy": "the part of the gain that is on easy facts",
-        "hard": "the part that is on hard facts",
-        "majority": "by answering the commonest training object",
-        "other": "by answering other objects",
-    }
-    gain = Metric(f"gain.{FACTS}", "gain", "percent", "over the first run, of all facts, paired")
-    share = Metric("gain.share.easy", "easy share", "percent", "of the gain, where there is one")
-    return by_place(
-        estimates,
-        _runs([name for name in found.names if name != found.base(name)]),
-        [
-            gain,
-            *(
-                Metric(f"gain.part.{part}.{FACTS}", part, "percent", help).detail(part == "other")
-                for part, help in parts.items()
-            ),
-            share,
-        ],
-        head="run",
-        id="gains",
-        title="Where the gains come from",
-        note="Means over facts. Easy and hard add up to the gain, and so do majority and other, "
-        "each on the relations where it is known. A share over 100 %: on hard facts the run loses.",
     )
 
 
@@ -155,35 +137,16 @@ def _majority(found: Learning, estimates: Estimates, often: Sequence[Often]) -> 
 
     def look(row: str, metric: Metric) -> Cell:
         if row in facts:
-            first = metric.label == "answered"
-            return estimates[f"{facts[row]}.{RELATIONS}"] if first else None
+            return estimates[f"{facts[row]}.{RELATIONS}"] if metric is ANSWERED else None
         return estimates[metric.at(f"run.{row}")]
 
     def always(row: str) -> int | None:
         return None if row in facts or row in counting else len(elicited(often, row))
 
-    right = f"majority.right.{RELATIONS}"
+    help = f"relations whose prompt elicits it for over {NEARLY_ALWAYS:.0%} of the facts"
     return side_by_side(
         [*facts, *found.names],
-        [
-            Metric(
-                f"majority.answered.{RELATIONS}",
-                "answered",
-                "percent",
-                "of the facts; over relations",
-            ),
-            Metric(right, "Maj.", "percent", "right by answering it; over relations"),
-            Metric(f"accuracy.{RELATIONS}", "Acc.", "percent", "right; over relations"),
-            Metric(
-                "majority.share_of_right", "of right", "percent", "share of what is right by it"
-            ),
-            Field(
-                "> 95 %",
-                always,
-                "count",
-                f"relations whose prompt elicits it for over {NEARLY_ALWAYS:.0%} of the facts",
-            ),
-        ],
+        [*MAJORITY, Field("> 95 %", always, "count", help)],
         look,
         head="",
         id="majority",
@@ -217,18 +180,18 @@ def _often(often: Sequence[Often]) -> Table:
 def _by_relation(found: Learning, estimates: Estimates) -> Iterator[Table]:
     """Every run in every relation: accuracy, Maj./Acc., and on easy and on hard facts."""
 
-    def value(key: str, sheet: Sheet, name: str) -> float | None:
-        return estimates[f"{key}.relation.{sheet.id}.run.{name}"].value
+    def value(key: str) -> Callable[[Sheet, str], float | None]:
+        return lambda sheet, run: estimates[f"{key}.relation.{sheet.id}.run.{run}"].value
 
-    def both(sheet: Sheet, name: str) -> Cell:
-        right, majority = (value(k, sheet, name) for k in ("accuracy", "majority.right"))
+    def both(sheet: Sheet, run: str) -> Cell:
+        right, majority = (value(key)(sheet, run) for key in ("accuracy", "majority.right"))
         if right is None:
             return None
         return f"{'–' if majority is None else f'{100 * majority:.1f}'}/{100 * right:.1f}"
 
     yield _relation_table(
         found,
-        partial(value, "accuracy"),
+        value("accuracy"),
         id="relations",
         title="Accuracy by relation",
         note="Intervals and gains stand among the estimates.",
@@ -244,7 +207,7 @@ def _by_relation(found: Learning, estimates: Estimates) -> Iterator[Table]:
     for subset in ("easy", "hard") if found.split else ():
         yield _relation_table(
             found,
-            partial(value, f"{subset}.accuracy"),
+            value(f"{subset}.accuracy"),
             id=f"{subset}-by-relation",
             title=f"Accuracy by relation on {subset} facts",
             note=split_note(found),
