@@ -23,7 +23,7 @@ from sonde.data.builders.trex_mc import Built
 from sonde.data.builders.triple_passes import Recipe, Smallest
 from sonde.data.builders.triples import DatasetTriples, Faults, Source, triple_files
 from sonde.data.check import problems
-from sonde.data.format import fact_rows
+from sonde.data.format import fact_lines
 from sonde.data.known import relation_ids
 
 SMALL = Recipe(least_facts=4, least_objects=3, train=1, test=4, options=2)
@@ -52,7 +52,7 @@ def all_facts(found: Built) -> list[Fact]:
 
 
 def as_rows(found: Built) -> list[Row]:
-    return list(fact_rows(frame_of(all_facts(found))))
+    return list(map(json.loads, fact_lines(frame_of(all_facts(found)))))
 
 
 names = st.sampled_from(["a", "A", "b", "c", "d", " e ", "f  g", "ß", "SS", "h", "i"])

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
-from sonde.core.facts import Fact, facts_of
-from sonde.data.format import Facts, fact_rows, placed_facts
+from sonde.core.facts import Entity, Fact, facts_of
+from sonde.data.format import Facts, fact_lines, placed_facts
 
 WORDS = st.text(min_size=1, max_size=3).filter(str.strip)
 NAMES = st.lists(WORDS, min_size=1, max_size=3)
@@ -119,5 +119,23 @@ def test_what_a_line_says_is_kept(folder: Path) -> None:
     facts = both_ways(folder, line, SOUND)
     assert not isinstance(facts, str)
     assert [fact.subject.names for fact in facts] == [("Übersee", "Sea"), ("s",)]
-    written = [json.dumps(row, ensure_ascii=False) for row in fact_rows(frame_of(facts))]
-    assert both_ways(folder, *written) == facts
+    assert both_ways(folder, *fact_lines(frame_of(facts))) == facts
+
+
+@given(st.lists(FACTS, max_size=4))
+def test_lines_are_written_as_json_writes_them(folder: Path, values: list[dict[str, Any]]) -> None:
+    facts = both_ways(folder, *map(json.dumps, values))
+    assert not isinstance(facts, str)
+    lines = [json.dumps(plain_row(fact), ensure_ascii=False) + "\n" for fact in facts]
+    assert list(fact_lines(frame_of(facts))) == lines
+
+
+def plain_row(fact: Fact) -> dict[str, Any]:
+    objects, wrong = ([vars_of(e) for e in several] for several in (fact.objects, fact.wrong))
+    row = {"id": fact.id, "subject": vars_of(fact.subject), "objects": objects, "split": fact.split}
+    further = {"tags": list(fact.tags), "wrong": wrong, "details": dict(fact.details)}
+    return row | {key: value for key, value in further.items() if value}
+
+
+def vars_of(entity: Entity) -> dict[str, Any]:
+    return {"id": entity.id, "names": list(entity.names)}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
-from sonde.data.format import fact_rows, open_dataset, seal, write_dataset
+from sonde.data.format import fact_lines, open_dataset, seal, write_dataset
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "dataset"
 
@@ -144,7 +144,7 @@ def test_what_may_be_left_out_has_a_default(tmp_path: Path) -> None:
 def test_wrong_options_and_details_are_written_only_where_there_are_any(tmp_path: Path) -> None:
     plain = next(tiny().facts("P36"))
     full = replace(plain, wrong=(Entity(id="Q220", names=("Rome",)),), details={"title": "France"})
-    bare, more = fact_rows(frame_of([plain, full]))
+    bare, more = map(json.loads, fact_lines(frame_of([plain, full])))
     assert not {"wrong", "details"} & bare.keys()
     assert more["wrong"] == [{"id": "Q220", "names": ["Rome"]}]
     assert more["details"] == {"title": "France"}

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import msgspec
 
 from sonde.core.errors import DataError, TemplateError
-from sonde.core.fact_frames import frame_of, has_blank, rows
+from sonde.core.fact_frames import entities, frame_of, has_blank
 from sonde.core.facts import (
     Card,
     Dataset,
@@ -51,10 +51,11 @@ from sonde.data.lines import (
 )
 
 if TYPE_CHECKING:
-    from polars import DataFrame
+    from polars import DataFrame, Expr, LazyFrame, Series
 
 FORMAT = 1
 HASH_SIZE = 16
+ESCAPES = {text: json.dumps(text)[1:-1] for text in (*map(chr, range(32)), '"', "\\")}
 
 
 def is_dataset(folder: Path) -> bool:
@@ -165,7 +166,7 @@ def write_dataset(dataset: Dataset, folder: Path) -> None:
     write_rows(folder / "templates.jsonl", _template_rows(dataset))
     for relation in dataset.relations:
         with whole(facts_path(folder, relation.id)) as file:
-            file.writelines(_lines(dataset.frame(relation.id)))
+            file.writelines(line.encode() for line in fact_lines(dataset.frame(relation.id)))
     _write_vocabulary(folder / "vocabulary.txt", dataset.vocabulary)
     _write_head(folder, dataset.card, dataset.notes)
 
@@ -193,34 +194,61 @@ def _write_head(folder: Path, card: Card, notes: Mapping[str, int]) -> str:
     return found
 
 
-def fact_rows(facts: DataFrame) -> Iterator[dict[str, Any]]:
-    """Facts as the lines of a facts file have them."""
-    for id, _, split, subject, names, ids, object_names, tags, wrong, wrong_names, more in rows(
-        facts
-    ):
-        row = {
-            "id": id,
-            "subject": {"id": subject, "names": names},
-            "objects": _entity_rows(ids, object_names),
-            "split": split,
-        }
-        if tags:
-            row["tags"] = tags
-        if wrong:
-            row["wrong"] = _entity_rows(wrong, wrong_names)
-        if more:
-            row["details"] = {detail["name"]: detail["value"] for detail in more}
-        yield row
+def fact_lines(facts: DataFrame) -> Series:
+    """Facts as the lines of a facts file, in JSON as json.dumps writes it."""
+    from polars import col, concat_str, element, lit
+
+    rows = facts.lazy().with_row_index("row")
+    for of in ("object", "wrong"):
+        rows = rows.join(_entity_texts(rows, of), on="row", how="left", maintain_order="left")
+    name, value = (_quoted(element().struct.field(field)) for field in ("name", "value"))
+    details = col("details").list.eval(concat_str(name, lit(": "), value)).list.join(", ")
+    line = concat_str(
+        lit('{"id": '),
+        _quoted(col("fact")),
+        lit(', "subject": '),
+        _entity_text("subject_id", "subject_names"),
+        concat_str(lit(', "objects": ['), col("object").fill_null(""), lit("]")),
+        lit(', "split": '),
+        _quoted(col("split")),
+        _unless_empty(', "tags": [', _listed("tags"), "]"),
+        _unless_empty(', "wrong": [', col("wrong").fill_null(""), "]"),
+        _unless_empty(', "details": {', details, "}"),
+        lit("}\n"),
+    )
+    return rows.select(line.alias("line")).collect()["line"]
 
 
-def _entity_rows(ids: list[str], names: list[list[str]]) -> list[dict[str, Any]]:
-    return [{"id": id, "names": own} for id, own in zip(ids, names, strict=True)]
+def _entity_texts(facts: LazyFrame, of: str) -> LazyFrame:
+    from polars import col
+
+    texts = entities(facts, "row", of=of).select("row", _entity_text(f"{of}_ids", f"{of}_names"))
+    return texts.group_by("row").agg(col(f"{of}_ids").str.join(", ").alias(of))
 
 
-def _lines(facts: DataFrame) -> Iterator[bytes]:
-    """As json.dumps writes texts, spaces after commas and colons included."""
-    for row in fact_rows(facts):
-        yield msgspec.json.format(msgspec.json.encode(row), indent=0) + b"\n"
+def _entity_text(id: str, names: str) -> Expr:
+    from polars import col, concat_str, lit
+
+    ends = lit('{"id": '), lit(', "names": ['), lit("]}")
+    return concat_str(ends[0], _quoted(col(id)), ends[1], _listed(names), ends[2]).alias(id)
+
+
+def _listed(names: str) -> Expr:
+    from polars import col, element
+
+    return col(names).list.eval(_quoted(element())).list.join(", ")
+
+
+def _quoted(text: Expr) -> Expr:
+    from polars import concat_str, lit
+
+    return concat_str(lit('"'), text.str.replace_many(ESCAPES), lit('"'))
+
+
+def _unless_empty(before: str, text: Expr, after: str) -> Expr:
+    from polars import concat_str, lit, when
+
+    return when(text != "").then(concat_str(lit(before), text, lit(after))).otherwise(lit(""))
 
 
 def _template_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
