@@ -16,9 +16,8 @@ from sonde.core.abilities import Model
 from sonde.core.answers import Filled
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
-from sonde.lab.estimators.asking import Setup, unused_only
+from sonde.lab.estimators.asking import EFFORTS, Setup, unused_only
 from sonde.lab.estimators.catalogue import Estimator, chosen, estimators
-from sonde.lab.estimators.efforts import EFFORTS
 from sonde.lab.estimators.reading import Columns, Prompts, by_chance, read_any, read_average
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import methods

@@ -9,11 +9,18 @@ from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
 from sonde.lab.evaluation.asked import ANY, Asked, model
-from sonde.lab.evaluation.discoveries import CAUSES, causes, discoveries
 from sonde.lab.evaluation.judging import Group, judge
-from sonde.lab.evaluation.measured import MANY, Measured, includes, mean, mean_less, over_worlds
-from sonde.lab.evaluation.recall import recall
-from sonde.lab.evaluation.shares import shares
+from sonde.lab.evaluation.measures import (
+    CAUSES,
+    MANY,
+    Measured,
+    causes,
+    includes,
+    mean,
+    mean_less,
+    measures,
+    over_worlds,
+)
 from sonde.lab.worlds.truth import Guess, Known, Verdicts
 from sonde.metrics.calibration import calibration
 from tests.lab.trials import known, study, trial, verdicts
@@ -64,7 +71,7 @@ def test_causes_part_the_untaught_facts(rows: list[tuple[int, Guess, bool, bool,
     parts = causes(one)
     assert list(parts) == list(CAUSES)
     assert (np.sum([*parts.values()], axis=0) == ~one.taught).all()
-    found = values(dict(discoveries(one)))
+    found = values(dict(measures(one)))
     total = sum(found.get(f"false.{cause}", 0.0) * part.sum() for cause, part in parts.items())
     assert total == pytest.approx(found.get("false.untaught", 0.0) * (~one.taught).sum())
 
@@ -75,7 +82,7 @@ def test_steps_of_the_ladder_add_up_to_recall(
     rows: list[tuple[int, Guess, bool, bool, bool]],
 ) -> None:
     one = asked(rows)
-    found = values(dict(recall(one)))
+    found = values(dict(measures(one)))
     steps = sum(
         found.get(f"recall.exposure.{step}", 0.0) * (one.exposure == step).sum() for step in (1, 5)
     )
@@ -88,7 +95,7 @@ def test_what_is_found_adds_up_from_both_sides(
     rows: list[tuple[int, Guess, bool, bool, bool]],
 ) -> None:
     one = asked(rows)
-    found = values(dict(discoveries(one)) | dict(recall(one)) | dict(shares(one)))
+    found = values(dict(measures(one)))
     decided = found["share.estimated"] * len(rows)
     true = found.get("recall.taught", 0.0) * one.taught.sum()
     assert true + found.get("false.rate.taught", 0.0) * decided == pytest.approx(decided)

@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import UsageError
-from sonde.lab.worlds.frames import plain_words
-from sonde.lab.worlds.names import Kind, check_room, full_names, made_words, most_words
+from sonde.lab.worlds.language import (
+    Kind,
+    check_room,
+    full_names,
+    made_words,
+    most_words,
+    plain_words,
+)
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.world import make_world
 from sonde.prompting.matching import normal

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import UsageError
-from sonde.lab.worlds.frames import pieces
+from sonde.lab.worlds.language import pieces
 from sonde.lab.worlds.settings import WorldSettings
-from sonde.lab.worlds.summary import counts, length
 from sonde.lab.worlds.text import LENGTHS, Document, documents
-from sonde.lab.worlds.world import World, make_world
+from sonde.lab.worlds.world import World, counts, length, make_world
 
 from .worlds import FEW, any_world, small
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from sonde.cli.lab import SHIPPED
 from sonde.core.errors import DataError, ModelError, RunMismatch, StoreError, UsageError
+from sonde.lab.estimators.asking import EFFORTS
 from sonde.lab.estimators.catalogue import estimators
-from sonde.lab.estimators.efforts import EFFORTS
 from sonde.lab.evaluation.keeping import load_verdicts, save_reason, save_verdicts
 from sonde.lab.evaluation.validating import Order, Validated, validate
 from sonde.lab.training.train import TrainSettings, train

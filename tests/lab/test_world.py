@@ -13,7 +13,7 @@ from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Relation, Selection
 from sonde.core.fingerprints import fingerprint
 from sonde.data.check import problems
-from sonde.lab.worlds.frames import pieces
+from sonde.lab.worlds.language import pieces
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import documents
 from sonde.lab.worlds.truth import Taught

@@ -24,8 +24,8 @@ from sonde.cli.report import show_report, write_html
 from sonde.core.errors import DataError, UsageError
 from sonde.core.reports import Column, Report, Table
 from sonde.data.builders.writing import check_place
+from sonde.lab.estimators.asking import Effort
 from sonde.lab.estimators.catalogue import estimators
-from sonde.lab.estimators.efforts import Effort
 from sonde.lab.evaluation.keeping import alone
 from sonde.lab.evaluation.validating import Order, Validated
 from sonde.lab.evaluation.validating import validate as ask
@@ -34,8 +34,7 @@ from sonde.lab.training.train import Trained, TrainSettings
 from sonde.lab.training.train import train as fit
 from sonde.lab.worlds.folder import open_world, write_world
 from sonde.lab.worlds.settings import WorldSettings
-from sonde.lab.worlds.summary import counts, length
-from sonde.lab.worlds.world import World, make_world
+from sonde.lab.worlds.world import World, counts, length, make_world
 
 SHIPPED = Path(__file__).parents[1] / "lab" / "shipped"
 KINDS = ("causal", "masked")

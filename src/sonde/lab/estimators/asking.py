@@ -1,5 +1,7 @@
-"""Put an estimator's questions: through the ordinary probe, after the ordinary `optimise`.
+"""Put an estimator's questions: through the ordinary probe, after the ordinary `optimise`; and how
+much each may spend, quick or full.
 
+Quick is for models of a few million parameters on two cores, seconds each; full leaves nothing out.
 Knows probes and methods by name, nothing of how answers are read. Everything is kept in the folder
 it is given, and goes on there after a kill.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, Literal, cast
 
 from sonde.core.abilities import Model, Probe, abilities
 from sonde.core.errors import DataError, ModelError
@@ -17,7 +19,6 @@ from sonde.core.facts import Dataset, Relation, Selection, Template
 from sonde.core.fingerprints import fingerprint
 from sonde.core.settings import build
 from sonde.data import catalog
-from sonde.lab.estimators.efforts import Spending
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import Method, Order, Tick, methods, optimise
@@ -147,3 +148,65 @@ def unused_only(dataset: Dataset, used: Mapping[str, tuple[str, ...]]) -> Datase
 def _unused(relation: Relation, used: tuple[str, ...]) -> Template | None:
     free = [template for template in relation.templates if template.id not in used]
     return min(free, key=lambda t: (t.style != "statement", not t.answer_last), default=None)
+
+
+Effort = Literal["quick", "full"]
+
+MANY = 10_000
+"""More options than a relation has objects: all are offered, as LAMA does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spending:
+    """Settings by the name of the probe or the method of `sonde optimise`, also in other variants.
+
+    limit: the most facts asked about per relation; learning: the most facts that a method learns
+    from, per relation and split. None is all.
+    """
+
+    probes: Mapping[str, Mapping[str, Any]]
+    methods: Mapping[str, Mapping[str, Any]]
+    limit: int | None = None
+    learning: int | None = None
+
+
+# a world's words have no lemmas; its lists have 5 to 40 lines and no comma, its questions 3 to 8
+# examples; an answer is one word and a full stop. OptiPrompt and fine-tuning learn from few dozen
+# facts: a start from random vectors, or a rate ten times higher, loses facts that LAMA finds
+QUICK = Spending(
+    probes={
+        "lama": {},
+        "belief": {"templates": "manual", "names": "original", "bias": False},
+        "belief-icl": {"samples": 0, "most": 3, "language": "none"},
+        "ic-lke": {"n": 20, "options": MANY},
+        "eic-lke": {"training": 20, "start": 10, "stride": 1, "options": MANY, "between": " "},
+        "monitor": {"frame": "qa", "shots": 4, "frames": 2, "negatives": 3, "most": 3},
+    },
+    methods={
+        "optiprompt": {"start": "manual", "epochs": 30, "rate": 3e-3, "checks": 1},
+        "optiprompt-free": {"epochs": 30, "rate": 3e-2, "checks": 1},
+        "autoprompt": {"iterations": 30, "batch": 24, "candidates": 8},
+        "lpaqa": {"choose": "weighted", "k": 3},
+        "finetune": {"epochs": 8, "batch": 8, "rate": 1e-4},
+    },
+)
+
+FULL = Spending(
+    probes={
+        "lama": {},
+        "belief": {"bias": False},
+        "belief-icl": {"templates": "all", "samples": 0, "most": 3, "language": "none"},
+        "ic-lke": {"n": 40, "options": MANY},
+        "eic-lke": {"training": 40, "start": 20, "stride": 2, "options": MANY, "between": " "},
+        "monitor": {"frame": "qa", "shots": 4, "most": 3},
+    },
+    methods={
+        "optiprompt": {"start": "manual", "epochs": 60, "rate": 3e-3, "checks": 1},
+        "optiprompt-free": {"epochs": 60, "rate": 3e-2, "checks": 1},
+        "autoprompt": {"iterations": 300, "batch": 56, "candidates": 20},
+        "lpaqa": {"choose": "weighted"},
+        "finetune": {"epochs": 20, "batch": 8, "rate": 1e-4},
+    },
+)
+
+EFFORTS: Mapping[Effort, Spending] = {"quick": QUICK, "full": FULL}

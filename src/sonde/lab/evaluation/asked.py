@@ -37,6 +37,11 @@ class Asked:
         """Which facts the text states at least once."""
         return np.asarray(self.exposure > 0)
 
+    @cached_property
+    def decided(self) -> Floats:
+        """1 for each fact that is decided to be known, else 0."""
+        return self.verdicts.decision.astype(np.float64)
+
     def true(self, truth: Truth) -> Bools:
         """Which facts are known by one of the two truths."""
         return self.taught if truth == "taught" else self.stored
@@ -48,8 +53,7 @@ class Asked:
 
     def found(self, facts: Sequence[str]) -> Floats:
         """1 for each of some facts that was decided to be known, else 0."""
-        at = [self.rows[fact] for fact in facts]
-        return self.verdicts.decision[at].astype(np.float64)
+        return self.decided[[self.rows[fact] for fact in facts]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,20 +7,15 @@ trials, nothing of how they were made or of how the numbers are shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.lab.evaluation.asked import ANY, Asked, Model, model
-from sonde.lab.evaluation.calibration import calibration
-from sonde.lab.evaluation.discoveries import chance, discoveries
-from sonde.lab.evaluation.learning import BASE, against, controls_of, gains
-from sonde.lab.evaluation.measured import Measured, over_worlds
-from sonde.lab.evaluation.ranking import ranking
-from sonde.lab.evaluation.recall import recall
-from sonde.lab.evaluation.shares import cost, shares
+from sonde.lab.evaluation.measures import BASE, Measured, differences, measures, over_worlds
 from sonde.lab.worlds.truth import Bools, Kind, Trial
 
 MISSING = Estimate.not_measured()
@@ -114,10 +109,19 @@ def judge(trials: Sequence[Trial]) -> tuple[Group, ...]:
     )
 
 
-def measures(asked: Asked) -> Iterator[tuple[str, Measured]]:
-    """Every number of one estimator on one model that needs no other estimator."""
-    for part in (ranking, recall, discoveries, chance, shares, calibration, cost):
-        yield from part(asked)
+def controls_of(name: str, names: Sequence[str], controls: Collection[str]) -> tuple[str, ...]:
+    """The controls that are named after an estimator: `optiprompt-random` after `optiprompt`.
+
+    >>> names = ["optiprompt", "optiprompt-manual", "optiprompt-manual-random"]
+    >>> controls_of("optiprompt", names, names[2:]), controls_of(names[1], names, names[2:])
+    ((), ('optiprompt-manual-random',))
+    """
+    return tuple(one for one in names if one in controls and _owner(one, names, controls) == name)
+
+
+def _owner(control: str, names: Sequence[str], controls: Collection[str]) -> str:
+    named = [one for one in names if one not in controls and control.startswith(one + "-")]
+    return max(named, key=len, default="")
 
 
 def _group(kind: Kind, worlds: str, trials: Sequence[Trial]) -> Group:
@@ -187,15 +191,15 @@ def _by_world(own: Sequence[tuple[Model, Measured]]) -> list[list[Measured]]:
 def _measured(
     one: Model, learnt: frozenset[str], owners: Mapping[str, str]
 ) -> Iterator[tuple[str, str, Measured]]:
+    base = one.asked.get(BASE)
     for name, asked in one.asked.items():
-        for measure, value in measures(asked):
-            yield name, measure, value
-        if name in learnt and BASE in one.asked:
-            for measure, value in gains(one, name):
-                yield name, measure, value
+        parts = [measures(asked)]
+        if name in learnt and base is not None:
+            parts.append(differences("gain", asked, base))
         if name in owners:
-            for measure, value in against(one, owners[name], name):
-                yield name, measure, value
+            parts.append(differences("matched", one.asked.get(owners[name]), asked))
+        for measure, value in chain(*parts):
+            yield name, measure, value
 
 
 def _top(models: Sequence[Model], learners: frozenset[str]) -> Top:

@@ -24,9 +24,8 @@ from typing import Any
 from sonde.core.abilities import Model
 from sonde.core.errors import DataError, ModelError, RunMismatch, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
-from sonde.lab.estimators.asking import Setup
+from sonde.lab.estimators.asking import EFFORTS, Effort, Setup
 from sonde.lab.estimators.catalogue import Asking, Estimator, chosen
-from sonde.lab.estimators.efforts import EFFORTS, Effort
 from sonde.lab.evaluation import keeping
 from sonde.lab.training.stored import stored
 from sonde.lab.training.train import Trained, open_trained

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from sonde.core.reports import Cell, Column, Report, Table
 from sonde.lab.estimators.catalogue import estimators
 from sonde.lab.evaluation.asked import Asked, model
-from sonde.lab.evaluation.discoveries import causes
+from sonde.lab.evaluation.measures import causes
 from sonde.lab.worlds.truth import Bools, Trial
 
 

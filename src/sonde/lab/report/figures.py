@@ -8,9 +8,8 @@ import numpy as np
 
 from sonde.core.reports import Bars, Curve, Curves, DotPlot, Figure, Series
 from sonde.lab.evaluation.asked import ANY
-from sonde.lab.evaluation.discoveries import CAUSES
 from sonde.lab.evaluation.judging import Group
-from sonde.lab.evaluation.learning import BASE
+from sonde.lab.evaluation.measures import BASE, CAUSES
 from sonde.lab.report.tables import any_note
 from sonde.lab.report.words import MARKED, key, marked, titled
 from sonde.lab.worlds.truth import Bools, Trial

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from sonde.core.words import in_points, named
 from sonde.lab.evaluation.asked import ANY
 from sonde.lab.evaluation.judging import Group
-from sonde.lab.evaluation.learning import BASE
+from sonde.lab.evaluation.measures import BASE
 from sonde.lab.report.learning import learning_findings
 from sonde.lab.report.tables import at_chance
 from sonde.lab.report.trust import Choice, best_of, chosen, farthest, highest, lowest

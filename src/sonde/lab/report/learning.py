@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from sonde.core.reports import Cell, Column, Table
 from sonde.core.words import in_points
 from sonde.lab.evaluation.judging import Group
-from sonde.lab.evaluation.learning import BASE, SUBSETS
-from sonde.lab.evaluation.measured import includes
+from sonde.lab.evaluation.measures import BASE, SUBSETS, includes
 from sonde.lab.report.words import MARKED, key, marked, titled
 
 

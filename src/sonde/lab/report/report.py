@@ -12,7 +12,7 @@ from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate, Headline, Report, Table
 from sonde.lab.evaluation.asked import ANY
 from sonde.lab.evaluation.judging import Group, judge
-from sonde.lab.evaluation.learning import BASE
+from sonde.lab.evaluation.measures import BASE
 from sonde.lab.report.figures import figures
 from sonde.lab.report.findings import findings
 from sonde.lab.report.learning import learning_table

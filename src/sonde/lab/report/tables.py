@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Table
 from sonde.core.words import listed
 from sonde.lab.evaluation.asked import ANY
-from sonde.lab.evaluation.discoveries import CAUSES
 from sonde.lab.evaluation.judging import Group
-from sonde.lab.evaluation.measured import includes
+from sonde.lab.evaluation.measures import CAUSES, includes
 from sonde.lab.report.trust import choices
 from sonde.lab.report.words import MARKED, key, marked, short, titled
 

@@ -1,7 +1,8 @@
-"""Move the weights of a new model, step by step, so that a killed training ends as an unbroken one.
+"""New models of either kind, and how their weights are moved, step by step, so that a killed
+training ends as an unbroken one.
 
 The state after some step is saved now and then, whole or not at all; all that is drawn is drawn by
-name. Knows a world's texts as tokens; nothing of facts.
+name. Knows transformers and a world's texts as tokens; nothing of facts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import math
 import os
 import platform
+import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,14 +24,15 @@ import safetensors
 import safetensors.torch
 import torch
 import transformers
+from tokenizers import Tokenizer
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from sonde import __version__
 from sonde.core.errors import ModelError, StoreError
-from sonde.core.fingerprints import file_hash
+from sonde.core.files import PARTIAL
+from sonde.core.fingerprints import draw_key, file_hash
 from sonde.lab.training.corpus import Blocks, Holes, tokenised
-from sonde.lab.training.models import WEIGHTS, keep, loss_of, new_model
-from sonde.lab.training.tokens import make_tokenizer
+from sonde.lab.training.tokens import PAD, make_tokenizer, wrapped
 from sonde.lab.training.train import (
     CHECKPOINTS,
     CONTEXT,
@@ -37,9 +40,11 @@ from sonde.lab.training.train import (
     Tick,
     TrainSettings,
     kept_steps,
+    shape,
     write_record,
 )
 from sonde.lab.worlds.text import documents
+from sonde.lab.worlds.truth import Kind
 from sonde.lab.worlds.world import World
 from sonde.models.torch.loading.weights import pick_device
 from sonde.store.files import explain_os_errors, write_whole
@@ -233,3 +238,69 @@ def steady(settings: TrainSettings) -> Iterator[None]:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(was)
         caution.fill_uninitialized_memory = fills
+
+
+WEIGHTS = "model.safetensors"
+
+
+def new_model(settings: TrainSettings, tokenizer: Tokenizer) -> Any:
+    """A model with random weights, drawn by the seed."""
+    config = _config(settings, tokenizer)
+    classes: Mapping[Kind, Any] = {
+        "causal": transformers.LlamaForCausalLM,
+        "masked": transformers.BertForMaskedLM,
+    }
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(draw_key(settings.seed, "weights") >> 1)
+        return classes[settings.kind](config)
+
+
+def loss_of(model: Any, kind: Kind, ids: Any, labels: Any) -> Any:
+    """The mean loss of a batch, in nats a token that is to be told."""
+    if kind == "causal":
+        logits = model(input_ids=ids, use_cache=False).logits
+        return _cross_entropy(logits.flatten(0, 1), labels.flatten())
+    hidden = model.bert(input_ids=ids, attention_mask=(ids != PAD).long()).last_hidden_state
+    holes = labels >= 0
+    return _cross_entropy(model.cls(hidden[holes]), labels[holes])  # the head at holes alone
+
+
+def keep(model: Any, tokenizer: Tokenizer, kind: Kind, folder: Path) -> None:
+    """Write a model into a folder, file by file whole or not at all."""
+    partial = folder / f"model{PARTIAL}"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    model.save_pretrained(partial)
+    wrap: Any = transformers.PreTrainedTokenizerFast
+    limit: Mapping[str, Any] = {"model_max_length": CONTEXT[kind]}
+    wrap(**wrapped(tokenizer, kind), **limit).save_pretrained(partial)
+    for file in sorted(partial.iterdir()):
+        with file.open("rb") as written:
+            os.fsync(written.fileno())
+        file.replace(folder / file.name)
+    partial.rmdir()
+
+
+def _cross_entropy(logits: Any, labels: Any) -> Any:
+    return torch.nn.functional.cross_entropy(logits.float(), labels)
+
+
+def _config(settings: TrainSettings, tokenizer: Tokenizer) -> Any:
+    width, layers = shape(settings.size)
+    common: dict[str, Any] = {
+        "vocab_size": tokenizer.get_vocab_size(),
+        "hidden_size": width,
+        # three matrices of a causal layer are as many weights as two of a masked one
+        "intermediate_size": width * 8 // 3 // 16 * 16 if settings.kind == "causal" else 4 * width,
+        "num_hidden_layers": layers,
+        "num_attention_heads": max(1, width // (32 if width <= 256 else 64)),
+        "max_position_embeddings": CONTEXT[settings.kind],
+        "pad_token_id": PAD,
+        "tie_word_embeddings": True,
+    }
+    if settings.kind == "causal":
+        start = tokenizer.token_to_id("<s>")
+        return transformers.LlamaConfig(**common, bos_token_id=start, eos_token_id=start)
+    return transformers.BertConfig(
+        **common, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, type_vocab_size=1
+    )

@@ -13,8 +13,7 @@ from random import Random
 
 from sonde.core.facts import Entity, Fact, Kind, Relation
 from sonde.core.train_test_overlap import DEV, TEST, TRAIN
-from sonde.lab.worlds.frames import templates
-from sonde.lab.worlds.names import full_names, made_words
+from sonde.lab.worlds.language import full_names, made_words, templates
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.truth import Guess, Taught
 

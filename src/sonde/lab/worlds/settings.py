@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from sonde.core.errors import UsageError
 from sonde.core.settings import setting, settings_of
-from sonde.lab.worlds.frames import LEAST_TEMPLATES, MOST_TEMPLATES
+from sonde.lab.worlds.language import LEAST_TEMPLATES, MOST_TEMPLATES
 
 SHARES = ("cues", "aliases", "train", "dev")
 

@@ -1,7 +1,6 @@
-"""A made-up world: its facts, what its text tells of them, and in which words.
+"""A made-up world: its facts, what its text tells of them and in which words; and in numbers.
 
-Knows facts and draws, nothing of files, tokens or models. Everything follows from the settings;
-every draw has a name of its own, so that a further relation moves nothing in those before it.
+Knows facts and sentences, nothing of files, tokens or screens.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain
 
-from sonde.core.facts import Card, Dataset, Fact, Template
+import numpy as np
+
+from sonde.core.facts import Card, Dataset, Fact, Kind, Template
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.lab.worlds.drafts import drafts, made_subjects
-from sonde.lab.worlds.frames import distinct, introduced, named, plain_words
-from sonde.lab.worlds.mentions import Told, drawn, told
-from sonde.lab.worlds.names import check_room
+from sonde.lab.worlds.language import check_room, distinct, introduced, named, pieces, plain_words
 from sonde.lab.worlds.settings import WorldSettings
-from sonde.lab.worlds.truth import Mention, Taught
+from sonde.lab.worlds.truth import Mention, Taught, Told, drawn, told
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,3 +141,62 @@ def _check_room(settings: WorldSettings) -> None:
 
 def _names(fact: Fact) -> list[str]:
     return [entity.name for entity in fact.objects]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """The relations of one kind: facts, those that are taught, and those that can be guessed."""
+
+    kind: Kind
+    shown: bool
+    relations: int
+    facts: int
+    taught: int
+    mentions: int
+    cue: int
+    majority: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Length:
+    """How long the text is: sentences, words and marks in all, and how many of these differ."""
+
+    sentences: int
+    words: int
+    different: int
+
+
+def counts(world: World) -> Iterator[Counts]:
+    """Each kind of relation that the world has, those that the text shows apart from others."""
+    groups: dict[tuple[Kind, bool], list[Taught]] = {}
+    kinds = {relation.id: relation.kind for relation in world.dataset.relations}
+    for taught in world.truth.values():
+        groups.setdefault((kinds[taught.relation], taught.shown), []).append(taught)
+    for (kind, shown), own in groups.items():
+        yield Counts(
+            kind=kind,
+            shown=shown,
+            relations=len({taught.relation for taught in own}),
+            facts=len(own),
+            taught=sum(taught.exposure > 0 for taught in own),
+            mentions=sum(taught.exposure for taught in own),
+            cue=sum(taught.guess == "cue" for taught in own),
+            majority=sum(taught.guess == "majority" for taught in own),
+        )
+
+
+def length(world: World) -> Length:
+    """The length of the text, without writing it: templates, names, and an object each."""
+    told, introductions = world.told, world.introductions()
+    own = np.array([_words(world.templates[id].text) for id in told.worded])
+    usual = int(np.count_nonzero(told.names == 0))  # of two words; an alias has one
+    words = int(own[told.templates].sum()) + 2 * len(told) + usual
+    return Length(
+        sentences=len(told) + len(introductions),
+        words=words + sum(len(pieces(text)) for text in introductions),
+        different=len(world.words()),
+    )
+
+
+def _words(template: str) -> int:
+    return len(pieces(template.replace("[X]", " ").replace("[Y]", " ")))
