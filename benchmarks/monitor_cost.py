@@ -12,7 +12,7 @@ from time import perf_counter
 
 import sonde
 from benchmarks.common import Positions, Result, parser, tell
-from sonde.core.prompts import Generate, Prompt
+from sonde.core.prompts import Generate, Prompt, Score
 from sonde.models.torch.causal.model import CausalModel
 from sonde.probes.monitor.probe import Monitor
 from sonde.runs.run import answer
@@ -32,12 +32,12 @@ class Part:
 
 def of_monitor(prompt: Prompt) -> bool:
     """Whether MONITOR needs the prompt: every score, and what is written after the right name."""
-    return prompt.key.context.startswith("score:") or prompt.key.context == "write:right"
+    return isinstance(prompt.want, Score) or prompt.own["told"] == "right"
 
 
 def of_grid(prompt: Prompt) -> bool:
     """Whether the accuracy over the full grid needs it."""
-    return isinstance(prompt.want, Generate) and prompt.key.context != "write:right"
+    return isinstance(prompt.want, Generate) and prompt.own["told"] != "right"
 
 
 def texts(prompts: list[Prompt]) -> int:

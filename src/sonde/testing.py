@@ -15,6 +15,8 @@ from dataclasses import replace
 from math import isfinite, log
 from random import Random
 
+import polars
+
 from sonde.core.abilities import ABILITIES, Ability, Model, Probe, abilities
 from sonde.core.answers import Answer, Filled, Generated, Sampled, Scored, Traced
 from sonde.core.columns import Answers, one_by_one
@@ -182,7 +184,9 @@ def _check_asking(probe: Probe, dataset: Dataset, blocks: list[Block]) -> None:
     )
     assert same, "asking twice gives other prompts"
     names = [name for name in blocks[0].frame.columns if name not in ("options", "spans")]
-    frame = together(block.frame.select(names) for block in blocks)
+    frame = together(
+        block.frame.select(*names, want=polars.lit(type(block.want).__name__)) for block in blocks
+    )
     assert not frame.is_duplicated().any(), "two prompts have the same key"
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sonde.core.abilities import Identity
 from sonde.core.answers import Answered, Filled, Scored
-from sonde.core.columns import in_blocks
+from sonde.core.columns import RatedColumns, in_blocks
 from sonde.core.errors import ModelError
 from sonde.core.facts import Entity, Fact, Relation, Template
 from sonde.core.prompts import Cloze, Key, Prompt, Score
@@ -26,7 +26,7 @@ from sonde.models.torch.wrappers.ensemble import ensemble
 from sonde.optimise.facts import Task
 from sonde.optimise.lpaqa.choosing import Scoring
 from sonde.probes.framing.ask import FALSE, TRUE
-from sonde.probes.framing.tally import SAID_TRUE, verdict
+from sonde.probes.framing.judge import SAID_TRUE, verdicts
 from sonde.probes.lke.choices import Asked
 from sonde.probes.lke.choices import judge as lke_judge
 from sonde.probes.lke.items import Item
@@ -148,7 +148,7 @@ def test_everyone_chooses_the_same_option(answer: Scored) -> None:
     best = TRUE if one > other else FALSE
     assert choice(answer) == best
     assert judge(answer, {best}).rank == 1
-    assert (verdict(row(answer)) == SAID_TRUE) == (best == TRUE)
+    assert (verdicts(RatedColumns.gathered([answer]))[0] == SAID_TRUE) == (best == TRUE)
 
 
 @given(answer=answers())

@@ -73,12 +73,12 @@ def whimsical() -> Says:
     """Answers by the hash of the prompt: right names, wrong ones, a name told, nothing, noise."""
 
     def pick(prompt: Prompt, choices: Sequence[str]) -> str:
-        return choices[draw_key(7, f"{prompt.key}{prompt.prefix}") % len(choices)]
+        return choices[draw_key(7, f"{prompt.key}{prompt.own}{prompt.prefix}") % len(choices)]
 
     def write(prompt: Prompt) -> str:
-        if prompt.key.context.startswith("fc"):
+        if prompt.own["task"] == "fc":
             return pick(prompt, [" True", " false.", "", " It is True", "TRUE, of course"])
-        name = prompt.key.context.split(":", 3)[-1]
+        name = prompt.own["object"]
         own = {f.id: f.objects[0].name for f in facts()}.get(prompt.key.fact, "Vienna")
         others = [" the guitars", " Cairo", "", f" It is {own}", f" {name}."]
         return pick(prompt, [f" {own}", f" {own}.", *others])
@@ -123,12 +123,15 @@ def _of_relation(
         cell = tables.setdefault(name, {}).setdefault((row.key.fact, row.key.template), [])
         cell.append(float(value))
 
-    base = next((r.key.template for r in rows if r.key.context == "qa:write:none"), "")
+    base = next(
+        (r.key.template for r in rows if (r.own["task"], r.own["told"]) == ("qa", "none")), ""
+    )
     verdicts: dict[tuple[str, str, str], dict[str, str]] = {}
     for row in rows:
-        task, way, kind, *name = row.key.context.split(":", 3)
+        task, kind, name = (row.own[column] for column in ("task", "told", "object"))
+        way = type(row.answer).__name__
         if task == "fc":
-            after = "" if way == "score" else "_written"
+            after = "" if way == "Scored" else "_written"
             said = _said(row)
             put(f"fc_{kind}{after}", row, said == {"right": "true", "wrong": "false"}[kind])
             put(f"true_{kind}{after}", row, said == "true")
@@ -150,10 +153,8 @@ def _of_relation(
             if row.key.template == base:
                 put("none", row, equals(text, id))
         else:
-            [fact] = [f for f in data.facts(relation) if f.id == id]
-            front = name[0] if name else fact.objects[0].name
             put(f"told_{kind}", row, equals(text, id))
-            put(f"copied_{kind}", row, cleaned(text) == cleaned(front))
+            put(f"copied_{kind}", row, cleaned(text) == cleaned(name))
     yield from _averaged(tables, sorted(asked))
     for id, rule in (("wp", holds), ("qa_lemma", holds), ("qa", equals)):
         if id in tables:

@@ -111,7 +111,7 @@ class Told:
 
 def kind(prompt: Prompt) -> str:
     """What is told before the question: none, right or wrong."""
-    return prompt.key.context.split(":")[1]
+    return str(prompt.own["told"])
 
 
 def golden(data: Dataset) -> Saying:

@@ -21,8 +21,8 @@ from sonde.core.prompts import Generate, Prompt, Sample
 from sonde.core.reports import Estimate, Report, Table
 from sonde.core.settings import settings_of
 from sonde.models.controls.counting import majority
+from sonde.probes.belief_icl.judge import answer_logps
 from sonde.probes.belief_icl.probe import BeliefIcl
-from sonde.probes.belief_icl.tally import answer_logps
 from sonde.prompting.few_shot import Context, Style
 from sonde.testing import check_probe, oracle_for
 from tests import tiny
@@ -106,7 +106,7 @@ def test_one_prompt_of_a_pair_is_also_drawn_from() -> None:
     assert sorted(p.key.fact for p in drawn) == sorted({p.key.fact for p in prompts})
     by_greed = {(p.prefix, p.key.fact) for p in prompts if isinstance(p.want, Generate)}
     assert all((p.prefix, p.key.fact) in by_greed for p in drawn)
-    assert {p.key.context for p in prompts} == {"greedy", "samples"}
+    assert {type(p.want) for p in prompts} == {Generate, Sample}
 
 
 def test_only_so_many_pairs_are_drawn_from_and_a_larger_number_keeps_them() -> None:

@@ -13,8 +13,7 @@ from sonde.core.facts import Dataset, Entity
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Report, Strip, Table
 from sonde.models.controls.counting import majority
-from sonde.probes.framing import tally as _framing_tally
-from sonde.probes.framing.ask import Place
+from sonde.probes.framing import judge as _framing_judge
 from sonde.probes.framing.probe import Framing
 from sonde.testing import check_probe
 from tests import tiny
@@ -113,7 +112,7 @@ def test_any_name_of_any_object_right_for_the_subject_counts(said: str) -> None:
     data = world(given=[*facts()[:6], asked, other], relations=("P36",))
     report = read(Framing(), data, Says(write=lambda p: said))
     assert report.estimates[f"accuracy.qa.{OVER}"].value == 1
-    assert all(p.key.context != "fc:score:wrong:Thebes" for p in Framing().ask(data))
+    assert all(p.own["object"] != "Thebes" or p.own["task"] != "fc" for p in Framing().ask(data))
 
 
 def test_always_saying_true_is_right_on_half_of_the_balanced_statements() -> None:
@@ -208,7 +207,7 @@ def test_a_relation_without_templates_for_a_task_is_left_out_of_it(
 def test_a_statement_that_does_not_end_with_its_object_is_checked_only() -> None:
     relation = replace(CAPITALS, templates=(template("t", "[Y] is the capital of [X]."),))
     prompts = list(Framing().ask(world(relation)))
-    assert {Place.of(p.key.context).task for p in prompts} == {"fc"}
+    assert {p.own["task"] for p in prompts} == {"fc"}
     report = read(Framing(), world(relation), whimsical())
     assert report.headlines
     assert report.estimates[f"accuracy.wp.{OVER}"].value is None
@@ -256,7 +255,7 @@ def test_facts_are_shown_with_their_answers() -> None:
 
 
 def test_of_many_facts_some_are_shown_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_framing_tally, "SHOWN", 1)
+    monkeypatch.setattr(_framing_judge, "SHOWN", 1)
     report = read(Framing(), world(), whimsical())
     assert len(table(report, "facts").rows) == 1
     assert "1 of the 4 facts" in table(report, "facts").note

@@ -13,8 +13,8 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.prompts import Prompt
 from sonde.metrics.distance import Monitors
 from sonde.metrics.judged import Judges
+from sonde.probes.monitor.judge import begins
 from sonde.probes.monitor.probe import Monitor
-from sonde.probes.monitor.tally import begins
 from sonde.testing import check_probe
 from tests.rows import answer_all
 
@@ -44,8 +44,8 @@ def written() -> str:
     shown = []
     for settings in ({}, {"frame": "qa", "shots": 2, "negatives": 1, "full": True}):
         for prompt in Monitor(**settings).ask(world(relations=("P36",))):  # type: ignore[arg-type]
-            key = f"{prompt.key.fact} {prompt.key.template} {prompt.key.context}"
-            shown.append(f"{key}\n{prompt.prefix!r}\n{prompt.want}\n")
+            key = (prompt.key.fact, prompt.key.template, *prompt.own.values())
+            shown.append(f"{' '.join(key)}\n{prompt.prefix!r}\n{prompt.want}\n")
     return "\n".join(shown)
 
 
@@ -69,7 +69,9 @@ def test_distances_are_those_that_were_made() -> None:
         expected = ((0.2**2 + 0.6**2 + 0.2 * 0.6) / 3) ** 0.5 / 0.8
         assert estimates[f"monitor.{where}"].value == pytest.approx(expected)
     assert estimates["anchor_probability.mean_over_relations"].value == pytest.approx(0.8)
-    assert estimates["solid_anchors.mean_over_relations"].value == 0
+    for factor, solid in ((1.1, 1), (0.9, 0)):
+        estimates = read(world(), lambda p, by=factor: by * by_kind(p)).estimates  # type: ignore[misc]
+        assert estimates["solid_anchors.mean_over_relations"].value == solid
 
 
 def test_weights_may_be_changed_when_reading() -> None:
@@ -249,12 +251,17 @@ def test_a_cut_that_differs_between_prompts_leaves_the_fact_out() -> None:
     probe = Monitor()
     model = Told(likely=by_kind, says=golden(data))
     answered = answer_all(model, list(probe.ask(data)))
-    place = next(i for i, row in enumerate(answered) if row.key.context == "score:none")
+    place = next(
+        i
+        for i, row in enumerate(answered)
+        if row.own["told"] == "none" and isinstance(row.answer, Scored)
+    )
     row = answered[place]
     answered[place] = Answered(
         key=row.key,
         prefix=row.prefix,
         suffix="",
+        own=row.own,
         answer=Scored(options=("Lima",), logps=((-0.1, -0.2),)),
     )
     report = probe.read(data, answered)

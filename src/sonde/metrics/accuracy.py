@@ -93,15 +93,15 @@ def template_summary(grid: Grid, seed: int = 0) -> tuple[Estimate, Estimate, Est
     )
 
 
-def one_word_rate(words: Floats, seed: int = 0, pair: Ints | None = None) -> Estimate:
+def one_word_rate(words: Floats | None, seed: int = 0, pair: Ints | None = None) -> Estimate:
     """Share of answers that are exactly one word, given the number of words of each.
 
     Answers whose words cannot be counted (nan) are left out. With `pair`, the pair each answer is
     about, the interval is over pairs; else over answers.
     """
-    counted = ~np.isnan(words)
-    if not counted.any():
+    if words is None or np.isnan(words).all():
         return Estimate.not_measured()
+    counted = ~np.isnan(words)
     clusters = np.arange(len(words)) if pair is None else pair
     values = (words[counted] == 1).astype(np.float64)
     sample = Sample(values=values, clusters=clusters[counted])

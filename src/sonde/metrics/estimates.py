@@ -198,3 +198,35 @@ class Resampled:
         if not few or samples[0].minus is None:
             return None
         return _p(samples, shares, f"p:{','.join(names)}", self.seed, draws=DRAWS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ByFact:
+    """Facts as columns, for numbers that have one value a fact.
+
+    `relation` of each is its place in `ids`; facts of one `subject` belong together.
+    """
+
+    ids: tuple[str, ...]
+    relation: NDArray[np.int64]
+    subject: NDArray[np.int64]
+    seed: int
+
+    def estimates(
+        self, name: str, values: Floats, minus: Floats | None = None
+    ) -> dict[str, Estimate]:
+        """The mean over relations and of each relation, by name; less `minus`, fact by fact.
+
+        What is nan in either is left out.
+        """
+        there = ~np.isnan(values if minus is None else values + minus)
+        samples = {}
+        for number, id in enumerate(self.ids):
+            kept = there & (self.relation == number)
+            less = None if minus is None else minus[kept]
+            samples[id] = Sample(values=values[kept], clusters=self.subject[kept], minus=less)
+        resampled = Resampled(samples, self.seed)
+        return {
+            f"{name}.mean_over_relations": resampled.mean_over_relations(),
+            **{f"{name}.relation.{id}": resampled.relation(id) for id in self.ids},
+        }

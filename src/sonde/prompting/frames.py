@@ -15,15 +15,19 @@ what is studied alone.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Literal
 
 from sonde.core.facts import Dataset, Entity, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
+from sonde.prompting.options import correct_for, correct_names
 
 Form = Literal["plain", "qa"]
+
+Told = Literal["none", "right", "wrong"]
+"""Which object a prompt names: none, the fact's own or one that is wrong for it."""
 
 TRAIN = "train"
 SPARES = 2
@@ -41,6 +45,76 @@ class Shots:
         """The first so many that are not about the subject: a spare takes the place of one."""
         others = [f for f in self.facts if f.subject.name not in subject.names]
         return tuple(others[:count])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A fact with the names that are wrong for it, all that are right, and the facts shown."""
+
+    fact: Fact
+    wrong: tuple[str, ...]
+    correct: frozenset[str]
+    before: tuple[Fact, ...]
+
+    @property
+    def gold(self) -> str:
+        """The name of the fact's own object."""
+        return self.fact.objects[0].name
+
+
+@dataclass(slots=True, kw_only=True)
+class LeftOut:
+    """What had to be left out of facts, or made smaller, by reason."""
+
+    held: int = 0
+    few_shots: int = 0
+    without_wrong: int = 0
+    few_wrong: int = 0
+    correct_after_all: int = 0
+
+    def counts(self) -> dict[str, int]:
+        """Everything by name, as reports give it."""
+        return {
+            "facts_held_back_as_examples": self.held,
+            "facts_fewer_examples": self.few_shots,
+            "facts_without_wrong_names": self.without_wrong,
+            "facts_fewer_wrong_names": self.few_wrong,
+            "wrong_names_correct_after_all": self.correct_after_all,
+        }
+
+
+class AskedFacts:
+    """The facts of a relation that are asked about, each after `shots` examples.
+
+    At most `negatives` names are wrong for each.
+    """
+
+    def __init__(self, dataset: Dataset, relation: str, shots: int, negatives: int) -> None:
+        self._dataset, self._relation = dataset, relation
+        self._count, self._most = shots, negatives
+        self._shots = draw_shots(dataset, relation, shots)
+        self._correct = correct_names(dataset, relation)
+        self._pool = dataset.object_names(relation)
+
+    def items(self, left_out: LeftOut) -> Iterator[Item]:
+        """Each of them, in the dataset's order."""
+        for fact in self._dataset.asked(self._relation):
+            if fact.id in self._shots.held:
+                left_out.held += 1
+                continue
+            wrong, right_after_all = self.wrong(fact, self._most)
+            before = self._shots.before(fact.subject, self._count)
+            left_out.correct_after_all += right_after_all
+            left_out.without_wrong += not wrong
+            left_out.few_wrong += 0 < len(wrong) < self._most
+            left_out.few_shots += len(before) < self._count
+            correct = correct_for(fact, self._correct)
+            yield Item(fact=fact, wrong=wrong, correct=correct, before=before)
+
+    def wrong(self, fact: Fact, most: int) -> tuple[tuple[str, ...], int]:
+        """Up to `most` wrong names for a fact, and how many were right after all."""
+        correct = correct_for(fact, self._correct)
+        return negatives(fact, correct, self._pool, self._dataset.selection.seed, most)
 
 
 def frames(relation: Relation, most: int = 0) -> tuple[Template, ...]:

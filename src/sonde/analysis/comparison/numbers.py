@@ -55,9 +55,7 @@ def main_numbers(judged: Judged, reading: Reading) -> Numbers:
         "consist": _consist(judged, seed),
         "overconf": sure.overconf if sure else missing,
         "ece": sure.ece if sure else missing,
-        "one_word_rate": (
-            missing if judged.words is None else one_word_rate(judged.words, seed, grid.pair)
-        ),
+        "one_word_rate": one_word_rate(judged.words, seed, grid.pair),
     }
     return Numbers(estimates=estimates, bins=sure.bins if sure else ())
 

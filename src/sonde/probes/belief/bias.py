@@ -14,7 +14,8 @@ from sonde.core.reports import Estimate
 from sonde.core.scores import shares as among
 from sonde.metrics.bias import bias, bias_level, bias_over_relations
 from sonde.metrics.grid import Floats
-from sonde.probes.belief.tally import Outcomes, World
+from sonde.probes.belief.tally import Outcomes
+from sonde.prompting.pairs import World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

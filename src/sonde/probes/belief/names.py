@@ -8,7 +8,7 @@ from sonde.core.facts import LAMA
 from sonde.core.reports import Estimate
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.grid import Grid
-from sonde.probes.belief.tally import World
+from sonde.prompting.pairs import World
 from sonde.prompting.uhn import stand_in
 
 

@@ -29,7 +29,8 @@ from sonde.metrics.naming import names_help
 from sonde.probes.belief.bias import Bias, measure_bias
 from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE
 from sonde.probes.belief.names import single_prompt
-from sonde.probes.belief.tally import Outcomes, World
+from sonde.probes.belief.tally import Outcomes
+from sonde.prompting.pairs import World
 from sonde.reporting.build.multi_prompt.metrics import (
     ACC,
     CHANCE_RANK,

@@ -5,7 +5,7 @@ Knows how an answer is judged, nothing of estimates or tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,46 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.columns import Answers, Given, in_blocks
-from sonde.core.facts import Dataset, Relation, Template
-from sonde.metrics.grid import Bools, Floats, Grid, Ints
+from sonde.metrics.grid import Floats, Grid, Ints
 from sonde.metrics.judged import Judged, Way
 from sonde.metrics.verdicts import Verdicts, judge_block
-from sonde.prompting.pairs import Pair, asked_pairs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class World:
-    """Everything that is asked about, counted from 0: relations, their templates, their pairs."""
-
-    relations: tuple[Relation, ...]
-    templates: tuple[Template, ...]
-    template_relations: Ints
-    pairs: tuple[Pair, ...]
-    pair_relations: Ints
-
-    @property
-    def majority(self) -> Bools:
-        """For each pair, whether the relation's commonest object is correct."""
-        return np.array([pair.majority for pair in self.pairs], dtype=np.bool_)
-
-
-def world(dataset: Dataset, asked: Mapping[str, Sequence[Template]]) -> World:
-    """Count what is asked about; `asked` are the templates of each relation."""
-    relations = dataset.asked_relations()
-    templates = [(r, t) for r, relation in enumerate(relations) for t in asked[relation.id]]
-    pairs = [
-        (r, pair)
-        for r, relation in enumerate(relations)
-        if asked[relation.id]
-        for pair in asked_pairs(dataset, relation.id)
-    ]
-    return World(
-        relations=relations,
-        templates=tuple(t for _, t in templates),
-        template_relations=np.array([r for r, _ in templates], dtype=np.int64),
-        pairs=tuple(pair for _, pair in pairs),
-        pair_relations=np.array([r for r, _ in pairs], dtype=np.int64),
-    )
+from sonde.prompting.pairs import Keys, World
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,46 +62,6 @@ def judge(known: World, answers: Given, way: Way = "filled") -> Outcomes:
             columns[name].append(place[name][~empty])
     whole = {name: np.concatenate(parts[1:] or parts) for name, parts in columns.items()}
     return _outcomes(known, whole, said, contents, candidates, way)
-
-
-class Keys:
-    """Finds out which pair, template and name a prompt asks about, by the columns of its key."""
-
-    def __init__(self, known: World) -> None:
-        relations = [relation.id for relation in known.relations]
-        self.relations = {id: r for r, id in enumerate(relations)}
-        owners = known.template_relations.tolist()
-        self.templates = {
-            (relations[owners[t]], template.id): t for t, template in enumerate(known.templates)
-        }
-        owners = known.pair_relations.tolist()
-        pairs = [(relations[owners[p]], p, pair) for p, pair in enumerate(known.pairs)]
-        self.pairs = {(relation, pair.fact): p for relation, p, pair in pairs}
-        self.names = {
-            (relation, pair.fact, name): number
-            for relation, _, pair in pairs
-            for number, name in reversed(list(enumerate(pair.names)))
-        }
-
-    def places(self, block: Answers) -> dict[str, NDArray[Any]]:
-        """The numbers of every prompt's pair, template and name; pair -1 for a content-free one."""
-        return {
-            "pair": block.numbers(("relation", "fact"), self.pairs, _none),
-            "template": block.numbers(("relation", "template"), self.templates),
-            "name": block.numbers(("relation", "fact", "subject"), self.names, _none),
-        }
-
-    def content_free(self, block: Answers, row: int) -> tuple[int, int, str]:
-        """The relation, the template and the subject of a prompt about nothing."""
-        relation, template, subject = block.names_at(row, ("relation", "template", "subject"))
-        return self.relations[relation], self.templates[relation, template], subject
-
-
-def _none(key: tuple[str, ...]) -> int:
-    """The number of what asks about no fact; anything else must be known."""
-    if key[1]:
-        raise KeyError(key)
-    return -1
 
 
 def _columns(verdicts: Verdicts, said: dict[str, int]) -> dict[str, NDArray[Any]]:

@@ -6,7 +6,6 @@ Knows judged answers, no prompts.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,13 +16,13 @@ from sonde.metrics.calibration import calibration, overconf_by, overconf_by_temp
 from sonde.metrics.consistency import consist_of_texts
 from sonde.metrics.estimates import Sample
 from sonde.metrics.grid import Bools, Floats
+from sonde.probes.belief_icl.ask import Settings
+from sonde.probes.belief_icl.judge import Outcomes
 from sonde.probes.belief_icl.metrics import BY_LENGTH, LONGEST, METRICS, WITHIN
-from sonde.probes.belief_icl.pairs import World
-from sonde.probes.belief_icl.tally import Outcomes
-from sonde.prompting.few_shot import Context, Style
 from sonde.prompting.matching import alike
+from sonde.prompting.pairs import World
 from sonde.reporting.build.multi_prompt.metrics import ACC, MAJORITY, ONE_WORD, OVERCONF
-from sonde.reporting.build.multi_prompt.sections import Draw, sections
+from sonde.reporting.build.multi_prompt.sections import sections
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, browse, measured, table, titled
 
@@ -31,49 +30,28 @@ MANY = 0.2
 """The share from which answers that are not as they should be are worth a sentence."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How a run was asked and is read, as far as the report has to say so."""
-
-    style: Style
-    context: Context
-    shots: int
-    samples: int
-    most: int
-    draw: Draw
-    draws: int
-    floor: int
-
-    @property
-    def title(self) -> str:
-        """The setting as the papers name it: mask 4-template."""
-        few = "" if self.context == "zero-shot" else f"{self.shots}-"
-        return f"{self.style} {few}{self.context}"
-
-
-def build_report(dataset: Dataset, world: World, outcomes: Outcomes, reading: Reading) -> Report:
+def build_report(dataset: Dataset, world: World, outcomes: Outcomes, settings: Settings) -> Report:
     """Everything BELIEF-ICL reports about some answers."""
-    seed, grid = dataset.selection.seed, outcomes.grid
+    seed, grid = dataset.selection.seed, outcomes.judged.grid
     shared = sections(
         grid,
         relations=world.relations,
         templates=world.templates,
-        draw=reading.draw,
-        draws=reading.draws,
+        draw=settings.draw,
+        draws=settings.draws,
         seed=seed,
-        majority=world.by_majority,
-        consist=lambda part: consist_of_texts(part, outcomes.texts, alike, seed),
+        majority=outcomes.by_majority,
+        consist=lambda part: consist_of_texts(part, outcomes.judged.answers, alike, seed),
     )
-    # of one token, whose probability is the answer's
-    sure = np.where(outcomes.tokens == 1, outcomes.likely, np.nan)
+    sure = outcomes.judged.sure
     estimates = {
         **shared.estimates,
-        ONE_WORD.id: one_word_rate(outcomes.words, seed, grid.pair),
+        ONE_WORD.id: one_word_rate(outcomes.judged.words, seed, grid.pair),
         **by_length(outcomes, seed),
-        **overconf_by_template(grid, sure, reading.floor, seed),
+        **overconf_by_template(grid, sure, settings.floor, seed),
     }
     return Report(
-        title=f"BELIEF-ICL ({reading.title}) on {dataset.name}",
+        title=f"BELIEF-ICL ({settings.title}) on {dataset.name}",
         summary=_summary(estimates, shared.counts),
         metrics=METRICS,
         estimates=estimates,
@@ -86,19 +64,20 @@ def build_report(dataset: Dataset, world: World, outcomes: Outcomes, reading: Re
             (
                 *shared.tables,
                 _length_table(estimates, outcomes),
-                _template_table(world, outcomes, sure, reading.floor),
+                _template_table(world, outcomes, sure, settings.floor),
                 _prompt_table(world, outcomes),
             )
         ),
         figures=shared.figures,
         findings=shown((*shared.findings, *_findings(estimates, outcomes))),
-        notes=_notes(reading),
+        notes=_notes(settings),
+        judged=outcomes.judged,
     )
 
 
 def by_length(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     """Overconf from the probability of the whole answer, for each number of tokens and pooled."""
-    grid, tokens, likely = outcomes.grid, outcomes.tokens, outcomes.likely
+    grid, tokens, likely = outcomes.judged.grid, outcomes.tokens, outcomes.likely
     short = _short(outcomes)
     rows = overconf_by(tokens[short], likely[short], grid.right[short], grid.pair[short])
     by_tokens = {length: estimate for length, estimate, _ in rows}
@@ -122,14 +101,17 @@ def _counts(world: World, outcomes: Outcomes) -> dict[str, int]:
         "empty_answers": _empty(outcomes),
         "unfinished_answers": int((~outcomes.finished).sum()),
         "longer_than_5_tokens": int((outcomes.tokens > LONGEST).sum()),
-        "right_and_in_subject": int((outcomes.grid.right & outcomes.given).sum()),
-        "relations_without_templates": world.relations_without_templates,
+        "right_and_in_subject": int((outcomes.judged.grid.right & outcomes.given).sum()),
+        "relations_without_templates": len(world.relations)
+        - len(np.unique(world.template_relations)),
     }
 
 
 def _empty(outcomes: Outcomes) -> int:
     """How many answers have no word; the texts are sorted, so that an empty one comes first."""
-    return int((outcomes.grid.answer == 0).sum()) if outcomes.texts[:1] == [""] else 0
+    return (
+        int((outcomes.judged.grid.answer == 0).sum()) if outcomes.judged.answers[:1] == ("",) else 0
+    )
 
 
 def _summary(estimates: Estimates, counts: dict[str, int]) -> str:
@@ -170,7 +152,7 @@ def _length_table(estimates: Estimates, outcomes: Outcomes) -> Table:
 
 
 def _template_table(world: World, outcomes: Outcomes, sure: Floats, floor: int) -> Table:
-    grid = outcomes.grid
+    grid = outcomes.judged.grid
     rows = overconf_by(grid.template, sure, grid.right, grid.pair, floor)
     fields: list[Field[tuple[int, Estimate, int]]] = [
         Field("relation", lambda row: world.relations[world.template_relations[row[0]]].id),
@@ -189,19 +171,22 @@ def _template_table(world: World, outcomes: Outcomes, sure: Floats, floor: int) 
 
 
 def _prompt_table(world: World, outcomes: Outcomes) -> Table:
-    rows: list[dict[str, Cell]] = [
-        {
-            "relation": titled(world.relations[world.template_relations[shown.place.template]]),
-            "subject": shown.subject,
-            "question": shown.question,
-            "template": world.templates[shown.place.template].source,
-            "correct": shown.correct,
-            "answer": shown.answer,
-            "confidence": measured(confidence),
-            "verdict": "right" if right else "wrong",
-        }
-        for shown, right, confidence in outcomes.shown
-    ]
+    grid = outcomes.judged.grid
+    rows: list[dict[str, Cell]] = []
+    for row, question, answer in outcomes.shown:
+        pair, template = world.pairs[grid.pair[row]], int(grid.template[row])
+        rows.append(
+            {
+                "relation": titled(world.relations[world.template_relations[template]]),
+                "subject": pair.names[grid.name[row]],
+                "question": question,
+                "template": world.templates[template].source,
+                "correct": ", ".join(names[0] for names in pair.objects),
+                "answer": answer,
+                "confidence": measured(grid.confidence[row]),
+                "verdict": "right" if grid.right[row] else "wrong",
+            }
+        )
     fields: list[Field[dict[str, Cell]] | str] = [
         "relation",
         "subject",
@@ -212,12 +197,12 @@ def _prompt_table(world: World, outcomes: Outcomes) -> Table:
         Field("confidence", kind="percent", help="share of drawn answers that match"),
         Field("verdict", kind="verdict"),
     ]
-    total = len(outcomes.grid)
+    total = len(outcomes.judged.grid)
     return browse(rows, fields, id="prompts", title="Prompts", total=total, what="prompts")
 
 
 def _findings(estimates: Estimates, outcomes: Outcomes) -> Iterator[str]:
-    total, within = len(outcomes.grid), estimates[WITHIN.id].value
+    total, within = len(outcomes.judged.grid), estimates[WITHIN.id].value
     cut, empty = int((~outcomes.finished).sum()), _empty(outcomes)
     if empty > MANY * total:
         yield f"{empty:,} of {total:,} answers are empty; these are wrong, and alike."
@@ -233,15 +218,15 @@ def _findings(estimates: Estimates, outcomes: Outcomes) -> Iterator[str]:
         )
 
 
-def _notes(reading: Reading) -> tuple[str, ...]:
+def _notes(settings: Settings) -> tuple[str, ...]:
     drawn = (
-        f"Confidence is the share of {reading.samples} drawn answers (whole vocabulary, "
+        f"Confidence is the share of {settings.samples} drawn answers (whole vocabulary, "
         "temperature 1) that match the written one, for one prompt of each pair."
-        if reading.samples
+        if settings.samples
         else "No answers were drawn (samples=0), so Overconf and ECE are not measured."
     )
     return (
-        f"Answers were written greedily to the end of the line, {reading.most} tokens at most. "
+        f"Answers were written greedily to the end of the line, {settings.most} tokens at most. "
         "Words are compared by their lemmas: right if the words of a correct name stand in the "
         "answer, consistent if those of one answer stand in the other. An empty answer is wrong.",
         drawn,

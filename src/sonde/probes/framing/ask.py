@@ -14,216 +14,143 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import Literal, cast
+from typing import Literal
 
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Generate, Key, Prompt, Score, Want
+from sonde.core.settings import setting
 from sonde.prompting.few_shot import question
 from sonde.prompting.frames import (
+    AskedFacts,
     Form,
-    Shots,
+    Item,
+    LeftOut,
+    Told,
     asked,
-    draw_shots,
     frames,
-    negatives,
     sentences,
     shown,
     told,
 )
-from sonde.prompting.options import correct_for, correct_names
+from sonde.prompting.matching import check_language
 
 Task = Literal["wp", "qa", "fc"]
 """Complete a sentence (word prediction), answer a question, or check a statement."""
 
-Kind = Literal["none", "right", "wrong"]
-"""Which object a prompt names: none, the fact's own or one that is wrong for it."""
-
-Way = Literal["score", "write"]
-
 TASKS: tuple[Task, ...] = ("wp", "qa", "fc")
-WAYS: tuple[Way, ...] = ("score", "write")
 TRUE, FALSE = "True", "False"
 MOST = 15
 FEW = 5
 """The most tokens of an answer, and of a verdict: more would not change its first word."""
 
+CHOOSE = Score(options=(TRUE, FALSE))
+
 BLOCK = 1024
 """Facts that are asked template by template, so that prompts which begin alike come together."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """How prompts look and how many there are at most."""
-
-    form: Form
-    shots: int
-    paraphrases: int
-    negatives: int
+TOGETHER = 64
+"""Facts whose statements are judged by option, then in writing, so that texts meet in a shard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """One prompt of a fact: its task, how it is answered, and the object that it names.
+class Settings:
+    """How prompts look, how many there are at most, and how answers are compared."""
 
-    >>> Place.of("fc:score:wrong:Batman: Year One").name
-    'Batman: Year One'
-    """
+    frame: Form = setting("plain", "ask questions as they are, or between Q: and A: (qa)")
+    shots: int = setting(0, "how many examples of the relation stand before a prompt", least=0)
+    paraphrases: int = setting(7, "the most templates of a relation for each task", least=1)
+    negatives: int = setting(5, "the most wrong objects for each fact", least=1)
+    language: str = setting(
+        "en", "whose lemmas answers are compared by, or none: as they are written", reads=True
+    )
 
-    task: Task
-    way: Way = "write"
-    kind: Kind = "none"
-    name: str = ""
-
-    @property
-    def context(self) -> str:
-        """The place as a key's context; a wrong name stands last, for it may hold anything."""
-        named = f":{self.name}" if self.kind == "wrong" else ""
-        return f"{self.task}:{self.way}:{self.kind}{named}"
-
-    @classmethod
-    def of(cls, context: str) -> Place:
-        """The place that a key's context tells."""
-        task, way, kind, *name = context.split(":", 3)
-        return cls(
-            task=cast(Task, task),
-            way=cast(Way, way),
-            kind=cast(Kind, kind),
-            name=name[0] if name else "",
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """A fact with the names that are wrong for it, all that are right, and the facts shown."""
-
-    fact: Fact
-    wrong: tuple[str, ...]
-    correct: frozenset[str]
-    before: tuple[Fact, ...]
-
-    @property
-    def gold(self) -> str:
-        """The name in a true statement, and in front of a question."""
-        return self.fact.objects[0].name
+    def __post_init__(self) -> None:
+        check_language(self.language)
 
 
 @dataclass(slots=True, kw_only=True)
-class Census:
+class Census(LeftOut):
     """What had to be left out or made smaller, by reason."""
 
     without: dict[Task, list[str]] = field(default_factory=lambda: {task: [] for task in TASKS})
     fewer: dict[Task, list[str]] = field(default_factory=lambda: {task: [] for task in TASKS})
-    held: int = 0
-    few_shots: int = 0
-    without_wrong: int = 0
-    few_wrong: int = 0
-    correct_after_all: int = 0
 
     def counts(self) -> dict[str, int]:
         """Everything by name, as the report gives it."""
+        names = dict(zip(TASKS, ("sentences", "questions", "statements"), strict=True))
         return {
-            "relations_without_sentences": len(self.without["wp"]),
-            "relations_without_questions": len(self.without["qa"]),
-            "relations_without_statements": len(self.without["fc"]),
-            "relations_fewer_sentences": len(self.fewer["wp"]),
-            "relations_fewer_questions": len(self.fewer["qa"]),
-            "relations_fewer_statements": len(self.fewer["fc"]),
-            "facts_held_back_as_examples": self.held,
-            "facts_fewer_examples": self.few_shots,
-            "facts_without_wrong_names": self.without_wrong,
-            "facts_fewer_wrong_names": self.few_wrong,
-            "wrong_names_correct_after_all": self.correct_after_all,
+            **{f"relations_without_{names[t]}": len(own) for t, own in self.without.items()},
+            **{f"relations_fewer_{names[t]}": len(own) for t, own in self.fewer.items()},
+            **LeftOut.counts(self),
         }
 
 
 class Asking:
     """What is asked in one relation; templates are by task, the one of the examples first."""
 
-    def __init__(self, dataset: Dataset, relation: Relation, shape: Shape, census: Census) -> None:
-        self._dataset, self._shape, self._census = dataset, shape, census
+    def __init__(self, dataset: Dataset, relation: Relation, settings: Settings) -> None:
+        self._dataset, self._settings = dataset, settings
         self.relation = relation
         self.templates: Mapping[Task, tuple[Template, ...]] = {
-            "wp": sentences(relation, shape.paraphrases),
-            "qa": frames(relation, shape.paraphrases),
-            "fc": statements(relation, shape.paraphrases),
+            "wp": sentences(relation, settings.paraphrases),
+            "qa": frames(relation, settings.paraphrases),
+            "fc": statements(relation, settings.paraphrases),
         }
-        for task, found in self.templates.items():
-            if not found:
-                census.without[task].append(relation.id)
-            elif len(found) < shape.paraphrases:
-                census.fewer[task].append(relation.id)
         self._written: dict[tuple[Task, tuple[str, ...]], str] = {}
 
-    def items(self) -> Iterator[Item]:
+    def items(self, census: Census) -> Iterator[Item]:
         """The facts that are asked about; none where no template asks for them."""
-        if not any(self.templates.values()):
-            return
-        for fact in self._dataset.asked(self.relation.id):
-            if fact.id in self._shots.held:
-                self._census.held += 1
-                continue
-            correct = correct_for(fact, self._correct)
-            wrong, right_after_all = self._negatives(fact, self._shape.negatives)
-            before = self._shots.before(fact.subject, self._shape.shots)
-            self._note(len(wrong), right_after_all, len(before))
-            yield Item(fact=fact, wrong=wrong, correct=correct, before=before)
+        for task, templates in self.templates.items():
+            if not templates:
+                census.without[task].append(self.relation.id)
+            elif len(templates) < self._settings.paraphrases:
+                census.fewer[task].append(self.relation.id)
+        return self._facts.items(census) if any(self.templates.values()) else iter(())
 
-    def prompts(self) -> Iterator[Prompt]:
+    def prompts(self, census: Census) -> Iterator[Prompt]:
         """Task by task and template by template, some facts at a time."""
-        waiting = self.items()
+        waiting = self.items(census)
         while block := list(islice(waiting, BLOCK)):
             for task in TASKS:
                 for number, template in enumerate(self.templates[task]):
-                    for item in block:
-                        for place in places(task, number, item):
-                            yield self._prompt(item, template, place)
+                    for start in range(0, len(block), TOGETHER):
+                        some = block[start : start + TOGETHER]
+                        for want in wants(task):
+                            for item in some:
+                                for kind, name in named(task, number, item):
+                                    yield self._prompt(item, task, template, kind, name, want)
 
-    def text(self, item: Item, template: Template, place: Place) -> str:
-        """Everything up to where the answer begins."""
-        subject, form = item.fact.subject.name, self._shape.form
-        before = self._examples(place.task, item.before)
-        name = item.gold if place.kind == "right" else place.name
-        if place.task == "wp":
+    def text(self, item: Item, task: Task, template: Template, name: str) -> str:
+        """Everything up to where the answer begins; `name` is that of an object, or empty."""
+        subject, form = item.fact.subject.name, self._settings.frame
+        before = self._examples(task, item.before)
+        if task == "wp":
             return before + template.fill(subject)[0]
-        if place.task == "fc":
+        if task == "fc":
             return before + asked(checked(template, subject, name), form)
         bare = question(template, subject, "qa")
-        return before + asked(bare if place.kind == "none" else told(name, bare), form)
+        return before + asked(told(name, bare) if name else bare, form)
 
-    def _prompt(self, item: Item, template: Template, place: Place) -> Prompt:
+    def _prompt(
+        self, item: Item, task: Task, template: Template, kind: Told, name: str, want: Want
+    ) -> Prompt:
         key = Key(
             fact=item.fact.id,
             relation=item.fact.relation,
             template=template.id,
             subject=item.fact.subject.name,
-            context=place.context,
         )
-        return Prompt(key=key, prefix=self.text(item, template, place), want=want(place))
+        text = self.text(item, task, template, name)
+        return Prompt(
+            key=key, own={"task": task, "told": kind, "object": name}, prefix=text, want=want
+        )
 
     @cached_property
-    def _shots(self) -> Shots:
-        return draw_shots(self._dataset, self.relation.id, self._shape.shots)
-
-    @cached_property
-    def _correct(self) -> Mapping[str, frozenset[str]]:
-        return correct_names(self._dataset, self.relation.id)
-
-    @cached_property
-    def _pool(self) -> tuple[str, ...]:
-        return self._dataset.object_names(self.relation.id)
-
-    def _negatives(self, fact: Fact, most: int) -> tuple[tuple[str, ...], int]:
-        correct = correct_for(fact, self._correct)
-        return negatives(fact, correct, self._pool, self._dataset.selection.seed, most)
-
-    def _note(self, wrong: int, right_after_all: int, before: int) -> None:
-        census = self._census
-        census.correct_after_all += right_after_all
-        census.without_wrong += not wrong
-        census.few_wrong += 0 < wrong < self._shape.negatives
-        census.few_shots += before < self._shape.shots
+    def _facts(self) -> AskedFacts:
+        settings = self._settings
+        return AskedFacts(self._dataset, self.relation.id, settings.shots, settings.negatives)
 
     def _examples(self, task: Task, before: tuple[Fact, ...]) -> str:
         """The examples of a task; nearly all facts have the same ones."""
@@ -240,7 +167,7 @@ class Asking:
             if task == "wp":
                 yield f"{filled(base, subject, name)}\n"
             else:
-                yield shown(question(base, subject, "qa"), name, self._shape.form)
+                yield shown(question(base, subject, "qa"), name, self._settings.frame)
 
     def _verdicts(self, before: Sequence[Fact]) -> Iterator[str]:
         """True and false statements in turn; the seed says which comes first."""
@@ -248,16 +175,16 @@ class Asking:
         first = draw_key(seed, f"verdict:{self.relation.id}") % 2
         for number, fact in enumerate(before):
             right = (number + first) % 2 == 0
-            names = (fact.objects[0].name,) if right else self._negatives(fact, 1)[0]
+            names = (fact.objects[0].name,) if right else self._facts.wrong(fact, 1)[0]
             for name in names:  # none, where no object is wrong
                 text = checked(base, fact.subject.name, name)
-                yield shown(text, TRUE if right else FALSE, self._shape.form)
+                yield shown(text, TRUE if right else FALSE, self._settings.frame)
 
 
-def every(dataset: Dataset, shape: Shape, census: Census) -> Iterator[Asking]:
+def every(dataset: Dataset, settings: Settings) -> Iterator[Asking]:
     """What is asked, relation by relation."""
     for relation in dataset.asked_relations():
-        yield Asking(dataset, relation, shape, census)
+        yield Asking(dataset, relation, settings)
 
 
 def statements(relation: Relation, most: int) -> tuple[Template, ...]:
@@ -265,25 +192,18 @@ def statements(relation: Relation, most: int) -> tuple[Template, ...]:
     return tuple(t for t in relation.templates if t.style == "statement")[:most]
 
 
-def places(task: Task, number: int, item: Item) -> Iterator[Place]:
-    """The prompts of a fact in the task's template of that number, counted from 0."""
-    if task == "fc":
-        for way in WAYS:
-            yield Place(task=task, way=way, kind="right")
-            for name in item.wrong:
-                yield Place(task=task, way=way, kind="wrong", name=name)
-        return
-    yield Place(task=task)
-    if task == "qa" and number == 0:  # names stand in front of the base frame alone
-        yield Place(task=task, kind="right")
-        yield from (Place(task=task, kind="wrong", name=name) for name in item.wrong)
+def named(task: Task, number: int, item: Item) -> Iterator[tuple[Told, str]]:
+    """The objects that a fact's prompts in the task's template of that number name, if any."""
+    if task != "fc":
+        yield "none", ""
+    if task == "fc" or (task == "qa" and number == 0):  # names stand before the base frame alone
+        yield "right", item.gold
+        yield from (("wrong", name) for name in item.wrong)
 
 
-def want(place: Place) -> Want:
-    """What the model is to do: choose a verdict, write one, or write an answer."""
-    if place.way == "score":
-        return Score(options=(TRUE, FALSE))
-    return Generate(most=FEW if place.task == "fc" else MOST)
+def wants(task: Task) -> tuple[Want, ...]:
+    """What the model is to do: choose a verdict and write one, or write an answer."""
+    return (CHOOSE, Generate(most=FEW)) if task == "fc" else (Generate(most=MOST),)
 
 
 def filled(template: Template, subject: str, name: str) -> str:

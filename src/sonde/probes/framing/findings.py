@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from sonde.core.reports import Estimate, Estimates, Metric
 from sonde.core.words import against_control, in_points, listed, sided, told_apart
 from sonde.probes.framing import metrics
-from sonde.probes.framing.ask import Census, Shape, Task
+from sonde.probes.framing.ask import Census, Settings, Task
 from sonde.probes.framing.numbers import LINES, READINGS
 
 TEMPLATES: Mapping[Task, str] = {
@@ -25,7 +25,7 @@ VERDICT: Mapping[str, str] = {"": "likelier option", "_written": "first word wri
 
 
 def findings(
-    estimates: Estimates, census: Census, counts: Mapping[str, int], shape: Shape
+    estimates: Estimates, census: Census, counts: Mapping[str, int], settings: Settings
 ) -> Iterator[str]:
     """A sentence for each thing that was measured, or that had to be left out; some are empty."""
     yield against_control(
@@ -39,8 +39,8 @@ def findings(
     yield from _verdicts(estimates)
     yield from _told(estimates)
     yield from _unusable(counts)
-    yield from _relations(census, shape)
-    yield from _facts(census, shape)
+    yield from _relations(census, settings)
+    yield from _facts(census, settings)
 
 
 def share(estimates: Estimates, metric: Metric) -> str:
@@ -147,7 +147,7 @@ def _unusable(counts: Mapping[str, int]) -> Iterator[str]:
         yield f"{verdicts}, as written, with neither True nor False: wrong."
 
 
-def _relations(census: Census, shape: Shape) -> Iterator[str]:
+def _relations(census: Census, settings: Settings) -> Iterator[str]:
     for task, relations in census.without.items():
         if relations:
             have = _some(len(relations), "relation has", "relations have")
@@ -159,24 +159,24 @@ def _relations(census: Census, shape: Shape) -> Iterator[str]:
         if relations:
             have = _some(len(relations), "relation has", "relations have")
             yield (
-                f"{have} fewer {TEMPLATES[task]} than the {shape.paraphrases} asked for: "
+                f"{have} fewer {TEMPLATES[task]} than the {settings.paraphrases} asked for: "
                 f"{listed(relations)}."
             )
 
 
-def _facts(census: Census, shape: Shape) -> Iterator[str]:
+def _facts(census: Census, settings: Settings) -> Iterator[str]:
     if census.held:
         facts = _some(census.held, "fact is", "facts are")
         yield f"{facts} shown as examples and not asked about."
     if census.few_shots:
         facts = _some(census.few_shots, "fact has", "facts have")
-        yield f"{facts} fewer than {shape.shots} examples before the prompt."
+        yield f"{facts} fewer than {settings.shots} examples before the prompt."
     if census.without_wrong:
         facts = _some(census.without_wrong, "fact has", "facts have")
         yield f"{facts} no wrong object left: no false statement, and no wrong name in front."
     if census.few_wrong:
         facts = _some(census.few_wrong, "fact has", "facts have")
-        yield f"{facts} fewer wrong objects than the {shape.negatives} asked for."
+        yield f"{facts} fewer wrong objects than the {settings.negatives} asked for."
     if census.correct_after_all:
         objects = _some(census.correct_after_all, "object", "objects")
         yield f"{objects} that the dataset calls wrong, but that are right, were dropped."

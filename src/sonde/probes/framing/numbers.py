@@ -6,37 +6,36 @@ averaged over the wrong names; a relation's is the mean over its facts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
-from sonde.metrics.estimates import Resampled, Sample
-from sonde.metrics.grid import Floats
-from sonde.probes.framing.ask import Task, Way
-from sonde.probes.framing.tally import (
+from sonde.metrics.estimates import ByFact
+from sonde.metrics.grid import Floats, Ints
+from sonde.probes.framing.ask import Task
+from sonde.probes.framing.judge import (
     MISSING,
     RIGHT,
     SAID_FALSE,
     SAID_NEITHER,
     SAID_TRUE,
     Cells,
-    Measured,
+    Outcomes,
+    Way,
     shares,
 )
 from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import percentile_interval
 
-OVER = "mean_over_relations"
-
 Table = Callable[[Cells], Floats]
 """One number for each fact and template, or for each fact; nan where there is none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Line:
     """A task as it is reported: whose templates it has, and how its answers are judged."""
 
@@ -47,123 +46,99 @@ class Line:
     table: Table
 
 
-def _neg(way: Way, said: int, cells: Cells) -> Floats:
-    return over(shares(cells.fc[way][:, :, 1:], said), 2)
-
-
 def _pos(way: Way, said: int, cells: Cells) -> Floats:
     return shares(cells.fc[way][:, :, 0], said)
 
 
-def _checks(way: Way, after: str, judged: str) -> tuple[Line, Line]:
-    return (
-        Line(
-            id=f"fc_pos{after}",
-            task="fc",
-            words="true statement",
-            judged=judged,
-            table=partial(_pos, way, SAID_TRUE),
-        ),
-        Line(
-            id=f"fc_neg{after}",
-            task="fc",
-            words="false statement",
-            judged=judged,
-            table=partial(_neg, way, SAID_FALSE),
-        ),
-    )
+def _neg(way: Way, said: int, cells: Cells) -> Floats:
+    return over(shares(cells.fc[way][:, :, 1:], said), 2)
 
 
-SENTENCE = Line(
-    id="wp",
-    task="wp",
-    words="sentence",
-    judged="lemmas",
-    table=lambda cells: shares(cells.wp, RIGHT),
-)
-QUESTION = Line(
-    id="qa",
-    task="qa",
-    words="question",
-    judged="equal names",
-    table=lambda cells: shares(cells.qa, RIGHT),
-)
-QUESTION_BY_LEMMAS = Line(
-    id="qa_lemma",
-    task="qa",
-    words="question",
-    judged="lemmas",
-    table=lambda cells: shares(cells.qa_lemma, RIGHT),
-)
-LINES: tuple[Line, ...] = (
-    SENTENCE,
-    QUESTION_BY_LEMMAS,
-    QUESTION,
-    *_checks("score", "", "option"),
-    *_checks("write", "_written", "first word"),
-)
-"""Every task with each way of judging it."""
+def _right(name: str, cells: Cells) -> Floats:
+    return shares(getattr(cells, name), RIGHT)
+
 
 READINGS: tuple[tuple[Way, str, str], ...] = (
-    ("score", "", "option"),
-    ("write", "_written", "first word"),
+    ("scored", "", "option"),
+    ("generated", "_written", "first word"),
 )
 """How a verdict is read, what the names of its numbers end with, and what it is called."""
 
+LINES: tuple[Line, ...] = (
+    Line("wp", "wp", "sentence", "lemmas", partial(_right, "wp")),
+    Line("qa_lemma", "qa", "question", "lemmas", partial(_right, "qa_lemma")),
+    Line("qa", "qa", "question", "equal names", partial(_right, "qa")),
+    *(
+        Line(f"fc_{kind}{after}", "fc", f"{truth} statement", judged, partial(table, way, said))
+        for way, after, judged in READINGS
+        for kind, truth, said, table in (
+            ("pos", "true", SAID_TRUE, _pos),
+            ("neg", "false", SAID_FALSE, _neg),
+        )
+    ),
+)
+"""Every task with each way of judging it."""
 
-def measure(found: Sequence[Measured], seed: int) -> dict[str, Estimate]:
+
+def measure(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     """Everything that is estimated."""
-    numbers = Numbers(found=found, seed=seed)
-    for line in LINES:
-        numbers.put(f"accuracy.{line.id}", _mean(line.table))
-        numbers.put_spread(line.id, line.table)
-    for way, after, _ in READINGS:
-        _put_checks(numbers, way, after)
-    numbers.put(
-        "readings_agree.fc",
-        _halves(lambda c: _agreeing(c)[:, :, 0], lambda c: over(_agreeing(c)[:, :, 1:], 2)),
+    by_fact = ByFact(
+        ids=tuple(relation.id for relation in outcomes.relations),
+        relation=outcomes.relation,
+        subject=outcomes.subject,
+        seed=seed,
     )
-    _put_controls(numbers)
-    _put_told(numbers)
-    by_question, by_sentence = _mean(QUESTION_BY_LEMMAS.table), _mean(SENTENCE.table)
-    numbers.put("question_minus_sentence", by_question, by_sentence)
-    return numbers.made
+    cells = outcomes.cells
+    values, estimates = dict(_values(cells)), dict[str, Estimate]()
+    for name, value in values.items():
+        estimates |= by_fact.estimates(name, value)
+    for line in LINES:
+        estimates |= _spread(by_fact, line.id, line.table(cells))
+    for task in ("wp", "qa_lemma", "qa"):
+        value = values[f"accuracy.{task}"]
+        guess = np.where(
+            np.isnan(value), np.nan, outcomes.by_name if task == "qa" else outcomes.by_lemma
+        )
+        estimates |= by_fact.estimates(f"control.majority.{task}", guess)
+        estimates |= by_fact.estimates(f"above_control.{task}", value, guess)
+    for _, after, _ in READINGS:
+        for name in ("mean_over_relations", *(f"relation.{id}" for id in by_fact.ids)):
+            half, above = _beside_half(estimates[f"accuracy.fc{after}.{name}"])
+            estimates[f"control.same_verdict.fc{after}.{name}"] = half
+            estimates[f"above_half.fc{after}.{name}"] = above
+    for told in ("right", "wrong"):
+        less = values[f"told.{told}"], values["told.none"]
+        estimates |= by_fact.estimates(f"told_minus_none.{told}", *less)
+    sides = values["accuracy.qa_lemma"], values["accuracy.wp"]
+    return estimates | by_fact.estimates("question_minus_sentence", *sides)
 
 
-def _put_checks(numbers: Numbers, way: Way, after: str) -> None:
-    """Both kinds of statement together, each as much as the other."""
-    balanced = _halves(partial(_pos, way, SAID_TRUE), partial(_neg, way, SAID_FALSE))
-    numbers.put(f"accuracy.fc{after}", balanced)
-    for name, said in (
-        ("said_true", SAID_TRUE),
-        ("said_false", SAID_FALSE),
-        ("said_neither", SAID_NEITHER),
-    ):
-        shared = _halves(partial(_pos, way, said), partial(_neg, way, said))
-        numbers.put(f"{name}.fc{after}", shared)
+def _values(cells: Cells) -> Iterator[tuple[str, Floats]]:
+    """One value for each fact, of every mean."""
+    for line in LINES:
+        yield f"accuracy.{line.id}", over(line.table(cells), 1)
+    for way, after, _ in READINGS:
+        yield (
+            f"accuracy.fc{after}",
+            _halves(_pos(way, SAID_TRUE, cells), _neg(way, SAID_FALSE, cells)),
+        )
+        for name, said in (("true", SAID_TRUE), ("false", SAID_FALSE), ("neither", SAID_NEITHER)):
+            yield f"said_{name}.fc{after}", _halves(_pos(way, said, cells), _neg(way, said, cells))
+    agreeing = _agreeing(cells)
+    yield "readings_agree.fc", _halves(agreeing[:, :, 0], over(agreeing[:, :, 1:], 2))
+    base = shares(cells.qa[:, 0], RIGHT) if cells.qa.shape[1] else np.full(len(cells.qa), np.nan)
+    yield "told.none", base
+    for name, codes in (("told", cells.told), ("copied", cells.copied)):
+        yield f"{name}.right", shares(codes[:, 0], RIGHT)
+        yield f"{name}.wrong", over(shares(codes[:, 1:], RIGHT), 1)
 
 
 def _agreeing(cells: Cells) -> Floats:
     """Whether a statement has the same verdict by option and as written; nan if one is missing."""
-    one, other = cells.fc["score"], cells.fc["write"]
-    there = (one != MISSING) & (other != MISSING)
-    same = (one == other) & (one != SAID_NEITHER)
+    scored, written = cells.fc["scored"], cells.fc["generated"]
+    there = (scored != MISSING) & (written != MISSING)
+    same = (scored == written) & (scored != SAID_NEITHER)
     return np.where(there, same.astype(np.float64), np.nan)
-
-
-def _put_controls(numbers: Numbers) -> None:
-    for line in (SENTENCE, QUESTION_BY_LEMMAS, QUESTION):
-        control = {
-            one.relation.id: (one.by_name if line is QUESTION else one.by_lemma).astype(np.float64)
-            for one in numbers.found
-        }
-        numbers.put_control(line.id, _mean(line.table), control)
-    for _, after, _ in READINGS:
-        for name in (OVER, *(f"relation.{one.relation.id}" for one in numbers.found)):
-            balanced = numbers.made[f"accuracy.fc{after}.{name}"]
-            half, above = _beside_half(balanced)
-            numbers.made[f"control.same_verdict.fc{after}.{name}"] = half
-            numbers.made[f"above_half.fc{after}.{name}"] = above
 
 
 def _beside_half(share: Estimate) -> tuple[Estimate, Estimate]:
@@ -173,29 +148,6 @@ def _beside_half(share: Estimate) -> tuple[Estimate, Estimate]:
     half = Estimate(value=0.5, low=None, high=None, n=share.n)
     low, high = share.ends
     return half, Estimate(value=share.value - 0.5, low=low - 0.5, high=high - 0.5, n=share.n)
-
-
-def _put_told(numbers: Numbers) -> None:
-    """What a name in front of the base question does."""
-
-    def none(cells: Cells) -> Floats:
-        if not cells.qa.shape[1]:
-            return np.full(len(cells.qa), np.nan)
-        return shares(cells.qa[:, 0], RIGHT)
-
-    def right(cells: Cells) -> Floats:
-        return shares(cells.told[:, 0], RIGHT)
-
-    def wrong(cells: Cells) -> Floats:
-        return over(shares(cells.told[:, 1:], RIGHT), 1)
-
-    numbers.put("told.none", none)
-    numbers.put("told.right", right)
-    numbers.put("told.wrong", wrong)
-    numbers.put("told_minus_none.right", right, none)
-    numbers.put("told_minus_none.wrong", wrong, none)
-    numbers.put("copied.right", lambda cells: shares(cells.copied[:, 0], RIGHT))
-    numbers.put("copied.wrong", lambda cells: over(shares(cells.copied[:, 1:], RIGHT), 1))
 
 
 def over(values: Floats, axis: int) -> Floats:
@@ -208,83 +160,34 @@ def over(values: Floats, axis: int) -> Floats:
     return np.asarray(np.round(found, 12))
 
 
-def _mean(table: Table) -> Table:
-    return lambda cells: over(table(cells), 1)
-
-
-def _halves(one: Table, other: Table) -> Table:
+def _halves(one: Floats, other: Floats) -> Floats:
     """The mean of two, for facts that have both."""
-    return lambda cells: (over(one(cells), 1) + over(other(cells), 1)) / 2
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Numbers:
-    """Estimates by name, made one by one: each relation's own, and the mean over relations."""
-
-    found: Sequence[Measured]
-    seed: int
-    made: dict[str, Estimate] = field(default_factory=dict)
-
-    def put(self, name: str, value: Table, minus: Table | None = None) -> None:
-        """The mean of a value, or of the difference of two, over the facts that have it."""
-        self._add(
-            name,
-            {
-                one.relation.id: _sample(
-                    one, value(one.cells), None if minus is None else minus(one.cells)
-                )
-                for one in self.found
-            },
-        )
-
-    def put_control(self, id: str, value: Table, control: Mapping[str, Floats]) -> None:
-        """What the commonest object is worth on the same facts, and the difference."""
-        alone, beside = {}, {}
-        for one in self.found:
-            own = value(one.cells)
-            guess = np.where(np.isnan(own), np.nan, control[one.relation.id])
-            alone[one.relation.id] = _sample(one, guess, None)
-            beside[one.relation.id] = _sample(one, own, guess)
-        self._add(f"control.majority.{id}", alone)
-        self._add(f"above_control.{id}", beside)
-
-    def put_spread(self, id: str, table: Table) -> None:
-        """The best and the worst template of each relation, and the deviation between them."""
-        tables = {one.relation.id: table(one.cells) for one in self.found}
-        for name, chosen in (("best", np.argmax), ("worst", np.argmin)):
-            samples = {
-                one.relation.id: _sample(one, _column(tables[one.relation.id], chosen), None)
-                for one in self.found
-            }
-            self._add(f"{name}.{id}", samples)
-        spreads = []
-        for one in self.found:
-            made = _spread(one, tables[one.relation.id], self.seed)
-            spreads += [] if made is None else [made]
-            self.made[f"stdev.{id}.relation.{one.relation.id}"] = _estimated(
-                [] if made is None else [made]
-            )
-        self.made[f"stdev.{id}.{OVER}"] = _estimated(spreads)
-
-    def _add(self, name: str, samples: Mapping[str, Sample]) -> None:
-        resampled = Resampled(samples, self.seed)
-        self.made[f"{name}.{OVER}"] = resampled.mean_over_relations()
-        for relation in samples:
-            self.made[f"{name}.relation.{relation}"] = resampled.relation(relation)
-
-
-def _sample(one: Measured, values: Floats, minus: Floats | None) -> Sample:
-    kept = ~np.isnan(values) if minus is None else ~np.isnan(values) & ~np.isnan(minus)
-    return Sample(
-        values=values[kept],
-        clusters=one.subjects[kept],
-        minus=None if minus is None else minus[kept],
-    )
+    return (over(one, 1) + over(other, 1)) / 2
 
 
 def by_template(table: Floats) -> Floats:
     """The accuracy of every template over the facts that were asked with it."""
     return over(table, 0)
+
+
+def _spread(by_fact: ByFact, id: str, table: Floats) -> dict[str, Estimate]:
+    """The best and the worst template of each relation, and the deviation between them."""
+    best, worst = np.full((2, len(table)), np.nan)
+    estimates, deviations = {}, []
+    for number, relation in enumerate(by_fact.ids):
+        rows = by_fact.relation == number
+        own = table[rows]
+        best[rows], worst[rows] = _column(own, np.argmax), _column(own, np.argmin)
+        seed = draw_key(by_fact.seed, relation)
+        deviation = _deviation(own, by_fact.subject[rows], seed)
+        deviations += deviation
+        estimates[f"stdev.{id}.relation.{relation}"] = _estimated(deviation)
+    return {
+        **by_fact.estimates(f"best.{id}", best),
+        **by_fact.estimates(f"worst.{id}", worst),
+        **estimates,
+        f"stdev.{id}.mean_over_relations": _estimated(deviations),
+    }
 
 
 def _column(table: Floats, chosen: Callable[[Floats], np.intp]) -> Floats:
@@ -300,24 +203,23 @@ Spread = tuple[float, Floats, int]
 """A standard deviation, the same with other subjects drawn, and how many facts it is of."""
 
 
-def _spread(one: Measured, table: Floats, seed: int) -> Spread | None:
+def _deviation(table: Floats, subjects: Ints, seed: int) -> list[Spread]:
     """The deviation between the templates of a relation; none of fewer than two."""
     whole = by_template(table)
     kept = table[:, ~np.isnan(whole)]
     if kept.shape[1] < 2:
-        return None
+        return []
     whole = whole[~np.isnan(whole)]
     some = ~np.isnan(kept).all(axis=1)
     there = ~np.isnan(kept[some])
-    _, index = np.unique(one.subjects[some], return_inverse=True)
+    _, index = np.unique(subjects[some], return_inverse=True)
     rows = np.zeros((index.max() + 1, 2 * kept.shape[1]))
     np.add.at(rows, index, np.hstack([np.where(there, kept[some], 0.0), there]))
-    rng = np.random.default_rng(draw_key(seed, one.relation.id))
-    sums, counts = np.split(resampled_sums(rows, rng), 2, axis=1)
+    sums, counts = np.split(resampled_sums(rows, np.random.default_rng(seed)), 2, axis=1)
     drawn = np.divide(sums, counts, out=np.tile(whole, (len(sums), 1)), where=counts > 0)
     # rounded, because equal accuracies may seem to differ by their last digit
     value, others = np.std(whole, ddof=1), np.std(drawn, axis=1, ddof=1)
-    return round(float(value), 12), np.round(others, 12), int(some.sum())
+    return [(round(float(value), 12), np.round(others, 12), int(some.sum()))]
 
 
 def _estimated(spreads: Sequence[Spread]) -> Estimate:

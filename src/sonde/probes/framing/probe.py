@@ -12,34 +12,20 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from sonde.core.abilities import Ability, need
-from sonde.core.columns import Given, rows_of
+from sonde.core.columns import Given
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Report
-from sonde.core.settings import setting
-from sonde.probes.framing.ask import Census, Shape, every, refuse_nothing
+from sonde.probes.framing.ask import Census, Settings, every, refuse_nothing
+from sonde.probes.framing.judge import judge
 from sonde.probes.framing.report import build_report
-from sonde.probes.framing.tally import Tally
-from sonde.prompting.frames import Form
-from sonde.prompting.matching import check_language
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Framing:
+class Framing(Settings):
     """The same facts as sentences, as questions, as statements to check, and after other names."""
 
     name: ClassVar[str] = "framing"
-
-    frame: Form = setting("plain", "ask questions as they are, or between Q: and A: (qa)")
-    shots: int = setting(0, "how many examples of the relation stand before a prompt", least=0)
-    paraphrases: int = setting(7, "the most templates of a relation for each task", least=1)
-    negatives: int = setting(5, "the most wrong objects for each fact", least=1)
-    language: str = setting(
-        "en", "whose lemmas answers are compared by, or none: as they are written", reads=True
-    )
-
-    def __post_init__(self) -> None:
-        check_language(self.language)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """As it is: the model must write answers, and score verdicts."""
@@ -50,8 +36,8 @@ class Framing:
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Relation by relation, task by task, template by template."""
         census, some = Census(), False
-        for asking in every(dataset, self._shape(), census):
-            for prompt in asking.prompts():
+        for asking in every(dataset, self):
+            for prompt in asking.prompts(census):
                 some = True
                 yield prompt
         if not some:
@@ -59,18 +45,7 @@ class Framing:
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and compute every number."""
-        tally = Tally(dataset, self._shape(), self.language)
-        for row in rows_of(answered):
-            tally.add(row)
-        return build_report(dataset, tally.outcomes(), self._shape())
-
-    def _shape(self) -> Shape:
-        return Shape(
-            form=self.frame,
-            shots=self.shots,
-            paraphrases=self.paraphrases,
-            negatives=self.negatives,
-        )
+        return build_report(dataset, judge(dataset, answered, self), self)
 
 
 COMPONENT = Framing

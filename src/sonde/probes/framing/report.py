@@ -7,20 +7,18 @@ from collections.abc import Iterator
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimates, Headline, Metric, Report
 from sonde.probes.framing import metrics
-from sonde.probes.framing.ask import FEW, MOST, Shape
-from sonde.probes.framing.browse import browsed_tables
-from sonde.probes.framing.figures import figures
+from sonde.probes.framing.ask import FEW, MOST, Settings
 from sonde.probes.framing.findings import findings, share
+from sonde.probes.framing.judge import Outcomes
 from sonde.probes.framing.numbers import LINES, READINGS, measure
-from sonde.probes.framing.tables import number_tables
-from sonde.probes.framing.tally import Outcomes
+from sonde.probes.framing.tables import figures, tables
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.catalogue import RELATIONS
 
 
-def build_report(dataset: Dataset, outcomes: Outcomes, shape: Shape) -> Report:
+def build_report(dataset: Dataset, outcomes: Outcomes, settings: Settings) -> Report:
     """Everything that is reported about some answers."""
-    estimates = measure(outcomes.relations, dataset.selection.seed)
+    estimates = measure(outcomes, dataset.selection.seed)
     counts = {**outcomes.counts(), **outcomes.census.counts()}
     return Report(
         title=f"Framing on {dataset.name}",
@@ -29,10 +27,10 @@ def build_report(dataset: Dataset, outcomes: Outcomes, shape: Shape) -> Report:
         estimates=estimates,
         counts={**dataset.notes, **counts},
         headlines=tuple(h for h in _headlines() if estimates[h.estimate].value is not None),
-        tables=shown((*number_tables(estimates, outcomes), *browsed_tables(outcomes))),
+        tables=shown(tables(estimates, outcomes)),
         figures=shown(figures(estimates, outcomes)),
-        findings=shown(findings(estimates, outcomes.census, counts, shape)),
-        notes=tuple(_notes(shape)),
+        findings=shown(findings(estimates, outcomes.census, counts, settings)),
+        notes=tuple(_notes(settings)),
     )
 
 
@@ -90,7 +88,7 @@ def _headlines() -> Iterator[Headline]:
         )
 
 
-def _notes(shape: Shape) -> Iterator[str]:
+def _notes(settings: Settings) -> Iterator[str]:
     yield (
         f"Answers are written greedily, at most {MOST} tokens to the end of the line. By lemmas an "
         "answer is right if it holds a right name, by equal names if it is one, without closing "
@@ -100,9 +98,9 @@ def _notes(shape: Shape) -> Iterator[str]:
         "A statement is judged by the likelier of True and False, a tie being wrong, and by the "
         f"first word written, of at most {FEW} tokens; any other word is wrong."
     )
-    if shape.shots:
+    if settings.shots:
         yield (
-            f"Before each prompt stand up to {shape.shots} facts of its relation, worded as the "
+            f"Before each prompt stand up to {settings.shots} facts of its relation, worded as the "
             "task's first template, without names in front; before statements true and false "
             "ones in turn. A fact about the subject itself is replaced by a spare."
         )

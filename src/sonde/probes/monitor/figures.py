@@ -8,8 +8,8 @@ import numpy as np
 
 from sonde.core.reports import Curve, Curves, Estimates, Figure, Strip
 from sonde.metrics.distance import IRD, MONITOR, PFD, SOLID
+from sonde.probes.monitor.judge import Outcomes
 from sonde.probes.monitor.numbers import table_of
-from sonde.probes.monitor.tally import Outcomes
 from sonde.reporting.build.figures import Dot, distribution, dots_by_relation, strip
 from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import titled

@@ -9,22 +9,22 @@ import numpy as np
 from sonde.core.reports import Estimates
 from sonde.core.words import against_control, listed, sided
 from sonde.metrics.distance import IRD, PFD
-from sonde.probes.monitor.ask import Shape
+from sonde.probes.monitor.ask import Settings
+from sonde.probes.monitor.judge import Outcomes
 from sonde.probes.monitor.metrics import ABOVE, BASE, COPIED, DIFFERENCE, MAX, MIN, of_all
-from sonde.probes.monitor.tally import Outcomes
 from sonde.reporting.build.tables import titled
 from sonde.reporting.catalogue import RELATIONS
 
 FEW = 10
 
 
-def findings(estimates: Estimates, outcomes: Outcomes, shape: Shape) -> Iterator[str]:
+def findings(estimates: Estimates, outcomes: Outcomes, settings: Settings) -> Iterator[str]:
     """A sentence for each thing that was measured, or that had to be left out; some are empty."""
     yield from _moved(estimates)
     yield from _spread(estimates)
     yield against_control("Accuracy over prompts", estimates[of_all(ABOVE).at(RELATIONS)])
     yield from _copied(estimates)
-    yield from _anchors(outcomes, shape)
+    yield from _anchors(outcomes, settings)
     yield from _left_out(outcomes)
 
 
@@ -60,13 +60,13 @@ def _copied(estimates: Estimates) -> Iterator[str]:
         yield f"After a wrong name the model repeats it in {share:.1%} of its answers."
 
 
-def _anchors(outcomes: Outcomes, shape: Shape) -> Iterator[str]:
+def _anchors(outcomes: Outcomes, settings: Settings) -> Iterator[str]:
     known = outcomes.monitored
     valid = known.valid[known.rule]
     share = float(valid.mean()) if len(valid) else 0.0
     if share < 0.5:
         hint = ""
-        if shape.form == "plain" or not shape.shots:
+        if settings.frame == "plain" or not settings.shots:
             hint = " Small models give more with frame=qa and a few shots."
         some = f"Only {int(valid.sum()):,} of {len(valid):,} facts have a valid anchor"
         yield (

@@ -22,9 +22,9 @@ from sonde.metrics.distance import (
     combined,
     over_prompts,
 )
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import ByFact
 from sonde.metrics.grid import Bools, Floats, Ints
-from sonde.probes.monitor.tally import Outcomes
+from sonde.probes.monitor.judge import Outcomes
 from sonde.prompting.frames import cleaned
 from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import percentile_interval, unvaried_difference, wilson
@@ -41,16 +41,20 @@ Row = Callable[[Outcomes, int], Floats]
 
 def measure(outcomes: Outcomes) -> Estimates:
     """Everything that is estimated."""
-    found: Estimates = {}
-    found.update(_distances(outcomes))
-    found.update(_shares(outcomes))
+    known = outcomes.monitored
+    by_fact = ByFact(
+        ids=tuple(relation.id for relation in known.relations),
+        relation=known.relation,
+        subject=outcomes.subjects,
+        seed=known.seed,
+    )
+    estimates = _distances(outcomes, by_fact) | _shares(outcomes, by_fact)
     for group in GROUPS:
-        known = outcomes.monitored
         kept = known.valid[known.rule] if group == "valid" else np.ones(len(known.facts), np.bool_)
-        found.update(_accuracies(outcomes, kept, f"accuracy.{group}", prompts_of))
+        estimates.update(_accuracies(outcomes, kept, f"accuracy.{group}", prompts_of))
         if any(len(grid) for grid in outcomes.grid):
-            found.update(_accuracies(outcomes, kept, f"full.{group}", grid_of))
-    return found
+            estimates.update(_accuracies(outcomes, kept, f"full.{group}", grid_of))
+    return estimates
 
 
 def prompts_of(outcomes: Outcomes, c: int) -> Floats:
@@ -76,70 +80,50 @@ def table_of(outcomes: Outcomes, relation: int, kept: Bools, row: Row = prompts_
     return table
 
 
-def _distances(outcomes: Outcomes) -> Iterator[tuple[str, Estimate]]:
+def _distances(outcomes: Outcomes, by_fact: ByFact) -> Estimates:
     known = outcomes.monitored
     counted, pfd, ird = known.counted(), known.pfd(), known.ird()
+
+    def by_relation(values: Floats | Ints) -> dict[str, np.ndarray]:
+        return {id: values[(known.relation == r) & counted] for r, id in enumerate(by_fact.ids)}
+
     ratios = Ratios(
-        _by_relation(outcomes, combined(pfd, ird, known.alphas), counted),
-        _by_relation(outcomes, known.anchors(), counted),
-        _by_relation(outcomes, outcomes.subjects, counted),
+        by_relation(combined(pfd, ird, known.alphas)),
+        by_relation(known.anchors()),
+        by_relation(outcomes.subjects),
         known.seed,
     )
-    yield "monitor.mean_over_relations", ratios.mean_over_relations()
-    for relation in known.relations:
-        yield f"monitor.relation.{relation.id}", ratios.relation(relation.id)
-    yield from _averaged(outcomes, "pfd", pfd, counted)
-    yield from _averaged(outcomes, "ird", ird, counted)
-    yield from _averaged(outcomes, "ird_minus_pfd", ird, counted, pfd)
-
-
-def _by_relation(outcomes: Outcomes, values: Floats | Ints, kept: Bools) -> dict[str, np.ndarray]:
-    known = outcomes.monitored
+    moved, misled = (np.where(counted, values, np.nan) for values in (pfd, ird))
     return {
-        relation.id: values[(known.relation == number) & kept]
-        for number, relation in enumerate(known.relations)
+        "monitor.mean_over_relations": ratios.mean_over_relations(),
+        **{f"monitor.relation.{id}": ratios.relation(id) for id in by_fact.ids},
+        **by_fact.estimates("pfd", moved),
+        **by_fact.estimates("ird", misled),
+        **by_fact.estimates("ird_minus_pfd", misled, moved),
     }
 
 
-def _shares(outcomes: Outcomes) -> Iterator[tuple[str, Estimate]]:
+def _shares(outcomes: Outcomes, by_fact: ByFact) -> Estimates:
     """Means over facts that are plain shares or probabilities."""
     known = outcomes.monitored
-    everyone = np.ones(len(known.facts), dtype=np.bool_)
-    valid = known.valid[known.rule]
-    anchors = known.anchors()
-    misled = np.array([len(m) > 0 for m in known.misled], dtype=np.bool_)
-    yield from _averaged(outcomes, "anchor_probability", anchors, valid)
-    yield from _averaged(outcomes, "solid_anchors", (anchors > SOLID).astype(np.float64), valid)
-    for rule in RULES:
-        rate = known.valid[rule].astype(np.float64)
-        yield from _averaged(outcomes, f"anchor_rate.{rule}", rate, everyone)
-    yield from _averaged(outcomes, "copied_wrong_name", _copied(outcomes), misled)
+    anchors = np.where(known.valid[known.rule], known.anchors(), np.nan)
+    solid = np.where(np.isnan(anchors), np.nan, anchors > SOLID)
+    rates = {f"anchor_rate.{rule}": known.valid[rule].astype(np.float64) for rule in RULES}
+    shares = {"anchor_probability": anchors, "solid_anchors": solid, **rates}
+    shares["copied_wrong_name"] = _copied(outcomes)
+    return {k: e for name, own in shares.items() for k, e in by_fact.estimates(name, own).items()}
 
 
 def _copied(outcomes: Outcomes) -> Floats:
     """The share of a fact's wrong names that the model says when they stand in front."""
     known = outcomes.monitored
-    found = np.zeros(len(known.facts))
+    shares = np.full(len(known.facts), np.nan)
     for c, wrong in enumerate(known.wrong):
         said = known.said[c][1 + len(known.framed[c]) :]
         same = [cleaned(name) == text for name, text in zip(wrong, said, strict=True)]
-        found[c] = float(np.mean(same)) if same else 0.0
-    return found
-
-
-def _averaged(
-    outcomes: Outcomes, name: str, values: Floats, kept: Bools, minus: Floats | None = None
-) -> Iterator[tuple[str, Estimate]]:
-    known = outcomes.monitored
-    own, subjects = (_by_relation(outcomes, c, kept) for c in (values, outcomes.subjects))
-    less = {} if minus is None else _by_relation(outcomes, minus, kept)
-    samples = {
-        id: Sample(values=v, clusters=subjects[id], minus=less.get(id)) for id, v in own.items()
-    }
-    resampled = Resampled(samples, known.seed)
-    yield f"{name}.mean_over_relations", resampled.mean_over_relations()
-    for relation in known.relations:
-        yield f"{name}.relation.{relation.id}", resampled.relation(relation.id)
+        if same:
+            shares[c] = np.mean(same)
+    return shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,10 @@ import numpy as np
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimates, Headline, Report
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES
-from sonde.probes.monitor.ask import Shape
+from sonde.probes.monitor.ask import Settings
 from sonde.probes.monitor.figures import figures
 from sonde.probes.monitor.findings import findings
+from sonde.probes.monitor.judge import Outcomes, as_judged, begins
 from sonde.probes.monitor.metrics import (
     ABOVE,
     AVG,
@@ -22,16 +23,15 @@ from sonde.probes.monitor.metrics import (
 )
 from sonde.probes.monitor.numbers import GROUPS, measure
 from sonde.probes.monitor.tables import tables
-from sonde.probes.monitor.tally import Outcomes, as_judged, begins
 from sonde.prompting.frames import cleaned
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.catalogue import RELATIONS
 
 
-def build_report(dataset: Dataset, outcomes: Outcomes, shape: Shape) -> Report:
+def build_report(dataset: Dataset, outcomes: Outcomes, settings: Settings) -> Report:
     """Everything that is reported about some answers."""
     estimates = measure(outcomes)
-    parts = ("accuracy", "full") if shape.full else ("accuracy",)
+    parts = ("accuracy", "full") if settings.full else ("accuracy",)
     accuracies = (
         metric.of(part=part, group=group)
         for part in parts
@@ -45,11 +45,11 @@ def build_report(dataset: Dataset, outcomes: Outcomes, shape: Shape) -> Report:
         estimates=estimates,
         counts={**dataset.notes, **_counts(outcomes), **outcomes.census.counts()},
         headlines=_headlines(),
-        tables=tables(estimates, outcomes, shape),
+        tables=tables(estimates, outcomes, settings),
         figures=figures(estimates, outcomes),
-        findings=shown(findings(estimates, outcomes, shape)),
-        notes=_notes(outcomes, shape),
-        judged=as_judged(outcomes),
+        findings=shown(findings(estimates, outcomes, settings)),
+        notes=_notes(outcomes, settings),
+        judged=as_judged(outcomes.monitored),
     )
 
 
@@ -103,7 +103,7 @@ def _counts(outcomes: Outcomes) -> dict[str, int]:
     }
 
 
-def _notes(outcomes: Outcomes, shape: Shape) -> tuple[str, ...]:
+def _notes(outcomes: Outcomes, settings: Settings) -> tuple[str, ...]:
     known = outcomes.monitored
     weights = ", ".join(f"{alpha:.3g}" for alpha in known.alphas)
     rules = {
@@ -111,7 +111,7 @@ def _notes(outcomes: Outcomes, shape: Shape) -> tuple[str, ...]:
         "prefix": "the answer written after the right name begins with that name",
         "any": "the answer to some prompt is the right name",
     }
-    most = f"at most {shape.most} tokens"
+    most = f"at most {settings.most} tokens"
     return (
         f"An anchor is valid where {rules[known.rule]}. Answers are written greedily, {most}, and "
         "compared by their first line without closing punctuation.",

@@ -8,10 +8,10 @@ from sonde.core.facts import Relation
 from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES, SOLID_ANCHORS
 from sonde.metrics.grid import Floats
-from sonde.probes.monitor.ask import Shape
+from sonde.probes.monitor.ask import Settings
+from sonde.probes.monitor.judge import Outcomes
 from sonde.probes.monitor.metrics import ANCHOR_RATE, AVG, BASE, MAJORITY, MAX, MIN, STDEV, of_all
 from sonde.probes.monitor.numbers import GROUPS
-from sonde.probes.monitor.tally import Outcomes
 from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import (
     RELATION_IN_ONE,
@@ -27,7 +27,7 @@ from sonde.reporting.catalogue import RELATIONS
 SHOWN = 50_000
 
 
-def tables(estimates: Estimates, outcomes: Outcomes, shape: Shape) -> tuple[Table, ...]:
+def tables(estimates: Estimates, outcomes: Outcomes, settings: Settings) -> tuple[Table, ...]:
     """All of them, the widest view first."""
     return shown(
         (
@@ -35,7 +35,7 @@ def tables(estimates: Estimates, outcomes: Outcomes, shape: Shape) -> tuple[Tabl
             _by_prompt(estimates, outcomes),
             _accuracies(estimates, outcomes),
             _anchors(estimates),
-            _cost(outcomes, shape),
+            _cost(outcomes, settings),
             _frames(outcomes),
             _facts(outcomes),
         )
@@ -138,7 +138,7 @@ def _anchors(estimates: Estimates) -> Table:
     return table(RULES, fields, id="anchors", title="Facts with a valid anchor, by rule")
 
 
-def _cost(outcomes: Outcomes, shape: Shape) -> Table:
+def _cost(outcomes: Outcomes, settings: Settings) -> Table:
     """Prompts as counted, characters and tokens as they came."""
     known = outcomes.monitored
     sizes = [(len(f), len(w)) for f, w in zip(known.framed, known.wrong, strict=True)]
@@ -157,7 +157,7 @@ def _cost(outcomes: Outcomes, shape: Shape) -> Table:
         way("MONITOR: R + 1 + M probabilities, the anchor written", own, "monitor"),
         way("accuracy over its prompts: R + M answers written", own - len(sizes), "accuracy"),
         way("accuracy over the full grid: R × (1 + M) answers written", grid, "accuracy", "grid")
-        if shape.full
+        if settings.full
         else way("full grid, R × (1 + M), not asked", grid),
     ]
     fields: list[Field[dict[str, Cell]] | str] = [

@@ -338,8 +338,8 @@ def prompt_name(prompt: Prompt) -> bytes:
     """The name under which a prompt draws: its seed, what it is about, and its text."""
     assert isinstance(prompt.want, Sample)
     key = prompt.key
-    about = (key.fact, key.relation, key.template, key.subject, key.context)
-    return draw_name(prompt.want.seed, *about, prompt.prefix)
+    about = (key.fact, key.relation, key.template, key.subject, "samples")
+    return draw_name(prompt.want.seed, *about, *map(str, prompt.own.values()), prompt.prefix)
 
 
 def _room(want: Writing) -> int:
