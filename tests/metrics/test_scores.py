@@ -30,7 +30,6 @@ from sonde.probes.framing.judge import SAID_TRUE, verdicts
 from sonde.probes.lke.choices import Asked
 from sonde.probes.lke.choices import judge as lke_judge
 from sonde.probes.lke.items import Item
-from sonde.probes.lke.studies.fact_scores import Choices
 
 TEMPLATE = Template(id="t", text="[X] is [Y] of them", group="t")
 RELATION = Relation(id="r", label="r", kind="N-1", templates=(TEMPLATE,))
@@ -92,12 +91,6 @@ def by_ic_lke(answer: Scored) -> float:
     return float(lke_judge(asked, [row], ()).column("mass")[0])
 
 
-def by_studies(answer: Scored) -> float:
-    choices = Choices({"r": [fact(TRUE)]})
-    choices.add(row(answer))
-    return float(choices.mass.turns("r", "t")[0, 0])
-
-
 def by_ensembles(answer: Scored) -> float:
     model = ensemble("e", Giving(answer), {"r": ((TEMPLATE, 1.0),)})
     want = Score(options=answer.options)
@@ -127,7 +120,6 @@ CALLERS: Mapping[str, Callable[[Scored], float]] = {
     "lama": by_lama,
     "belief": by_belief,
     "ic-lke": by_ic_lke,
-    "studies": by_studies,
     "ensembles": by_ensembles,
     "optimise": by_optimise,
 }

@@ -60,18 +60,20 @@ class Told:
 def read_as(probe: Probe, data: Dataset, shares: Mapping[str, int]) -> Report:
     """The report about a model that is right on the first so many capitals, by the way of asking.
 
-    Options are scored; the way is the template's column.
+    Options are scored; the way is a pair of separators, or the template.
     """
     golds = {f.id: f.objects[0].name for f in data.asked("P36")}
     places = {id: place for place, id in enumerate(golds)}
     rows = []
     for prompt in asked(probe, data):
         assert isinstance(prompt.want, Score)
-        right = places[prompt.key.fact] < shares[prompt.key.template]
+        right = places[prompt.key.fact] < shares[prompt.own.get("separators", prompt.key.template)]
         chosen = [(name == golds[prompt.key.fact]) == right for name in prompt.want.options]
         logps = tuple((0.0 - k / 1000,) if ok else (-9.0,) for k, ok in enumerate(chosen))
         answer = Scored(options=prompt.want.options, logps=logps)
-        rows.append(Answered(key=prompt.key, prefix=prompt.prefix, suffix="", answer=answer))
+        rows.append(
+            Answered(key=prompt.key, prefix=prompt.prefix, suffix="", answer=answer, own=prompt.own)
+        )
     return probe.read(data, rows)
 
 

@@ -8,18 +8,20 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
+from polars import DataFrame
 
 import sonde
 from sonde.core.abilities import Generates, Scores
-from sonde.core.answers import Answered, Generated
+from sonde.core.answers import Generated
 from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Dataset, Fact, Relation, Source
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.reports import DotPlot, Report, Strip
 from sonde.models.controls.counting import majority
 from sonde.models.scripted import Scripted
+from sonde.probes.lke.choices import Asked, Choices
+from sonde.probes.lke.items import Item
 from sonde.probes.lke.studies.baselines import LkeBaselines
-from sonde.probes.lke.studies.fact_scores import FactScores
 from sonde.prompting.matching import correct
 from sonde.testing import check_probe
 from tests import tiny
@@ -47,7 +49,13 @@ def with_templates(data: Dataset, *templates: tuple[Source, str]) -> Dataset:
 
 
 def ways(prompts: list[Prompt]) -> list[str]:
-    return list(dict.fromkeys(prompt.key.template for prompt in prompts))
+    return list(dict.fromkeys(map(way, prompts)))
+
+
+def way(prompt: Prompt) -> str:
+    """How a prompt asks: its template, with how it is put where it is not simply scored."""
+    how = prompt.own["how"]
+    return prompt.key.template if how == "scored" else f"{how}:{prompt.key.template}"
 
 
 def literal(model: object, prompt: Prompt, fact: Fact) -> float:
@@ -70,11 +78,11 @@ def test_every_number_is_that_of_a_literal_reading(atlas: Dataset, tmp_path: Pat
     facts = {f.id: f for r in ("P36", "P30") for f in atlas.asked(r)}
     right: dict[tuple[str, str], list[float]] = {}
     for prompt in prompts:
-        own = right.setdefault((prompt.key.relation, prompt.key.template), [])
+        own = right.setdefault((prompt.key.relation, way(prompt)), [])
         own.append(literal(model, prompt, facts[prompt.key.fact]))
     report = probe.read(atlas, answer_all(model, prompts))
 
-    def over(way: str, kind: str) -> float:
+    def over(how: str, kind: str) -> float:
         """Mean over relations of the mean over a kind's templates and the facts."""
         source = {t.id: t.source for r in atlas.relations for t in r.templates}
         means = []
@@ -83,11 +91,11 @@ def test_every_number_is_that_of_a_literal_reading(atlas: Dataset, tmp_path: Pat
                 values
                 for (r, template), values in right.items()
                 if r == relation
-                and template.startswith(way)
-                and source.get(template.removeprefix(way), "in_context") == kind
-                and (way or ":" not in template)
+                and template.startswith(how)
+                and source.get(template.removeprefix(how), "in_context") == kind
+                and (how or ":" not in template)
             ]
-            assert named, (way, kind)
+            assert named, (how, kind)
             means.append(mean(map(mean, named)))
         return mean(means)
 
@@ -135,7 +143,7 @@ def test_in_context_estimation_is_ahead_only_where_a_paired_test_says_so() -> No
 def test_a_template_as_separator_tells_each_example_in_it() -> None:
     probe = LkeBaselines(n=2, templates=1, most=0)
     data = with_templates(world(relations=("P36",)), ("manual", "The capital of [X] is [Y]."))
-    [prompt, *_] = [p for p in probe.ask(data) if p.key.template == "separator:t0"]
+    [prompt, *_] = [p for p in probe.ask(data) if way(p) == "separator:t0"]
     assert prompt.prefix.count("The capital of ") == 3
     assert prompt.prefix.endswith(f"The capital of {prompt.key.subject} is ")
 
@@ -249,7 +257,7 @@ def answered(data: Dataset, probe: LkeBaselines, texts: dict[str, str]) -> Repor
     for row in answer_all(Scripted(answers={}), list(probe.ask(data))):
         if isinstance(row.answer, Generated):
             answer = Generated(text=texts.get(row.key.fact, ""), logps=(-1.0,))
-            rows.append(Answered(key=row.key, prefix=row.prefix, suffix="", answer=answer))
+            rows.append(replace(row, answer=answer))
         else:
             rows.append(row)
     return probe.read(data, rows)
@@ -293,18 +301,22 @@ def test_it_passes_the_checks_on_nobel(most: int) -> None:
 
 def test_three_templates_that_are_right_together_are_not_behind_by_a_last_digit() -> None:
     data = world(relations=("P36",))
-    [fact, *_] = data.asked("P36")
-    marks = FactScores({"P36": [fact]})
-    for way in ("in-context", "a", "b", "c"):
-        marks.add("P36", fact.id, way, 0.1)
-    [sample] = marks.samples({"P36": ("in-context",)}, minus={"P36": ("a", "b", "c")}).values()
+    [own, *_] = data.asked("P36")
+    item = Item(fact=own, options=(own.objects[0].name, "Lima"))
+    asked_about = Asked.of(data, data.asked_relations(), [item])
+    mass, ways = [0.1] * 4, ["in-context", "a", "b", "c"]
+    frame = DataFrame({"fact": [0] * 4, "mass": mass, "template": ways})
+    choices = Choices.of(asked_about, [frame], ["template"])
+    examples = choices.frame["template"] == "in-context"
+    means = (choices.means("mass", kept) for kept in (examples, ~examples))
+    [sample] = choices.samples(*means).values()
     assert sample.differences().tolist() == [0.0]
 
 
 def test_the_dearest_part_can_be_left_out() -> None:
     data = sonde.dataset("atlas", relations=("P36",), limit=3)
     full, spare = (
-        {p.key.template for p in asked(sonde.probe("lke-baselines", most=0, separating=on), data)}
+        {way(p) for p in asked(sonde.probe("lke-baselines", most=0, separating=on), data)}
         for on in (True, False)
     )
     assert spare == {name for name in full if not name.startswith("separator:")} < full
@@ -327,7 +339,7 @@ def test_hand_written_and_mined_templates_of_three_sources_meet_in_one_run(share
     origins: set[tuple[str, str]] = set()
     for relation in dataset.asked_relations():
         chosen = dataset.select(replace(dataset.selection, relations=(relation.id,)))
-        used = ways([p for p in probe.ask(chosen) if ":" not in p.key.template])[1:]
+        used = ways([p for p in probe.ask(chosen) if p.own["how"] == "scored"])[1:]
         found = [kinds[relation.id][id] for id in used]
         drawn[relation.id] = Counter(source for source, _ in found)
         origins.update(found)

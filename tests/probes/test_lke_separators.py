@@ -32,7 +32,7 @@ def atlas() -> Dataset:
 def by_way(prompts: list[Prompt]) -> dict[str, list[Prompt]]:
     found: dict[str, list[Prompt]] = {}
     for prompt in prompts:
-        found.setdefault(prompt.key.template, []).append(prompt)
+        found.setdefault(prompt.own["separators"], []).append(prompt)
     return found
 
 
@@ -43,7 +43,7 @@ def test_only_separators_differ_between_the_ways(atlas: Dataset) -> None:
     for name, prompts in found.items():
         inside, between = (NAMES[part] for part in name.split("/"))
         for one, other in zip(usual, prompts, strict=True):
-            assert (one.key.fact, one.key.context) == (other.key.fact, other.key.context)
+            assert (one.key.fact, one.own["draw"]) == (other.key.fact, other.own["draw"])
             assert one.want == other.want
             plain = other.prefix.replace(between, " ").replace(inside, " ")
             assert plain == one.prefix
@@ -62,7 +62,7 @@ def test_every_number_is_that_of_a_literal_reading(atlas: Dataset, tmp_path: Pat
         [(_, answer)] = model.score([prompt])
         sums = [sum(row) for row in answer.logps]
         best = answer.options[sums.index(max(sums))]
-        row = right.setdefault(prompt.key.template, {}).setdefault(prompt.key.relation, [])
+        row = right.setdefault(prompt.own["separators"], {}).setdefault(prompt.key.relation, [])
         row.append(float(best == one.objects[0].name))
     first, second = (mean(map(mean, right[way].values())) for way in probe.separators)
     report = probe.read(atlas, answer_all(model, prompts))

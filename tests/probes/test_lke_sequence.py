@@ -20,7 +20,7 @@ from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Trace
 from sonde.core.reports import Curves
 from sonde.probes.lke.studies.sequence import LkeSequence
-from sonde.probes.lke.studies.sequence_outcomes import groups, outcomes, sequences
+from sonde.probes.lke.studies.sequence_places import groups, outcomes, sequences
 from sonde.runs.run import run
 from sonde.testing import check_probe, oracle_for
 from tests import tiny
@@ -113,11 +113,12 @@ def test_what_stands_before_the_first_false_fact_cannot_move(
     probe = LkeSequence(length=14, replace=kind, replaced=4, layout="block", seeds=1)
     answered = answer_all(model, list(probe.ask(atlas)))
     places = outcomes(sequences(atlas, probe._shape()), answered, after=2)
-    assert [p.place for p in places if p.group == "before"] == [1, 2, 3, 4, 5]
-    assert [p.place for p in places if p.group == "replaced"] == [6, 7, 8, 9]
-    for place in places:
-        same = place.clean_log == pytest.approx(place.changed_log, abs=1e-4)
-        assert same == (place.group == "before"), place.place
+    rows = list(places.iter_rows(named=True))
+    assert [row["place"] for row in rows if row["group"] == "before"] == [1, 2, 3, 4, 5]
+    assert [row["place"] for row in rows if row["group"] == "replaced"] == [6, 7, 8, 9]
+    for row in rows:
+        same = row["clean_log"] == pytest.approx(row["changed_log"], abs=1e-4)
+        assert same == (row["group"] == "before"), row["place"]
 
 
 def test_a_place_is_named_by_the_last_replaced_one_before_it() -> None:

@@ -15,8 +15,7 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Score
 from sonde.core.reports import Curves
-from sonde.probes.lke.studies.shots import LkeShots
-from sonde.probes.lke.studies.shots_report import Reading, first_reaching
+from sonde.probes.lke.studies.shots import LkeShots, first_reaching
 from sonde.prompting.sequences import Separators, asked, examples, training
 from sonde.testing import check_probe
 from tests import tiny
@@ -38,20 +37,20 @@ def test_the_curve_is_that_of_a_literal_reading(atlas: Dataset, tmp_path: Path) 
     assert isinstance(model, Scores)
     probe = LkeShots(n=(1, 6), seeds=2, options=3)
     prompts = list(probe.ask(atlas))
-    right: dict[tuple[str, str, str], list[float]] = {}
+    right: dict[tuple[int, int, str], list[float]] = {}
     for prompt in prompts:
         key = prompt.key
         one = next(f for f in atlas.asked(key.relation) if f.id == key.fact)
-        n, seed = int(key.template.removeprefix("n")), int(key.context)
+        n, seed = prompt.own["shots"], prompt.own["draw"]
         lines = examples(training(atlas, key.relation, seed), one.subject, n)
         assert prompt.prefix == asked(lines, one.subject.name, Separators())
         [(_, answer)] = model.score([prompt])
         sums = [sum(row) for row in answer.logps]
         best = answer.options[sums.index(max(sums))]
-        place = (key.template, key.context, key.relation)
+        place = (n, seed, key.relation)
         right.setdefault(place, []).append(float(best == one.objects[0].name))
     by_seed = {
-        n: [mean(mean(right[f"n{n}", seed, r]) for r in ("P36", "P30")) for seed in "01"]
+        n: [mean(mean(right[n, seed, r]) for r in ("P36", "P30")) for seed in (0, 1)]
         for n in probe.n
     }
     report = probe.read(atlas, answer_all(model, prompts))
@@ -70,11 +69,13 @@ def answered(data: Dataset, probe: LkeShots, right_from: int) -> list[Answered]:
     for prompt in probe.ask(data):
         assert isinstance(prompt.want, Score)
         one = next(f for f in data.facts(prompt.key.relation) if f.id == prompt.key.fact)
-        knows = int(prompt.key.template.removeprefix("n")) >= right_from
+        knows = prompt.own["shots"] >= right_from
         gold = one.objects[0].name
         logps = tuple((-1.0 if (o == gold) == knows else -2.0,) for o in prompt.want.options)
         answer = Scored(options=prompt.want.options, logps=logps)
-        rows.append(Answered(key=prompt.key, prefix=prompt.prefix, suffix="", answer=answer))
+        rows.append(
+            Answered(key=prompt.key, prefix=prompt.prefix, suffix="", answer=answer, own=prompt.own)
+        )
     return rows
 
 
@@ -100,16 +101,15 @@ def test_a_model_that_is_never_right_has_no_mark() -> None:
 
 
 def test_the_share_is_exact_to_rounding() -> None:
-    reading = Reading(sizes=(1, 5), wanted=5, options=2, seeds=1, share=0.7)
-    assert first_reaching(np.array([0.7 * 0.1, 0.1]), reading) == 1
+    assert first_reaching(np.array([0.7 * 0.1, 0.1]), (1, 5), share=0.7) == 1
 
 
 def test_more_examples_than_there_are_become_all_there_are() -> None:
     probe = LkeShots(n=(2, 5, 50, 80), seeds=1)
     data = world(relations=("P36",))
-    asked_with = {prompt.key.template for prompt in probe.ask(data)}
+    asked_with = {prompt.own["shots"] for prompt in probe.ask(data)}
     shown = len(training(data, "P36", 0))
-    assert asked_with == {"n2", "n5", f"n{shown}"}
+    assert asked_with == {2, 5, shown}
     report = read(probe, data)
     assert f"accuracy.n.{shown}.{OVER}" in report.estimates
     assert f"Fewer than 80 training facts to show: P36 {shown}." in report.findings

@@ -100,6 +100,14 @@ class Metric:
         """The same under another label, where its own is too long or says too little."""
         return replace(self, label=label, sentence=sentence or self.sentence)
 
+    def under(self, place: str) -> Metric:
+        """The same of one place, such as a number of examples, to be averaged over others.
+
+        >>> Metric("accuracy", "accuracy").under("n.5").at("relation.P36")
+        'accuracy.n.5.relation.P36'
+        """
+        return replace(self, id=self.at(place))
+
     def detail(self, wide: bool = True) -> Metric:
         """The same for a column of wide pages only."""
         return replace(self, wide=wide)

@@ -54,3 +54,102 @@ SEEDS = (BY_SEED, OVER_SEEDS)
 def at_level(level: float) -> tuple[Metric, Metric]:
     """The accuracy where the model is at least so sure, and the share of choices left there."""
     return AT.of(k=f"{level:g}"), RETAINED.of(k=f"{level:g}")
+
+
+# Of the studies: `accuracy`, `mass` and those that compare ways of asking stand before the way,
+# as in `accuracy.n.5.mean_over_relations`.
+
+DEVIATION = Metric(
+    "deviation",
+    "deviation",
+    "percent",
+    "standard deviation between the accuracies of single draws of examples",
+    better="lower",
+)
+LESS = Metric(
+    "less",
+    "less",
+    "percent",
+    "accuracy minus that with the most examples, fact by fact",
+    better="",
+)
+ENOUGH = Metric(
+    "enough",
+    "enough",
+    "count",
+    "the fewest examples that reach a share of the accuracy with the most",
+    better="",
+)
+SHOTS = (ACCURACY, MASS, LESS, DEVIATION, ENOUGH, MAJORITY, ABOVE)
+
+ABOVE_FIRST = Metric(
+    "above_first",
+    "above the first",
+    "percent",
+    "accuracy minus that with the first separators, fact by fact",
+    better="",
+)
+SEPARATORS = (ACCURACY, MASS, ABOVE_FIRST, DEVIATION, MAJORITY, ABOVE)
+
+AHEAD = Metric(
+    "ahead",
+    "in-context ahead",
+    "percent",
+    "in-context minus this, fact by fact; written answers are held against written",
+    better="",
+)
+SHARE_AHEAD = Metric(
+    "share_ahead",
+    "relations ahead",
+    "percent",
+    "share of relations in which in-context is ahead",
+    better="",
+)
+BASELINES = (ACCURACY, AHEAD, SHARE_AHEAD, DEVIATION, MAJORITY, ABOVE)
+
+LIKELY = Metric("likely", "likely", "percent", "share of objects with a probability above one half")
+CLEAN = Metric("probability.clean", "as it is", "percent", "mean probability in the clean sequence")
+CHANGED = Metric(
+    "probability.changed", "changed", "percent", "mean probability in the changed sequence"
+)
+EFFECT = Metric("effect", "effect", "percent", "changed minus clean, place by place", better="")
+LOG_EFFECT = Metric(
+    "log_effect",
+    "log effect",
+    "number",
+    "the same of log-probabilities, in nats: it also counts facts that are unlikely",
+    better="",
+)
+AFTER_1 = Metric(
+    "effect.after_1",
+    "effect 1 after",
+    "percent",
+    "on the fact right after a replaced one",
+    better="",
+)
+NEIGHBOURS = Metric(
+    "effect.neighbours",
+    "effect on all that follow",
+    "percent",
+    "on every fact after a replaced one",
+    better="",
+)
+USUALLY = Metric(
+    "control.frequency.likely",
+    "usual",
+    "percent",
+    "share of objects that fill more than half of the sequence",
+    better="",
+)
+USUAL = Metric(
+    "control.frequency.probability",
+    "usual",
+    "percent",
+    "mean share of the sequence that has the same object",
+    better="",
+)
+ABOVE_USUALLY = Metric("above_control.likely", "above", "percent", "the difference of the two")
+ABOVE_USUAL = Metric(
+    "above_control.probability", "above", "percent", "probability minus that share"
+)
+SEQUENCE = (LIKELY, USUALLY, ABOVE_USUALLY, CLEAN, USUAL, ABOVE_USUAL, CHANGED, EFFECT, LOG_EFFECT)

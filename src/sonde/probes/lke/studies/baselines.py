@@ -9,23 +9,30 @@ share of relations in which in-context estimation is ahead.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
 
 from sonde.core.abilities import Ability, need
-from sonde.core.answers import Generated
-from sonde.core.columns import Given, rows_of
+from sonde.core.columns import Answers, Given, in_blocks
+from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Fact
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Report
 from sonde.core.settings import setting
+from sonde.probes.lke.choices import Asked, Choices
 from sonde.probes.lke.items import BETWEEN_HELP, INSIDE_HELP, OPTIONS_HELP, separators
-from sonde.probes.lke.studies.ask import asked_relations
-from sonde.probes.lke.studies.baselines_ask import Asking, gold_names, groups, prompts, wordings
-from sonde.probes.lke.studies.baselines_report import Reading, build_report
-from sonde.probes.lke.studies.fact_scores import Choices
+from sonde.probes.lke.studies.baselines_report import Compared, build_report
+from sonde.probes.lke.studies.study import Study, asked_of, shown_relations
+from sonde.probes.lke.studies.wordings import IN_CONTEXT, Asking, Wordings, groups, wordings
 from sonde.prompting.matching import check_language, correct
 from sonde.prompting.options import MANY
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+KEYS = ("how", "template")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,41 +73,52 @@ class LkeBaselines:
             separating=self.separating,
             most=self.most,
         )
-        found, _ = asked_relations(dataset, self.options, 1)
-        for one in found:
-            yield from prompts(one, known, asking)
+        relations, _ = shown_relations(dataset, self.options, 1)
+        for shown in relations:
+            yield from asking.prompts(shown, known)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and compare the ways of asking fact by fact."""
-        found, census = asked_relations(dataset, self.options, 1)
+        shown, census = shown_relations(dataset, self.options, 1)
         known = wordings(dataset, self.templates)
-        facts = {(f.relation, f.id): f for one in found for f in one.facts}
-        choices, written = Choices({one.relation: one.facts for one in found}), 0
-        given = 0
-        for row in rows_of(answered):
-            if isinstance(row.answer, Generated):
-                fact = facts[row.key.relation, row.key.fact]
-                right = self._right(row.answer.text, fact)
-                choices.right.add(fact.relation, fact.id, row.key.template, float(right))
-                written += 1
-                given += right and self._right(fact.subject.name, fact)
-            else:
-                choices.add(row)
-        reading = Reading(
-            groups=groups(found, known, separating=self.separating, written=bool(self.most)),
+        choices = self._choices(asked_of(dataset, shown), answered, known)
+        study = Study(dataset=dataset, shown=shown, census=census, choices=choices)
+        compared = Compared(
+            study=study,
+            groups=groups(known.kinds, separating=self.separating, written=bool(self.most)),
             known=known,
-            n=self.n,
-            options=self.options,
-            most=self.most,
-            prompts=choices.prompts + written,
-            ties=choices.ties,
-            given=given,
         )
-        return build_report(dataset, found, census, choices.right, reading)
+        return build_report(compared, self.n, self.options, self.most)
+
+    def _choices(self, asked: Asked, answered: Given, known: Wordings) -> Choices:
+        """What was chosen and what was written, each with the kind of its wording."""
+        judged = (self._judged(block, asked) for block in in_blocks(answered))
+        choices = Choices.of(asked, judged, KEYS)
+        frame = choices.frame.join(
+            known.frame(), on=["relation", "template"], how="left", maintain_order="left"
+        )
+        kind = frame["kind"].fill_null(IN_CONTEXT)
+        return replace(choices, frame=frame.with_columns(kind))
+
+    def _judged(self, block: Answers, asked: Asked) -> DataFrame:
+        from polars import DataFrame
+
+        fact = block.numbers(("relation", "fact"), asked.places)
+        if block.kind == "scored":
+            return asked.judged(block.rated, fact).hstack(block.frame.select(KEYS))
+        if block.kind != "generated":
+            raise AbilityError("lke-baselines reads scored options and written texts")
+        facts = [asked.items[number].fact for number in fact.tolist()]
+        texts: list[str] = [answer.text for answer in block.columns]  # type: ignore[union-attr]
+        right = np.array([self._right(*pair) for pair in zip(texts, facts, strict=True)])
+        given = np.array([self._right(own.subject.name, own) for own in facts])
+        columns = {"fact": fact.astype(np.int64), "right": right, "given": right & given}
+        return DataFrame(columns).hstack(block.frame.select(KEYS))
 
     def _right(self, text: str, fact: Fact) -> bool:
         """Whether a right name occurs in a text."""
-        return correct(text, gold_names(fact), self.language)
+        names = tuple(name for entity in fact.objects for name in entity.names)
+        return correct(text, names, self.language)
 
 
 COMPONENT = LkeBaselines

@@ -7,110 +7,120 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sonde.core.facts import Dataset, Source
-from sonde.core.reports import (
-    Cell,
-    Column,
-    DotPlot,
-    Estimate,
-    Figure,
-    Headline,
-    Report,
-    Series,
-    Strip,
-    Table,
-)
+from sonde.core.facts import Relation, Source, Template
+from sonde.core.reports import DotPlot, Estimate, Figure, Headline, Metric, Report, Series, Table
 from sonde.core.words import clearly
-from sonde.metrics.estimates import Sample, p_value
-from sonde.probes.lke.items import Census
-from sonde.probes.lke.studies.ask import ABOVE, CONTROL, Asked, census_findings, counts, put_control
-from sonde.probes.lke.studies.baselines_ask import Group, How, Wordings, way
-from sonde.probes.lke.studies.fact_scores import FactScores, put, spread
+from sonde.metrics.estimates import Resampled, Sample, spread_of
+from sonde.probes.lke.choices import Kept
+from sonde.probes.lke.metrics import (
+    ABOVE,
+    ACCURACY,
+    AHEAD,
+    BASELINES,
+    DEVIATION,
+    MAJORITY,
+    SHARE_AHEAD,
+)
+from sonde.probes.lke.studies.study import COMMONEST, LISTED, Study
+from sonde.probes.lke.studies.wordings import IN_CONTEXT, Group, How, Wordings
+from sonde.reporting.build.figures import WHISKERS, dots_by_relation, strip
+from sonde.reporting.build.parts import headline, shown
+from sonde.reporting.build.tables import Field, across, by_relation, side_by_side, table, titled
+from sonde.reporting.catalogue import RELATIONS
 from sonde.stats.paired import holm
 
-OVER = "mean_over_relations"
 SERIES: Mapping[How, str] = {
     "scored": "sentence alone",
     "separator": "behind examples",
     "written": "written on",
 }
 PLAIN: Mapping[How, str] = {"scored": "options scored", "written": "written"}
+OWN = ACCURACY.under("in_context")
 
-Estimates = Mapping[str, Estimate]
+Worded = tuple[Relation, Template]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What was asked, in groups, and what was counted while judging."""
+class Compared:
+    """What was asked, in groups, and what was chosen and written."""
 
+    study: Study
     groups: tuple[Group, ...]
     known: Wordings
-    n: int
-    options: int
-    most: int
-    prompts: int
-    ties: int
-    given: int
+
+    @property
+    def hows(self) -> tuple[How, ...]:
+        """In which ways wordings were put."""
+        return tuple(dict.fromkeys(group.how for group in self.groups))
+
+    def kept(self, group: str, place: int | None = None) -> Kept:
+        """The choices of a group, or those with its template at one place."""
+        own, frame = self.group(group), self.study.choices.frame
+        kept = (frame["how"] == own.how) & (frame["kind"] == own.kind)
+        return kept if place is None else kept & (frame["place"] == place).fill_null(value=False)
 
     def group(self, id: str) -> Group:
         """The group of that id."""
         return next(group for group in self.groups if group.id == id)
 
-    def held(self) -> Iterator[tuple[Group, Group]]:
-        """Every group that is held against another, with the other."""
-        for group in self.groups:
-            if group.against:
-                yield group, self.group(group.against)
+    def by_relation(self, metric: Metric, group: str) -> dict[str, float]:
+        """The numbers of a group in every relation that has one."""
+        own = metric.under(group)
+        found = ((r.id, self.study.estimates[own.at(f"relation.{r.id}")]) for r in self.relations)
+        return {id: estimate.value for id, estimate in found if estimate.value is not None}
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """Those that were asked."""
+        return self.study.relations
+
+    def without(self) -> list[str]:
+        """The relations without a template to compare with."""
+        return [r.id for r in self.relations if not list(self.known.of(r.id))]
 
 
-def build_report(
-    dataset: Dataset, found: list[Asked], census: Census, right: FactScores, reading: Reading
-) -> Report:
+def build_report(compared: Compared, n: int, options: int, most: int) -> Report:
     """Everything that is reported about some ways of asking."""
-    seed = dataset.selection.seed
-    estimates = _estimates(dataset, found, right, reading, seed)
+    study, frame = compared.study, compared.study.choices.frame
+    _put_numbers(compared)
+    several = len(compared.relations) > 1
+    given = frame["given"].sum() if "given" in frame.columns else 0
     return Report(
-        title=f"In-context estimation and its baselines on {dataset.name}",
-        summary=_summary(estimates, reading),
-        estimates=estimates,
+        title=f"In-context estimation and its baselines on {study.dataset.name}",
+        summary=_summary(compared),
+        metrics=BASELINES,
+        estimates=study.estimates,
         counts={
-            **counts(found, census, reading.prompts, reading.ties),
-            "relations_without_templates": len(_without(found, reading)),
-            "written_right_and_in_subject": reading.given,
+            **study.counts(),
+            "relations_without_templates": len(compared.without()),
+            "written_right_and_in_subject": int(given),
         },
-        headlines=tuple(_headlines(reading)),
-        tables=(
-            _group_table(estimates, reading),
-            *_relation_table(dataset, found, estimates, reading),
-            _template_table(dataset, found, right, reading),
+        headlines=tuple(_headlines(compared.known.kinds)),
+        tables=shown(
+            (
+                _group_table(compared, written=bool(most)),
+                _relation_table(compared) if several else None,
+                _template_table(compared),
+            )
         ),
-        figures=tuple(_figures(dataset, found, right, estimates, reading)),
-        findings=(
-            *_findings(estimates, right, reading, found, seed),
-            *census_findings(census, found, reading.n, reading.options),
-        ),
-        notes=tuple(_notes(reading)),
+        figures=shown((_wording_figure(compared), *(_figures(compared) if several else ()))),
+        findings=shown((*_findings(compared), *study.lacking(n, options))),
+        notes=tuple(_notes(n, most)),
     )
 
 
-def _estimates(
-    dataset: Dataset, found: list[Asked], right: FactScores, reading: Reading, seed: int
-) -> dict[str, Estimate]:
-    made: dict[str, Estimate] = {}
-    for group in reading.groups:
-        put(made, f"accuracy.{group.id}", right.samples(group.ways), seed)
-        known = _by_relation(made, f"accuracy.{group.id}", found)
-        made[f"deviation.{group.id}"] = spread(list(known.values()))
-    for group, other in reading.held():
-        put(made, f"ahead.{group.id}", right.samples(other.ways, minus=group.ways), seed)
-        made[f"share_ahead.{group.id}"] = _share(_by_relation(made, f"ahead.{group.id}", found))
-    put_control(made, dataset, found, right, reading.group("in_context").ways)
-    return made
-
-
-def _by_relation(made: Estimates, name: str, found: list[Asked]) -> dict[str, float]:
-    got = {one.relation: made[f"{name}.relation.{one.relation}"].value for one in found}
-    return {relation: value for relation, value in got.items() if value is not None}
+def _put_numbers(compared: Compared) -> None:
+    study = compared.study
+    for group in compared.groups:
+        kept = compared.kept(group.id)
+        study.put(ACCURACY, group.id, kept)
+        values = compared.by_relation(ACCURACY, group.id)
+        study.estimates[DEVIATION.at(group.id)] = spread_of(list(values.values()))
+        if group.against:
+            study.put(AHEAD, group.id, compared.kept(group.against), less=kept)
+            ahead = compared.by_relation(AHEAD, group.id)
+            study.estimates[SHARE_AHEAD.at(group.id)] = _share(ahead)
+    study.put_control(compared.kept("in_context"))
 
 
 def _share(differences: Mapping[str, float]) -> Estimate:
@@ -122,227 +132,165 @@ def _share(differences: Mapping[str, float]) -> Estimate:
     return sample.estimate(sample.draws(0))
 
 
-def _without(found: list[Asked], reading: Reading) -> list[str]:
-    return [one.relation for one in found if not list(reading.known.of(one.relation))]
+def _summary(compared: Compared) -> str:
+    def share(group: str) -> str:
+        value = compared.study.value(ACCURACY, group)
+        return "not measured" if value is None else f"{value:.1%}"
 
-
-def _value(estimates: Estimates, name: str) -> str:
-    value = estimates[f"{name}.{OVER}"].value
-    return "not measured" if value is None else f"{value:.1%}"
-
-
-def _summary(estimates: Estimates, reading: Reading) -> str:
-    others = ", ".join(
-        f"{_value(estimates, f'accuracy.{kind}')} in {kind} templates"
-        for kind in reading.known.kinds
-    )
-    own = _value(estimates, "accuracy.in_context")
+    others = ", ".join(f"{share(kind)} in {kind} templates" for kind in compared.known.kinds)
+    own = share("in_context")
     return f"Behind examples the right option is chosen for {own} of facts; {others}."
 
 
-def _headlines(reading: Reading) -> Iterator[Headline]:
-    own = f"accuracy.in_context.{OVER}"
-    yield Headline(
-        label="In-context accuracy, mean over relations",
-        estimate=own,
-        control=f"{CONTROL}.{OVER}",
-        control_label="always the commonest option",
-        difference=f"{ABOVE}.{OVER}",
+def _headlines(kinds: tuple[Source, ...]) -> Iterator[Headline]:
+    yield headline(
+        OWN.named("In-context accuracy"),
+        RELATIONS,
+        control=MAJORITY,
+        above=ABOVE,
+        control_label=COMMONEST,
     )
-    for kind in reading.known.kinds:
-        yield Headline(
+    for kind in kinds:
+        yield headline(
+            OWN,
+            RELATIONS,
             label=f"In-context against {kind} templates",
-            estimate=own,
-            control=f"accuracy.{kind}.{OVER}",
+            control=ACCURACY.under(kind),
+            above=AHEAD.under(kind),
             control_label=f"{kind} templates with the answer last",
-            difference=f"ahead.{kind}.{OVER}",
         )
 
 
-def _group_table(estimates: Estimates, reading: Reading) -> Table:
-    columns = (
-        Column(title="way of asking"),
-        Column(title="accuracy", kind="percent", help="mean over relations and templates"),
-        Column(
-            title="in-context ahead",
-            kind="percent",
-            help="in-context minus this, paired by fact; written answers are held against written",
-        ),
-        Column(
-            title="relations ahead",
-            kind="percent",
-            help="share of relations in which in-context is ahead",
-        ),
-        Column(title="deviation", kind="percent", help="between relations", detail=True),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for group in reading.groups:
-        ahead = (estimates[f"ahead.{group.id}.{OVER}"] if group.against else None,
-                 estimates[f"share_ahead.{group.id}"].value if group.against else None)  # fmt: skip
-        accuracy = estimates[f"accuracy.{group.id}.{OVER}"]
-        rows.append((group.words, accuracy, *ahead, estimates[f"deviation.{group.id}"].value))
-    rows.append(("always the commonest option", estimates[f"{CONTROL}.{OVER}"], None, None, None))
-    return Table(
+def _group_table(compared: Compared, *, written: bool) -> Table:
+    study, ids = compared.study, {group.words: group.id for group in compared.groups}
+
+    def look(words: str, metric: Metric) -> Estimate | None:
+        if words in ids:
+            return study.at(metric, ids[words])
+        return study.estimates[MAJORITY.at(RELATIONS)] if metric.id == ACCURACY.id else None
+
+    return side_by_side(
+        [*ids, COMMONEST],
+        [
+            ACCURACY.named("accuracy", "mean over relations and templates"),
+            AHEAD,
+            SHARE_AHEAD.without_interval(),
+            DEVIATION.named("deviation", "between relations").without_interval().detail(),
+        ],
+        look,
+        head="way of asking",
         id="by-way",
         title="Ways of asking",
-        columns=columns,
-        rows=tuple(rows),
         note="Written answers are right if a right name occurs anywhere; they are held against "
         "'written, in-context', that one against 'in-context'."
-        if reading.most
+        if written
         else "",
     )
 
 
-def _relation_table(
-    dataset: Dataset, found: list[Asked], estimates: Estimates, reading: Reading
-) -> Iterator[Table]:
-    if len(found) < 2:
-        return
-    kinds = reading.known.kinds
-    columns = (
-        Column(title="relation"),
-        Column(title="label"),
-        Column(title="in-context", kind="percent"),
-        *(Column(title=kind, kind="percent", help=f"mean of {kind} templates") for kind in kinds),
-        *(Column(title=f"ahead of {kind}", kind="percent", detail=True) for kind in kinds),
-    )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            one.relation,
-            dataset.relation(one.relation).label,
-            estimates[f"accuracy.in_context.relation.{one.relation}"],
-            *(estimates[f"accuracy.{kind}.relation.{one.relation}"] for kind in kinds),
-            *(estimates[f"ahead.{kind}.relation.{one.relation}"] for kind in kinds),
-        )
-        for one in found
-    )
-    yield Table(id="by-relation", title="By relation", columns=columns, rows=rows)
+def _relation_table(compared: Compared) -> Table:
+    kinds = compared.known.kinds
+    fields = [
+        OWN.named("in-context"),
+        *(ACCURACY.under(kind).named(kind, f"mean of {kind} templates") for kind in kinds),
+        *(AHEAD.under(kind).named(f"ahead of {kind}").detail() for kind in kinds),
+    ]
+    return by_relation(compared.study.estimates, compared.relations, fields)
 
 
-def _template_table(
-    dataset: Dataset, found: list[Asked], right: FactScores, reading: Reading
-) -> Table:
-    hows: tuple[How, ...] = tuple(dict.fromkeys(group.how for group in reading.groups))
-    columns = (
-        Column(title="relation"),
-        Column(title="kind"),
-        Column(title="template"),
-        *(Column(title=SERIES[how], kind="percent") for how in hows),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for one in found:
-        name = f"{one.relation} {dataset.relation(one.relation).label}"
-        for template in reading.known.of(one.relation):
-            means = [right.mean(one.relation, (way(how, template.id),)).mean() for how in hows]
-            rows.append((name, template.source, template.text, *map(float, means)))
-    few = len(found) == 1
-    return Table(
-        id="templates", title="Templates", columns=columns, rows=tuple(rows), browsable=not few
+def _template_table(compared: Compared) -> Table:
+    from polars import mean
+
+    keys = ("relation", "template", "how")
+    frame = compared.study.choices.frame.group_by(keys).agg(mean("right"))
+    means = {row[:-1]: row[-1] for row in frame.select(*keys, "right").rows()}
+    hows: dict[str, How] = {SERIES[how]: how for how in compared.hows}
+    fields: list[Field[Worded]] = [
+        Field("relation", lambda row: titled(row[0])),
+        Field("kind", lambda row: row[1].source),
+        Field("template", lambda row: row[1].text),
+        *across(hows, lambda row, name: means[row[0].id, row[1].id, hows[name]]),
+    ]
+    return table(
+        [(r, template) for r in compared.relations for template in compared.known.of(r.id)],
+        fields,
+        id="templates",
+        title="Templates",
+        browsable=len(compared.relations) > 1,
     )
 
 
-def _figures(
-    dataset: Dataset, found: list[Asked], right: FactScores, estimates: Estimates, reading: Reading
-) -> Iterator[Figure]:
-    labels = {
-        one.relation: f"{one.relation} {dataset.relation(one.relation).label}" for one in found
-    }
-    yield _wording_figure(right, reading, dataset.selection.seed)
-    if len(found) < 2:
-        return
-    known = {g.id: _by_relation(estimates, f"accuracy.{g.id}", found) for g in reading.groups}
-    yield Strip(
+def _figures(compared: Compared) -> Iterator[Figure]:
+    labels = {r.id: titled(r) for r in compared.relations}
+    rows = ((g.words, compared.by_relation(ACCURACY, g.id)) for g in compared.groups)
+    yield strip(
+        ((words, [(value, labels[id]) for id, value in own.items()]) for words, own in rows),
         id="spread-over-relations",
         title="Every relation under each way of asking",
         axis="accuracy",
-        labels=tuple(group.words for group in reading.groups),
-        values=tuple(tuple(known[group.id].values()) for group in reading.groups),
-        names=tuple(tuple(labels[r] for r in known[group.id]) for group in reading.groups),
         note="A dot is a relation.",
     )
-    order = sorted(labels, key=lambda r: (-known["in_context"].get(r, 0.0), r))
-    yield DotPlot(
+    ids = ("in_context", *compared.known.kinds)
+    yield dots_by_relation(
+        compared.study.estimates,
+        compared.relations,
+        {compared.group(id).words: ACCURACY.under(id) for id in ids},
         id="in-context-and-templates",
         title="In-context estimation and templates in every relation",
         axis="accuracy",
-        labels=tuple(labels[r] for r in order),
-        series=tuple(
-            Series(
-                name=reading.group(id).words,
-                values=tuple(estimates[f"accuracy.{id}.relation.{r}"] for r in order),
-            )
-            for id in ("in_context", *reading.known.kinds)
-        ),
-        note="Whiskers are 95 % intervals.",
     )
 
 
-def _wording_figure(right: FactScores, reading: Reading, seed: int) -> DotPlot:
+def _wording_figure(compared: Compared) -> DotPlot:
     """One row per wording: none at all, then the first template of a kind, the second, …"""
-    hows: tuple[How, ...] = tuple(dict.fromkeys(group.how for group in reading.groups))
-    rows: list[tuple[str, str, int | None]] = [("in-context", "in_context", None)]
-    for kind in reading.known.kinds:
-        most = reading.known.most(kind)
-        rows += [(f"{kind} {k + 1}", kind, k) for k in range(most)]
-    series = [
-        Series(
-            name=SERIES[how] if "separator" in hows else PLAIN[how],
-            values=tuple(_of(right, reading, how, row, seed) for row in rows),
-        )
-        for how in hows
-    ]
+    known, hows = compared.known, compared.hows
+    rows: list[tuple[str, int | None]] = [(IN_CONTEXT, None)]
+    rows += [(kind, k) for kind in known.kinds for k in range(known.most(kind))]
+    names = SERIES if "separator" in hows else PLAIN
     return DotPlot(
         id="accuracy-by-wording",
         title="Accuracy with each wording, scored and written",
         axis="accuracy",
-        labels=tuple(words for words, _, _ in rows),
-        series=tuple(series),
+        labels=tuple(kind if k is None else f"{kind} {k + 1}" for kind, k in rows),
+        series=tuple(
+            Series(
+                name=names[how],
+                values=tuple(_with_wording(compared, how, kind, k) for kind, k in rows),
+            )
+            for how in hows
+        ),
         note="In-context has no words: its examples are written without any, and the model writes "
-        "on from them. Whiskers are 95 % intervals.",
+        f"on from them. {WHISKERS}",
     )
 
 
-def _of(
-    right: FactScores, reading: Reading, how: How, row: tuple[str, str, int | None], seed: int
-) -> Estimate:
-    _, kind, k = row
-    if k is None:
-        separating = any(group.how == "separator" for group in reading.groups)
-        if how == "scored" and separating:  # a dot with those behind examples instead
-            return Estimate.not_measured()
-        ways = reading.group("written_in_context" if how == "written" else "in_context").ways
-    else:
-        id = {"scored": kind, "separator": f"{kind}_separator", "written": f"written_{kind}"}[how]
-        if id not in {group.id for group in reading.groups}:
-            return Estimate.not_measured()
-        ways = {r: own[k : k + 1] for r, own in reading.group(id).ways.items()}
-    made: dict[str, Estimate] = {}
-    put(made, "one", right.samples(ways), seed)
-    return made[f"one.{OVER}"]
+def _with_wording(compared: Compared, how: How, kind: str, place: int | None) -> Estimate:
+    if place is None and how == "scored" and "separator" in compared.hows:
+        return Estimate.not_measured()  # a dot with those behind examples instead
+    ids = {"scored": "{}", "separator": "{}_separator", "written": "written_{}"}
+    group = ids[how].format(kind)
+    if place is None:
+        group = "written_in_context" if how == "written" else "in_context"
+    samples = compared.study.samples(compared.kept(group, place))
+    return Resampled(samples, compared.study.seed).mean_over_relations()
 
 
-def _findings(
-    estimates: Estimates, right: FactScores, reading: Reading, found: list[Asked], seed: int
-) -> Iterator[str]:
-    kinds, own = reading.known.kinds, reading.group("in_context").ways
-    less = {kind: right.samples(own, minus=reading.group(kind).ways) for kind in kinds}
-    chances = holm([p_value(samples, seed, f"ahead:{kind}") for kind, samples in less.items()])
+def _findings(compared: Compared) -> Iterator[str]:
+    study, kinds, own = compared.study, compared.known.kinds, compared.kept("in_context")
+    chances = holm([study.p(own, compared.kept(kind), f"ahead:{kind}") for kind in kinds])
     for kind, p in zip(kinds, chances, strict=True):
-        ahead = estimates[f"ahead.{kind}.{OVER}"]
+        ahead = study.estimates[AHEAD.at(f"{kind}.{RELATIONS}")]
         if ahead.value is None:
             continue
-        known = _by_relation(estimates, f"ahead.{kind}", found)
-        some = sum(value > 0 for value in known.values())
+        values = compared.by_relation(AHEAD, kind).values()
         yield (
             f"In-context estimation against {kind} templates: "
-            f"{clearly(ahead, 'ahead', 'behind', 'not told apart', p)}; ahead in {some} of "
-            f"{len(known)} relations."
+            f"{clearly(ahead, 'ahead', 'behind', 'not told apart', p)}; ahead in "
+            f"{sum(value > 0 for value in values)} of {len(values)} relations."
         )
-    yield from _lacking(reading.known.kinds)
-    without = _without(found, reading)
-    if without:
-        yield f"Without a template that has the answer last: {', '.join(without[:8])}."
+    yield from _lacking(kinds)
+    if without := compared.without():
+        yield f"Without a template that has the answer last: {', '.join(without[:LISTED])}."
 
 
 def _lacking(kinds: tuple[Source, ...]) -> Iterator[str]:
@@ -357,19 +305,19 @@ def _lacking(kinds: tuple[Source, ...]) -> Iterator[str]:
         yield f"The dataset has no hand-written templates{instead}"
 
 
-def _notes(reading: Reading) -> Iterator[str]:
+def _notes(n: int, most: int) -> Iterator[str]:
     yield (
-        f"Every way is asked with the same facts and options; up to {reading.n} examples, drawn "
-        "once. Ties count as wrong."
+        f"Every way is asked with the same facts and options; up to {n} examples, drawn once. Ties "
+        "count as wrong."
     )
     yield (
         "Where a relation has more templates of a kind than are asked, the seed draws among them, "
         "statements before questions."
     )
-    if reading.most:
+    if most:
         yield (
-            f"Written answers are {reading.most} tokens, greedily, past the end of the line: a "
-            "right name may also occur in what is written about something else."
+            f"Written answers are {most} tokens, greedily, past the end of the line: a right name "
+            "may also occur in what is written about something else."
         )
     yield (
         "Intervals are 95 %. Within one relation: Wilson's for a share, Newcombe's for a paired "

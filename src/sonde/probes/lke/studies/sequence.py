@@ -19,14 +19,7 @@ from sonde.core.prompts import Key, Prompt, Trace
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.probes.lke.items import BETWEEN_HELP, INSIDE_HELP, separators
-from sonde.probes.lke.studies.sequence_outcomes import (
-    CHANGED,
-    CLEAN,
-    Shape,
-    Told,
-    outcomes,
-    sequences,
-)
+from sonde.probes.lke.studies.sequence_places import Shape, Told, outcomes, sequences
 from sonde.probes.lke.studies.sequence_report import build_report
 from sonde.prompting.sequences import Line, spans, told
 
@@ -63,29 +56,25 @@ class LkeSequence:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Each sequence as it is, then changed."""
-        for one in sequences(dataset, self._shape()):
-            yield self._prompt(one, one.clean, CLEAN)
-            if one.changed:
-                yield self._prompt(one, one.changed, CHANGED)
+        for sequence in sequences(dataset, self._shape()):
+            yield self._prompt(sequence, sequence.clean, changed=False)
+            if sequence.changed:
+                yield self._prompt(sequence, sequence.changed, changed=True)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Average the probabilities by place and by what stands before."""
-        found = outcomes(sequences(dataset, self._shape()), answered, self.after)
-        return build_report(dataset, found, self._shape(), self.after)
+        places = outcomes(sequences(dataset, self._shape()), answered, self.after)
+        return build_report(dataset, places, self._shape(), self.after)
 
-    def _prompt(self, one: Told, lines: tuple[Line, ...], how: str) -> Prompt:
+    def _prompt(self, sequence: Told, lines: tuple[Line, ...], *, changed: bool) -> Prompt:
         chosen = separators(self.inside, self.between)
         where = spans(lines, chosen)
-        text = told(lines, chosen)[: where[-1][1]]
+        facts = [line.fact for line in lines]
         return Prompt(
-            key=Key(fact=lines[0].fact, relation=one.relation, template=self.name, subject=""),
-            prefix=text,
+            key=Key(fact=facts[0], relation=sequence.relation, template=self.name, subject=""),
+            prefix=told(lines, chosen)[: where[-1][1]],
             want=Trace(spans=where),
-            own={
-                "facts": [line.fact for line in lines],
-                "sequence": one.number,
-                "changed": how == CHANGED,
-            },
+            own={"facts": facts, "sequence": sequence.number, "changed": changed},
         )
 
     def _shape(self) -> Shape:

@@ -8,16 +8,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import exp, nan
-from typing import Literal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
 
-from sonde.core.answers import Traced
-from sonde.core.columns import Given, rows_of
+import numpy as np
+
+from sonde.core.columns import Given, in_blocks
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact
+from sonde.probes.lke.choices import Floats
 from sonde.prompting.options import correct_for, correct_names
 from sonde.prompting.replacing import Layout, places, with_unknown, with_wrong
 from sonde.prompting.sequences import TRAIN, Line, drawn, line_of
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 Replace = Literal["none", "unknown", "incorrect"]
 
@@ -26,7 +31,7 @@ FALSE = {"unknown": "made-up facts", "incorrect": "incorrect facts"}
 
 LEAST = 3
 PARTS = 10
-CLEAN, CHANGED = "clean", "changed"
+LIKELY = 0.5
 FOLLOWING = ("after_", "other")
 
 
@@ -54,7 +59,7 @@ class Told:
 
 def sequences(dataset: Dataset, shape: Shape) -> Iterator[Told]:
     """Every relation's sequences; a relation with too few facts is left out, all are refused."""
-    found = 0
+    some = False
     names = _names(dataset) if shape.replace == "unknown" else frozenset()
     for relation in dataset.asked_relations():
         facts = _facts(dataset, relation.id)
@@ -62,9 +67,9 @@ def sequences(dataset: Dataset, shape: Shape) -> Iterator[Told]:
         for number in range(shape.seeds):
             order = drawn(facts, dataset.selection.seed + number)[: shape.length]
             if len(order) >= LEAST:
-                found += 1
+                some = True
                 yield false.told(number, order)
-    if not found:
+    if not some:
         raise DataError(
             f"dataset {dataset.name!r} has no relation with {LEAST} facts to put in a sequence; "
             "raise --limit, or name other relations"
@@ -126,16 +131,16 @@ def groups(at: tuple[int, ...], length: int, after: int) -> list[str]:
     >>> groups((1,), 5, 2)
     ['before', 'replaced', 'after_1', 'after_2', 'other']
     """
-    made, last = [], None
+    kinds, last = [], None
     for place in range(length):
         last = place if place in at else last
         if last is None:
-            made.append("before")
+            kinds.append("before")
         elif last == place:
-            made.append("replaced")
+            kinds.append("replaced")
         else:
-            made.append(f"after_{place - last}" if place - last <= after else "other")
-    return made
+            kinds.append(f"after_{place - last}" if place - last <= after else "other")
+    return kinds
 
 
 def group_names(after: int) -> tuple[str, ...]:
@@ -159,79 +164,61 @@ def follows(group: str) -> bool:
     return group.startswith(FOLLOWING)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """One fact at its place in a sequence, with the log-probability of its object in nats.
+def outcomes(told: Iterable[Told], answered: Given, after: int) -> DataFrame:
+    """Every place of every sequence, in their order, whatever order the answers come in.
 
-    `place` counts from 1, `part` is the tenth of the sequence it stands in, from 1. `changed_log`
-    is that of the changed sequence; nan is not measured. `usual`: how often its object stands in
-    the sequence, which is what a model could go by that knows no fact.
+    A row each. `place` counts from 1, `part` is the tenth of the sequence it stands in, from 1,
+    `group` what it is to the replaced facts; `line` and `changed_line` are the fact as either
+    sequence shows it. `clean_log`, `changed_log` are the log-probabilities of its object in nats,
+    `clean` and `changed` the probabilities; nan is not measured. `usual`: how often its object
+    stands in the sequence, which is what a model could go by that knows no fact. `likely` and
+    `usually`: whether the probability, and that share, is above one half.
     """
+    import polars
 
-    told: Told
-    place: int
-    part: int
-    group: str
-    clean_log: float
-    changed_log: float
-    usual: float
-
-    @property
-    def clean(self) -> float:
-        """The probability in the clean sequence."""
-        return exp(self.clean_log)
-
-    @property
-    def changed(self) -> float:
-        """The probability in the changed sequence."""
-        return exp(self.changed_log)
-
-    @property
-    def line(self) -> Line:
-        """The fact as the clean sequence shows it."""
-        return self.told.clean[self.place - 1]
-
-    @property
-    def changed_line(self) -> Line | None:
-        """The fact as the changed sequence shows it."""
-        return self.told.changed[self.place - 1] if self.told.changed else None
+    logps: dict[tuple[str, int, bool], Floats] = {}
+    for block in in_blocks(answered):
+        rated = block.rated
+        # no token of its own: the object before shares it, so that nothing was measured
+        sums = np.where(rated.counts() > 0, rated.sums(), np.nan)
+        keys = block.frame.select("relation", "sequence", "changed").rows()
+        for key, (start, stop) in zip(keys, pairwise(rated.bounds.tolist()), strict=True):
+            logps[key] = sums[start:stop]
+    frame = polars.concat([_places(each, logps, after) for each in told])
+    clean, changed, usual = frame["clean_log"].exp(), frame["changed_log"].exp(), frame["usual"]
+    likely = np.where(clean.is_nan(), np.nan, clean > LIKELY)
+    return frame.with_columns(
+        clean=clean,
+        changed=changed,
+        likely=likely,
+        usually=(usual > LIKELY).cast(polars.Float64),
+        cluster=frame["fact"].rank("dense").cast(polars.Int64),
+    )
 
 
-def outcomes(told: Iterable[Told], answered: Given, after: int) -> list[Place]:
-    """Every place of every sequence, in their order, whatever order the answers come in."""
-    found = {
-        (row.key.relation, row.own["sequence"], row.own["changed"]): row.answer.logps
-        for row in rows_of(answered)
-        if isinstance(row.answer, Traced)
-    }
-    made: list[Place] = []
-    for one in told:
-        made += _places(one, found, after)
-    return made
+def _places(told: Told, logps: Mapping[tuple[str, int, bool], Floats], after: int) -> DataFrame:
+    from polars import DataFrame
+
+    length, place = len(told.clean), np.arange(len(told.clean))
+    unknown = np.full(length, np.nan)
+    counts = Counter(line.object for line in told.clean)
+    return DataFrame(
+        {
+            "relation": told.relation,
+            "sequence": told.number,
+            "place": place + 1,
+            "part": 1 + place * PARTS // length,
+            "group": groups(told.at, length, after),
+            "fact": [line.fact for line in told.clean],
+            "line": list(map(_text, told.clean)),
+            "changed_line": list(map(_text, told.changed or told.clean)),
+            "clean_log": logps.get((told.relation, told.number, False), unknown),
+            "changed_log": logps.get((told.relation, told.number, True), unknown),
+            "usual": [counts[line.object] / length for line in told.clean],
+            "replaced": len(told.at),
+        }
+    )
 
 
-Found = Mapping[tuple[str, int, bool], tuple[tuple[float, ...], ...]]
-
-
-def _places(told: Told, found: Found, after: int) -> Iterator[Place]:
-    length = len(told.clean)
-    clean, changed = (_summed(found, told, how) for how in (CLEAN, CHANGED))
-    usual = Counter(line.object for line in told.clean)
-    for place, group in enumerate(groups(told.at, length, after)):
-        yield Place(
-            told=told,
-            place=place + 1,
-            part=1 + place * PARTS // length,
-            group=group,
-            clean_log=clean[place],
-            changed_log=changed[place],
-            usual=usual[told.clean[place].object] / length,
-        )
-
-
-def _summed(found: Found, told: Told, how: str) -> list[float]:
-    logps = found.get((told.relation, told.number, how == CHANGED))
-    if logps is None:
-        return [nan] * len(told.clean)
-    # no token of its own: the object before shares it, so that nothing was measured
-    return [sum(row) if row else nan for row in logps]
+def _text(line: Line) -> str:
+    return f"{line.subject} → {line.object}"
