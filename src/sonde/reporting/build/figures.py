@@ -129,21 +129,6 @@ def calibration(
     )
 
 
-def curve(name: str, points: Mapping[float, Estimate], aside: float = 0.0) -> Curve:
-    """A curve through estimates with their intervals; what was not measured has no point.
-
-    `aside` moves it a little, so that it does not hide another.
-    """
-    kept = {x: e for x, e in points.items() if e.value is not None}
-    return Curve(
-        name=name,
-        x=tuple(float(x) + aside for x in kept),
-        y=tuple(e.value for e in kept.values() if e.value is not None),
-        low=tuple(e.ends[0] for e in kept.values()),
-        high=tuple(e.ends[1] for e in kept.values()),
-    )
-
-
 def heat(
     rows: Iterable[str],
     columns: Iterable[str],

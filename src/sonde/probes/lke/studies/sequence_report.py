@@ -313,11 +313,9 @@ def _along(numbers: Numbers, changed: bool) -> Curves:
     longest = max(_lengths(numbers).values())
 
     def drawn(name: str, metric: Metric, aside: float) -> Curve:
-        points = {
-            (k + 0.5) * longest / PARTS + 0.5: numbers.estimates[metric.at(tenth)]
-            for k, tenth in enumerate(TENTHS)
-        }
-        return curve(name, points, aside)
+        means = (numbers.estimates[metric.at(tenth)] for tenth in TENTHS)
+        middles = ((k + 0.5) * longest / PARTS + 0.5 + aside for k in range(PARTS))
+        return curve(name, zip(middles, means, strict=True))
 
     clean = drawn("as it is", CLEAN, 0.0)
     return Curves(

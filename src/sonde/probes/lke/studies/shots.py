@@ -249,7 +249,7 @@ def _figure(study: Study, asked: Sequence[int], share: float) -> Curves:
         x_axis="examples",
         y_axis="accuracy",
         curves=tuple(
-            curve(name, {n: study.estimates[metric.at(over)] for n, metric in by_size.items()})
+            curve(name, ((float(n), study.estimates[m.at(over)]) for n, m in by_size.items()))
             for over, name in study.series(FEW).items()
         ),
         x_kind="number",
