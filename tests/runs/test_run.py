@@ -16,7 +16,8 @@ from sonde.core.answers import Scored
 from sonde.core.errors import AbilityError, RunMismatch, StoreError, UsageError
 from sonde.core.facts import Selection
 from sonde.core.prompts import Fill, Key, Prompt, Score
-from sonde.runs.run import default_folder, describe, shards
+from sonde.runs.run import default_folder, describe
+from sonde.runs.shards import shards
 
 from .world import Listing, fact, shard_bytes, small_world, world
 

@@ -24,7 +24,7 @@ from sonde.models.scripted import Scripted
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.reference import trace_causal
-from sonde.runs.run import WEIGHED, shards
+from sonde.runs.shards import WEIGHED, shards
 from tests.tiny import CAUSAL, trace
 
 from .world import Listing, shard_bytes, small_world

@@ -12,7 +12,8 @@ from sonde.cli.plan import PlanOptions, show_plan
 from sonde.cli.report import show_run
 from sonde.core.abilities import Probe, abilities
 from sonde.runs.controls import chosen, run_controls
-from sonde.runs.run import SHARD_WEIGHT, probes, run
+from sonde.runs.run import probes, run
+from sonde.runs.shards import SHARD_WEIGHT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,6 +106,28 @@ class Judged:
             prompt, polars.when(rank > 0).then(rank).alias("rank")
         )
 
+    def facts(self) -> DataFrame:
+        """A row for each pair: over its prompts, how many are right and how sure the answers are.
+
+        Its answer is the commonest, of several the first by name.
+        """
+        from polars import col
+
+        prompts = self.frame()
+        counts = prompts.group_by("pair", "answer").len().sort("answer")
+        answers = counts.sort("len", descending=True, maintain_order=True)
+        return (
+            prompts.group_by("pair", maintain_order=True)
+            .agg(
+                col("relation", "fact").first(),
+                col("name").first().alias("subject"),
+                col("right").len().alias("prompts"),
+                col("right", "confidence").mean(),
+            )
+            .join(answers.unique("pair", keep="first", maintain_order=True), on="pair", how="left")
+            .drop("pair", "len")
+        )
+
     def _names(self) -> tuple[list[str | None], Ints]:
         """All names of subjects one after the other, and which of them each prompt has."""
         if not self.names:

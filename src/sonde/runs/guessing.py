@@ -26,7 +26,8 @@ from sonde.prompting.uhn import (
     object_in_subject,
     suggests,
 )
-from sonde.runs.run import SHARD_WEIGHT, answer, shards
+from sonde.runs.run import answer
+from sonde.runs.shards import SHARD_WEIGHT, shards
 
 Guessable = Literal["string", "names"]
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sonde import __version__
 from sonde.core.abilities import (
@@ -33,13 +32,14 @@ from sonde.core.columns import Answers, FilledColumns
 from sonde.core.components import Components
 from sonde.core.errors import AbilityError, DataError, StoreError, UsageError, nearest
 from sonde.core.facts import Dataset, Selection
-from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, Trace, blocks_of, put
+from sonde.core.prompts import Prompt, Prompts, blocks_of, put
 from sonde.core.repeats import refuse_repeats
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.data.format import open_dataset, write_dataset
 from sonde.probes import MODULES
 from sonde.runs.prompt_length import fitting
+from sonde.runs.shards import SHARD_WEIGHT, shards
 from sonde.store.blocks import friendly
 from sonde.store.files import explain_os_errors
 from sonde.store.manifest import Manifest, surroundings, versions
@@ -50,18 +50,6 @@ if TYPE_CHECKING:
     import polars
 
     from sonde.metrics.judged import Judged, Judges
-
-SHARD_WEIGHT = 4096
-"""What a shard holds: so many options or texts, or four times as many filled positions."""
-
-OPTION = 4
-"""What an option, or a text that is written, weighs when a filled position weighs 1."""
-
-WATCHED = 512
-"""Watched names of a filled position that weigh as much as the position itself."""
-
-WEIGHED = 128
-"""So many characters of a text that is read through weigh as much as an option."""
 
 log = logging.getLogger(__name__)
 
@@ -150,29 +138,8 @@ class Run:
         return self.judge(reading).frame()
 
     def facts(self, **reading: Any) -> polars.DataFrame:
-        """How every fact did, a row each, or every pair of a subject and a relation.
-
-        Over its prompts: how many there are, the share that is right, the mean confidence, and the
-        commonest answer, of several the first by name.
-        """
-        from polars import col
-
-        prompts = self.judged(**reading)
-        answers = (
-            prompts.group_by("pair", "answer").len().sort("len", "answer", descending=[True, False])
-        )
-        about = [col(name).first() for name in ("relation", "fact")]
-        counted = [
-            col("right").len().alias("prompts"),
-            col("right").mean(),
-            col("confidence").mean(),
-        ]
-        return (
-            prompts.group_by("pair", maintain_order=True)
-            .agg(*about, col("name").first().alias("subject"), *counted)
-            .join(answers.unique("pair", keep="first", maintain_order=True), on="pair", how="left")
-            .drop("pair", "len")
-        )
+        """How every fact did over its prompts, a row each, or every pair (docs/report.md)."""
+        return self.judge(reading).facts()
 
     def provenance(self) -> dict[str, Any]:
         """Where the numbers come from: the manifest, with what the run took."""
@@ -272,39 +239,6 @@ def default_folder(manifest: Manifest) -> Path:
     model = manifest.model["name"].rstrip("/").replace(":", "/").split("/")[-1]
     parts = (manifest.probe["name"], manifest.dataset["name"], model, manifest.fingerprint[:8])
     return Path("runs") / re.sub(r"[^\w.-]+", "_", "-".join(parts))  # a name may hold a slash
-
-
-def shards(asked: Iterable[Block] | Iterable[Prompt], weight: int) -> Iterator[Prompts]:
-    """Cut prompts into shards of about equal work; the cut depends on the prompts alone."""
-    shard: list[Block] = []
-    carried = 0
-    for block in blocks_of(asked):
-        ends = np.cumsum(weights(block))
-        start, before = 0, 0
-        while start < len(block):
-            # a shard is full with the prompt that brings it to its weight
-            stop = int(np.searchsorted(ends, OPTION * weight - carried + before)) + 1
-            shard.append(block.part(start, min(stop, len(block))))
-            if stop > len(block):
-                carried += int(ends[-1]) - before
-                break
-            yield Prompts(blocks=tuple(shard))
-            shard, carried, start, before = [], 0, stop, int(ends[stop - 1])
-    if shard:
-        yield Prompts(blocks=tuple(shard))
-
-
-def weights(block: Block) -> NDArray[np.int64]:
-    """How much of a shard each prompt takes: by its options, by what is read or watched."""
-    want, rows = block.want, len(block)
-    if isinstance(want, Score):
-        own = block.frame[block.own].list.len().to_numpy() if block.own else len(want.options)
-        return np.full(rows, OPTION * np.maximum(own, 1))
-    if isinstance(want, Trace):
-        read = block.frame["prefix"].str.len_chars().to_numpy().astype(np.int64)
-        return OPTION * (1 + read // WEIGHED)
-    each = 1 + len(want.watched) // WATCHED if isinstance(want, Fill) else OPTION
-    return np.full(rows, each)
 
 
 def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[Any, Answer | FilledColumns]]:
