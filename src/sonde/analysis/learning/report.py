@@ -28,11 +28,10 @@ from sonde.core.reports import (
     Headline,
     Metric,
     Report,
-    Series,
     Strip,
 )
 from sonde.core.words import in_points, listed, written
-from sonde.reporting.build.figures import bars, curve, strip
+from sonde.reporting.build.figures import bars, curve, dots, strip
 from sonde.reporting.build.parts import shown
 from sonde.reporting.catalogue import FACTS, RELATIONS
 
@@ -223,17 +222,13 @@ def _subset_dots(found: Learning, estimates: Estimates) -> DotPlot | None:
     """Accuracy on easy and on hard facts."""
     if not found.split:
         return None
-
-    def series(subset: str) -> Series:
-        values = (estimates[f"{subset}.accuracy.{RELATIONS}.run.{run}"] for run in found.names)
-        return Series(name=subset, values=tuple(values))
-
-    return DotPlot(
+    return dots(
+        estimates,
+        {name: f"run.{name}" for name in found.names},
+        {subset: Metric(f"{subset}.accuracy.{RELATIONS}", "") for subset in ("easy", "hard")},
         id="easy-hard",
         title="Accuracy on easy and on hard facts",
         axis="share of facts answered right, mean over relations",
-        labels=found.names,
-        series=(series("easy"), series("hard")),
         note=f"Easy: answered right by {' or '.join(found.easy)}, which saw nothing but training "
         "facts; they are right on all easy facts together and on no hard one.",
     )

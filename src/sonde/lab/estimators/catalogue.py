@@ -6,14 +6,14 @@ estimator says is compared with it elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import exp
 from typing import cast
 
 import numpy as np
 
-from sonde.core.answers import Filled
+from sonde.core.columns import FilledColumns
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import Dataset, Fact
 from sonde.lab.estimators.asking import (
@@ -38,7 +38,7 @@ from sonde.lab.estimators.reading import (
     read_one,
 )
 from sonde.lab.worlds.truth import Floats, Kind
-from sonde.metrics.distance import Monitors
+from sonde.metrics.distance import Monitored, Monitors
 from sonde.prompting.matching import PLAIN, normal, within
 from sonde.runs.run import Run
 
@@ -124,11 +124,13 @@ def _masses(run: Run) -> dict[str, float]:
 
     Only LAMA allows fewer answers than there are tokens, and it asks once.
     """
-    return {
-        row.key.fact: exp(row.answer.mass)
-        for row in run.answered()
-        if isinstance(row.answer, Filled)
-    }
+    masses: dict[str, float] = {}
+    for block in run.answers():
+        if isinstance(block.columns, FilledColumns):
+            numbers, facts = block.codes("fact")
+            asked = (facts[number] for number in numbers.tolist())
+            masses |= zip(asked, map(exp, block.columns.mass.tolist()), strict=True)
+    return masses
 
 
 def _among_allowed(prompts: Prompts, masses: Mapping[str, float]) -> Floats:
@@ -137,214 +139,110 @@ def _among_allowed(prompts: Prompts, masses: Mapping[str, float]) -> Floats:
     return np.asarray(np.minimum(prompts.likely / np.where(whole > 0, whole, 1.0), 1.0))
 
 
-def _one(run: Run) -> Columns:
-    return judged(run, read_one)
+def _judged(read: Callable[[Prompts], Columns], *, first: bool = False) -> Read:
+    return lambda run: judged(run, read, first=first)
 
 
-def _choice(run: Run) -> Columns:
-    return judged(run, read_one, first=True)
+def _monitored(read: Callable[[Monitored], Columns]) -> Read:
+    return lambda run: read(cast(Monitors, run.probe()).monitored(run.dataset(), run.answers()))
 
-
-def _average(run: Run) -> Columns:
-    return judged(run, read_average)
-
-
-def _best(run: Run) -> Columns:
-    return judged(run, read_best)
-
-
-def _any(run: Run) -> Columns:
-    return judged(run, read_any)
-
-
-def _anchor(run: Run) -> Columns:
-    return read_anchor(cast(Monitors, run.probe()).monitored(run.dataset(), run.answers()))
-
-
-def _distance(run: Run) -> Columns:
-    return read_distance(cast(Monitors, run.probe()).monitored(run.dataset(), run.answers()))
-
-
-BELIEF = Asking(name="belief", ask=plainly("belief"))
-MONITOR = Asking(name="monitor", ask=plainly("monitor"))
 
 LIKELY = "probability of the object among the answers allowed; known if it is the likeliest"
+SHARE = "which is also what counts; known if over half"
 
 
-def _learnt(name: str, label: str, ask: Ask, how: str, *, control: bool = False) -> Estimator:
-    return Estimator(
-        name=name,
-        label=label,
-        says=f"{how}: {LIKELY}",
-        kinds=BOTH,
-        asking=Asking(name=name, ask=ask),
-        read=_one,
-        learns=True,
-        control=control,
-    )
+def _asking(
+    name: str,
+    label: str,
+    says: str,
+    ask: Ask,
+    read: Read,
+    *,
+    kinds: tuple[Kind, ...] = BOTH,
+    shared: str = "",
+) -> Estimator:
+    """An estimator that learns nothing; those of one probe share its questions."""
+    asking = Asking(name=shared or name, ask=ask)
+    return Estimator(name=name, label=label, says=says, kinds=kinds, asking=asking, read=read)
 
 
-ALL: tuple[Estimator, ...] = (
-    Estimator(
-        name="lama",
-        label="LAMA",
-        says=f"the first template: {LIKELY}",
-        kinds=BOTH,
-        asking=Asking(name="lama", ask=plainly("lama")),
-        read=_one,
-    ),
-    Estimator(
-        name="lama-unused",
-        label="LAMA, unused template",
-        says=f"a template that the text never uses: {LIKELY}",
-        kinds=BOTH,
-        asking=Asking(name="lama-unused", ask=unused),
-        read=_one,
-    ),
-    Estimator(
-        name="belief-average",
-        label="BELIEF average",
-        says="share of prompts answered right, which is also what counts; known if over half",
-        kinds=BOTH,
-        asking=BELIEF,
-        read=_average,
-    ),
-    Estimator(
-        name="belief-max",
-        label="BELIEF maximum",
-        says="the template that answers most facts of the relation: probability of the object; "
-        "known if it is the likeliest",
-        kinds=BOTH,
-        asking=BELIEF,
-        read=_best,
-    ),
-    Estimator(
-        name="belief-oracle",
-        label="BELIEF oracle",
-        says="highest probability of the object in any prompt; known if any prompt is answered "
-        "right",
-        kinds=BOTH,
-        asking=BELIEF,
-        read=_any,
-    ),
-    Estimator(
-        name="belief-icl",
-        label="BELIEF-ICL",
-        says="share of prompts answered right in writing after examples, which is also what "
-        "counts; known if over half",
-        kinds=CAUSAL,
-        asking=Asking(name="belief-icl", ask=plainly("belief-icl")),
-        read=_average,
-    ),
-    Estimator(
-        name="ic-lke",
-        label="IC-LKE",
-        says="probability of the object among the options after a list of other facts; known if "
-        "it is the likeliest",
-        kinds=CAUSAL,
-        asking=Asking(name="ic-lke", ask=plainly("ic-lke")),
-        read=_choice,
-    ),
-    Estimator(
-        name="eic-lke",
-        label="EIC-LKE",
-        says="probability of the object among the options inside a list of other facts; known if "
-        "it is the likeliest",
-        kinds=CAUSAL,
-        asking=Asking(name="eic-lke", ask=plainly("eic-lke")),
-        read=_choice,
-    ),
-    Estimator(
-        name="monitor-anchor",
-        label="MONITOR anchor",
-        says="probability of the object after its own name; known if it is answered there",
-        kinds=CAUSAL,
-        asking=MONITOR,
-        read=_anchor,
-    ),
-    Estimator(
-        name="monitor-distance",
-        label="MONITOR distance",
-        says="1 less how far the object's probability moves from its anchor, 0 without a valid "
-        f"one; known if it moves at most {STAYS:g}",
-        kinds=CAUSAL,
-        asking=MONITOR,
-        read=_distance,
-    ),
-    _learnt(
-        "optiprompt",
-        "OptiPrompt",
-        optimised("optiprompt", "soft"),
-        "vectors trained on other facts",
-    ),
-    _learnt(
-        "optiprompt-free",
-        "OptiPrompt, random start",
-        optimised("optiprompt", "soft", variant="optiprompt-free"),
-        "vectors from a random start, trained fast on other facts",
-    ),
-    _learnt("autoprompt", "AutoPrompt", optimised("autoprompt"), "tokens searched on other facts"),
-    _learnt(
-        "lpaqa",
-        "LPAQA ensemble",
-        optimised("lpaqa", "ensemble"),
-        "templates averaged with weights tuned on other facts",
-    ),
-    _learnt("finetune", "fine-tuning", optimised("finetune", "finetuned"), "tuned on other facts"),
-    _learnt(
-        "class-prior",
-        "class prior",
-        counting("class-prior"),
-        "share of the object among other facts",
-        control=True,
-    ),
-    _learnt(
-        "naive-bayes",
-        "naive Bayes",
-        counting("naive-bayes"),
-        "words of the name among other facts",
-        control=True,
-    ),
-    _learnt(
-        "optiprompt-random",
-        "OptiPrompt, random model",
-        optimised("optiprompt", "soft", RANDOM),
-        "the same on random weights",
-        control=True,
-    ),
-    _learnt(
-        "optiprompt-random-embeddings",
-        "OptiPrompt, random embeddings",
-        optimised("optiprompt", "soft", RANDOM_EMBEDDINGS),
-        "the same on random embeddings",
-        control=True,
-    ),
-    _learnt(
-        "optiprompt-free-random",
-        "OptiPrompt, random start, random model",
-        optimised("optiprompt", "soft", RANDOM, variant="optiprompt-free"),
-        "the same on random weights",
-        control=True,
-    ),
-    _learnt(
-        "autoprompt-random",
-        "AutoPrompt, random model",
-        optimised("autoprompt", of=RANDOM),
-        "the same on random weights",
-        control=True,
-    ),
-    _learnt(
-        "lpaqa-random",
-        "LPAQA ensemble, random model",
-        optimised("lpaqa", "ensemble", RANDOM),
-        "the same on random weights",
-        control=True,
-    ),
-    _learnt(
-        "finetune-random",
-        "fine-tuning, random model",
-        optimised("finetune", "finetuned", RANDOM),
-        "the same on random weights",
-        control=True,
-    ),
-)
+def _probes() -> Iterator[Estimator]:
+    """The probes as they are, each read in one or in several ways."""
+    one, choice = _judged(read_one), _judged(read_one, first=True)
+    yield _asking("lama", "LAMA", f"the first template: {LIKELY}", plainly("lama"), one)
+    says = f"a template that the text never uses: {LIKELY}"
+    yield _asking("lama-unused", "LAMA, unused template", says, unused, one)
+    for name, label, says, read in (
+        ("average", "average", f"share of prompts answered right, {SHARE}", read_average),
+        ("max", "maximum", "the template that answers most facts of the relation: probability of "
+         "the object; known if it is the likeliest", read_best),
+        ("oracle", "oracle", "highest probability of the object in any prompt; known if any prompt "
+         "is answered right", read_any),
+    ):  # fmt: skip
+        ask, read_all = plainly("belief"), _judged(read)
+        yield _asking(f"belief-{name}", f"BELIEF {label}", says, ask, read_all, shared="belief")
+    after = f"share of prompts answered right in writing after examples, {SHARE}"
+    among = "probability of the object among the options {} a list of other facts; known if it is "
+    for name, label, says, read_it in (
+        ("belief-icl", "BELIEF-ICL", after, _judged(read_average)),
+        ("ic-lke", "IC-LKE", f"{among.format('after')}the likeliest", choice),
+        ("eic-lke", "EIC-LKE", f"{among.format('inside')}the likeliest", choice),
+    ):
+        yield _asking(name, label, says, plainly(name), read_it, kinds=CAUSAL)
+    for name, says, read_monitor in (
+        ("anchor", "probability of the object after its own name; known if it is answered there",
+         read_anchor),
+        ("distance", "1 less how far the object's probability moves from its anchor, 0 without a "
+         f"valid one; known if it moves at most {STAYS:g}", read_distance),
+    ):  # fmt: skip
+        ask, read_it = plainly("monitor"), _monitored(read_monitor)
+        full = f"monitor-{name}"
+        yield _asking(full, f"MONITOR {name}", says, ask, read_it, kinds=CAUSAL, shared="monitor")
+
+
+METHODS: Mapping[str, tuple[str, str, str, str]] = {
+    "optiprompt": ("optiprompt", "soft", "OptiPrompt", "vectors trained on other facts"),
+    "optiprompt-free": ("optiprompt", "soft", "OptiPrompt, random start",
+                        "vectors from a random start, trained fast on other facts"),
+    "autoprompt": ("autoprompt", "", "AutoPrompt", "tokens searched on other facts"),
+    "lpaqa": ("lpaqa", "ensemble", "LPAQA ensemble",
+              "templates averaged with weights tuned on other facts"),
+    "finetune": ("finetune", "finetuned", "fine-tuning", "tuned on other facts"),
+}  # fmt: skip
+"""What learns from other facts: the method of `sonde optimise`, the scheme that opens what it made,
+a label, and how it learns."""
+
+
+def _learnt(
+    name: str, label: str, ask: Ask, how: str, read: Read, *, control: bool = False
+) -> Estimator:
+    plain = _asking(name, label, f"{how}: {LIKELY}", ask, read)
+    return replace(plain, learns=True, control=control)
+
+
+def _learners() -> Iterator[Estimator]:
+    """Methods that learn, controls that count, and the methods on random weights."""
+    one = _judged(read_one)
+
+    def made(name: str, of: str = "{model}") -> Ask:
+        method, scheme, _, _ = METHODS[name]
+        return optimised(method, scheme, of, variant=name)
+
+    for name, (_, _, label, how) in METHODS.items():
+        yield _learnt(name, label, made(name), how, one)
+    for name, how in (
+        ("class-prior", "share of the object among other facts"),
+        ("naive-bayes", "words of the name among other facts"),
+    ):
+        label = name.replace("-", " ").replace("bayes", "Bayes")
+        yield _learnt(name, label, counting(name), how, one, control=True)
+    for name, (_, _, label, _) in METHODS.items():
+        for what, of in (("model", RANDOM), ("embeddings", RANDOM_EMBEDDINGS)):
+            if what == "embeddings" and name != "optiprompt":
+                continue
+            full = f"{name}-random" if what == "model" else f"{name}-random-{what}"
+            how = f"the same on random {'weights' if what == 'model' else what}"
+            yield _learnt(full, f"{label}, random {what}", made(name, of), how, one, control=True)
+
+
+ALL: tuple[Estimator, ...] = (*_probes(), *_learners())

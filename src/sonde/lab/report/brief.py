@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sonde.core.reports import Cell, Column, Report, Table
+from sonde.core.reports import Report, Table
 from sonde.lab.estimators.catalogue import estimators
 from sonde.lab.evaluation.asked import Asked, model
 from sonde.lab.evaluation.measures import causes
 from sonde.lab.worlds.truth import Bools, Trial
+from sonde.reporting.build.tables import Field, table
 
 
 def brief(trial: Trial, name: str, beside: str) -> Report:
@@ -60,16 +61,18 @@ def claims(asked: Asked, label: str) -> str:
 
 def by_exposure(asked: Asked, label: str) -> Table:
     """Facts asked, stored and found, by how often the text states them; and all of them."""
-    return Table(
+    found = asked.verdicts.decision
+    fields: list[Field[tuple[str, Bools]]] = [
+        Field("times stated in the text", lambda part: part[0]),
+        Field("facts asked", lambda part: _count(part[1]), "count"),
+        Field("stored", lambda part: _count(part[1] & asked.stored), "count"),
+        Field(f"found by {label}", lambda part: _count(part[1] & found), "count"),
+    ]
+    return table(
+        [part for part in _parts(asked) if part[1].any()],
+        fields,
         id="exposure",
         title=f"What it was taught, what it stored, what {label} finds",
-        columns=(
-            Column(title="times stated in the text"),
-            Column(title="facts asked", kind="count"),
-            Column(title="stored", kind="count"),
-            Column(title=f"found by {label}", kind="count"),
-        ),
-        rows=tuple(_row(told, where, asked) for told, where in _parts(asked) if where.any()),
         note="Stored: the model gives it back in a text that it read. Guessable: the commonest "
         "object of its relation, or one that goes with a word of the subject's name.",
     )
@@ -84,11 +87,6 @@ def _parts(asked: Asked) -> Iterator[tuple[str, Bools]]:
     for times in sorted(set(asked.exposure[asked.taught].tolist())):
         yield str(times), asked.exposure == times
     yield "all", asked.exposure >= 0
-
-
-def _row(told: str, where: Bools, asked: Asked) -> tuple[Cell, ...]:
-    parts = (where, where & asked.stored, where & asked.verdicts.decision)
-    return told, *(_count(part) for part in parts)
 
 
 def _count(where: Bools) -> int:

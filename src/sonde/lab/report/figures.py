@@ -6,93 +6,87 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sonde.core.reports import Bars, Curve, Curves, DotPlot, Figure, Series
+from sonde.core.reports import Curve, Curves, Estimates, Figure, Metric
 from sonde.lab.evaluation.asked import ANY
 from sonde.lab.evaluation.judging import Group
 from sonde.lab.evaluation.measures import BASE, CAUSES
-from sonde.lab.report.tables import any_note
-from sonde.lab.report.words import MARKED, key, marked, titled
-from sonde.lab.worlds.truth import Bools, Trial
+from sonde.lab.report.words import MARKED, any_note, key, marked, places, titled
+from sonde.lab.worlds.truth import Trial
+from sonde.reporting.build.figures import bars, curve, dots
 
 SPREAD = 0.5
 """Of the distance between two labels: how far curves stand apart, so that whiskers are seen."""
 
 
-def figures(groups: Sequence[Group], timeline: Sequence[Trial]) -> tuple[Figure, ...]:
+def figures(
+    groups: Sequence[Group], estimates: Estimates, timeline: Sequence[Trial]
+) -> Iterator[Figure | None]:
     """All pictures: shares, ranking, recall, false discoveries, and knowledge over training."""
-    return tuple(_figures(groups, timeline))
-
-
-def _figures(groups: Sequence[Group], timeline: Sequence[Trial]) -> Iterator[Figure]:
     for kind in dict.fromkeys(group.kind for group in groups):
         yield _true(kind, [g for g in groups if g.kind == kind], timeline)
-    for make in (_off, _auroc, _recall, _learnt_recall, _causes):
+    titles = {key(group): titled(group, groups) for group in groups}
+    for group in groups:
+        yield dots(
+            estimates,
+            places(group),
+            {f"less share {truth}": Metric(f"share.less_{truth}", "") for truth in TRUTHS},
+            id=f"off-{key(group)}",
+            title=f"{titles[key(group)]}: how far the estimated share is off",
+            axis="estimated share less the true one",
+            note=f"At 0 an estimate is right; above 0 it flatters. {MARKED}",
+        )
+    for group in groups:
+        yield dots(
+            estimates,
+            places(group),
+            {truth: Metric(f"auroc.{truth}", "", "number") for truth in TRUTHS},
+            id=f"auroc-{key(group)}",
+            title=f"{titles[key(group)]}: how well scores tell known facts from others",
+            axis="AUROC: 1 is perfect, 0.5 useless",
+            note=MARKED,
+        )
+    for make in (_recall, _learnt_recall):
         for group in groups:
-            if (made := make(group, groups)) is not None:
-                yield made
+            yield make(group, titles[key(group)])
+    for group in groups:
+        yield bars(
+            estimates,
+            places(group),
+            {
+                words: Metric(f"false.{cause}", "")
+                for cause, words in CAUSES.items()
+                if group.measured(f"false.{cause}")
+            },
+            id=f"false-{key(group)}",
+            title=f"{titles[key(group)]}: untaught facts held to be known, by cause",
+            axis="share of untaught facts held to be known",
+            note=MARKED,
+        )
     yield from _training(groups, timeline)
+
+
+TRUTHS = ("taught", "stored")
 
 
 def _true(kind: str, groups: Sequence[Group], timeline: Sequence[Trial]) -> Curves:
     """Estimated against stored share, a point for each model and checkpoint."""
-    trials = [one.trial for group in groups for one in group.models]
-    trials += [trial for trial in timeline if trial.kind == kind and not trial.final]
+    checkpoints = [trial for trial in timeline if trial.kind == kind and not trial.final]
+    trials = [one.trial for group in groups for one in group.models] + checkpoints
     names = dict.fromkeys(name for group in groups for name in group.own)
-    curves = []
-    for name in names:
-        places = [place for trial in trials for place in _place(trial, name)]
-        x, y = ([place[i] for place in places] for i in (0, 1))
-        curves.append(Curve(name=name, x=tuple(x), y=tuple(y), joined=False))
+    points = {name: [point for trial in trials for point in _point(trial, name)] for name in names}
     return Curves(
         id=f"shares-{kind}",
         title=f"{kind.capitalize()} models: estimated against true knowledge",
         x_axis="share of facts that the model has stored",
         y_axis="share that the estimator says is known",
-        curves=tuple(curves),
+        curves=tuple(_line(name, own, joined=False) for name, own in points.items()),
         diagonal=True,
-        note="A point for each model"
-        + (" and checkpoint" if any(t.kind == kind and not t.final for t in timeline) else "")
-        + ". On the diagonal an estimate is right; above it, it flatters.",
+        note=f"A point for each model{' and checkpoint' if checkpoints else ''}. On the diagonal "
+        "an estimate is right; above it, it flatters.",
     )
 
 
-def _off(group: Group, groups: Sequence[Group]) -> DotPlot:
-    """How far the estimated shares are from both truths."""
-    truths = (("taught", "less share taught"), ("stored", "less share stored"))
-    return DotPlot(
-        id=f"off-{key(group)}",
-        title=f"{titled(group, groups)}: how far the estimated share is off",
-        axis="estimated share less the true one",
-        labels=tuple(marked(group, name) for name in group.names),
-        series=tuple(
-            Series(
-                name=label,
-                values=tuple(group.of(f"share.less_{truth}", name) for name in group.names),
-            )
-            for truth, label in truths
-        ),
-        note=f"At 0 an estimate is right; above 0 it flatters. {MARKED}",
-    )
-
-
-def _auroc(group: Group, groups: Sequence[Group]) -> DotPlot:
-    return DotPlot(
-        id=f"auroc-{key(group)}",
-        title=f"{titled(group, groups)}: how well scores tell known facts from others",
-        kind="number",
-        axis="AUROC: 1 is perfect, 0.5 useless",
-        labels=tuple(marked(group, name) for name in group.names),
-        series=tuple(
-            Series(
-                name=truth, values=tuple(group.of(f"auroc.{truth}", name) for name in group.names)
-            )
-            for truth in ("taught", "stored")
-        ),
-        note=MARKED,
-    )
-
-
-def _recall(group: Group, groups: Sequence[Group]) -> Curves | None:
+def _recall(group: Group, title: str) -> Curves | None:
     """What is found by how often the text states it, a curve for each estimator."""
     if len(group.ladder) < 2 or not group.plain:
         return None
@@ -100,12 +94,12 @@ def _recall(group: Group, groups: Sequence[Group]) -> Curves | None:
         group,
         (*([ANY] if group.finders else []), *group.plain),
         id=f"recall-{key(group)}",
-        title=f"{titled(group, groups)}: facts found, by how often the text states them",
+        title=f"{title}: facts found, by how often the text states them",
         note=any_note(group),
     )
 
 
-def _learnt_recall(group: Group, groups: Sequence[Group]) -> Curves | None:
+def _learnt_recall(group: Group, title: str) -> Curves | None:
     """The same of what learns, beside its controls."""
     learnt = [name for name in group.names if name in group.learners | group.controls]
     if len(group.ladder) < 2 or not learnt:
@@ -114,18 +108,23 @@ def _learnt_recall(group: Group, groups: Sequence[Group]) -> Curves | None:
         group,
         (*(name for name in (BASE,) if name in group.names), *learnt),
         id=f"recall-learning-{key(group)}",
-        title=f"{titled(group, groups)}: the same, of what learns from other facts",
+        title=f"{title}: the same, of what learns from other facts",
         note=MARKED,
     )
 
 
 def _stairs(group: Group, names: Sequence[str], *, id: str, title: str, note: str) -> Curves:
+    def stairs(k: int, name: str) -> Curve:
+        shift = SPREAD * (k / (len(names) - 1) - 0.5) if len(names) > 1 else 0.0
+        found = (group.of(f"recall.exposure.{step}", name) for step in group.ladder)
+        return curve(marked(group, name), ((i + shift, e) for i, e in enumerate(found)))
+
     return Curves(
         id=id,
         title=title,
         x_axis="times that the text states the fact; 0: not taught",
         y_axis="share held to be known",
-        curves=tuple(_ladder(group, name, k, len(names)) for k, name in enumerate(names)),
+        curves=tuple(stairs(k, name) for k, name in enumerate(names)),
         x_kind="number",
         x_labels=tuple(map(str, group.ladder)),
         note=f"{note} At 0 everything found is false. Points of a step stand side by side; a click "
@@ -133,79 +132,42 @@ def _stairs(group: Group, names: Sequence[str], *, id: str, title: str, note: st
     )
 
 
-def _ladder(group: Group, name: str, k: int, count: int) -> Curve:
-    found = [(i, group.of(f"recall.exposure.{step}", name)) for i, step in enumerate(group.ladder)]
-    kept = [(i, e) for i, e in found if e.value is not None]
-    shift = SPREAD * (k / (count - 1) - 0.5) if count > 1 else 0.0
-    return Curve(
-        name=marked(group, name),
-        x=tuple(i + shift for i, _ in kept),
-        y=tuple(e.value or 0.0 for _, e in kept),
-        low=tuple(e.ends[0] for _, e in kept),
-        high=tuple(e.ends[1] for _, e in kept),
-    )
-
-
-def _causes(group: Group, groups: Sequence[Group]) -> Bars | None:
-    causes = [cause for cause in CAUSES if group.measured(f"false.{cause}")]
-    if not causes:
-        return None
-    return Bars(
-        id=f"false-{key(group)}",
-        title=f"{titled(group, groups)}: untaught facts held to be known, by cause",
-        axis="share of untaught facts held to be known",
-        labels=tuple(marked(group, name) for name in group.names),
-        series=tuple(
-            Series(
-                name=CAUSES[cause],
-                values=tuple(group.of(f"false.{cause}", name) for name in group.names),
-            )
-            for cause in causes
-        ),
-        note=MARKED,
-    )
-
-
 def _training(groups: Sequence[Group], timeline: Sequence[Trial]) -> Iterator[Curves]:
     """Knowledge over training, a picture for each model with checkpoints."""
     finals = [one.trial for group in groups for one in group.models]
-    for kind, world, seed in dict.fromkeys((t.kind, t.world, t.seed) for t in timeline):
-        own = [t for t in timeline if (t.kind, t.world, t.seed) == (kind, world, seed)]
-        seen = {trial.step for trial in own}
-        own += [
-            t for t in finals if (t.kind, t.world, t.seed) == (kind, world, seed)
-            and t.step not in seen
-        ]  # fmt: skip
-        yield _over_steps(sorted(own, key=lambda t: t.step), f"{kind}-{world}-{seed}")
+    for model in dict.fromkeys((t.kind, t.world, t.seed) for t in timeline):
+        # a final model may stand in the timeline too: the first of a step counts
+        own = {
+            t.step: t for t in reversed([*timeline, *finals]) if (t.kind, t.world, t.seed) == model
+        }
+        yield _over_steps([own[step] for step in sorted(own)], "-".join(map(str, model)))
 
 
 def _over_steps(trials: Sequence[Trial], id: str) -> Curves:
     names = dict.fromkeys(v.estimator for t in trials for v in t.verdicts if not v.control)
     truths = [(t.step, *_truths(t)) for t in trials]
-    curves = [
-        Curve(name="stored (truth)", x=_column(truths, 0), y=_column(truths, 2)),
-        Curve(name="taught (truth)", x=_column(truths, 0), y=_column(truths, 1)),
-    ]
-    for name in names:
-        places = [(t.step, y) for t in trials for _, y in _place(t, name)]
-        curves.append(Curve(name=name, x=_column(places, 0), y=_column(places, 1)))
     return Curves(
         id=f"training-{id}",
         title=f"{trials[0].kind.capitalize()} model of {trials[0].world}: knowledge over training",
         x_axis="training steps",
         y_axis="share known",
-        curves=tuple(curves),
+        curves=(
+            _line("stored (truth)", [(step, stored) for step, _, stored in truths]),
+            _line("taught (truth)", [(step, taught) for step, taught, _ in truths]),
+            *(_line(n, [(t.step, y) for t in trials for _, y in _point(t, n)]) for n in names),
+        ),
         x_kind="number",
         note="Stored: what the model gives back in a text it was taught the fact in, at each "
         "checkpoint. Taught: what stands in the text, read to the end.",
     )
 
 
-def _column(rows: Sequence[tuple[float, ...]], i: int) -> tuple[float, ...]:
-    return tuple(row[i] for row in rows)
+def _line(name: str, points: Sequence[tuple[float, float]], *, joined: bool = True) -> Curve:
+    x, y = (tuple(point[i] for point in points) for i in (0, 1))
+    return Curve(name=name, x=x, y=y, joined=joined)
 
 
-def _place(trial: Trial, name: str) -> list[tuple[float, float]]:
+def _point(trial: Trial, name: str) -> list[tuple[float, float]]:
     """The stored and the estimated share of an estimator's own facts."""
     for v in trial.verdicts:
         if v.estimator == name and len(v.facts):
@@ -218,5 +180,5 @@ def _truths(trial: Trial) -> tuple[float, float]:
     """The taught and the stored share of the facts that any estimator was asked."""
     asked = {fact for v in trial.verdicts for fact in v.facts}
     own = [one for one in trial.known if one.taught.fact in asked] or list(trial.known)
-    taught: Bools = np.array([one.taught.exposure > 0 for one in own])
-    return float(taught.mean()), float(np.mean([one.stored for one in own]))
+    taught = np.mean([one.taught.exposure > 0 for one in own])
+    return float(taught), float(np.mean([one.stored for one in own]))

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from sonde.core.words import in_points, named
+from sonde.core.words import in_points, named, written
 from sonde.lab.evaluation.asked import ANY
 from sonde.lab.evaluation.judging import Group
-from sonde.lab.evaluation.measures import BASE
-from sonde.lab.report.learning import learning_findings
-from sonde.lab.report.tables import at_chance
-from sonde.lab.report.trust import Choice, best_of, chosen, farthest, highest, lowest
-from sonde.lab.report.words import percent, sorts, times, told
+from sonde.lab.evaluation.measures import BASE, includes
+from sonde.lab.report.trust import (
+    Choice,
+    at_chance,
+    best_of,
+    chosen,
+    farthest,
+    highest,
+    lowest,
+    verdict,
+)
+from sonde.lab.report.words import percent, sorts, times
 
 TRUTHS = ("stored", "taught")
 
@@ -21,7 +28,7 @@ Clauses = Callable[[Group], Iterator[str]]
 def findings(groups: Sequence[Group]) -> tuple[str, ...]:
     """Sentences by topic, causal models before masked ones; sorts of worlds in one sentence."""
     made = []
-    for topic in (_telling, _shares, _false, learning_findings, _unshown, _ladder):
+    for topic in (_telling, _shares, _false, _learning, _unshown, _ladder):
         for kind in dict.fromkeys(group.kind for group in groups):
             own = [group for group in groups if group.kind == kind]
             made += list(_sentence(kind, own, topic, tell=len(sorts(groups)) > 1))
@@ -53,8 +60,8 @@ def _telling(group: Group) -> Iterator[str]:
         if choice is None:
             continue
         base = group.of(f"auroc.{truth}", BASE)
-        beside = f" ({BASE}: {told(base)})" if choice.best != BASE and base.value else ""
-        how = f"AUROC {told(choice.estimate)}"
+        beside = f" ({BASE}: {written(base, '.2f')})" if choice.best != BASE and base.value else ""
+        how = f"AUROC {written(choice.estimate, '.2f')}"
         claim = f"{what} best by {choice.best}, {how}"
         yield _named(choice, claim, f"by which estimator {what} best", how) + beside
 
@@ -141,3 +148,49 @@ def _top(group: Group) -> Iterator[str]:
             f"of the {top.unfound:,} of {top.facts:,} that none finds {top.unfound - top.stored:,} "
             f"are not stored either, {top.learnt:,} are found by a method that learns"
         )
+
+
+def _learning(group: Group) -> Iterator[str]:
+    """Whether gains on untaught facts are matched by a control on random weights."""
+    subset = "guessable" if group.measured("gain.guessable") else "untaught"
+    which = "untaught facts that can be guessed" if subset == "guessable" else "untaught facts"
+    for place, where in ((subset, f"on {which}"), ("unshown", "in relations never shown")):
+        pairs = [
+            (name, control)
+            for name in group.own
+            if name in group.learners
+            and (control := next(iter(group.controls_of(name)), ""))
+            and group.of(f"matched.{place}", control).value is not None
+        ]
+        if pairs:
+            yield f"{where} {_gained(group, pairs, place)}"
+
+
+def _gained(group: Group, pairs: Sequence[tuple[str, str]], subset: str) -> str:
+    """What some methods gain over LAMA, each beside its control, and which gain nothing."""
+    told, none = [], []
+    for name, control in pairs:
+        gain, difference = group.of(f"gain.{subset}", name), group.of(f"matched.{subset}", control)
+        if gain.value is None or includes(gain):
+            none.append(name)
+        else:
+            told.append(
+                f"{name} gains {in_points(gain)} over {BASE}, {_meaning(group, control, subset)} "
+                f"(method less control: {in_points(difference)})"
+            )
+    if none:
+        names = " and ".join(filter(None, (", ".join(none[:-1]), none[-1])))
+        verb = "gains" if len(none) == 1 else "gain"
+        told.append(f"{names} {verb} nothing over {BASE} that is told from 0")
+    return "; ".join(told)
+
+
+def _meaning(group: Group, control: str, subset: str) -> str:
+    """What a control says about the gain of its method."""
+    word = verdict(group, control, subset)
+    if word != "matched":
+        return f"{word.removesuffix(' control')} what random weights gain"
+    own = group.of(f"gain.{subset}", control)
+    if own.low is not None and own.low > 0:
+        return "matched by random weights, so learnt and not recalled"
+    return "not told from what random weights gain"

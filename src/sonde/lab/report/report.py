@@ -5,30 +5,21 @@ Knows trials alone, nothing of files, training or models.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from sonde.core.errors import UsageError
-from sonde.core.reports import Estimate, Headline, Report, Table
+from sonde.core.reports import Estimate, Headline, Report
 from sonde.lab.evaluation.asked import ANY
 from sonde.lab.evaluation.judging import Group, judge
 from sonde.lab.evaluation.measures import BASE
 from sonde.lab.report.figures import figures
 from sonde.lab.report.findings import findings
-from sonde.lab.report.learning import learning_table
-from sonde.lab.report.tables import (
-    calibration_table,
-    cost_table,
-    discoveries_table,
-    main_table,
-    recall_table,
-    trust_table,
-    unshown_table,
-    worlds_table,
-)
+from sonde.lab.report.tables import tables
 from sonde.lab.report.trust import chosen
 from sonde.lab.report.words import sorts, stable, times, titled
 from sonde.lab.worlds.truth import Trial
+from sonde.reporting.build.parts import shown
 
 
 def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Report:
@@ -39,14 +30,16 @@ def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Repor
     groups = judge(trials)
     if not any(group.names for group in groups):
         raise UsageError("no estimator has judged any model; run at least one of them")
+    estimates = _estimates(groups)
+    known = defaultdict(Estimate.not_measured, estimates)
     return Report(
         title="Do the probes tell the truth?",
         summary=_summary(groups),
-        estimates=_estimates(groups),
+        estimates=estimates,
         counts=_counts(groups, timeline),
         headlines=tuple(_headlines(groups)),
-        tables=tuple(_tables(groups)),
-        figures=figures(groups, timeline),
+        tables=shown(tables(groups, known)),
+        figures=shown(figures(groups, known, timeline)),
         findings=findings(groups),
         notes=tuple(_notes(groups)),
     )
@@ -122,21 +115,6 @@ def _headlines(groups: Sequence[Group]) -> Iterator[Headline]:
                 else "",
                 control_label="of facts never read",
             )
-
-
-def _tables(groups: Sequence[Group]) -> Iterator[Table]:
-    yield trust_table(groups)
-    for make in (main_table, recall_table):
-        for group in groups:
-            yield make(group, groups)
-    for other in (discoveries_table, learning_table, unshown_table):
-        for group in groups:
-            if (table := other(group, groups)) is not None:
-                yield replace(table, browsable=True)  # a terminal has seen enough by now
-    yield cost_table(groups)
-    for group in groups:
-        yield calibration_table(group, groups)
-    yield worlds_table(groups)
 
 
 def _notes(groups: Sequence[Group]) -> Iterator[str]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Table
+from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table, Unit
 from sonde.core.words import listed
 from sonde.lab.evaluation.asked import ANY
 from sonde.lab.evaluation.judging import Group
-from sonde.lab.evaluation.measures import CAUSES, includes
-from sonde.lab.report.trust import choices
-from sonde.lab.report.words import MARKED, key, marked, short, titled
+from sonde.lab.evaluation.measures import BASE, CAUSES, SUBSETS
+from sonde.lab.report.trust import Choice, at_chance, choices, verdict
+from sonde.lab.report.words import MARKED, any_note, key, marked, places, short, titled
+from sonde.reporting.build.tables import Field, browse, by_place, side_by_side, table
 
 MOST_STEPS = 6
 """Steps of the ladder that a terminal has room for."""
@@ -20,58 +22,98 @@ NARROW = 2
 
 Groups = Sequence[Group]
 
-_MAIN: tuple[tuple[str, str, ColumnKind, str, bool], ...] = (
+ROWS: tuple[tuple[str, str, Unit, str], ...] = (
     ("auroc.taught", "AUROC taught", "number", "how often a taught fact scores above an untaught "
-     "one: 1 is perfect, 0.5 useless", False),
+     "one: 1 is perfect, 0.5 useless"),
     ("auroc.stored", "AUROC stored", "number", "the same for facts that the model gives back in a "
-     "text it was taught them in", False),
-    ("share.estimated", "says known", "percent", "its estimate of the share known", False),
+     "text it was taught them in"),
+    ("share.estimated", "says known", "percent", "its estimate of the share known"),
     ("share.less_taught", "less taught", "percent", "its estimate less the share taught, of the "
-     "same facts; above 0 it flatters", False),
-    ("share.less_stored", "less stored", "percent", "its estimate less the share stored", False),
+     "same facts; above 0 it flatters"),
+    ("share.less_stored", "less stored", "percent", "its estimate less the share stored"),
     ("false.untaught", "untaught found", "percent", "share of untaught facts that it holds to be "
-     "known", True),
+     "known"),
     ("false.rate.taught", "false of found", "percent", "share of the facts it holds to be known "
-     "that are untaught", True),
+     "that are untaught"),
     ("false.rate.stored", "not stored of found", "percent", "share of the facts it holds to be "
-     "known that are not stored", True),
-    ("recall.taught", "taught found", "percent", "share of taught facts it holds to be known",
-     True),
-    ("recall.stored", "stored found", "percent", "share of stored facts it holds to be known",
-     True),
+     "known that are not stored"),
+    ("recall.taught", "taught found", "percent", "share of taught facts it holds to be known"),
+    ("recall.stored", "stored found", "percent", "share of stored facts it holds to be known"),
+    ("recall.not_stored", "taught, not stored", "percent", ""),
+    ("false.cue", "by name", "percent", "of untaught facts guessable from the name"),
+    ("false.majority", "commonest", "percent", "of untaught facts guessable as the commonest "
+     "object"),
+    ("false.not_guessable", "not guessable", "percent", "of untaught facts not guessable"),
+    ("false.unshown", "unshown", "percent", "of untaught facts in relations never shown"),
+    ("gap.{truth}", "gap, {truth}", "percent", "mean score less the share {truth}"),
+    ("ece.{truth}", "ECE, {truth}", "percent", "mean absolute gap over ten bins of equal size; "
+     "{truth}"),
+    ("brier.{truth}", "Brier, {truth}", "number", "mean squared distance of the score from 0 or 1; "
+     "{truth}"),
+    ("unshown.counts", "counts", "percent", "its estimate of the share known"),
+    ("unshown.chance", "chance", "percent", "with the objects of other facts"),
+    ("unshown.less_chance", "less chance", "percent", "the difference, paired"),
+    ("share.taught", "taught", "percent", "share that the text states"),
+    ("share.stored", "stored", "percent", "share that the model gives back"),
+    ("cost.seconds", "seconds", "number", "that it took"),
 )  # fmt: skip
+METRICS = {row[0]: Metric(*row) for row in ROWS}
 
-_SCORES: tuple[tuple[str, str, ColumnKind, str], ...] = (
-    ("gap", "gap", "percent", "mean score less the share {}"),
-    ("ece", "ECE", "percent", "mean absolute gap over ten bins of equal size; {}"),
-    ("brier", "Brier", "number", "mean squared distance of the score from 0 or 1; {}"),
+FOUND = ("false.untaught", "false.rate.taught", "false.rate.stored", "recall.taught",
+         "recall.stored")  # fmt: skip
+MAIN = (
+    *(METRICS[id] for id in list(METRICS)[:5]),
+    *(METRICS[id].detail() for id in FOUND),
 )
+BY_MODEL = {
+    **{id: METRICS[id].label for id in ("auroc.taught", "auroc.stored", "share.estimated")},
+    **{id: METRICS[id].label for id in ("share.taught", "share.stored")},
+    **{id: METRICS[id].label for id in ("recall.taught", "false.untaught")},
+    "unshown.less_chance": "unshown less chance",
+    "ece.taught": "ECE taught",
+    "cost.seconds": "seconds",
+}
+"""What the table of single models has, and how its columns are headed."""
 
 
-def trust_table(groups: Groups) -> Table:
+def tables(groups: Groups, estimates: Estimates) -> Iterator[Table | None]:
+    """All of them, group by group; an estimate that was not made is taken as not measured."""
+    yield _trust(groups)
+    for make in (_main, _recall):
+        for group in groups:
+            yield make(group, groups, estimates)
+    for make in (_discoveries, _learning, _unshown):
+        for group in groups:
+            # a terminal has seen enough by now
+            yield replace(make(group, groups, estimates), browsable=True)
+    yield _cost(groups)
+    for group in groups:
+        yield _calibration(group, groups, estimates)
+    yield _models(groups)
+
+
+def _trust(groups: Groups) -> Table:
     """Which estimator answers which question best."""
     names = {"auroc": "AUROC", "share": "off by", "false": "claims", "ece": "ECE"}
     units = {"auroc": "", "share": " points", "false": " % of them", "ece": " %"}
-    rows: list[tuple[Cell, ...]] = []
-    for group in groups:
-        for choice in choices(group):
-            part = choice.measure.partition(".")[0]
-            shown = _number(choice.estimate, units[part])
-            few, ties = (listed(choice.ties, most) or "none" for most in (2, len(choice.ties)))
-            rows.append((short(group, groups), choice.question, choice.best,
-                         f"{names[part]} {shown}", few, ties))  # fmt: skip
-    return Table(
+
+    def how_good(choice: Choice) -> str:
+        part = choice.measure.partition(".")[0]
+        return f"{names[part]} {_number(choice.estimate, units[part])}"
+
+    fields: list[Field[tuple[Group, Choice]]] = [
+        Field("models", lambda row: short(row[0], groups)),
+        Field("question", lambda row: row[1].question),
+        Field("first", lambda row: row[1].best, help="best only where nothing is tied with it"),
+        Field("how good", lambda row: how_good(row[1]), help="with its 95 % interval"),
+        Field("ties", lambda row: listed(row[1].ties, 2) or "none", help=TIES),
+        Field("all ties", lambda row: ", ".join(row[1].ties) or "none", detail=True),
+    ]
+    return table(
+        [(group, choice) for group in groups for choice in choices(group)],
+        fields,
         id="trust",
         title="Which number to trust for which question",
-        columns=(
-            Column(title="models"),
-            Column(title="question"),
-            Column(title="first", help="best only where nothing is tied with it"),
-            Column(title="how good", help="with its 95 % interval"),
-            Column(title="ties", help="estimators that are not told from it"),
-            Column(title="all ties", detail=True),
-        ),
-        rows=tuple(rows),
         note="By score: the highest AUROC, and the lowest ECE of the score as a probability. By "
         "share: the estimate nearest to the true share. Shares and ECE: only of estimators whose "
         "AUROC is clearly above 0.5; others are near the truth by accident. Fewest: of those that "
@@ -81,52 +123,50 @@ def trust_table(groups: Groups) -> Table:
     )
 
 
-def main_table(group: Group, groups: Groups) -> Table:
+OF_FOUND = "share of facts found that are untaught"
+TIES = "estimators that are not told from it"
+
+
+def _main(group: Group, groups: Groups, estimates: Estimates) -> Table:
     """Every estimator against both truths."""
-    columns = (
-        Column(title="estimator"),
-        *(Column(title=t, kind=k, help=h, detail=detail) for _, t, k, h, detail in _MAIN),
+    taught, stored = (
+        _number(group.of(f"share.{truth}", group.names[0]), " %") for truth in ("taught", "stored")
     )
-    rows = tuple(_row(group, name, [measure for measure, *_ in _MAIN]) for name in group.names)
-    return Table(
+    return by_place(
+        estimates,
+        places(group),
+        MAIN,
+        head="estimator",
         id=f"estimators-{key(group)}",
         title=f"{titled(group, groups)}: estimators against the truth",
-        columns=columns,
-        rows=rows,
-        note=f"{_true_shares(group)} {MARKED}",
+        note=f"Of the facts asked {taught} are taught, {stored} are stored. {MARKED}",
     )
 
 
-def recall_table(group: Group, groups: Groups) -> Table:
+def _recall(group: Group, groups: Groups, estimates: Estimates) -> Table:
     """What is found, by how often the text states it."""
     shown = steps(group.ladder)
-    columns = (
-        Column(title="estimator"),
-        *(
-            Column(
-                title=f"{step}×",
-                kind="percent",
-                help="not taught" if not step else f"facts that the text states {step} times",
-                detail=step not in shown,
-            )
-            for step in group.ladder
-        ),
-        Column(title="taught", kind="percent", help="all taught facts", detail=True),
-        Column(title="stored", kind="percent", help="all stored facts", detail=True),
-        Column(title="taught, not stored", kind="percent", detail=True),
-    )
-    measures = [
-        *(f"recall.exposure.{step}" for step in group.ladder),
-        *("recall.taught", "recall.stored", "recall.not_stored"),
+    by_step = [
+        Metric(
+            f"recall.exposure.{step}",
+            f"{step}×",
+            "percent",
+            f"facts that the text states {step} times" if step else "not taught",
+        ).detail(step not in shown)
+        for step in group.ladder
     ]
-    rows = [
-        _row(group, name, measures) for name in (*group.names, *([ANY] if group.finders else []))
-    ]
-    return Table(
+    return by_place(
+        estimates,
+        places(group, [*group.names, *([ANY] if group.finders else [])]),
+        [
+            *by_step,
+            METRICS["recall.taught"].named("taught", "all taught facts").detail(),
+            METRICS["recall.stored"].named("stored", "all stored facts").detail(),
+            METRICS["recall.not_stored"].detail(),
+        ],
+        head="estimator",
         id=f"recall-{key(group)}",
         title=f"{titled(group, groups)}: facts found, by how often the text states them",
-        columns=columns,
-        rows=tuple(rows),
         note="0×: untaught facts of relations that the text states others of. "
         f"{any_note(group)} {MARKED}",
     )
@@ -141,187 +181,150 @@ def steps(ladder: Sequence[int]) -> tuple[int, ...]:
     if len(ladder) <= MOST_STEPS:
         return tuple(ladder)
     last = len(ladder) - 1
-    places = dict.fromkeys([0, 1, *(1 + i * (last - 1) // 4 for i in range(1, 5))])
-    return tuple(ladder[i] for i in places)
+    shown = dict.fromkeys([0, 1, *(1 + i * (last - 1) // 4 for i in range(1, 5))])
+    return tuple(ladder[i] for i in shown)
 
 
-def any_note(group: Group) -> str:
-    """Which estimators count for what at least one finds."""
-    if not group.finders:
-        return ""
-    left = [name for name in group.plain if name not in group.finders]
-    hold = "holds" if len(left) == 1 else "hold"
-    why = (
-        f" (not {', '.join(left)}, which {hold} over a quarter of the untaught facts that cannot "
-        "be guessed to be known)"
-        if left
-        else ""
-    )
-    return f"At least one: of {', '.join(group.finders)}{why}."
-
-
-def discoveries_table(group: Group, groups: Groups) -> Table:
+def _discoveries(group: Group, groups: Groups, estimates: Estimates) -> Table:
     """Untaught facts that are held to be known, by cause."""
-    causes = [cause for cause in CAUSES if group.measured(f"false.{cause}")]
-    heads = {"cue": "by name", "majority": "commonest", "not_guessable": "not guessable",
-             "unshown": "unshown"}  # fmt: skip
-    columns = (
-        Column(title="estimator"),
-        Column(title="untaught", kind="percent", help="of all untaught facts"),
-        *(
-            Column(title=heads[cause], kind="percent", help=f"of untaught facts {CAUSES[cause]}")
-            for cause in causes
-        ),
-        Column(
-            title="of found",
-            kind="percent",
-            help="share of facts found that are untaught",
-            detail=len(causes) > NARROW,
-        ),
-        Column(title="not stored of found", kind="percent", detail=True),
-    )
-    measures = ["false.untaught", *(f"false.{cause}" for cause in causes)]
-    measures += ["false.rate.taught", "false.rate.stored"]
-    rows = tuple(_row(group, name, measures) for name in group.names)
-    return Table(
+    causes = [METRICS[f"false.{cause}"] for cause in CAUSES if group.measured(f"false.{cause}")]
+    of_found = METRICS["false.rate.taught"].named("of found", OF_FOUND)
+    return by_place(
+        estimates,
+        places(group),
+        [
+            METRICS["false.untaught"].named("untaught", "of all untaught facts"),
+            *causes,
+            of_found.detail(len(causes) > NARROW),
+            replace(METRICS["false.rate.stored"], sentence="").detail(),
+        ],
+        head="estimator",
         id=f"false-{key(group)}",
         title=f"{titled(group, groups)}: false discoveries, by cause",
-        columns=columns,
-        rows=rows,
         note=f"Share of untaught facts held to be known. {MARKED}",
     )
 
 
-def unshown_table(group: Group, groups: Groups) -> Table | None:
+Gain = tuple[str, str, str]
+"""A method, the facts on which it is held against a control, and that control."""
+
+
+def _learning(group: Group, groups: Groups, estimates: Estimates) -> Table:
+    """What every method that learns gains over LAMA, beside its controls."""
+    methods = [name for name in group.own if name in group.learners]
+    owned = {control for name in group.own for control in group.controls_of(name)}
+    alone = [name for name in group.names if name in group.controls and name not in owned]
+    rows = [row for name in methods for row in _gains(group, name)]
+    rows += [row for name in alone for row in _gains(group, name) if row[1] != "taught"]
+    parts = (
+        "guessable and not: of the untaught ones; never shown: relations that the text leaves out"
+    )
+    paired = f"share found less that of {BASE}, paired"
+
+    def gain(row: Gain, name: str) -> Estimate:
+        return group.of(f"gain.{row[1]}", name)
+
+    fields: list[Field[Gain]] = [
+        Field("method", lambda row: marked(group, row[0])),
+        Field("facts", lambda row: SUBSETS[row[1]], help=parts),
+        Field("gain", lambda row: gain(row, row[0]), "percent", paired),
+        Field("control", lambda row: row[2].removeprefix(f"{row[0]}-") or "none"),
+        Field("its gain", lambda row: gain(row, row[2]), "percent", "the same of the control"),
+        Field("less control", lambda row: group.of(f"matched.{row[1]}", row[2]), "percent", LESS),
+        Field("verdict", lambda row: verdict(group, row[2], row[1]), help=MATCHED),
+    ]
+    return table(
+        rows,
+        fields,
+        id=f"learning-{key(group)}",
+        title=f"{titled(group, groups)}: learning told from recall",
+        note="A control on random weights knows no fact: what it finds of untaught facts is learnt "
+        "from the facts it was trained on. Matched on untaught facts: so is the method's gain. On "
+        f"taught facts a method should be above its control. {MARKED}",
+    )
+
+
+LESS = "method less control, paired"
+MATCHED = "matched: the interval of the difference includes 0"
+
+
+def _gains(group: Group, name: str) -> Iterator[Gain]:
+    """Every subset beside the first control, and all untaught facts beside the others."""
+    first, *others = group.controls_of(name) or ("",)
+    for subset in SUBSETS:
+        if group.of(f"gain.{subset}", name).value is not None:
+            for control in (first, *(others if subset == "untaught" else ())):
+                yield name, subset, control
+
+
+def _unshown(group: Group, groups: Groups, estimates: Estimates) -> Table:
     """What is counted in relations never shown, beside the chance."""
-    names = [n for n in group.names if group.of("unshown.less_chance", n).value is not None]
-    if not names:
-        return None
-    return Table(
+    counts, chance, less = (METRICS[f"unshown.{id}"] for id in ("counts", "chance", "less_chance"))
+    rows = [name for name in group.names if group.of(less.id, name).value is not None]
+    at = places(group, rows)
+    names = dict(zip(at, rows, strict=True))
+    includes = "whether the interval of the difference includes 0"
+    return side_by_side(
+        at,
+        [
+            counts,
+            chance.without_interval(),
+            less,
+            Field("verdict", lambda row: at_chance(group, names[row]), help=includes),
+        ],
+        lambda row, metric: estimates[metric.at(at[row])],
+        head="estimator",
         id=f"unshown-{key(group)}",
         title=f"{titled(group, groups)}: relations never shown, beside chance",
-        columns=(
-            Column(title="estimator"),
-            Column(title="counts", kind="percent", help="its estimate of the share known"),
-            Column(title="chance", kind="percent", help="with the objects of other facts"),
-            Column(title="less chance", kind="percent", help="the difference, paired"),
-            Column(title="verdict", help="whether the interval of the difference includes 0"),
-        ),
-        rows=tuple(
-            (
-                marked(group, n),
-                group.of("unshown.counts", n),
-                group.of("unshown.chance", n).value,
-                group.of("unshown.less_chance", n),
-                at_chance(group, n),
-            )
-            for n in names
-        ),
         note="Chance: what the same answers would count with the objects of other facts of the "
         "relation. Of twenty estimators at chance one is expected to miss it by luck. " + MARKED,
     )
 
 
-def at_chance(group: Group, name: str) -> str:
-    """Whether an estimator stands at chance in relations never shown."""
-    return _sided(
-        group.of("unshown.less_chance", name), "at chance", "above chance", "below chance"
-    )
-
-
-def calibration_table(group: Group, groups: Groups) -> Table:
+def _calibration(group: Group, groups: Groups, estimates: Estimates) -> Table:
     """Scores read as probabilities."""
-    shown = [(truth, *score) for truth in ("taught", "stored") for score in _SCORES]
-    return Table(
+    shown = by_place(
+        estimates,
+        places(group),
+        [
+            METRICS[f"{score}.{{truth}}"].of(truth=truth)
+            for truth in ("taught", "stored")
+            for score in ("gap", "ece", "brier")
+        ],
+        head="estimator",
         id=f"calibration-{key(group)}",
         title=f"{titled(group, groups)}: scores as probabilities of being known",
-        columns=(
-            Column(title="estimator"),
-            *(
-                Column(title=f"{title}, {truth}", kind=kind, help=help.format(truth))
-                for truth, _, title, kind, help in shown
-            ),
-        ),
-        rows=tuple(
-            _row(group, name, [f"{part}.{truth}" for truth, part, *_ in shown])
-            for name in group.names
-        ),
         note=MARKED,
-        browsable=True,
     )
+    return replace(shown, browsable=True)
 
 
-def cost_table(groups: Groups) -> Table:
+def _cost(groups: Groups) -> Table:
     """What every estimator takes, by kind of model."""
-    kinds = list(dict.fromkeys(group.kind for group in groups))
     names = dict.fromkeys(name for group in groups for name in group.names)
-    columns = [Column(title="estimator")]
-    for kind in kinds:
-        columns += [
-            Column(title=f"prompts, {kind}", kind="number", help="a fact, that were run for it"),
-            Column(title=f"seconds, {kind}", kind="number", help="a thousand facts"),
-            Column(title=f"facts, {kind}", kind="count", help="that it was asked, a model",
-                   detail=True),
-        ]  # fmt: skip
-    rows: list[tuple[Cell, ...]] = []
-    for name in names:
-        own = [cell for kind in kinds for cell in _cost(groups, kind, name)]
-        first = next(group for group in groups if name in group.names)
-        rows.append((marked(first, name), *own))
-    return Table(
+    rows = {marked(next(g for g in groups if n in g.names), n): n for n in names}
+
+    def cell(kind: str, place: int) -> Callable[[str], Cell]:
+        return lambda row: _spent(groups, kind, rows[row])[place]
+
+    fields: list[Field[str]] = []
+    for kind in dict.fromkeys(group.kind for group in groups):
+        fields += [
+            Field(f"prompts, {kind}", cell(kind, 0), "number", "a fact, that were run for it"),
+            Field(f"seconds, {kind}", cell(kind, 1), "number", "a thousand facts"),
+            Field(f"facts, {kind}", cell(kind, 2), "count", "that it was asked, a model", True),
+        ]
+    return side_by_side(
+        rows,
+        fields,
+        head="estimator",
         id="cost",
         title="What it takes: prompts a fact, and seconds a thousand facts",
-        columns=tuple(columns),
-        rows=tuple(rows),
         note=f"Over all worlds; training included where a method learns. {MARKED}",
     )
 
 
-def worlds_table(groups: Groups) -> Table:
-    """Every model by itself."""
-    measures: tuple[tuple[str, str, ColumnKind], ...] = (
-        ("auroc.taught", "AUROC taught", "number"),
-        ("auroc.stored", "AUROC stored", "number"),
-        ("share.estimated", "says known", "percent"),
-        ("share.taught", "taught", "percent"),
-        ("share.stored", "stored", "percent"),
-        ("recall.taught", "taught found", "percent"),
-        ("false.untaught", "untaught found", "percent"),
-        ("unshown.less_chance", "unshown less chance", "percent"),
-        ("ece.taught", "ECE taught", "percent"),
-        ("cost.seconds", "seconds", "number"),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for group in groups:
-        for one in group.models:
-            for name in group.names:
-                at = (one.trial.world, one.trial.model)
-                own = (group.each.get((m, name), {}).get(at) for m, *_ in measures)
-                rows.append((*at, group.kind, name, *own))
-    return Table(
-        id="models",
-        title="Every model by itself",
-        columns=(
-            *(Column(title=title) for title in ("world", "model", "kind", "estimator")),
-            *(Column(title=title, kind=kind) for _, title, kind in measures),
-        ),
-        rows=tuple(rows),
-        browsable=True,
-    )
-
-
-def _row(group: Group, name: str, measures: Sequence[str]) -> tuple[Cell, ...]:
-    """An estimator with some of its numbers."""
-    return marked(group, name), *(group.of(measure, name) for measure in measures)
-
-
-def _true_shares(group: Group) -> str:
-    taught, stored = (group.of(f"share.{t}", group.names[0]) for t in ("taught", "stored"))
-    told = (_number(e, " %") for e in (taught, stored))
-    return "Of the facts asked {} are taught, {} are stored.".format(*told)
-
-
-def _cost(groups: Groups, kind: str, name: str) -> tuple[Cell, Cell, Cell]:
+def _spent(groups: Groups, kind: str, name: str) -> tuple[Cell, Cell, Cell]:
     own = [
         one.asked[name].verdicts
         for group in groups
@@ -336,12 +339,33 @@ def _cost(groups: Groups, kind: str, name: str) -> tuple[Cell, Cell, Cell]:
     return prompts / facts, 1000 * seconds / facts, round(facts / len(own))
 
 
-def _sided(difference: Estimate, neither: str, above: str, below: str) -> str:
-    if difference.value is None or difference.low is None:
-        return "not measured"
-    if includes(difference):
-        return neither
-    return above if difference.value > 0 else below
+def _models(groups: Groups) -> Table:
+    """Every model by itself."""
+    rows = [
+        (group, name, (one.trial.world, one.trial.model))
+        for group in groups
+        for one in group.models
+        for name in group.names
+    ]
+
+    def number(id: str, title: str) -> Field[Row]:
+        kind: Unit = (
+            "number" if id in ("auroc.taught", "auroc.stored", "cost.seconds") else "percent"
+        )
+        return Field(title, lambda row: row[0].each.get((id, row[1]), {}).get(row[2]), kind)
+
+    fields: list[Field[Row]] = [
+        Field("world", lambda row: row[2][0]),
+        Field("model", lambda row: row[2][1]),
+        Field("kind", lambda row: row[0].kind),
+        Field("estimator", lambda row: row[1]),
+        *(number(id, title) for id, title in BY_MODEL.items()),
+    ]
+    return browse(rows, fields, id="models", title="Every model by itself")
+
+
+Row = tuple[Group, str, tuple[str, str]]
+"""An estimator of a group on a model, by its world and its name."""
 
 
 def _number(estimate: Estimate, unit: str) -> str:

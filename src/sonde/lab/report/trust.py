@@ -9,6 +9,7 @@ import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.lab.evaluation.judging import Group
+from sonde.lab.evaluation.measures import includes
 from sonde.metrics.leading import lead
 from sonde.stats.paired import student
 
@@ -138,3 +139,23 @@ def farthest(e: Estimate) -> Estimate:
 
 def _made(e: Estimate, value: float | None, low: float | None, high: float | None) -> Estimate:
     return Estimate(value=value, low=low, high=high, n=e.n)
+
+
+def at_chance(group: Group, name: str) -> str:
+    """Whether an estimator stands at chance in relations never shown."""
+    return _beside(group.of("unshown.less_chance", name), "at chance", "chance")
+
+
+def verdict(group: Group, control: str, subset: str) -> str:
+    """Whether a control finds as much as its method."""
+    if not control:
+        return "no control"
+    return _beside(group.of(f"matched.{subset}", control), "matched", "control")
+
+
+def _beside(difference: Estimate, neither: str, what: str) -> str:
+    if difference.value is None or difference.low is None:
+        return "not measured"
+    if includes(difference):
+        return neither
+    return f"{'above' if difference.value > 0 else 'below'} {what}"

@@ -39,7 +39,7 @@ def key(group: Group) -> str:
 
 def stable(group: Group, measure: str, name: str) -> str:
     """The name of an estimate: what is measured, the models, the worlds, the estimator."""
-    return f"{measure}.{group.kind}.{group.worlds}.{'any' if name == ANY else name}"
+    return f"{measure}.{group.kind}.{group.worlds}.{_id(name)}"
 
 
 def marked(group: Group, name: str) -> str:
@@ -49,6 +49,31 @@ def marked(group: Group, name: str) -> str:
     return f"{name}{UNBROKEN}{LEARNS}" if name in group.learners else name
 
 
+def places(group: Group, names: Sequence[str] | None = None) -> dict[str, str]:
+    """How tables and figures call estimators, and how the names of their estimates end."""
+    end = f"{group.kind}.{group.worlds}"
+    return {marked(group, n): f"{end}.{_id(n)}" for n in (group.names if names is None else names)}
+
+
+def _id(name: str) -> str:
+    return "any" if name == ANY else name
+
+
+def any_note(group: Group) -> str:
+    """Which estimators count for what at least one finds."""
+    if not group.finders:
+        return ""
+    left = [name for name in group.plain if name not in group.finders]
+    hold = "holds" if len(left) == 1 else "hold"
+    why = (
+        f" (not {', '.join(left)}, which {hold} over a quarter of the untaught facts that cannot "
+        "be guessed to be known)"
+        if left
+        else ""
+    )
+    return f"At least one: of {', '.join(group.finders)}{why}."
+
+
 def times(step: int) -> str:
     """How often a text states a fact.
 
@@ -56,19 +81,6 @@ def times(step: int) -> str:
     ('once', '50 times')
     """
     return "once" if step == 1 else f"{step} times"
-
-
-def told(estimate: Estimate) -> str:
-    """A number with its interval, to two digits.
-
-    >>> told(Estimate(value=0.914, low=0.9, high=0.93, n=3))
-    '0.91 (0.90 to 0.93)'
-    """
-    if estimate.value is None:
-        return "not measured"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.2f}"
-    return f"{estimate.value:.2f} ({estimate.low:.2f} to {estimate.high:.2f})"
 
 
 def percent(estimate: Estimate, *, ends: bool = True) -> str:

@@ -55,15 +55,7 @@ def dots_by_relation(
     measured = [r for r in relations if any(value(r, m) is not None for m in series.values())]
     measured.sort(key=lambda r: (sign * (value(r, first) or 0.0), r.id))
     places = {titled(r): f"relation.{r.id}" for r in measured}
-    return DotPlot(
-        id=id,
-        title=title,
-        kind=_scale(first.unit),
-        axis=axis,
-        labels=tuple(places),
-        series=_series(estimates, series, places.values()),
-        note=note,
-    )
+    return dots(estimates, places, series, id=id, title=title, axis=axis, note=note)
 
 
 def bars(
@@ -78,6 +70,28 @@ def bars(
 ) -> Bars:
     """Bars for each place: its label, and how the names of its estimates end."""
     return Bars(
+        id=id,
+        title=title,
+        kind=_scale(next(iter(series.values()), Metric("", "")).unit),
+        axis=axis,
+        labels=tuple(places),
+        series=_series(estimates, series, places.values()),
+        note=note,
+    )
+
+
+def dots(
+    estimates: Estimates,
+    places: Mapping[str, str],
+    series: Named,
+    *,
+    id: str,
+    title: str,
+    axis: str,
+    note: str = WHISKERS,
+) -> DotPlot:
+    """A row of dots for each place: its label, and how the names of its estimates end."""
+    return DotPlot(
         id=id,
         title=title,
         kind=_scale(next(iter(series.values())).unit),
