@@ -17,10 +17,9 @@ import numpy as np
 from benchmarks.common import Result, memory_now, memory_peak, parser, seconds, tell
 from sonde.metrics.accuracy import Draw, Fluctuation, acc_at_1, fluctuation, template_summary
 from sonde.metrics.calibration import calibration
-from sonde.metrics.cells import Block, blocks
 from sonde.metrics.consistency import consist, names_only, templates_only
 from sonde.metrics.coverage import coverage
-from sonde.metrics.grid import Floats, Grid
+from sonde.metrics.grid import Block, Floats, Grid, blocks
 from sonde.stats.draws import drawn, independent, successes, summed
 
 NAME = "belief_metrics"

@@ -1,4 +1,4 @@
-"""Choices between options: what counts as right, as sure, and as mass on the right one."""
+"""Shares of options, and the accuracy of the choices that a model is sure of."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.core.errors import ModelError
 from sonde.core.scores import shares
-from sonde.metrics.choices import (
-    accuracy,
-    accuracy_at,
-    accuracy_at_over,
-    choose,
-    choose_from,
-    mass,
-)
+from sonde.metrics.accuracy import accuracy_at, accuracy_at_over
 
 LOGPS = st.lists(st.floats(-2000, 0), min_size=2, max_size=8)
 
@@ -32,29 +24,6 @@ def test_shares_are_probabilities_however_small_the_options(logps: list[float]) 
 def test_a_common_factor_changes_no_share(logps: list[float], factor: float) -> None:
     moved = [value + factor for value in logps]
     np.testing.assert_allclose(shares(moved), shares(logps), atol=1e-9)
-
-
-@given(LOGPS, st.data())
-def test_right_means_strictly_likelier_than_every_other(
-    logps: list[float], data: st.DataObject
-) -> None:
-    gold = data.draw(st.integers(0, len(logps) - 1))
-    found = choose(logps, gold)
-    others = [value for i, value in enumerate(logps) if i != gold]
-    assert found.right == all(logps[gold] > value for value in others)
-    assert found.rank == 1 + sum(value >= logps[gold] for value in others)
-    assert found.tied == (logps.count(max(logps)) > 1)
-    assert logps[found.chosen] == max(logps)
-    assert found.mass <= found.sure
-
-
-@given(LOGPS, st.data())
-def test_the_order_of_the_options_does_not_matter(logps: list[float], data: st.DataObject) -> None:
-    order = data.draw(st.permutations(range(len(logps))))
-    one = choose(logps, 0)
-    other = choose([logps[i] for i in order], order.index(0))
-    assert (one.right, one.rank, one.tied) == (other.right, other.rank, other.tied)
-    assert one.mass == pytest.approx(other.mass)
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=20))
@@ -83,19 +52,3 @@ def test_a_relation_that_retains_nothing_has_a_share_but_no_accuracy() -> None:
     found = accuracy_at_over(sure, right, np.array([0, 0, 1, 2]), 0.5)
     assert found.accuracy == pytest.approx((0.5 + 1) / 2)
     assert found.retained == pytest.approx((1 + 1 + 0) / 3)
-
-
-def test_options_that_are_all_impossible_are_a_tie() -> None:
-    found = choose([-np.inf, -np.inf], gold=0)
-    assert (found.right, found.tied, found.mass) == (False, True, 0.5)
-
-
-def test_a_number_that_is_none_is_refused() -> None:
-    with pytest.raises(ModelError, match="not a number"):
-        choose([-1.0, float("nan")], gold=0)
-
-
-def test_accuracy_and_mass_are_means_over_choices() -> None:
-    choices = [choose_from([0.3, 0.1], gold=0), choose_from([0.3, 0.1], gold=1)]
-    assert accuracy(choices) == 0.5
-    assert mass(choices) == pytest.approx(0.5)

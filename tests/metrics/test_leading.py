@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sonde.metrics.estimates import Sample, p_value
-from sonde.metrics.leading import Lead, lead
+from sonde.metrics.estimates import Lead, Sample, lead, p_value
 from sonde.stats.paired import mcnemar
 
 

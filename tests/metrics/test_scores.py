@@ -20,7 +20,6 @@ from sonde.core.prompts import Cloze, Key, Prompt, Score
 from sonde.core.scores import option_logps, shares
 from sonde.doctor.agreement import choice
 from sonde.metrics.answers import judge
-from sonde.metrics.choices import choose
 from sonde.metrics.verdicts import judge_block
 from sonde.models.torch.wrappers.ensemble import ensemble
 from sonde.optimise.facts import Task
@@ -171,7 +170,6 @@ def test_what_is_no_log_probability_is_never_ranked(value: float) -> None:
     )
     compared: list[Callable[[], object]] = [
         lambda: shares([-1.0, value]),
-        lambda: choose([-1.0, value], gold=0),
         lambda: judge(scored, {"b"}),
         lambda: judge(filled, {"b"}),
     ]

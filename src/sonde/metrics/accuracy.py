@@ -14,16 +14,19 @@ from typing import Literal
 import numpy as np
 
 from sonde.core.reports import Estimate
-from sonde.metrics.cells import (
+from sonde.metrics.estimates import Sample
+from sonde.metrics.grid import (
     Block,
+    Bools,
+    Floats,
+    Grid,
+    Ints,
     around,
     blocks,
     mean_over_pairs,
     mean_over_relations,
     stream,
 )
-from sonde.metrics.estimates import Sample
-from sonde.metrics.grid import Bools, Floats, Grid, Ints
 from sonde.stats.draws import (
     drawn,
     independent,
@@ -179,6 +182,47 @@ def manual_rank_by_chance(grid: Grid, manual: Bools) -> Estimate:
     if not count:
         return Estimate.not_measured()
     return Estimate(value=float(total / count), low=None, high=None, n=int(count))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class At:
+    """Accuracy@K: among the choices that a model is at least K sure of, and how many these are.
+
+    `accuracy` is None where none is left.
+    """
+
+    level: float
+    retained: float
+    accuracy: float | None
+
+
+def accuracy_at(sure: Floats, right: Bools, level: float) -> At:
+    """Accuracy among choices whose likeliest option has at least `level` probability.
+
+    >>> accuracy_at(np.array([0.9, 0.4]), np.array([True, False]), 0.5)
+    At(level=0.5, retained=0.5, accuracy=1.0)
+    """
+    kept = sure >= level
+    accuracy = float(right[kept].mean()) if kept.any() else None
+    return At(level=level, retained=float(kept.mean()), accuracy=accuracy)
+
+
+def accuracy_at_over(sure: Floats, right: Bools, groups: Ints, level: float) -> At:
+    """The same of every group, such as a relation, and then averaged over groups.
+
+    A group of which nothing is left has a share, 0, and no accuracy to average.
+
+    >>> accuracy_at_over(np.array([0.9, 0.4]), np.array([True, False]), np.array([0, 1]), 0.5)
+    At(level=0.5, retained=0.5, accuracy=1.0)
+    """
+    parts = [groups == group for group in np.unique(groups)]
+    kept = [accuracy_at(sure[part], right[part], level) for part in parts]
+    accuracies = [own.accuracy for own in kept if own.accuracy is not None]
+    return At(
+        level=level,
+        retained=sum(own.retained for own in kept) / len(kept),
+        accuracy=sum(accuracies) / len(accuracies) if accuracies else None,
+    )
 
 
 def _range(draws: Floats, distribution: Floats) -> Estimate:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sonde.core.reports import Estimate
-from sonde.metrics.cells import around, stream
-from sonde.metrics.grid import Floats, Ints
+from sonde.metrics.grid import Floats, Ints, around, stream
 from sonde.stats.intervals import DRAWS
 
 

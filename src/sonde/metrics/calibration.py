@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.core.reports import Estimate
-from sonde.metrics.cells import around, stream
 from sonde.metrics.estimates import spread_of
-from sonde.metrics.grid import Bools, Floats, Grid, Ints
+from sonde.metrics.grid import Bools, Floats, Grid, Ints, around, stream
 from sonde.stats.clusters import clustered_mean
 from sonde.stats.draws import resampled_sums
 

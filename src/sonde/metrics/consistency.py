@@ -16,8 +16,7 @@ import numpy as np
 
 from sonde.core.facts import Template
 from sonde.core.reports import Estimate
-from sonde.metrics.cells import blocks, cell_keys, mean_over_pairs
-from sonde.metrics.grid import Floats, Grid, Ints
+from sonde.metrics.grid import Floats, Grid, Ints, blocks, cell_keys, mean_over_pairs
 
 Agreeing = Callable[[Ints, Ints, int], tuple[Ints, Ints]]
 """Given the group and the answer of each row and the number of groups: per group, how many pairs

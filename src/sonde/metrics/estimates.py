@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import FLAT, Estimate
+from sonde.core.words import LEVEL
 from sonde.stats import paired
 from sonde.stats.intervals import (
     DRAWS,
@@ -230,3 +231,31 @@ class ByFact:
             f"{name}.mean_over_relations": resampled.mean_over_relations(),
             **{f"{name}.relation.{id}": resampled.relation(id) for id in self.ids},
         }
+
+
+Test = Callable[[str, str], float]
+"""The p of the difference between two, by their names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lead:
+    """The one of several with the best value, and the others that are not told from it."""
+
+    best: str
+    value: float
+    tied: tuple[str, ...]
+
+
+def lead(values: Mapping[str, float], test: Test, *, lowest: bool = False) -> Lead | None:
+    """Who has the highest value, or the lowest; None where there is nobody to lead.
+
+    Each of the others is tested against it; the p values are corrected for how many these are
+    (Holm), since with many to choose from one is first by chance.
+    """
+    if len(values) < 2:
+        return None
+    best = (min if lowest else max)(values, key=lambda name: values[name])
+    others = [name for name in values if name != best]
+    ps = [1.0 if values[name] == values[best] else test(best, name) for name in others]
+    tied = (name for name, p in zip(others, paired.holm(ps), strict=True) if p >= LEVEL)
+    return Lead(best=best, value=values[best], tied=tuple(tied))

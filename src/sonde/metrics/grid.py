@@ -1,15 +1,23 @@
 """Judged prompts as columns, a row each: what every multi-prompt metric is computed from.
 
 Knows numbers alone: pairs, templates and relations are counted from 0, whoever makes a grid keeps
-what they are called.
+what they are called. By relation, a grid is blocks of cells: a cell is a (pair, template), whose
+prompts differ in the subject's name alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sonde.core.fingerprints import draw_key
+from sonde.core.reports import Estimate
+from sonde.metrics.estimates import Resampled, Sample
+from sonde.stats.intervals import percentile_interval
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -48,3 +56,124 @@ class Grid:
         """The same grid with some of its rows."""
         columns = {f.name: getattr(self, f.name)[chosen] for f in fields(self)[:6]}
         return Grid(**columns, relations=self.relations, template_relations=self.template_relations)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """One relation: `asked` and `right` count prompts, [pairs, templates].
+
+    Every pair and every template in it was asked at least once; `pairs` and `templates` are their
+    numbers in the grid.
+    """
+
+    relation: int
+    pairs: Ints
+    templates: Ints
+    asked: Ints
+    right: Ints
+
+    @cached_property
+    def rates(self) -> Floats:
+        """Share of names right in each cell; nan where it was not asked."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.right / self.asked)
+
+    @cached_property
+    def known(self) -> Bools:
+        """Right under at least one name."""
+        return np.asarray(self.right > 0)
+
+    @cached_property
+    def of_pairs(self) -> Floats:
+        """Share of each pair's prompts that are right; [pairs]."""
+        return np.asarray(self.right.sum(axis=1) / self.asked.sum(axis=1))
+
+    @cached_property
+    def of_templates(self) -> Floats:
+        """Accuracy of each template: mean over the pairs asked of their share of names right."""
+        return np.asarray(np.nanmean(self.rates, axis=0))
+
+    def counting(self, template: int) -> Floats:
+        """What each pair adds to a template's accuracy: their mean is it, asked or not; [pairs]."""
+        asked = self.asked[:, template] > 0
+        return np.where(asked, np.nan_to_num(self.rates[:, template]) / asked.mean(), 0.0)
+
+
+def blocks(grid: Grid) -> list[Block]:
+    """The relations that were asked about, in order."""
+    keys, start, width = cell_keys(grid)
+    total = int(width.sum())
+    asked = np.bincount(keys, minlength=total).astype(np.int64)
+    right = np.bincount(keys[grid.right], minlength=total).astype(np.int64)
+    per_relation = []
+    for relation in np.unique(grid.relations):
+        pairs = np.flatnonzero(grid.relations == relation)
+        templates = np.flatnonzero(grid.template_relations == relation)
+        cells = start[pairs][:, None] + np.arange(len(templates))
+        per_relation.append(_block(int(relation), pairs, templates, asked[cells], right[cells]))
+    return [block for block in per_relation if block.asked.size]
+
+
+def cell_keys(grid: Grid) -> tuple[Ints, Ints, Ints]:
+    """Each row's cell as a number, and each pair's first cell and number of cells.
+
+    A pair has a cell for every template of its relation and none for others.
+    """
+    if not np.array_equal(grid.relations[grid.pair], grid.template_relations[grid.template]):
+        raise ValueError("a prompt of the grid has a pair of one relation, a template of another")
+    order = np.argsort(grid.template_relations, kind="stable")
+    count = max(grid.relations.max(initial=-1), grid.template_relations.max(initial=-1)) + 1
+    sizes = np.bincount(grid.template_relations, minlength=count)
+    place = np.empty(len(order), dtype=np.int64)
+    before = np.cumsum(sizes) - sizes
+    place[order] = np.arange(len(order)) - before[grid.template_relations[order]]
+    width = sizes[grid.relations].astype(np.int64)
+    start = np.cumsum(width) - width
+    return start[grid.pair] + place[grid.template], start, width
+
+
+def mean_over_pairs(values: Floats, relations: Ints, seed: int) -> Estimate:
+    """Mean of one value per pair; nan is left out and not counted.
+
+    The interval is the bootstrap over pairs within their relation; the relations stay.
+    """
+    kept = ~np.isnan(values)
+    return _resampled(values[kept], relations[kept], seed).mean_over_facts()
+
+
+def mean_over_relations(
+    values: Floats, relations: Ints, weights: Mapping[int, float], seed: int
+) -> Estimate:
+    """Mean over relations, each with a weight of its own, of the mean over their pairs."""
+    resampled = _resampled(values, relations, seed)
+    return resampled.weighted_mean({str(relation): weight for relation, weight in weights.items()})
+
+
+def around(value: float, draws: Floats, n: int) -> Estimate:
+    """An estimate with the middle 95 % of its bootstrap, which always holds the value itself."""
+    low, high = percentile_interval(draws)
+    return Estimate(value=value, low=min(low, value), high=max(high, value), n=n)
+
+
+def stream(seed: int, name: str) -> np.random.Generator:
+    """Random numbers that depend on a seed and a name alone."""
+    return np.random.default_rng(draw_key(seed, name))
+
+
+def _resampled(values: Floats, relations: Ints, seed: int) -> Resampled:
+    places = {int(r): np.flatnonzero(relations == r) for r in np.unique(relations)}
+    samples = {
+        str(r): Sample(values=values[at], clusters=np.arange(len(at))) for r, at in places.items()
+    }
+    return Resampled(samples, seed)
+
+
+def _block(relation: int, pairs: Ints, templates: Ints, asked: Ints, right: Ints) -> Block:
+    rows, columns = asked.any(axis=1), asked.any(axis=0)
+    return Block(
+        relation=relation,
+        pairs=pairs[rows],
+        templates=templates[columns],
+        asked=asked[np.ix_(rows, columns)],
+        right=right[np.ix_(rows, columns)],
+    )

@@ -16,10 +16,9 @@ import numpy as np
 from sonde.analysis.runs import Aligned
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import template_accuracies
-from sonde.metrics.cells import around, stream
 from sonde.metrics.coverage import known
-from sonde.metrics.grid import Bools, Floats, Ints
-from sonde.metrics.leading import Lead, lead
+from sonde.metrics.estimates import Lead, lead
+from sonde.metrics.grid import Bools, Floats, Ints, around, stream
 from sonde.stats.correlation import kendall_tau_b
 from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import DRAWS, wilson

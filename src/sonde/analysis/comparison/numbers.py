@@ -27,9 +27,8 @@ from sonde.metrics.consistency import (
     templates_only,
     within_groups,
 )
-from sonde.metrics.coverage import coverage
+from sonde.metrics.coverage import coverage, names_help
 from sonde.metrics.judged import Judged
-from sonde.metrics.naming import names_help
 
 Estimates = dict[str, Estimate]
 

@@ -9,10 +9,8 @@ import numpy as np
 
 from sonde.analysis.runs import UNKNOWN, Aligned, Lineage, pair_shares, samples
 from sonde.core.reports import Estimate
-from sonde.metrics.cells import around, stream
-from sonde.metrics.estimates import Resampled, Sample
-from sonde.metrics.grid import Floats, Ints
-from sonde.metrics.leading import Lead, lead
+from sonde.metrics.estimates import Lead, Resampled, Sample, lead
+from sonde.metrics.grid import Floats, Ints, around, stream
 from sonde.stats.intervals import DRAWS
 from sonde.stats.paired import shuffled
 

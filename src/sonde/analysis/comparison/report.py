@@ -13,8 +13,7 @@ from sonde.analysis.comparison.tables import tables
 from sonde.analysis.runs import UNKNOWN, Aligned, Compared, Reading, relation_name, with_counts
 from sonde.core.reports import Estimates, Headline, Metric, Report
 from sonde.core.words import in_points, named, sided
-from sonde.metrics.estimates import p_value
-from sonde.metrics.leading import lead
+from sonde.metrics.estimates import lead, p_value
 from sonde.reporting.build.multi_prompt.metrics import ACC, METRICS, ONE_WORD, OVERALL
 from sonde.reporting.build.parts import left_out, shown
 from sonde.reporting.catalogue import metric_of

@@ -17,9 +17,8 @@ from sonde.analysis.learning.sheets import Learning, Sheet
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.core.words import above_zero
-from sonde.metrics.cells import around, stream
 from sonde.metrics.estimates import Resampled, Sample, p_value
-from sonde.metrics.grid import Bools, Floats
+from sonde.metrics.grid import Bools, Floats, around, stream
 from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import DRAWS, wilson
 

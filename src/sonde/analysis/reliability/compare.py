@@ -28,9 +28,8 @@ from sonde.core.facts import Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.core.words import told_apart
-from sonde.metrics.cells import around
 from sonde.metrics.distance import Monitored, combined
-from sonde.metrics.grid import Floats
+from sonde.metrics.grid import Floats, around
 from sonde.stats.correlation import pearson, pearson_by_row, ranks_by_row
 
 FIRST = "first"

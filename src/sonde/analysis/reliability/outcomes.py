@@ -17,9 +17,8 @@ from sonde.analysis.runs import Compared
 from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
 from sonde.core.reports import Estimate
-from sonde.metrics.cells import around, stream
 from sonde.metrics.distance import PULLED, SOLID, Monitored, combined, over_prompts
-from sonde.metrics.grid import Bools, Floats, Ints
+from sonde.metrics.grid import Bools, Floats, Ints, around, stream
 from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import DRAWS, percentile_interval, unvaried_difference, wilson
 from sonde.stats.paired import swapped

@@ -21,7 +21,7 @@ from sonde.analysis.runs import (
 )
 from sonde.core.reports import Headline, Report
 from sonde.core.words import in_points, listed, named, sided, written
-from sonde.metrics.leading import lead
+from sonde.metrics.estimates import lead
 from sonde.reporting.build.parts import left_out, shown
 
 MOST_HEADLINES = 4

@@ -10,7 +10,7 @@ import numpy as np
 from sonde.core.reports import Estimate
 from sonde.lab.evaluation.judging import Group
 from sonde.lab.evaluation.measures import includes
-from sonde.metrics.leading import lead
+from sonde.metrics.estimates import lead
 from sonde.stats.paired import student
 
 ENOUGH = 0.5

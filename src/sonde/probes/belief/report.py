@@ -23,9 +23,9 @@ from sonde.metrics.consistency import (
     templates_only,
     within_groups,
 )
+from sonde.metrics.coverage import names_help
 from sonde.metrics.estimates import Resampled, Sample, p_value
 from sonde.metrics.grid import Grid
-from sonde.metrics.naming import names_help
 from sonde.probes.belief.bias import Bias, measure_bias
 from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE
 from sonde.probes.belief.names import single_prompt

@@ -21,8 +21,8 @@ from sonde.core.reports import (
     Table,
 )
 from sonde.core.words import NAMED, against_control, trust
+from sonde.metrics.accuracy import accuracy_at_over
 from sonde.metrics.calibration import Bin, calibration
-from sonde.metrics.choices import accuracy_at_over
 from sonde.metrics.estimates import spread_of
 from sonde.probes.lke.choices import Choices, put
 from sonde.probes.lke.items import Census

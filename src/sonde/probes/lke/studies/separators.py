@@ -18,7 +18,7 @@ from sonde.core.prompts import Prompt
 from sonde.core.reports import DotPlot, Metric, Report, Series, Table
 from sonde.core.settings import setting
 from sonde.core.words import clearly, named, told_apart
-from sonde.metrics.leading import lead
+from sonde.metrics.estimates import lead
 from sonde.probes.lke.choices import Kept
 from sonde.probes.lke.items import OPTIONS_HELP
 from sonde.probes.lke.metrics import (
