@@ -32,7 +32,7 @@ from sonde.probes.lke.items import Item
 
 TEMPLATE = Template(id="t", text="[X] is [Y] of them", group="t")
 RELATION = Relation(id="r", label="r", kind="N-1", templates=(TEMPLATE,))
-KEY = Key(fact="f", relation="r", template="t", subject="it", context="0")
+KEY = Key(fact="f", relation="r", template="t", subject="it")
 LOGPS = st.lists(st.floats(-30, -0.125, width=32), min_size=1, max_size=3).map(tuple)
 
 

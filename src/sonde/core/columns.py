@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.answers import Answer, Answered, Filled, Generated, Kind, Sampled, Scored, Traced
-from sonde.core.prompts import TEXTS, Key
+from sonde.core.prompts import KEY, TEXTS, Key
 
 if TYPE_CHECKING:
     import polars
@@ -283,7 +283,7 @@ class Answers:
         answers = self.columns if isinstance(self.columns, list) else self.columns.each()
         for row, answer in zip(rows, answers, strict=True):
             texts = {name: row.pop(name) for name in TEXTS}
-            key = Key(**{name: row.pop(name) for name in Key.__slots__ if name in row})
+            key = Key(**{name: row.pop(name) for name in KEY})
             yield Answered(key=key, answer=answer, own=row, **texts)
 
 
@@ -325,7 +325,7 @@ def _watched(answer: Answer) -> tuple[str, ...]:
 def _block(rows: Sequence[Answered]) -> Answers:
     from pyarrow import array, string, table
 
-    columns = {name: [getattr(row.key, name) for row in rows] for name in Key.__slots__}
+    columns = {name: [getattr(row.key, name) for row in rows] for name in KEY}
     columns |= {name: [getattr(row, name) for row in rows] for name in TEXTS}
     own = {name: array([row.own[name] for row in rows]) for name in rows[0].own}
     answers: list[Any] = [row.answer for row in rows]

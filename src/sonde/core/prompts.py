@@ -23,7 +23,7 @@ KEY = ("fact", "relation", "template", "subject")
 
 TEXTS = ("prefix", "suffix")
 
-SHARED = (*KEY, "context", *TEXTS, "options", "spans")
+SHARED = (*KEY, *TEXTS, "options", "spans")
 """The names of columns that mean the same for every probe."""
 
 SHOWN = 60
@@ -41,7 +41,6 @@ class Key:
     relation: str
     template: str
     subject: str
-    context: str = ""
 
     @property
     def told(self) -> str:
@@ -212,7 +211,7 @@ class Block:
         return next(self.part(row, row + 1).prompts())
 
     def _prompt(self, row: Mapping[str, Any], want: Want) -> Prompt:
-        key = Key(**{name: row[name] for name in (*KEY, "context") if name in row})
+        key = Key(**{name: row[name] for name in KEY})
         cloze = Cloze(relation=key.relation, subject=key.subject) if self.cloze else None
         texts = {name: row[name] for name in TEXTS}
         own = {name: value for name, value in row.items() if name not in SHARED}
@@ -324,7 +323,7 @@ def _gathered(rows: Sequence[Prompt]) -> Block:
     first, own = rows[0].want, OWN.get(type(rows[0].want), "")
     columns: dict[str, Any] = {
         name: polars.Series([getattr(row.key, name) for row in rows], dtype=polars.String)
-        for name in (*KEY, "context")
+        for name in KEY
     }
     for name in rows[0].own:
         columns[name] = polars.Series([row.own[name] for row in rows])

@@ -143,7 +143,8 @@ def comparable(cases: Sequence[Case]) -> Iterator[tuple[Case, Case]]:
         if isinstance(case.answer, Scored | Filled):
             key = case.prompt.key
             length = isinstance(case.prompt.want, Fill) and case.prompt.want.vocabulary is not None
-            groups[key.relation, key.template, key.context, type(case.answer), length].append(case)
+            own = tuple(map(str, case.prompt.own.values()))
+            groups[key.relation, key.template, own, type(case.answer), length].append(case)
     for group in groups.values():
         for a, b in combinations(group, 2):
             if a.prompt.key.subject != b.prompt.key.subject:
