@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sonde.analysis.comparison.relations import (
+from sonde.analysis.comparison.numbers import (
     ByRelation,
     by_relation,
     differences,

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
-from sonde.lab.evaluation.asked import ANY, Asked, model
 from sonde.lab.evaluation.judging import Group, judge
 from sonde.lab.evaluation.measures import (
     CAUSES,
@@ -21,6 +20,7 @@ from sonde.lab.evaluation.measures import (
     measures,
     over_worlds,
 )
+from sonde.lab.evaluation.verdicts import ANY, Asked, model
 from sonde.lab.worlds.truth import Guess, Known, Verdicts
 from sonde.metrics.calibration import calibration
 from tests.lab.trials import known, study, trial, verdicts

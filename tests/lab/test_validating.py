@@ -16,8 +16,8 @@ from sonde.cli.lab import SHIPPED
 from sonde.core.errors import DataError, ModelError, RunMismatch, StoreError, UsageError
 from sonde.lab.estimators.asking import EFFORTS
 from sonde.lab.estimators.catalogue import estimators
-from sonde.lab.evaluation.keeping import load_verdicts, save_reason, save_verdicts
 from sonde.lab.evaluation.validating import Order, Validated, validate
+from sonde.lab.evaluation.verdicts import load_verdicts, save_reason, save_verdicts
 from sonde.lab.training.train import TrainSettings, train
 from sonde.lab.worlds.folder import open_world, write_world
 from sonde.lab.worlds.truth import Kind, Verdicts

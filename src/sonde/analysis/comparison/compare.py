@@ -19,8 +19,14 @@ from sonde.analysis.comparison.couples import (
     sharing,
     subsumption,
 )
-from sonde.analysis.comparison.numbers import Numbers, all_numbers, main_numbers
-from sonde.analysis.comparison.relations import ByRelation, by_relation, differences
+from sonde.analysis.comparison.numbers import (
+    ByRelation,
+    Numbers,
+    all_numbers,
+    by_relation,
+    differences,
+    main_numbers,
+)
 from sonde.analysis.runs import Aligned, Compared, Kin, Reading, align, smallest_and_largest, tuned
 from sonde.core.reports import Estimate, Metric
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sonde.analysis.comparison.compare import MEAN, ONLY, STDEV, Comparison
 from sonde.analysis.comparison.couples import Couples, Ranked
-from sonde.analysis.comparison.relations import extremes
+from sonde.analysis.comparison.numbers import extremes
 from sonde.analysis.runs import Kin, relation_name
 from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
 from sonde.reporting.build.multi_prompt import metrics as multi_prompt

@@ -96,14 +96,7 @@ def prompts_of(judged: Judged, names: Names, matches: Matches = given) -> Prompt
 
 def read_one(prompts: Prompts) -> Columns:
     """One prompt a fact: how likely its object is, and whether the answer is right."""
-    right = averaged(prompts, prompts.right.astype(np.float64))
-    return Columns(
-        facts=prompts.facts,
-        score=averaged(prompts, prompts.likely),
-        decision=right > 0.5,
-        counts=right,
-        chance=by_chance(prompts, "mean"),
-    )
+    return replace(read_average(prompts), score=averaged(prompts, prompts.likely))
 
 
 def read_average(prompts: Prompts) -> Columns:

@@ -14,8 +14,8 @@ from itertools import chain
 import numpy as np
 
 from sonde.core.reports import Estimate
-from sonde.lab.evaluation.asked import ANY, Asked, Model, model
 from sonde.lab.evaluation.measures import BASE, Measured, differences, measures, over_worlds
+from sonde.lab.evaluation.verdicts import ANY, Asked, Model, model
 from sonde.lab.worlds.truth import Bools, Kind, Trial
 
 MISSING = Estimate.not_measured()

@@ -14,7 +14,7 @@ from typing import get_args
 import numpy as np
 
 from sonde.core.reports import Estimate
-from sonde.lab.evaluation.asked import Asked, Ints
+from sonde.lab.evaluation.verdicts import Asked, Ints
 from sonde.lab.worlds.truth import Bools, Floats, Truth, Verdicts
 from sonde.metrics.calibration import calibration, expected_calibration_error
 from sonde.metrics.estimates import Resampled, Sample

@@ -26,7 +26,14 @@ from sonde.core.errors import DataError, ModelError, RunMismatch, StoreError, Us
 from sonde.core.facts import Dataset, Selection
 from sonde.lab.estimators.asking import EFFORTS, Effort, Setup
 from sonde.lab.estimators.catalogue import Asking, Estimator, chosen
-from sonde.lab.evaluation import keeping
+from sonde.lab.evaluation.verdicts import (
+    FORMAT,
+    load_json,
+    load_verdicts,
+    save_json,
+    save_reason,
+    save_verdicts,
+)
 from sonde.lab.training.stored import stored
 from sonde.lab.training.train import Trained, open_trained
 from sonde.lab.worlds.folder import open_world
@@ -214,9 +221,9 @@ def _claim(subject: Subject, order: Order) -> None:
         "limit": order.limit,
         "seed": order.seed,
     }
-    found = keeping.load(path)
+    found = load_json(path)
     if found is None:
-        keeping.save(about, path)
+        save_json(about, path)
         return
     for key, value in about.items():
         if found.get(key) != value:
@@ -265,18 +272,18 @@ def _known(subject: Subject, order: Order, watch: Watch) -> tuple[Known, ...]:
     dataset = asked_of(subject.world, order)
     asked = [fact.id for r in dataset.asked_relations() for fact in dataset.asked(r.id)]
     path = subject.folder / "stored.json"
-    found = keeping.load(path)
+    found = load_json(path)
     if found is None:
         began = time.perf_counter()
         with watch(f"{_told(subject)}: stored"):
             held = stored(subject.world, subject.trained, subject.model, facts=asked)
         found = {
-            "format": keeping.FORMAT,
+            "format": FORMAT,
             "seconds": round(time.perf_counter() - began, 3),
             "asked": len(held),
             "facts": [fact for fact, there in held.items() if there],
         }
-        keeping.save(found, path)
+        save_json(found, path)
     there = frozenset(found["facts"])
     truth = subject.world.truth
     return tuple(Known(taught=truth[fact], stored=fact in there) for fact in asked)
@@ -287,18 +294,18 @@ def _verdicts(
 ) -> Verdicts | None:
     """What an estimator says, as it was kept or asked now; None for a reason, which is kept too."""
     path = subject.folder / "verdicts" / f"{estimator.name}.json"
-    if (kept := keeping.load_verdicts(path)) is not None:
+    if (kept := load_verdicts(path)) is not None:
         return kept
     try:
         with watch(f"{_told(subject)}: {estimator.name}") as tick:
             found = _made(subject, estimator, order, tick)
     except (ModelError, DataError, UsageError) as error:
-        keeping.save_reason(str(error), path)
+        save_reason(str(error), path)
         one = Left(model=_told(subject), estimator=estimator.name, reason=str(error))
         log.warning("%s", one)
         left.append(one)
         return None
-    keeping.save_verdicts(found, path)
+    save_verdicts(found, path)
     return found
 
 
@@ -341,7 +348,7 @@ def asked(setup: Setup, asking: Asking, folder: Path) -> tuple[Run, Mapping[str,
 
     Seconds are those of all sessions that it took; to open what is finished adds none.
     """
-    record = keeping.load(folder / "made.json")
+    record = load_json(folder / "made.json")
     if record is not None:
         try:
             return open_run(folder / "run"), record
@@ -351,8 +358,8 @@ def asked(setup: Setup, asking: Asking, folder: Path) -> tuple[Run, Mapping[str,
         run = asking.ask(setup, folder)
     if record is None:
         prompts = run.provenance()["run"]["prompts"]
-        record = {"format": keeping.FORMAT, "seconds": _seconds(folder), "prompts": prompts}
-        keeping.save(record, folder / "made.json")
+        record = {"format": FORMAT, "seconds": _seconds(folder), "prompts": prompts}
+        save_json(record, folder / "made.json")
     return run, record
 
 

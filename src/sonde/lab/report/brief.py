@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from sonde.core.reports import Report, Table
 from sonde.lab.estimators.catalogue import estimators
-from sonde.lab.evaluation.asked import Asked, model
 from sonde.lab.evaluation.measures import causes
+from sonde.lab.evaluation.verdicts import Asked, model
 from sonde.lab.worlds.truth import Bools, Trial
 from sonde.reporting.build.tables import Field, table
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sonde.core.reports import Curve, Curves, Estimates, Figure, Metric
-from sonde.lab.evaluation.asked import ANY
 from sonde.lab.evaluation.judging import Group
 from sonde.lab.evaluation.measures import BASE, CAUSES
+from sonde.lab.evaluation.verdicts import ANY
 from sonde.lab.report.words import MARKED, any_note, key, marked, places, titled
 from sonde.lab.worlds.truth import Trial
 from sonde.reporting.build.figures import bars, curve, dots

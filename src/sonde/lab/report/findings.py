@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from sonde.core.words import in_points, named, written
-from sonde.lab.evaluation.asked import ANY
 from sonde.lab.evaluation.judging import Group
 from sonde.lab.evaluation.measures import BASE, includes
+from sonde.lab.evaluation.verdicts import ANY
 from sonde.lab.report.trust import (
     Choice,
     at_chance,

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate, Headline, Report
-from sonde.lab.evaluation.asked import ANY
 from sonde.lab.evaluation.judging import Group, judge
 from sonde.lab.evaluation.measures import BASE
+from sonde.lab.evaluation.verdicts import ANY
 from sonde.lab.report.figures import figures
 from sonde.lab.report.findings import findings
 from sonde.lab.report.tables import tables

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table, Unit
 from sonde.core.words import listed
-from sonde.lab.evaluation.asked import ANY
 from sonde.lab.evaluation.judging import Group
 from sonde.lab.evaluation.measures import BASE, CAUSES, SUBSETS
+from sonde.lab.evaluation.verdicts import ANY
 from sonde.lab.report.trust import Choice, at_chance, choices, verdict
 from sonde.lab.report.words import MARKED, any_note, key, marked, places, short, titled
 from sonde.reporting.build.tables import Field, browse, by_place, side_by_side, table

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sonde.core.reports import Estimate
-from sonde.lab.evaluation.asked import ANY
 from sonde.lab.evaluation.judging import Group
+from sonde.lab.evaluation.verdicts import ANY
 
 LEARNS, CONTROL = "*", "†"
 UNBROKEN = "\N{NO-BREAK SPACE}"
