@@ -15,7 +15,7 @@ import numpy as np
 from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
 from sonde.metrics.distance import Monitored
-from sonde.metrics.estimates import Clusters, Sample
+from sonde.metrics.estimates import Sample, samples_of
 from sonde.metrics.grid import Floats, Grid, Ints
 from sonde.metrics.judged import Judged
 
@@ -111,13 +111,8 @@ def samples(
     judged: Judged, values: Floats, minus: Floats | None = None, clusters: Ints | None = None
 ) -> dict[str, Sample]:
     """One value per pair, less another where there is one, by relation."""
-    made = {}
-    for number, relation in enumerate(judged.relations):
-        pairs = np.flatnonzero(judged.grid.relations == number)
-        together: Clusters = np.arange(len(pairs)) if clusters is None else clusters[pairs]
-        less = None if minus is None else minus[pairs]
-        made[relation.id] = Sample(values=values[pairs], clusters=together, minus=less)
-    return made
+    ids = [relation.id for relation in judged.relations]
+    return samples_of(values, judged.grid.relations, minus, clusters=clusters, ids=ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import acc_at_1
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import Resampled, samples_of
 from sonde.metrics.grid import Bools, Floats, Grid, Ints, blocks, mean_over_pairs
 from sonde.metrics.judged import Judged
 
@@ -111,9 +111,5 @@ def _object_names(grid: Grid, helped: Ints, compared: Ints, seed: int) -> Estima
 def _share(values: Floats, grid: Grid, rows: Ints, seed: int) -> Estimate:
     """The mean of some comparisons, each about the pair of a row of the grid."""
     pairs = grid.pair[rows]
-    owners = grid.relations[pairs]
-    samples = {
-        str(r): Sample(values=values[owners == r], clusters=pairs[owners == r])
-        for r in np.unique(owners)
-    }
+    samples = samples_of(values, grid.relations[pairs], clusters=pairs)
     return Resampled(samples, seed).mean_over_facts()

@@ -77,6 +77,29 @@ class Sample:
         return alone and bool(np.isin(given, (0.0, 1.0)).all())
 
 
+def samples_of(
+    values: Floats,
+    owners: NDArray[np.int64],
+    minus: Floats | None = None,
+    *,
+    clusters: NDArray[np.int64] | None = None,
+    ids: Sequence[str] | None = None,
+) -> dict[str, Sample]:
+    """Facts by their relation, `owners` being its number; it is called so, or as `ids` say.
+
+    Without clusters no fact depends on another.
+    """
+    samples = {}
+    for number in np.unique(owners).tolist():
+        at = np.flatnonzero(owners == number)
+        samples[str(number) if ids is None else ids[number]] = Sample(
+            values=values[at],
+            clusters=np.arange(len(at)) if clusters is None else clusters[at],
+            minus=None if minus is None else minus[at],
+        )
+    return samples
+
+
 def interval(
     draws: Floats, samples: Sequence[Sample], weights: Sequence[float]
 ) -> tuple[float, float]:
@@ -221,11 +244,9 @@ class ByFact:
         What is nan in either is left out.
         """
         there = ~np.isnan(values if minus is None else values + minus)
-        samples = {}
-        for number, id in enumerate(self.ids):
-            kept = there & (self.relation == number)
-            less = None if minus is None else minus[kept]
-            samples[id] = Sample(values=values[kept], clusters=self.subject[kept], minus=less)
+        less = None if minus is None else minus[there]
+        subjects, owners = self.subject[there], self.relation[there]
+        samples = samples_of(values[there], owners, less, clusters=subjects, ids=self.ids)
         resampled = Resampled(samples, self.seed)
         return {
             f"{name}.mean_over_relations": resampled.mean_over_relations(),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import Resampled, samples_of
 from sonde.stats.intervals import percentile_interval
 
 Ints = NDArray[np.int64]
@@ -161,11 +161,7 @@ def stream(seed: int, name: str) -> np.random.Generator:
 
 
 def _resampled(values: Floats, relations: Ints, seed: int) -> Resampled:
-    places = {int(r): np.flatnonzero(relations == r) for r in np.unique(relations)}
-    samples = {
-        str(r): Sample(values=values[at], clusters=np.arange(len(at))) for r, at in places.items()
-    }
-    return Resampled(samples, seed)
+    return Resampled(samples_of(values, relations), seed)
 
 
 def _block(relation: int, pairs: Ints, templates: Ints, asked: Ints, right: Ints) -> Block:

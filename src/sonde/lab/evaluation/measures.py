@@ -17,7 +17,7 @@ from sonde.core.reports import Estimate
 from sonde.lab.evaluation.verdicts import Asked, Ints
 from sonde.lab.worlds.truth import Bools, Floats, Truth, Verdicts
 from sonde.metrics.calibration import calibration, expected_calibration_error
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import Resampled, samples_of
 from sonde.stats.intervals import Z
 from sonde.stats.ranking import auroc, auroc_interval
 from sonde.stats.repeats import repeats_mean, unvaried_mean, vary
@@ -138,12 +138,7 @@ def _within(own: Floats, other: Floats | None, groups: Ints) -> Estimate:
     differences = own if other is None else own - other
     if len(own) > MANY and len(np.unique(differences)) > KINDS:
         return _many(differences, groups)
-    samples = {}
-    for group in np.unique(groups):
-        at = np.flatnonzero(groups == group)
-        minus = None if other is None else other[at]
-        samples[str(group)] = Sample(values=own[at], clusters=np.arange(len(at)), minus=minus)
-    made = Resampled(samples, seed=0).mean_over_facts()
+    made = Resampled(samples_of(own, groups, other), seed=0).mean_over_facts()
     return replace(made, value=float(differences.mean()))  # summed by relation, 1 can come out less
 
 

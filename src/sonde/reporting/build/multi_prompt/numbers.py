@@ -16,8 +16,8 @@ from sonde.metrics.accuracy import Fluctuation, acc_at_1, template_summary
 from sonde.metrics.accuracy import fluctuation as fluctuates
 from sonde.metrics.calibration import Calibration, calibration
 from sonde.metrics.coverage import coverage
-from sonde.metrics.estimates import Resampled, Sample
-from sonde.metrics.grid import Bools, Floats, Grid, Ints
+from sonde.metrics.estimates import Resampled, samples_of
+from sonde.metrics.grid import Bools, Floats, Grid
 from sonde.reporting.build.multi_prompt.metrics import (
     ABOVE,
     ACC,
@@ -125,12 +125,8 @@ def _control(part: Part, seed: int) -> dict[str, Estimate]:
     asked = np.bincount(grid.pair, minlength=pairs)
     shares: Floats = np.bincount(grid.pair, weights=grid.right, minlength=pairs) / asked
     control = part.majority.astype(np.float64)
-    owned: list[Ints] = [np.flatnonzero(grid.relations == r) for r in np.unique(grid.relations)]
-    alone = {str(r): Sample(values=control[i], clusters=i) for r, i in enumerate(owned)}
-    above = {
-        str(r): Sample(values=shares[i], clusters=i, minus=control[i]) for r, i in enumerate(owned)
-    }
+    owners = np.unique(grid.relations, return_inverse=True)[1]
     return {
-        MAJORITY.id: Resampled(alone, seed).mean_over_facts(),
-        ABOVE.id: Resampled(above, seed).mean_over_facts(),
+        MAJORITY.id: Resampled(samples_of(control, owners), seed).mean_over_facts(),
+        ABOVE.id: Resampled(samples_of(shares, owners, control), seed).mean_over_facts(),
     }
