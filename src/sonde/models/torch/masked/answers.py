@@ -38,12 +38,12 @@ class Allowed:
 class Table:
     """What may be answered at a mask, and the tokens of the watched names that may, as an array.
 
-    `columns[j]` is where the token of the watched name j stands in `ids`; None if it may not.
+    `columns[j]` is where the token of the watched name j stands in `ids`; -1 if it may not.
     """
 
     allowed: Allowed
     ids: np.ndarray
-    columns: Sequence[int | None]
+    columns: np.ndarray
 
 
 Kind = tuple[Fill, Table]
@@ -57,10 +57,14 @@ class Tables:
         self.loaded = loaded
         self.encoder = encoder
         self._allowed = lru_cache(maxsize=16)(self._make_allowed)
+        self._table = lru_cache(maxsize=64)(self._make_table)
 
     def table(self, want: Fill, prefix: str) -> Table:
         """The table of a masked position after `prefix`."""
-        before, capitals = opening(prefix), want.capitals
+        return self._table(want, opening(prefix))
+
+    def _make_table(self, want: Fill, before: str) -> Table:
+        capitals = want.capitals
         free = want.vocabulary is None
         allowed = self._allowed(want.vocabulary, "" if free else before, not free and capitals)
         tokens = self.encoder.single_tokens(want.watched, before, capitals=capitals)
@@ -69,7 +73,7 @@ class Tables:
         return Table(
             allowed=allowed,
             ids=np.array(list(found.values()), dtype=np.int64),
-            columns=[column.get(name) for name in want.watched],
+            columns=np.array([column.get(n, -1) for n in want.watched], dtype=np.int64),
         )
 
     def _make_allowed(
@@ -109,14 +113,21 @@ def read_masked(
     mass = torch.zeros_like(norms) if table.allowed.all else torch.logsumexp(allowed, -1) - norms
     count = min(want.top, allowed.shape[1])
     found = torch.topk(allowed, min(count + 1, allowed.shape[1]))
-    values = watched_values(logits, [table.ids for _, table in kinds], onto(device, which))
-    watched = fetched(values - norms[:, None])
-    ranks = fetched(rank_rows(allowed, values))
+    which_there = onto(device, which)
+    values = logits.gather(1, laid_out([table.ids for _, table in kinds], device, 0)[which_there])
+    # a last column, for names that may not be answered
+    logps = torch.nn.functional.pad(values - norms[:, None], (0, 1), value=torch.nan)
+    ranked = torch.nn.functional.pad(rank_rows(allowed, values), (0, 1))
+    names = laid_out([table.columns for _, table in kinds], device, -1)
+    names = torch.where(names < 0, values.shape[1], names)[which_there]
+    small = torch.int16 if allowed.shape[1] <= np.iinfo(np.uint16).max else torch.int32
+    watched, ranks = fetched(logps.gather(1, names)), fetched(ranked.gather(1, names).to(small))
     top, places, norm, rest = map(fetched, (found.values, found.indices, norms, mass))
 
     def read() -> list[tuple[np.ndarray, FilledColumns]]:
         best, at = in_order(top(), places(), count, allowed)
-        whole = Columns(at, best - norm()[:, None], watched(), ranks(), rest())
+        unsigned = ranks().view(np.uint16 if small == torch.int16 else np.uint32)
+        whole = Columns(at, best - norm()[:, None], watched(), unsigned, rest())
         return [(rows, whole.block(*kind, rows)) for kind, rows in by_kind(kinds, which)]
 
     return read
@@ -135,19 +146,15 @@ class Columns(NamedTuple):
         """Those of one kind."""
         whole = len(rows) == len(self.mass)
         own = self if whole else Columns(*(column[rows] for column in self))
-        logps = np.full((len(rows), len(want.watched)), np.nan, dtype=np.float32)
-        ranks = np.zeros(logps.shape, dtype=np.int32)
-        may = np.array([column is not None for column in table.columns], dtype=np.bool_)
-        at = [column for column in table.columns if column is not None]
-        logps[:, may], ranks[:, may] = own.watched_logps[:, at], own.watched_ranks[:, at]
+        count = len(want.watched)
         return FilledColumns(
             names=table.allowed.names,
             top=own.places,
             top_logps=own.top_logps,
             mass=own.mass,
             watched=want.watched,
-            watched_logps=logps,
-            watched_ranks=ranks,
+            watched_logps=own.watched_logps[:, :count],
+            watched_ranks=own.watched_ranks[:, :count],
         )
 
 
@@ -159,12 +166,12 @@ def by_kind(kinds: Sequence[Kind], which: np.ndarray) -> Iterator[tuple[Kind, np
             yield kind, rows
 
 
-def watched_values(logits: Any, ids: Sequence[np.ndarray], which: Any) -> Any:
-    """The logits of the tokens each mask's kind watches, filled up with some of no meaning."""
-    table = np.zeros((len(ids), max(map(len, ids))), dtype=np.int64)
-    for row, own in zip(table, ids, strict=True):
+def laid_out(rows: Sequence[np.ndarray], device: Any, rest: int) -> Any:
+    """Arrays as rows of one on the device, shorter ones filled up with `rest`."""
+    table = np.full((len(rows), max(map(len, rows))), rest, dtype=np.int64)
+    for row, own in zip(table, rows, strict=True):
         row[: len(own)] = own
-    return logits.gather(1, onto(logits.device, table)[which])
+    return onto(device, table)
 
 
 def in_order(

@@ -39,7 +39,7 @@ from sonde.models.torch.masked.logits import ROW, mask_logits, ways_of
 log = logging.getLogger("sonde")
 
 BATCH_TOKENS = {"cpu": 4096, "cuda": 131072}
-ENOUGH = {"cpu": 512, "cuda": 8192}
+ENOUGH = {"cpu": 512, "cuda": 32768}
 """Tokens from which a batch is better run than filled up with shorter texts and padding."""
 
 CHUNK = 2**17  # prompts that are brought into order at once; fewer at first, to begin soon
