@@ -28,7 +28,7 @@ from sonde.core.settings import settings_of
 from sonde.data.check import problems
 from sonde.models.controls.counting import majority
 from sonde.models.scripted import Scripted
-from sonde.runs.run import answer
+from sonde.runs.shards import answer
 from sonde.store.blocks import blocks_of as answers_of
 from sonde.store.rows import Answering, together
 

@@ -15,7 +15,7 @@ from sonde.core.errors import DataError
 from sonde.data.catalog import load
 from sonde.data.format import open_dataset, write_dataset
 from sonde.data.vocabulary import common, read_words, restricted, single, trial, words_of
-from sonde.runs.run import answer
+from sonde.runs.shards import answer
 from tests import tiny
 from tests.data import sources
 

@@ -19,7 +19,7 @@ from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.decode.steps import end_tokens
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.reference import generate_causal, score_causal
-from sonde.runs.run import answer
+from sonde.runs.shards import answer
 from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS, limit
 from tests.parity.world import BUDGETS, OPTIONS, PREFIXES, assert_same

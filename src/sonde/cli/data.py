@@ -20,7 +20,7 @@ from sonde.data import catalog
 from sonde.data.check import Fault, check_folder, faults
 from sonde.data.format import is_dataset, open_dataset, seal, write_dataset
 from sonde.data.vocabulary import common, read_words, restricted, single, trial, words_of
-from sonde.runs.run import answer
+from sonde.runs.shards import answer
 
 MOST = 100
 """Faults of a kind that are printed; the rest is counted."""

@@ -26,8 +26,7 @@ from sonde.prompting.uhn import (
     object_in_subject,
     suggests,
 )
-from sonde.runs.run import answer
-from sonde.runs.shards import SHARD_WEIGHT, shards
+from sonde.runs.shards import SHARD_WEIGHT, answer, shards
 
 Guessable = Literal["string", "names"]
 

@@ -18,8 +18,8 @@ from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Prompts, Score, put
 from sonde.core.repeats import refuse_repeats
 from sonde.runs.prompt_length import fitting
-from sonde.runs.run import answer, default_folder, describe
-from sonde.runs.shards import OPTION, SHARD_WEIGHT, shards, weights
+from sonde.runs.run import default_folder, describe
+from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, shards, weights
 from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
 from sonde.store.manifest import Manifest, differences, mismatch
 from sonde.store.runs import RunFolder

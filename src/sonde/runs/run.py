@@ -8,38 +8,31 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, cast
 
 from sonde import __version__
 from sonde.core.abilities import (
     Admits,
-    FillsColumns,
-    KeepsCache,
     Model,
     Probe,
-    ScoresAndGenerates,
     abilities,
-    group_by_ability,
 )
-from sonde.core.answers import Answer, Answered
-from sonde.core.columns import Answers, FilledColumns
+from sonde.core.answers import Answered
+from sonde.core.columns import Answers
 from sonde.core.components import Components
-from sonde.core.errors import AbilityError, DataError, StoreError, UsageError, nearest
+from sonde.core.errors import DataError, StoreError, UsageError, nearest
 from sonde.core.facts import Dataset, Selection
-from sonde.core.prompts import Prompt, Prompts, blocks_of, put
+from sonde.core.prompts import Prompts, blocks_of
 from sonde.core.repeats import refuse_repeats
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.data.format import open_dataset, write_dataset
 from sonde.probes import MODULES
 from sonde.runs.prompt_length import fitting
-from sonde.runs.shards import SHARD_WEIGHT, shards
+from sonde.runs.shards import SHARD_WEIGHT, Behind, answer, shards
 from sonde.store.blocks import friendly
 from sonde.store.files import explain_os_errors
 from sonde.store.manifest import Manifest, surroundings, versions
@@ -241,23 +234,6 @@ def default_folder(manifest: Manifest) -> Path:
     return Path("runs") / re.sub(r"[^\w.-]+", "_", "-".join(parts))  # a name may hold a slash
 
 
-def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[Any, Answer | FilledColumns]]:
-    """Yield (position, answer), or (positions, columns), each block by the ability it wants."""
-    prompts = put(prompts)
-    if isinstance(model, KeepsCache):
-        model.reset_cache()  # answers are to depend on their own shard alone
-    joins = isinstance(model, ScoresAndGenerates)
-    for way, numbers in group_by_ability(prompts, joins=joins).items():
-        own = Prompts(blocks=tuple(prompts.blocks[n] for n in numbers))
-        positions = np.array(prompts.places(numbers))
-        columns = way == "fill" and isinstance(model, FillsColumns)
-        method = getattr(model, "fill_columns" if columns else way, None)
-        if method is None:
-            raise AbilityError(f"{model.identity.name} cannot {way}")
-        for position, result in method(own):
-            yield positions[position], result
-
-
 def _count(probe: Probe, model: Model, dataset: Dataset) -> int:
     """How many prompts there are; refuses ids that would mix their answers."""
     total = 0
@@ -298,28 +274,6 @@ def _fill_folder(
             writer.log(_session(model, began, time.monotonic() - clock, computed))
     if not computed:
         log.info("%s was complete: the model was not asked anything", writer.folder.path)
-
-
-class Behind:
-    """Does one thing after the other on a thread of its own, at most one ahead of who waits."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "behind")
-        self._last: Future[Any] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def do(self, work: Callable[..., object], *given: Any) -> None:
-        """Begin some work once what came before is done; raises what went wrong with that."""
-        if self._last is not None:
-            self._last.result()
-        self._last = self._thread.submit(work, *given)
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._thread.shutdown()
-        if self._last is not None and kind is None:
-            self._last.result()
 
 
 def _session(model: Model, began: float, seconds: float, prompts: int) -> dict[str, Any]:

@@ -1,13 +1,25 @@
-"""Cut what a probe asks into shards of about equal work. Knows prompts, nothing of answers."""
+"""Cut what a probe asks into shards, and put one to a model. Knows nothing of folders."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, Trace, blocks_of
+from sonde.core.abilities import (
+    FillsColumns,
+    KeepsCache,
+    Model,
+    ScoresAndGenerates,
+    group_by_ability,
+)
+from sonde.core.answers import Answer
+from sonde.core.columns import FilledColumns
+from sonde.core.errors import AbilityError
+from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, Trace, blocks_of, put
 
 SHARD_WEIGHT = 4096
 """What a shard holds: so many options or texts, or four times as many filled positions."""
@@ -53,3 +65,42 @@ def weights(block: Block) -> NDArray[np.int64]:
         return OPTION * (1 + read // WEIGHED)
     each = 1 + len(want.watched) // WATCHED if isinstance(want, Fill) else OPTION
     return np.full(rows, each)
+
+
+def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[Any, Answer | FilledColumns]]:
+    """Yield (position, answer), or (positions, columns), each block by the ability it wants."""
+    prompts = put(prompts)
+    if isinstance(model, KeepsCache):
+        model.reset_cache()  # answers are to depend on their own shard alone
+    joins = isinstance(model, ScoresAndGenerates)
+    for way, numbers in group_by_ability(prompts, joins=joins).items():
+        own = Prompts(blocks=tuple(prompts.blocks[n] for n in numbers))
+        positions = np.array(prompts.places(numbers))
+        columns = way == "fill" and isinstance(model, FillsColumns)
+        method = getattr(model, "fill_columns" if columns else way, None)
+        if method is None:
+            raise AbilityError(f"{model.identity.name} cannot {way}")
+        for position, result in method(own):
+            yield positions[position], result
+
+
+class Behind:
+    """Does one thing after the other on a thread of its own, at most one ahead of who waits."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, "behind")
+        self._last: Future[Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def do(self, work: Callable[..., object], *given: Any) -> None:
+        """Begin some work once what came before is done; raises what went wrong with that."""
+        if self._last is not None:
+            self._last.result()
+        self._last = self._thread.submit(work, *given)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._thread.shutdown()
+        if self._last is not None and kind is None:
+            self._last.result()

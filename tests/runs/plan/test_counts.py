@@ -16,7 +16,7 @@ from sonde.core.facts import Dataset, Template
 from sonde.core.prompts import Generate, Prompt, Sample, Score, Want
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from sonde.runs.run import answer
+from sonde.runs.shards import answer
 from tests import tiny
 from tests.cli.world import CAPITALS, LANGUAGES, dataset
 

@@ -18,7 +18,7 @@ from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch.seq2seq.model import Seq2SeqModel
 from sonde.probes.lama.probe import Lama
-from sonde.runs.run import answer
+from sonde.runs.shards import answer
 from tests import tiny
 from tests.cli.world import CAPITALS, LANGUAGES, dataset
 

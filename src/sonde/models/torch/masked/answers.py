@@ -5,7 +5,7 @@ Knows which tokens may be answered and what they are called; nothing of how a mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -45,6 +45,17 @@ class Table:
     ids: np.ndarray
     columns: np.ndarray
 
+    @classmethod
+    def of(cls, allowed: Allowed, tokens: Mapping[str, int], watched: Sequence[str]) -> Table:
+        """The table of some watched names, given the token of each that is one."""
+        found = {name: id for name, id in tokens.items() if id in allowed.may}
+        column = {name: j for j, name in enumerate(found)}
+        return cls(
+            allowed=allowed,
+            ids=np.array(list(found.values()), dtype=np.int64),
+            columns=np.array([column.get(name, -1) for name in watched], dtype=np.int64),
+        )
+
 
 Kind = tuple[Fill, Table]
 """What is wanted of a masked position, and what may be answered there."""
@@ -68,13 +79,7 @@ class Tables:
         free = want.vocabulary is None
         allowed = self._allowed(want.vocabulary, "" if free else before, not free and capitals)
         tokens = self.encoder.single_tokens(want.watched, before, capitals=capitals)
-        found = {name: id for name, id in tokens.items() if id in allowed.may}
-        column = {name: j for j, name in enumerate(found)}
-        return Table(
-            allowed=allowed,
-            ids=np.array(list(found.values()), dtype=np.int64),
-            columns=np.array([column.get(n, -1) for n in want.watched], dtype=np.int64),
-        )
+        return Table.of(allowed, tokens, want.watched)
 
     def _make_allowed(
         self, vocabulary: tuple[str, ...] | None, before: str, capitals: bool

@@ -228,20 +228,13 @@ class FillingEnsemble(ScoringEnsemble):
         may = frozenset(ids)
         first = templates[0].fill("it")[0]
         tokens = self.base.encoder.single_tokens(want.watched, first, capitals=want.capitals)
-        found = {name: id for name, id in tokens.items() if id in may}
-        column = {name: j for j, name in enumerate(found)}
         allowed = Allowed(
             names=answers.names,
             ids=torch.tensor(ids, device=self.base.model.device),
             may=may,
             all=False,
         )
-        table = Table(
-            allowed=allowed,
-            ids=np.array(list(found.values()), dtype=np.int64),
-            columns=[column.get(name) for name in want.watched],
-        )
-        return answers, table
+        return answers, Table.of(allowed, tokens, want.watched)
 
 
 def wanted(prompt: Prompt) -> tuple[str, ...]:
