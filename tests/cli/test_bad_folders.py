@@ -160,7 +160,7 @@ def test_a_run_of_another_version_is_refused(sonde: Sonde, data: Path, tmp_path:
     path = out / "manifest.json"
     body = json.loads(path.read_text())
     path.write_text(json.dumps({**body, "format": 99}))
-    sonde("report", out).refused(STORE, "run format 99 is not 1")
+    sonde("report", out).refused(STORE, "it has run format 99, of another version")
     body["probe"]["settings"]["colour"] = "red"
     names = (field.name for field in dataclasses.fields(Manifest))
     path.write_text(Manifest(**{name: body[name] for name in names}).to_json())

@@ -29,10 +29,10 @@ def words(data: Path, out: Path) -> tuple[object, ...]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of half a megabyte."""
+    """A disk of a megabyte."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
     if os.getuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("a small disk can only be mounted by root")
     yield disk
@@ -43,7 +43,7 @@ def test_a_full_disk_keeps_what_was_finished(data: Path, tmp_path: Path, small_d
     assert process(*words(data, tmp_path / "calm")).code == 0
     out = small_disk / "out"
     ballast = small_disk / "ballast"
-    ballast.write_bytes(bytes(200 * 1024))
+    ballast.write_bytes(bytes(500 * 1024))
     done = process(*words(data, out))
     done.refused(STORE, f"no space left for {out}", "free some space and run the same command")
     finished = {path.name: path.stat().st_mtime_ns for path in out.glob("shards/*.parquet")}
