@@ -16,8 +16,9 @@ WORDS = ("lama", "-m", "control:majority", "-d")
 
 
 def settled(printed: str) -> list[str]:
-    """What was printed, less times and where lines break because of them."""
-    return re.sub(r"[\d.,]+ (to [\d.,]+ )?(s|min|h)\b", "…", printed).split()
+    """What was printed, less the lines that hold a time and those they are wrapped onto."""
+    text = re.sub(r"• Time was measured.*?(?=\n\S|\n  •)", "", printed, flags=re.DOTALL)
+    return [line for line in text.splitlines() if not re.search(r"\d s\b|minute|hour", line)]
 
 
 def test_run_with_plan_prints_what_plan_prints(sonde: Sonde, data: Path, tmp_path: Path) -> None:
