@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.attributions import Attribution
-from sonde.core.columns import FilledColumns, Given, Ints
+from sonde.core.columns import Answers, FilledColumns, Ints
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError
 from sonde.core.examinations import Examination
@@ -195,7 +195,7 @@ class Probe(Protocol):
     def ask(self, dataset: Dataset) -> Iterator[Block] | Iterator[Prompt]:
         """The prompts, in an order that depends on the dataset and the settings alone."""
 
-    def read(self, dataset: Dataset, answered: Given) -> Report:
+    def read(self, dataset: Dataset, answers: Iterable[Answers], /) -> Report:
         """The report, whatever order the answers come in."""
 
 

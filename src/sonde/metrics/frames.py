@@ -1,0 +1,84 @@
+"""Judge answers into a frame, and average a column of it: what a small probe needs.
+
+Knows facts, answers and numbers, nothing of prompts or tables.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sonde.core.columns import Given, in_blocks
+from sonde.core.facts import Dataset
+from sonde.core.reports import Estimate, Metric
+from sonde.core.scores import Normalise
+from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.verdicts import judge_block
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+FACTS, RELATIONS = "mean_over_facts", "mean_over_relations"
+
+
+def judge(dataset: Dataset, answers: Given, normalise: Normalise = "none") -> DataFrame:
+    """How every filled or scored prompt about a fact did, a row each.
+
+    Columns: relation, fact, subject (its id: facts of one subject are no independent ones),
+    template, name (of the subject in the prompt), answer, right, rank (0: no correct name could be
+    answered), confidence, gold (log-probability of all correct names together).
+    """
+    import polars
+
+    frames = [dataset.asked_frame(relation.id) for relation in dataset.asked_relations()]
+    facts = polars.concat(frames)
+    keys = zip(facts["relation"], facts["fact"], strict=True)
+    places = {key: place for place, key in enumerate(keys)}
+    correct = dict(enumerate(facts["object_names"].to_list()))
+    parts = []
+    for block in in_blocks(answers):
+        owners = block.numbers(("relation", "fact"), places).astype(np.int64)
+        found = judge_block(block, owners, correct, normalise)
+        parts.append(
+            block.frame.select("relation", "fact", "template", name="subject").with_columns(
+                subject=facts["subject_id"].gather(owners),
+                answer=polars.Series([found.names[i] if i >= 0 else "" for i in found.answer]),
+                right=polars.Series(found.rank == 1),
+                rank=polars.Series(found.rank),
+                confidence=polars.Series(found.confidence),
+                gold=polars.Series(found.gold),
+            )
+        )
+    return polars.concat(parts)
+
+
+def mean(
+    metric: Metric,
+    frame: DataFrame,
+    value: str,
+    *,
+    cluster: str,
+    minus: str | None = None,
+    by: str = "relation",
+    seed: int = 0,
+) -> dict[str, Estimate]:
+    """The mean of a column with its interval: of each relation, over relations and over rows.
+
+    Rows with an equal `cluster` are resampled together. With `minus`, the column of a control, it
+    is the mean of the paired difference.
+    """
+    samples = {
+        str(name): Sample(
+            values=part[value].cast(float).to_numpy(),
+            clusters=tuple(part[cluster]),
+            minus=None if minus is None else part[minus].cast(float).to_numpy(),
+        )
+        for (name,), part in frame.sort(by, cluster).group_by(by, maintain_order=True)
+    }
+    resampled = Resampled(samples, seed)
+    return {
+        metric.at(RELATIONS): resampled.mean_over_relations(),
+        metric.at(FACTS): resampled.mean_over_facts(),
+        **{metric.at(f"{by}.{name}"): resampled.relation(name) for name in samples},
+    }
