@@ -14,6 +14,7 @@ from sonde.analysis.comparison.numbers import all_numbers
 from sonde.analysis.runs import Reading
 from sonde.core.abilities import Ability, Probe
 from sonde.core.answers import Answered
+from sonde.core.columns import in_blocks
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate
 from sonde.metrics.consistency import equal_answers, matching_answers, names_only, templates_only
@@ -36,7 +37,7 @@ def same_numbers(probe: Probe, data: Dataset, answered: Sequence[Answered], floo
     assert isinstance(probe, Judges)
     reading = Reading(draws=500, floor=floor)
     found = all_numbers(probe.judged(data, answered), reading).estimates
-    there = probe.read(data, answered).estimates
+    there = probe.read(data, in_blocks(answered)).estimates
     both = set(found) & set(there)
     for name in both:
         assert found[name] == there[name], name

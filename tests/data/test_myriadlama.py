@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 import sonde
+from sonde.core.columns import in_blocks
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
 from tests.probes.belief_world import Told
@@ -192,7 +193,7 @@ def test_beliefs_tables_of_groups_and_of_names_are_measured_on_such_rows(tmp_pat
         for name, share in (("Ann", 0.02), ("Annie", 0.04))
     }
     probe = sonde.probe("belief", answer="fill", bias=False)
-    report = probe.read(dataset, answer_all(Told(answers=answers), probe.ask(dataset)))
+    report = probe.read(dataset, in_blocks(answer_all(Told(answers=answers), probe.ask(dataset))))
 
     def value(name: str) -> float | None:
         return report.estimates[name].value

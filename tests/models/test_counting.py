@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import sonde
+import sonde.testing
 from sonde.core.abilities import abilities
 from sonde.core.answers import Scored
 from sonde.core.errors import DataError
@@ -125,7 +126,9 @@ def test_the_controls_give_the_known_numbers_on_all_of_lama(shared: Path) -> Non
     prompts = asked(probe, dataset)
     found = {}
     for name in ("class-prior", "naive-bayes"):
-        report = probe.read(dataset, answer_all(load(f"control:{name}", dataset=dataset), prompts))
+        report = probe.read(
+            dataset, sonde.testing.answer_all(load(f"control:{name}", dataset=dataset), prompts)
+        )
         assert report.counts["scored"] == 34_017
         found[name] = {k: 100 * (e.value or 0) for k, e in report.estimates.items()}
     prior, bayes = (found[name] for name in ("class-prior", "naive-bayes"))

@@ -8,6 +8,7 @@ from math import log
 
 from sonde.core.abilities import Identity, Probe
 from sonde.core.answers import Answered, Scored
+from sonde.core.columns import in_blocks
 from sonde.core.facts import Dataset, Fact, Selection
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
@@ -33,7 +34,7 @@ def trained(*names: str, relation: str = "P36") -> list[Fact]:
 def read(probe: Probe, data: Dataset, answers: dict[str, str] | None = None) -> Report:
     """The report about a model that answers as a table says."""
     model = Scripted(answers=ANSWERS if answers is None else answers)
-    return probe.read(data, answer_all(model, probe.ask(data)))
+    return probe.read(data, in_blocks(answer_all(model, probe.ask(data))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +75,7 @@ def read_as(probe: Probe, data: Dataset, shares: Mapping[str, int]) -> Report:
         rows.append(
             Answered(key=prompt.key, prefix=prompt.prefix, suffix="", answer=answer, own=prompt.own)
         )
-    return probe.read(data, rows)
+    return probe.read(data, in_blocks(rows))
 
 
 def right(judged: Judged) -> dict[str, bool]:

@@ -13,6 +13,7 @@ from polars import DataFrame
 import sonde
 from sonde.core.abilities import Generates, Scores
 from sonde.core.answers import Generated
+from sonde.core.columns import in_blocks
 from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Dataset, Fact, Relation, Source
 from sonde.core.prompts import Generate, Prompt, Score
@@ -321,7 +322,7 @@ def test_the_dearest_part_can_be_left_out() -> None:
     )
     assert spare == {name for name in full if not name.startswith("separator:")} < full
     probe = sonde.probe("lke-baselines", most=0, separating=False)
-    report = probe.read(data, answer_all(majority(data), probe.ask(data)))
+    report = probe.read(data, in_blocks(answer_all(majority(data), probe.ask(data))))
     assert not [name for name in report.estimates if "separator" in name]
 
 

@@ -367,8 +367,8 @@ class Report:
     """
 
     title: str
-    summary: str
     estimates: Estimates
+    summary: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     headlines: tuple[Headline, ...] = ()
     tables: tuple[Table, ...] = ()
