@@ -140,3 +140,12 @@ def listed(names: Sequence[str], most: int = NAMED) -> str:
     """
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """A number with what it counts.
+
+    >>> counted(1, "fact is", "facts are"), counted(1200, "fact is", "facts are")
+    ('1 fact is', '1,200 facts are')
+    """
+    return f"{count:,} {one if count == 1 else many}"

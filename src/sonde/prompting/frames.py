@@ -22,6 +22,7 @@ from typing import Literal
 
 from sonde.core.facts import Dataset, Entity, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
+from sonde.core.words import counted
 from sonde.prompting.options import correct_for, correct_names
 
 Form = Literal["plain", "qa"]
@@ -81,6 +82,20 @@ class LeftOut:
             "facts_fewer_wrong_names": self.few_wrong,
             "wrong_names_correct_after_all": self.correct_after_all,
         }
+
+    def sentences(self, shots: int, negatives: int) -> Iterator[str]:
+        """The same in words, given how many examples and wrong names were asked for."""
+        for count, one, many, rest in (
+            (self.held, "is", "are", "shown as examples and not asked about."),
+            (self.few_shots, "has", "have", f"fewer than {shots} examples before the prompt."),
+            (self.without_wrong, "has", "have", "no wrong object left: nothing false is told."),
+            (self.few_wrong, "has", "have", f"fewer wrong objects than the {negatives} asked for."),
+        ):
+            if count:
+                yield f"{counted(count, f'fact {one}', f'facts {many}')} {rest}"
+        if self.correct_after_all:
+            objects = counted(self.correct_after_all, "object", "objects")
+            yield f"{objects} that the dataset calls wrong, but that are right, were dropped."
 
 
 class AskedFacts:

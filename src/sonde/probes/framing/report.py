@@ -1,19 +1,32 @@
-"""The report of `framing`: headlines, tables, findings. Knows judgements, no prompts."""
+"""The report of `framing`: headlines, and what the numbers mean. Knows judgements, no prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sonde.core.facts import Dataset
-from sonde.core.reports import Estimates, Headline, Metric, Report
+from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report
+from sonde.core.words import against_control, counted, in_points, listed, sided, told_apart
 from sonde.probes.framing import metrics
-from sonde.probes.framing.ask import FEW, MOST, Settings
-from sonde.probes.framing.findings import findings, share
+from sonde.probes.framing.ask import FEW, MOST, Census, Settings, Task
 from sonde.probes.framing.judge import Outcomes
 from sonde.probes.framing.numbers import LINES, READINGS, measure
 from sonde.probes.framing.tables import figures, tables
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.catalogue import RELATIONS
+
+TEMPLATES: Mapping[Task, str] = {
+    "wp": "statements that end with their object",
+    "qa": "questions",
+    "fc": "statements",
+}
+ASKED: Mapping[Task, str] = {
+    "wp": "completed as sentences",
+    "qa": "asked as questions",
+    "fc": "checked as statements",
+}
+
+VERDICT: Mapping[str, str] = {"": "likelier option", "_written": "first word written"}
 
 
 def build_report(dataset: Dataset, outcomes: Outcomes, settings: Settings) -> Report:
@@ -29,7 +42,7 @@ def build_report(dataset: Dataset, outcomes: Outcomes, settings: Settings) -> Re
         headlines=tuple(h for h in _headlines() if estimates[h.estimate].value is not None),
         tables=shown(tables(estimates, outcomes)),
         figures=shown(figures(estimates, outcomes)),
-        findings=shown(findings(estimates, outcomes.census, counts, settings)),
+        findings=shown(_findings(estimates, outcomes.census, counts, settings)),
         notes=tuple(_notes(settings)),
     )
 
@@ -44,7 +57,7 @@ def _metrics() -> Iterator[Metric]:
 
 def _summary(estimates: Estimates) -> str:
     parts = [
-        f"{share(estimates, metric)} of {words}"
+        f"{_share(estimates, metric)} of {words}"
         for metric, words in (
             (metrics.ACCURACY.of(task="wp"), "sentences are completed rightly"),
             (metrics.ACCURACY.of(task="qa"), "questions are answered with just a right name"),
@@ -113,3 +126,145 @@ def _notes(settings: Settings) -> Iterator[str]:
         "Wilson's for a share and Newcombe's for a paired difference, where each fact is simply "
         "right or wrong. Best and worst are those found, whatever the chance of another being so."
     )
+
+
+def _findings(
+    estimates: Estimates, census: Census, counts: Mapping[str, int], settings: Settings
+) -> Iterator[str]:
+    """A sentence for each thing that was measured, or that had to be left out; some are empty."""
+    yield against_control(
+        "Accuracy on sentences", metrics.mean(estimates, metrics.ABOVE.of(task="wp"))
+    )
+    yield against_control(
+        "Accuracy on questions", metrics.mean(estimates, metrics.ABOVE.of(task="qa"))
+    )
+    yield _question_and_sentence(estimates)
+    yield _paraphrases(estimates)
+    yield from _verdicts(estimates)
+    yield from _told(estimates)
+    yield from _unusable(counts)
+    yield from _relations(census, settings)
+    yield from census.sentences(settings.shots, settings.negatives)
+
+
+def _share(estimates: Estimates, metric: Metric) -> str:
+    """A share averaged over relations, in words."""
+    value = metrics.mean(estimates, metric).value
+    return "not measured" if value is None else f"{value:.1%}"
+
+
+def _question_and_sentence(estimates: Estimates) -> str:
+    apart = metrics.mean(estimates, metrics.QUESTION_MINUS_SENTENCE)
+    if apart.value is None:
+        return ""
+    if not told_apart(apart):
+        return (
+            "Judged by the same rule, questions and sentences cannot be told apart: "
+            f"{in_points(apart)}."
+        )
+    return (
+        f"The same facts do {sided(apart, 'better', 'worse', '')} as questions than as sentences, "
+        f"both judged by lemmas: {in_points(apart)}."
+    )
+
+
+def _paraphrases(estimates: Estimates) -> str:
+    parts = []
+    for line in LINES:
+        shown = line.id in ("wp", "qa", "fc_pos", "fc_neg")
+        if shown and metrics.was_measured(estimates, metrics.STDEV.of(task=line.id)):
+            ends = (
+                _share(estimates, end.of(task=line.id)) for end in (metrics.WORST, metrics.BEST)
+            )
+            parts.append(f"{line.words}s {' to '.join(ends)}")
+    if not parts:
+        return ""
+    return f"From a relation's worst to its best paraphrase, on average: {'; '.join(parts)}."
+
+
+def _verdicts(estimates: Estimates) -> Iterator[str]:
+    """Both readings of verdicts, or one where the other is the same."""
+    agree = metrics.mean(estimates, metrics.AGREE).value
+    for _, after, _ in READINGS[: 1 if agree == 1 else None]:
+        yield from _checks(estimates, after, VERDICT[after])
+    if agree is not None:
+        yield (
+            f"The likelier option and the first word written are the same verdict for {agree:.1%} "
+            "of statements, true and false ones counting the same."
+        )
+
+
+def _checks(estimates: Estimates, after: str, words: str) -> Iterator[str]:
+    above = metrics.mean(estimates, metrics.ABOVE_HALF.of(read=after))
+    if above.value is None:
+        return
+    true, false = (
+        _share(estimates, metrics.ACCURACY.of(task=f"{task}{after}"))
+        for task in ("fc_pos", "fc_neg")
+    )
+    yield (
+        f"By the {words}, {true} of true statements are called True and {false} of false ones "
+        f"False; together that is {sided(above, 'above', 'below', 'not told from')} the 50 % of "
+        f"always saying the same: {in_points(above)}."
+    )
+    for metric, verdict in ((metrics.SAID_TRUE, "True"), (metrics.SAID_FALSE, "False")):
+        said = metrics.mean(estimates, metric.of(read=after))
+        if _most(said):
+            yield (
+                f"By the {words} the model leans to {verdict}: it says so of "
+                f"{said.value or 0:.1%} of statements, where half are {verdict.lower()}."
+            )
+    by_relation = [
+        [_most(e) for name, e in estimates.items() if name.startswith(metric.at("relation."))]
+        for metric in (metrics.SAID_TRUE.of(read=after), metrics.SAID_FALSE.of(read=after))
+    ]
+    yes, no = map(sum, by_relation)
+    if yes and no:
+        yield (
+            f"By the {words} the model leans to True in {yes} and to False in {no} of "
+            f"{len(by_relation[0])} relations."
+        )
+
+
+def _most(share: Estimate) -> bool:
+    """Whether a share is clearly more than half."""
+    return share.low is not None and share.low > 0.5
+
+
+def _told(estimates: Estimates) -> Iterator[str]:
+    for kind, words in (("right", "The right name"), ("wrong", "A wrong name")):
+        moved = metrics.mean(estimates, metrics.MOVED.of(name=kind))
+        if moved.value is not None:
+            verb = sided(moved, "raises", "lowers", "does not clearly change")
+            yield f"{words} in front of the question {verb} its accuracy: {in_points(moved)}."
+    copied = metrics.COPIED.of(name="wrong")
+    if metrics.was_measured(estimates, copied):
+        yield f"After a wrong name, {_share(estimates, copied)} of the answers are that name."
+
+
+def _unusable(counts: Mapping[str, int]) -> Iterator[str]:
+    if counts["empty_answers"]:
+        yield f"{counted(counts['empty_answers'], 'answer is', 'answers are')} empty, and wrong."
+    if counts["verdicts_tied"]:
+        verdicts = counted(counts["verdicts_tied"], "verdict is", "verdicts are")
+        yield f"{verdicts} tied between True and False, and wrong."
+    if counts["verdicts_neither"]:
+        verdicts = counted(counts["verdicts_neither"], "verdict begins", "verdicts begin")
+        yield f"{verdicts}, as written, with neither True nor False: wrong."
+
+
+def _relations(census: Census, settings: Settings) -> Iterator[str]:
+    for task, relations in census.without.items():
+        if relations:
+            have = counted(len(relations), "relation has", "relations have")
+            yield (
+                f"{have} no {TEMPLATES[task]}, so nothing was {ASKED[task]} there: "
+                f"{listed(relations)}."
+            )
+    for task, relations in census.fewer.items():
+        if relations:
+            have = counted(len(relations), "relation has", "relations have")
+            yield (
+                f"{have} fewer {TEMPLATES[task]} than the {settings.paraphrases} asked for: "
+                f"{listed(relations)}."
+            )

@@ -1,31 +1,39 @@
-"""The report of MONITOR: headlines and what belongs together. Knows outcomes, no prompts."""
+"""The report of MONITOR: headlines, and what the numbers mean. Knows outcomes, no prompts."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimates, Headline, Report
+from sonde.core.words import against_control, counted, listed, sided
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES
 from sonde.probes.monitor.ask import Settings
-from sonde.probes.monitor.figures import figures
-from sonde.probes.monitor.findings import findings
 from sonde.probes.monitor.judge import Outcomes, as_judged, begins
 from sonde.probes.monitor.metrics import (
     ABOVE,
     AVG,
     BASE,
+    COPIED,
+    DIFFERENCE,
     MAJORITY,
+    MAX,
     METRICS,
+    MIN,
     OVER_PROMPTS,
     STDEV,
     of_all,
 )
 from sonde.probes.monitor.numbers import GROUPS, measure
-from sonde.probes.monitor.tables import tables
+from sonde.probes.monitor.tables import figures, tables
 from sonde.prompting.frames import cleaned
 from sonde.reporting.build.parts import headline, shown
+from sonde.reporting.build.tables import titled
 from sonde.reporting.catalogue import RELATIONS
+
+FEW = 10
 
 
 def build_report(dataset: Dataset, outcomes: Outcomes, settings: Settings) -> Report:
@@ -47,7 +55,7 @@ def build_report(dataset: Dataset, outcomes: Outcomes, settings: Settings) -> Re
         headlines=_headlines(),
         tables=tables(estimates, outcomes, settings),
         figures=figures(estimates, outcomes),
-        findings=shown(findings(estimates, outcomes, settings)),
+        findings=shown(_findings(estimates, outcomes, settings)),
         notes=_notes(outcomes, settings),
         judged=as_judged(outcomes.monitored),
     )
@@ -124,3 +132,95 @@ def _notes(outcomes: Outcomes, settings: Settings) -> tuple[str, ...]:
         "they are those of a share of as many trials; a relation with the anchors of one subject "
         "adds nothing to the width of the mean's.",
     )
+
+
+def _findings(estimates: Estimates, outcomes: Outcomes, settings: Settings) -> Iterator[str]:
+    """A sentence for each thing that was measured, or that had to be left out; some are empty."""
+    yield from _moved(estimates)
+    yield from _spread(estimates)
+    yield against_control("Accuracy over prompts", estimates[of_all(ABOVE).at(RELATIONS)])
+    yield from _copied(estimates)
+    yield from _anchors(outcomes, settings)
+    yield from _left_out(outcomes, settings)
+
+
+def _moved(estimates: Estimates) -> Iterator[str]:
+    pfd, ird = (estimates[metric.at(RELATIONS)].value for metric in (PFD, IRD))
+    if pfd is None or ird is None:
+        return
+    which = sided(
+        estimates[DIFFERENCE.at(RELATIONS)],
+        "more by wrong names",
+        "more by other frames",
+        "about as much by either",
+    )
+    yield (
+        f"The probability of a right answer moves by {pfd:.3f} in other frames and by {ird:.3f} "
+        f"after wrong names: {which}."
+    )
+
+
+def _spread(estimates: Estimates) -> Iterator[str]:
+    low, high, base = (estimates[of_all(metric).at(RELATIONS)].value for metric in (MIN, MAX, BASE))
+    if low is None or high is None or base is None:
+        return
+    yield (
+        f"Accuracy is {low:.1%} with the worst prompt of each relation and {high:.1%} with the "
+        f"best; the base frame gives {base:.1%}."
+    )
+
+
+def _copied(estimates: Estimates) -> Iterator[str]:
+    share = estimates[COPIED.at(RELATIONS)].value
+    if share is not None and share > 0:
+        yield f"After a wrong name the model repeats it in {share:.1%} of its answers."
+
+
+def _anchors(outcomes: Outcomes, settings: Settings) -> Iterator[str]:
+    known = outcomes.monitored
+    valid = known.valid[known.rule]
+    share = float(valid.mean()) if len(valid) else 0.0
+    if share < 0.5:
+        hint = ""
+        if settings.frame == "plain" or not settings.shots:
+            hint = " Small models give more with frame=qa and a few shots."
+        some = f"Only {int(valid.sum()):,} of {len(valid):,} facts have a valid anchor"
+        yield (
+            f"{some}, so MONITOR speaks of these alone.{hint}"
+            if valid.any()
+            else f"None of {len(valid):,} facts has a valid anchor.{hint}"
+        )
+    counted = known.counted()
+    none, few = [], []
+    for number, relation in enumerate(known.relations):
+        own = int((counted & (known.relation == number)).sum())
+        if not own:
+            none.append(titled(relation))
+        elif own < FEW:
+            few.append(f"{titled(relation)} ({own})")
+    if none:
+        yield f"Without a valid anchor, and not measured: {listed(none)}."
+    if few:
+        yield f"Fewer than {FEW} anchors, so little can be said of: {listed(few)}."
+
+
+def _left_out(outcomes: Outcomes, settings: Settings) -> Iterator[str]:
+    census, known = outcomes.census, outcomes.monitored
+    if census.without_frames:
+        yield f"No question to ask, left out: {listed(census.without_frames)}."
+    if census.one_frame:
+        yield (
+            f"A single frame, so PFD there is the effect of the right name alone: "
+            f"{listed(census.one_frame)}."
+        )
+    yield from census.sentences(settings.shots, settings.negatives)
+    if census.without_wrong:
+        valid = int((known.valid[known.rule] & ~known.counted()).sum())
+        yield f"MONITOR leaves out {valid:,} of them that have a valid anchor."
+    if census.uneven:
+        facts = counted(census.uneven, "fact was", "facts were")
+        yield f"{facts} left out: their object is cut into tokens differently."
+    counts = {len(own) for own in known.frames}
+    if len(counts) > 1:
+        sizes = np.array([len(own) for own in known.frames])
+        yield f"Relations have {sizes.min()} to {sizes.max()} frames; each counts its own."

@@ -1,17 +1,30 @@
-"""Tables of MONITOR. Knows estimates and outcomes, nothing of prompts."""
+"""Tables and figures of MONITOR. Knows estimates and outcomes, nothing of prompts."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from sonde.core.facts import Relation
-from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
-from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES, SOLID_ANCHORS
+from sonde.core.reports import (
+    Cell,
+    Curve,
+    Curves,
+    Estimate,
+    Estimates,
+    Figure,
+    Metric,
+    Strip,
+    Table,
+)
+from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES, SOLID, SOLID_ANCHORS
 from sonde.metrics.grid import Floats
 from sonde.probes.monitor.ask import Settings
 from sonde.probes.monitor.judge import Outcomes
 from sonde.probes.monitor.metrics import ANCHOR_RATE, AVG, BASE, MAJORITY, MAX, MIN, STDEV, of_all
-from sonde.probes.monitor.numbers import GROUPS
+from sonde.probes.monitor.numbers import GROUPS, table_of
+from sonde.reporting.build.figures import Dot, distribution, dots_by_relation, strip
 from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import (
     RELATION_IN_ONE,
@@ -24,7 +37,8 @@ from sonde.reporting.build.tables import (
 )
 from sonde.reporting.catalogue import RELATIONS
 
-SHOWN = 50_000
+SHOWN, POINTS = 50_000, 2_000
+"""The most facts in the table of them, and dots in their figure."""
 
 
 def tables(estimates: Estimates, outcomes: Outcomes, settings: Settings) -> tuple[Table, ...]:
@@ -249,3 +263,73 @@ def _facts(outcomes: Outcomes) -> Table:
     ]
     kept = drawn([fact.id for fact in known.facts], known.seed, SHOWN)
     return browse(kept, fields, id="facts", title="Facts", total=len(known.facts))
+
+
+def figures(estimates: Estimates, outcomes: Outcomes) -> tuple[Figure, ...]:
+    """Those figures that have something to show."""
+    known = outcomes.monitored
+    return shown(
+        (
+            dots_by_relation(
+                estimates,
+                known.relations,
+                {metric.label: metric for metric in (MONITOR, PFD, IRD)},
+                id="monitor-by-relation",
+                title="MONITOR of every relation, with its two parts",
+                axis="smaller is more reliable",
+                note="Whiskers are 95 % intervals. PFD and IRD are distances of probabilities; "
+                "MONITOR divides by that of the anchors.",
+            ),
+            _distances(outcomes),
+            _prompt_accuracies(outcomes),
+            distribution(
+                known.anchors()[known.valid[known.rule]],
+                id="anchor-probability",
+                title="How likely the valid anchors are",
+                unit="number",
+                axis="probability of the object after its own name",
+                marks={"solid": SOLID},
+            ),
+        )
+    )
+
+
+def _distances(outcomes: Outcomes) -> Curves:
+    known = outcomes.monitored
+    places = np.flatnonzero(known.counted())
+    step = max(1, -(-len(places) // POINTS))
+    pfd, ird = known.pfd()[places[::step]], known.ird()[places[::step]]
+    some = f" Every {step}th fact is drawn." if step > 1 else ""
+    return Curves(
+        id="framing-against-interference",
+        title="What moves each fact: other frames or wrong names",
+        kind="number",
+        x_axis="PFD, distance of other frames",
+        y_axis="IRD, distance after wrong names",
+        curves=(Curve(name="fact", x=tuple(pfd.tolist()), y=tuple(ird.tolist()), joined=False),),
+        diagonal=True,
+        note=f"One dot a fact with a valid anchor; near the corner nothing moves it.{some}",
+    )
+
+
+def _prompt_accuracies(outcomes: Outcomes) -> Strip:
+    """Accuracy of every prompt: the frames, and the base frame after each wrong name."""
+    known = outcomes.monitored
+    return strip(
+        ((titled(r), list(_dots(outcomes, i))) for i, r in enumerate(known.relations)),
+        id="accuracy-by-prompt",
+        title="Accuracy with every prompt",
+        axis="accuracy over all facts of the relation",
+        note="One dot a prompt: frames with nothing told, and the base frame after wrong names.",
+    )
+
+
+def _dots(outcomes: Outcomes, relation: int) -> Iterator[Dot]:
+    known = outcomes.monitored
+    everyone = np.ones(len(known.facts), dtype=np.bool_)
+    rates = np.nanmean(table_of(outcomes, relation, everyone), axis=0).tolist()
+    frames = known.frames[relation]
+    for rate, template in zip(rates, frames, strict=False):
+        yield rate, template.text.replace("[Y].", "").strip(), "frame"
+    for number, rate in enumerate(rates[len(frames) :], 1):
+        yield rate, f"wrong name {number}", "after a wrong name"
