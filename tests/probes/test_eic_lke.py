@@ -38,7 +38,7 @@ def test_sequences_are_those_written_down() -> None:
     for layout in ("facts", "options"):
         probe = EicLke(training=6, start=2, stride=2, options=4, layout=layout)
         for prompt in probe.ask(world(relations=("P36",))):
-            key = f"{layout} {prompt.own['option']}: {', '.join(prompt.facts)}"
+            key = f"{layout} {prompt.own['option']}: {', '.join(dict.fromkeys(prompt.facts))}"
             written.append(f"{key}\n{prompt.prefix!r}\n{parts(prompt)!r}\n")
     assert "\n".join(written) == GOLDEN.read_text(encoding="utf-8")
 

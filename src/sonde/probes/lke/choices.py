@@ -88,9 +88,18 @@ class Asked:
         )
 
     @cached_property
-    def places(self) -> dict[tuple[str, str], int]:
-        """The number of each fact, by its relation and id."""
-        return {(item.fact.relation, item.fact.id): i for i, item in enumerate(self.items)}
+    def _places(self) -> DataFrame:
+        from polars import DataFrame
+
+        facts = [(item.fact.relation, item.fact.id) for item in self.items]
+        names = DataFrame(facts, schema=["relation", "fact"], orient="row")
+        return names.with_row_index("number")
+
+    def numbers(self, frame: DataFrame) -> Ints:
+        """The number of the fact in each row of a frame with relations and facts."""
+        keys = ["relation", "fact"]
+        joined = frame.select(keys).join(self._places, on=keys, how="left", maintain_order="left")
+        return joined["number"].to_numpy().astype(np.int64)
 
     @cached_property
     def _golds(self) -> dict[int, tuple[tuple[str, ...], ...]]:
@@ -213,14 +222,15 @@ class Choices:
 def judge(asked: Asked, answered: Given, keys: Sequence[str]) -> Choices:
     """Judge scored options, block by block; `keys` are the columns that tell how it was asked."""
 
-    def judged() -> Iterable[DataFrame]:
+    def blocks() -> Iterable[DataFrame]:
         for block in in_blocks(answered):
             if block.kind != "scored":
                 raise AbilityError("in-context estimation reads scored options, not other answers")
-            fact = block.numbers(("relation", "fact"), asked.places)
-            yield asked.judged(block.rated, fact).hstack(block.frame.select(keys))
+            yield asked.judged(block.rated, asked.numbers(block.frame)).hstack(
+                block.frame.select(keys)
+            )
 
-    return Choices.of(asked, judged(), keys)
+    return Choices.of(asked, blocks(), keys)
 
 
 def put(

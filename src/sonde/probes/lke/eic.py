@@ -92,17 +92,15 @@ class EicLke:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """One prompt per sequence, those of a block of facts after each other."""
-        reads, some = _Read(), False
+        reads = _Read()
         for relation, passage in self._passages(dataset, reads):
-            some = True
-            first, *_ = passage.facts
             yield Prompt(
-                key=Key(fact=first, relation=relation, template=self.name, subject=""),
+                key=Key(fact=passage.facts[0], relation=relation, template=self.name, subject=""),
                 prefix=passage.text,
                 want=Trace(spans=passage.places),
                 own={"facts": list(passage.facts), "option": passage.number},
             )
-        if not some:
+        if not reads.items:
             refuse_nothing(dataset, reads.census)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
@@ -153,23 +151,12 @@ class EicLke:
 
     def _tested(self, block: Answers, asked: Asked) -> tuple[Ints, Ints]:
         """The number of the fact that each span is of, and which of its options it is."""
-        from polars import DataFrame
-
-        keys = [*asked.places]
-        numbered = DataFrame(
-            {"relation": [r for r, _ in keys], "facts": [f for _, f in keys]}
-        ).with_row_index("number")
         frame, rated = block.frame, block.rated
-        each = frame.select("relation", "facts").explode("facts")
-        facts = each.join(numbered, on=["relation", "facts"], how="left", maintain_order="left")[
-            "number"
-        ].to_numpy()
-        ends = np.cumsum([0, *frame["facts"].list.len().to_list()])
-        rows, option = rated.owners, frame["option"].to_numpy()[rated.owners]
-        place = np.arange(len(rows)) - rated.bounds[rows]
-        if self.layout == "facts":
-            return facts[ends[rows] + place].astype(np.int64), option
-        return facts[ends[rows]].astype(np.int64), option + place
+        spans = frame.select("relation", fact="facts").explode("fact")
+        option = frame["option"].to_numpy()[rated.owners]
+        if self.layout == "options":
+            option = option + np.arange(len(option)) - rated.bounds[rated.owners]
+        return asked.numbers(spans), option
 
     def _passages(self, dataset: Dataset, reads: _Read) -> Iterator[tuple[str, Passage]]:
         shape = Shape(

@@ -67,9 +67,8 @@ class IcLke:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """One prompt per fact and draw of examples; those of a relation share their beginning."""
-        census, some = Census(), False
+        census = Census()
         for item, shown, seed in self._shown(dataset, census):
-            some = True
             yield Prompt(
                 key=Key(
                     fact=item.fact.id,
@@ -81,7 +80,7 @@ class IcLke:
                 want=Score(options=item.texts or item.options),
                 own={"seed": seed},
             )
-        if not some:
+        if not census.examples:
             refuse_nothing(dataset, census)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:

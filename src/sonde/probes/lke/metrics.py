@@ -120,20 +120,8 @@ LOG_EFFECT = Metric(
     "the same of log-probabilities, in nats: it also counts facts that are unlikely",
     better="",
 )
-AFTER_1 = Metric(
-    "effect.after_1",
-    "effect 1 after",
-    "percent",
-    "on the fact right after a replaced one",
-    better="",
-)
-NEIGHBOURS = Metric(
-    "effect.neighbours",
-    "effect on all that follow",
-    "percent",
-    "on every fact after a replaced one",
-    better="",
-)
+AFTER_1 = EFFECT.under("after_1").named("effect 1 after")
+NEIGHBOURS = EFFECT.under("neighbours").named("effect on all that follow")
 USUALLY = Metric(
     "control.frequency.likely",
     "usual",

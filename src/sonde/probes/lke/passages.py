@@ -35,8 +35,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """One text to read. `facts` are tested in it, with option `number` of each (layout "facts"), or
-    one fact with option `number` and those after it; `places` are where the options stand.
+    """One text to read. `facts` are tested in it, one at each of `places`, where an option stands:
+    option `number` of each (layout "facts"), or of one fact option `number` and those after it.
 
     `lines` is how many facts the text has, `before` how many stand before the first tested one.
     """
@@ -95,15 +95,14 @@ def _of_facts(block: _Block, turned: Sequence[tuple[str, ...]], shape: Shape) ->
             _line(item, options[number % len(options)])
             for item, options in zip(block.items, turned, strict=True)
         ]
-        facts = tuple(item.fact.id for item in block.items)
-        yield _passage(block, tested, facts, number, shape.separators)
+        yield _passage(block, tested, number, shape.separators)
 
 
 def _of_options(block: _Block, turned: tuple[str, ...], shape: Shape) -> Iterator[Passage]:
     (item,) = block.items
     for number in range(0, len(turned), len(block.spots)):
         tested = [_line(item, o) for o in turned[number : number + len(block.spots)]]
-        yield _passage(block, tested, (item.fact.id,), number, shape.separators)
+        yield _passage(block, tested, number, shape.separators)
 
 
 def _blocks(
@@ -137,7 +136,6 @@ def _line(item: Item, option: str) -> Line:
 def _passage(
     block: _Block,
     tested: Sequence[Line],
-    facts: tuple[str, ...],
     number: int,
     separators: Separators,
 ) -> Passage:
@@ -152,7 +150,7 @@ def _passage(
     text = told(lines, separators)
     every = spans(lines, separators)
     return Passage(
-        facts=facts,
+        facts=tuple(line.fact for line in tested),
         number=number,
         text=text,
         places=spaced(text, (every[place] for place in places)),

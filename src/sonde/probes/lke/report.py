@@ -75,12 +75,10 @@ class Reading:
     tables: tuple[Table, ...] = ()
 
     @property
-    def first_level(self) -> tuple[Metric, ...]:
+    def first_level(self) -> tuple[float, ...]:
         """The level for the top of the page: the lowest from 0.5 on, else the highest there is."""
-        if not self.levels:
-            return ()
-        level = min((k for k in self.levels if k >= 0.5), default=max(self.levels))
-        return at_level(level)
+        high = [level for level in self.levels if level >= 0.5]
+        return tuple(sorted(high)[:1] or sorted(self.levels)[-1:])
 
 
 def build_report(dataset: Dataset, choices: Choices, census: Census, reading: Reading) -> Report:
@@ -177,14 +175,12 @@ def _headlines(reading: Reading, several: bool) -> Iterator[Headline]:
     for over in (RELATIONS, FACTS):
         yield headline(ACCURACY.named("Accuracy"), over, control=MAJORITY, above=ABOVE)
     yield headline(MASS.named("Probability of the right option"), RELATIONS)
-    for metric in reading.first_level:
-        level = metric.id.partition(".")[2]
-        words = (
-            f"Accuracy@{level}: where at least so sure"
-            if metric.id.startswith("accuracy")
-            else f"Share of choices at least {level} sure"
-        )
-        yield headline(metric.named(words), RELATIONS)
+    for level in reading.first_level:
+        accuracy, retained = at_level(level)
+        words = f"Accuracy@{level:g}: where at least so sure"
+        yield headline(accuracy.named(words), RELATIONS)
+        words = f"Share of choices at least {level:g} sure"
+        yield headline(retained.named(words), RELATIONS)
     if several:
         label = "Standard deviation of the accuracy over seeds"
         yield headline(OVER_SEEDS, RELATIONS, label=label)
@@ -203,7 +199,8 @@ def _relation_table(
     }
     majority = dict(zip((r.id for r in asked.relations), asked.majority, strict=True))
     whole = set(census.examples.values()) <= {reading.wanted}  # then it says nothing new
-    details = [*([OVER_SEEDS] if len(reading.seeds) > 1 else []), *reading.first_level]
+    details = [*([OVER_SEEDS] if len(reading.seeds) > 1 else [])]
+    details += [metric for level in reading.first_level for metric in at_level(level)]
     fields: list[Metric | Field[Relation]] = [
         *(ACCURACY, MAJORITY, ABOVE, MASS),
         *(metric.detail() for metric in (CONFIDENCE, *details)),
@@ -228,39 +225,24 @@ def _relation_table(
 def _level_table(
     estimates: Estimates, relations: Sequence[Relation], levels: tuple[float, ...]
 ) -> Table:
-    def found(metric: Metric, level: float, over: str) -> Estimate:
-        return estimates[metric.of(k=f"{level:g}").at(over)]
+    def left(level: float) -> int:
+        retained = at_level(level)[1]
+        return sum(bool(estimates[retained.at(f"relation.{r.id}")].value) for r in relations)
 
-    fields: list[Field[float]] = [
+    def pooled(level: float) -> Estimate:
+        return estimates[at_level(level)[0].at(CHOICES)]
+
+    fields: list[Metric | Field[float]] = [
         Field("at least K sure", lambda k: f"{k:g}"),
-        Field(
-            "accuracy",
-            lambda k: found(AT, k, RELATIONS),
-            "percent",
-            "mean over relations with choices left",
-        ),
-        Field(
-            "share left",
-            lambda k: found(RETAINED, k, RELATIONS),
-            "percent",
-            "choices left, mean over relations",
-        ),
-        Field(
-            "relations",
-            lambda k: sum(bool(found(RETAINED, k, f"relation.{r.id}").value) for r in relations),
-            "count",
-            "of which a choice is left",
-        ),
-        Field(
-            "pooled",
-            lambda k: found(AT, k, CHOICES),
-            "percent",
-            "accuracy of all choices left together",
-        ),
+        AT.named("accuracy", "mean over relations with choices left"),
+        RETAINED.named("share left", "choices left, mean over relations"),
+        Field("relations", left, "count", "of which a choice is left"),
+        Field("pooled", pooled, "percent", "accuracy of all choices left together"),
     ]
     return table(
         levels,
         fields,
+        lambda level, metric: estimates[metric.of(k=f"{level:g}").at(RELATIONS)],
         id="accuracy-at-k",
         title="Accuracy@K: where the model is sure",
         note="Sure is the probability of the chosen option among the options. A relation of which "

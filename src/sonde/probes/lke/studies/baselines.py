@@ -16,23 +16,120 @@ import numpy as np
 
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Answers, Given, in_blocks
-from sonde.core.errors import AbilityError
-from sonde.core.facts import Dataset, Fact
-from sonde.core.prompts import Prompt
+from sonde.core.errors import AbilityError, DataError
+from sonde.core.facts import ANSWER_SLOT, Dataset, Fact, Relation, Source, Template
+from sonde.core.fingerprints import draw_key
+from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.probes.lke.choices import Asked, Choices
 from sonde.probes.lke.items import BETWEEN_HELP, INSIDE_HELP, OPTIONS_HELP, separators
-from sonde.probes.lke.studies.baselines_report import Compared, build_report
-from sonde.probes.lke.studies.study import Study, asked_of, shown_relations
-from sonde.probes.lke.studies.wordings import IN_CONTEXT, Asking, Wordings, groups, wordings
+from sonde.probes.lke.studies.baselines_report import (
+    IN_CONTEXT,
+    Compared,
+    How,
+    Wordings,
+    build_report,
+)
+from sonde.probes.lke.studies.study import (
+    Shown,
+    Study,
+    after_examples,
+    asked_of,
+    prompt,
+    shown_relations,
+)
 from sonde.prompting.matching import check_language, correct
 from sonde.prompting.options import MANY
+from sonde.prompting.sequences import Separators, asked
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
 KEYS = ("how", "template")
+
+
+def wordings(dataset: Dataset, most: int) -> Wordings:
+    """Templates with the answer last, up to so many of each kind; refuses where none has.
+
+    Paraphrases stand in for the kind that is missing, written by hand or mined.
+    """
+    relations = dataset.asked_relations()
+    there = {t.source for relation in relations for t in relation.templates if t.answer_last}
+    written: Source = "manual" if "manual" in there or "mined" not in there else "paraphrase"
+    kinds: tuple[Source, ...] = (written, "mined" if "mined" in there else "paraphrase")
+    seed = dataset.selection.seed
+    taken = {
+        (relation.id, kind): chosen
+        for relation in relations
+        for kind in kinds
+        if (chosen := _chosen(relation, kind, most, seed))
+    }
+    if not taken:
+        raise DataError(
+            f"dataset {dataset.name!r} has no template with the answer last for what is asked, "
+            "such as 'The capital of [X] is [Y].'; without one there is nothing to compare: add "
+            "some, or use ic-lke"
+        )
+    return Wordings(kinds=tuple(k for k in kinds if k in there), templates=taken)
+
+
+def _chosen(relation: Relation, kind: Source, most: int, seed: int) -> tuple[Template, ...]:
+    """Templates of a kind, drawn by the seed and their names, in the dataset's order.
+
+    Questions are taken only for want of statements; of those that read the same up to the answer,
+    the first.
+    """
+    distinct: dict[tuple[str, ...], Template] = {}
+    for t in relation.templates:
+        if t.source == kind and t.answer_last:
+            distinct.setdefault(tuple(t.text.partition(ANSWER_SLOT)[0].split()), t)
+    fit = list(distinct.values())
+    drawn = sorted(
+        fit,
+        key=lambda t: (t.style == "question", draw_key(seed, f"templates:{relation.id}:{t.id}")),
+    )[:most]
+    return tuple(sorted(drawn, key=lambda t: (t.style == "question", fit.index(t))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How prompts are made: n examples, what stands between two, tokens to be written (or none).
+
+    `separating`: templates are also put between the parts of the examples.
+    """
+
+    n: int
+    separators: Separators
+    separating: bool
+    most: int
+
+    def prompts(self, shown: Shown, known: Wordings) -> Iterator[Prompt]:
+        """Every fact of a relation in every way, way by way: equal beginnings come together."""
+        templates = tuple(known.of(shown.relation.id))
+        yield from after_examples(shown, self.n, self.separators, IN_CONTEXT, how="scored")
+        for template in templates:
+            for item in shown.items:
+                before, after = template.fill(item.fact.subject.name)
+                want = Score(options=item.options)
+                yield prompt(item.fact, before, want, template.id, after, how="scored")
+        for template in templates if self.separating else ():
+            sentence = Separators(inside=template.text, between=self.separators.between)
+            yield from after_examples(shown, self.n, sentence, template.id, how="separator")
+        if self.most:
+            yield from self._written(shown, templates)
+
+    def _written(self, shown: Shown, templates: tuple[Template, ...]) -> Iterator[Prompt]:
+        """Left open: the model writes on from the examples, and from each template."""
+        want = Generate(most=self.most, until="")
+        for item in shown.items:
+            lines = shown.lines(item, self.n)
+            prefix = asked(lines, item.fact.subject.name, self.separators)
+            yield prompt(item.fact, prefix, want, IN_CONTEXT, how="written")
+        for template in templates:
+            for item in shown.items:
+                before, _ = template.fill(item.fact.subject.name)
+                yield prompt(item.fact, before, want, template.id, how="written")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +180,13 @@ class LkeBaselines:
         known = wordings(dataset, self.templates)
         choices = self._choices(asked_of(dataset, shown), answered, known)
         study = Study(dataset=dataset, shown=shown, census=census, choices=choices)
-        compared = Compared(
-            study=study,
-            groups=groups(known.kinds, separating=self.separating, written=bool(self.most)),
-            known=known,
-        )
+        asked: dict[How, bool] = {
+            "scored": True,
+            "separator": self.separating,
+            "written": bool(self.most),
+        }
+        hows = tuple(how for how, wanted in asked.items() if wanted)
+        compared = Compared(study=study, known=known, hows=hows)
         return build_report(compared, self.n, self.options, self.most)
 
     def _choices(self, asked: Asked, answered: Given, known: Wordings) -> Choices:
@@ -103,7 +202,7 @@ class LkeBaselines:
     def _judged(self, block: Answers, asked: Asked) -> DataFrame:
         from polars import DataFrame
 
-        fact = block.numbers(("relation", "fact"), asked.places)
+        fact = asked.numbers(block.frame)
         if block.kind == "scored":
             return asked.judged(block.rated, fact).hstack(block.frame.select(KEYS))
         if block.kind != "generated":
@@ -112,7 +211,7 @@ class LkeBaselines:
         texts: list[str] = [answer.text for answer in block.columns]  # type: ignore[union-attr]
         right = np.array([self._right(*pair) for pair in zip(texts, facts, strict=True)])
         given = np.array([self._right(own.subject.name, own) for own in facts])
-        columns = {"fact": fact.astype(np.int64), "right": right, "given": right & given}
+        columns = {"fact": fact, "right": right, "given": right & given}
         return DataFrame(columns).hstack(block.frame.select(KEYS))
 
     def _right(self, text: str, fact: Fact) -> bool:

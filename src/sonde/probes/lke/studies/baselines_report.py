@@ -1,9 +1,14 @@
-"""The report of `lke-baselines`: ways of asking side by side. Knows choices, no prompts."""
+"""The report of `lke-baselines`: ways of asking side by side, in groups. Knows choices, no prompts.
+
+Kinds of wording: no words at all (examples alone), templates written by hand, and mined ones;
+paraphrases where a dataset has none of a kind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -22,12 +27,81 @@ from sonde.probes.lke.metrics import (
     SHARE_AHEAD,
 )
 from sonde.probes.lke.studies.study import COMMONEST, LISTED, Study
-from sonde.probes.lke.studies.wordings import IN_CONTEXT, Group, How, Wordings
 from sonde.reporting.build.figures import WHISKERS, dots_by_relation, strip
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, across, by_relation, side_by_side, table, titled
 from sonde.reporting.catalogue import RELATIONS
 from sonde.stats.paired import holm
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+How = Literal["scored", "separator", "written"]
+
+IN_CONTEXT = "in-context"
+
+
+GROUPS: Mapping[How, tuple[str, str]] = {
+    "scored": ("{}", "{} templates"),
+    "separator": ("{}_separator", "{} templates as separators"),
+    "written": ("written_{}", "written, {} templates"),
+}
+"""The id and the words of a group of ways, with the kind of its templates in them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The ways of asking of a kind that are averaged; `against`: the group it is held to."""
+
+    id: str
+    words: str
+    kind: str
+    how: How
+    against: str = ""
+
+
+def groups(kinds: Sequence[Source], hows: Sequence[How]) -> Iterator[Group]:
+    """Every group of ways, those that are compared with each other behind what they are held to."""
+    first = against = "in_context"
+    for how in hows:
+        if how == "scored":
+            yield Group(id=first, words=IN_CONTEXT, kind=IN_CONTEXT, how=how)
+        elif how == "written":
+            against, words = f"written_{first}", f"written, {IN_CONTEXT}"
+            yield Group(id=against, words=words, kind=IN_CONTEXT, how=how, against=first)
+        for kind in kinds:
+            id, words = (text.format(kind) for text in GROUPS[how])
+            yield Group(id=id, words=words, kind=kind, how=how, against=against)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wordings:
+    """The templates of each relation that a study takes, by kind."""
+
+    kinds: tuple[Source, ...]
+    templates: Mapping[tuple[str, Source], tuple[Template, ...]]
+
+    def of(self, relation: str) -> Iterator[Template]:
+        """Every template of a relation."""
+        for kind in self.kinds:
+            yield from self.templates.get((relation, kind), ())
+
+    def most(self, kind: Source) -> int:
+        """How many templates of a kind a relation has at most."""
+        return max((len(t) for (_, k), t in self.templates.items() if k == kind), default=0)
+
+    def frame(self) -> DataFrame:
+        """A row per template of a relation: its `kind`, and its `place` among those."""
+        from polars import DataFrame, Int64, String
+
+        names = dict.fromkeys(("relation", "template", "kind"), String)
+        rows = [
+            (relation, template.id, kind, place)
+            for (relation, kind), own in self.templates.items()
+            for place, template in enumerate(own)
+        ]
+        return DataFrame(rows, schema=names | {"place": Int64}, orient="row")
+
 
 SERIES: Mapping[How, str] = {
     "scored": "sentence alone",
@@ -45,13 +119,13 @@ class Compared:
     """What was asked, in groups, and what was chosen and written."""
 
     study: Study
-    groups: tuple[Group, ...]
     known: Wordings
+    hows: tuple[How, ...]
 
     @property
-    def hows(self) -> tuple[How, ...]:
-        """In which ways wordings were put."""
-        return tuple(dict.fromkeys(group.how for group in self.groups))
+    def groups(self) -> tuple[Group, ...]:
+        """What is compared."""
+        return tuple(groups(self.known.kinds, self.hows))
 
     def kept(self, group: str, place: int | None = None) -> Kept:
         """The choices of a group, or those with its template at one place."""
@@ -267,8 +341,7 @@ def _wording_figure(compared: Compared) -> DotPlot:
 def _with_wording(compared: Compared, how: How, kind: str, place: int | None) -> Estimate:
     if place is None and how == "scored" and "separator" in compared.hows:
         return Estimate.not_measured()  # a dot with those behind examples instead
-    ids = {"scored": "{}", "separator": "{}_separator", "written": "written_{}"}
-    group = ids[how].format(kind)
+    group = GROUPS[how][0].format(kind)
     if place is None:
         group = "written_in_context" if how == "written" else "in_context"
     samples = compared.study.samples(compared.kept(group, place))

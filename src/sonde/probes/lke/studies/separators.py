@@ -22,20 +22,18 @@ from sonde.metrics.estimates import lead
 from sonde.probes.lke.choices import Kept
 from sonde.probes.lke.items import OPTIONS_HELP
 from sonde.probes.lke.metrics import (
-    ABOVE,
     ABOVE_FIRST,
     ACCURACY,
     DEVIATION,
-    MAJORITY,
     MASS,
 )
 from sonde.probes.lke.metrics import SEPARATORS as METRICS
-from sonde.probes.lke.studies.study import COMMONEST, Study, after_examples, shown_relations
+from sonde.probes.lke.studies.study import Study, after_examples, shown_relations
 from sonde.prompting.options import MANY
 from sonde.prompting.separators import USUAL, named_separators
 from sonde.prompting.sequences import told
 from sonde.reporting.build.figures import WHISKERS
-from sonde.reporting.build.parts import headline, shown
+from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import Field, table
 from sonde.reporting.catalogue import RELATIONS
 from sonde.stats.paired import holm
@@ -94,8 +92,9 @@ class LkeSeparators:
         study = Study.of(dataset, self.options, self.seeds, answered, ("separators", "draw"))
         column = study.choices.frame["separators"]
         kept = {name: column == name for name in dict.fromkeys(self.separators)}
-        _put_numbers(study, kept)
-        first, values = self.separators[0], _values(study, kept)
+        places = {f"separator.{k}": own for k, own in enumerate(kept.values(), 1)}
+        study.put_varied(places, "separator.1", ABOVE_FIRST)
+        values = _values(study, kept)
         low, high = min(values.values()), max(values.values())
         return Report(
             title=f"Separators of in-context examples on {dataset.name}",
@@ -104,15 +103,7 @@ class LkeSeparators:
             metrics=METRICS,
             estimates=study.estimates,
             counts=study.counts(),
-            headlines=(
-                headline(
-                    ACCURACY.under("separator.1").named(f"Accuracy with {first}"),
-                    RELATIONS,
-                    control=MAJORITY,
-                    above=ABOVE,
-                    control_label=COMMONEST,
-                ),
-            ),
+            headlines=(study.headline("separator.1", f"Accuracy with {self.separators[0]}"),),
             tables=shown((_table(study, tuple(kept)),)),
             figures=shown((_figure(study, tuple(kept)),)),
             findings=shown(
@@ -135,17 +126,6 @@ class LkeSeparators:
 
 Ways = Mapping[str, Kept]
 """The choices under each pair of separators."""
-
-
-def _put_numbers(study: Study, kept: Ways) -> None:
-    usual = next(iter(kept.values()))
-    for k, own in enumerate(kept.values(), 1):
-        study.put(ACCURACY, f"separator.{k}", own)
-        study.put(MASS, f"separator.{k}", own, value="mass")
-        if k > 1:
-            study.put(ABOVE_FIRST, f"separator.{k}", own, less=usual)
-        study.put_deviation(f"separator.{k}", own)
-    study.put_control(usual)
 
 
 def _values(study: Study, kept: Ways) -> dict[str, float]:

@@ -23,9 +23,8 @@ from sonde.core.reports import Curves, Estimate, Metric, Report, Table
 from sonde.core.settings import setting
 from sonde.probes.lke.choices import Bools, Choices, Floats
 from sonde.probes.lke.items import BETWEEN_HELP, INSIDE_HELP, OPTIONS_HELP, separators
-from sonde.probes.lke.metrics import ABOVE, ACCURACY, DEVIATION, ENOUGH, LESS, MAJORITY, MASS, SHOTS
+from sonde.probes.lke.metrics import ACCURACY, DEVIATION, ENOUGH, LESS, MASS, SHOTS
 from sonde.probes.lke.studies.study import (
-    COMMONEST,
     Shown,
     Study,
     after_examples,
@@ -35,7 +34,6 @@ from sonde.prompting.options import MANY
 from sonde.reporting.build.figures import WHISKERS, curve
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, by_relation, table
-from sonde.reporting.catalogue import RELATIONS
 from sonde.stats.draws import resampled_sums
 
 FEW = 6
@@ -91,13 +89,7 @@ class LkeShots:
             estimates=study.estimates,
             counts=study.counts(),
             headlines=(
-                headline(
-                    ACCURACY.under(f"n.{asked[-1]}").named(f"Accuracy with {asked[-1]} examples"),
-                    RELATIONS,
-                    control=MAJORITY,
-                    above=ABOVE,
-                    control_label=COMMONEST,
-                ),
+                study.headline(f"n.{asked[-1]}", f"Accuracy with {asked[-1]} examples"),
                 headline(ENOUGH, label=f"Examples that reach {self.share:.0%} of it"),
             ),
             tables=shown((_size_table(study, asked), *_relation_table(study, asked, self.share))),
@@ -137,15 +129,8 @@ def _behind(choices: Choices, n: int) -> Bools:
 
 
 def _put_numbers(study: Study, asked: Sequence[int], share: float) -> None:
-    behind = {n: _behind(study.choices, n) for n in asked}
-    last = behind[asked[-1]]
-    for n, kept in behind.items():
-        study.put(ACCURACY, f"n.{n}", kept)
-        study.put(MASS, f"n.{n}", kept, value="mass")
-        if n != asked[-1]:
-            study.put(LESS, f"n.{n}", kept, less=last)
-        study.put_deviation(f"n.{n}", kept)
-    study.put_control(last)
+    behind = {f"n.{n}": _behind(study.choices, n) for n in asked}
+    study.put_varied(behind, f"n.{asked[-1]}", LESS)
     curves = dict(_resampled(study, list(behind.values())))
     facts = np.bincount(study.choices.asked.relation)
     every = np.mean(list(curves.values()), axis=0)

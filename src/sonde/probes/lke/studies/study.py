@@ -12,13 +12,14 @@ from typing import Any
 from sonde.core.columns import Given
 from sonde.core.facts import Dataset, Fact, Relation
 from sonde.core.prompts import Key, Prompt, Score, Want
-from sonde.core.reports import Estimate, Metric
+from sonde.core.reports import Estimate, Headline, Metric
 from sonde.metrics.estimates import Sample, p_value, spread_of
 from sonde.probes.lke import choices
 from sonde.probes.lke.choices import Asked, Choices, Kept
 from sonde.probes.lke.items import Census, Item, OptionPool, refuse_nothing
-from sonde.probes.lke.metrics import ABOVE, DEVIATION, MAJORITY
+from sonde.probes.lke.metrics import ABOVE, ACCURACY, DEVIATION, MAJORITY, MASS
 from sonde.prompting.sequences import TRAIN, Line, Separators, asked, drawn, examples, line_of
+from sonde.reporting.build.parts import headline
 from sonde.reporting.build.tables import titled
 from sonde.reporting.catalogue import RELATIONS
 
@@ -126,6 +127,26 @@ class Study:
         """Add a number over the choices kept, or its difference to that over others."""
         samples = self.samples(kept, less, value)
         choices.put(self.estimates, metric, samples, self.seed, place)
+
+    def put_varied(self, kept: Mapping[str, Kept], reference: str, difference: Metric) -> None:
+        """Add what is told of each place of what a study varies, and how it differs from one."""
+        for place, own in kept.items():
+            self.put(ACCURACY, place, own)
+            self.put(MASS, place, own, value="mass")
+            self.put_deviation(place, own)
+            if place != reference:
+                self.put(difference, place, own, less=kept[reference])
+        self.put_control(kept[reference])
+
+    def headline(self, place: str, label: str) -> Headline:
+        """The accuracy at a place beside the control."""
+        return headline(
+            ACCURACY.under(place).named(label),
+            RELATIONS,
+            control=MAJORITY,
+            above=ABOVE,
+            control_label=COMMONEST,
+        )
 
     def put_control(self, kept: Kept) -> None:
         """Add what always choosing the commonest option reaches, and how far above it some are."""
