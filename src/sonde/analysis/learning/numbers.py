@@ -8,7 +8,7 @@ subjects within their relation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,9 @@ from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import DRAWS, wilson
 
 KINDS = ("1-1", "N-1", "N-M")
+TYPE, RELATION = "type", "relation"
+OVER = (RELATIONS, FACTS, TYPE, RELATION)
+NOTHING = Estimate.not_measured()
 DRAWN = 10
 NEARLY_ALWAYS = 0.95
 TOO_OFTEN = 0.1
@@ -44,21 +47,15 @@ def numbers(found: Learning, seed: int) -> dict[str, Estimate]:
 
 def _of_facts(found: Learning, seed: int) -> Named:
     """What does not depend on the run: how many facts are easy, and what the majority would get."""
-    easy = _resampled(found.split, _easy, seed)
-    yield f"easy.share.{FACTS}", easy.mean_over_facts()
-    yield from _by_relation("easy.share", easy, found.split)
+    yield from _means("easy.share", found.split, _easy, seed, (FACTS, RELATION))
     taught = [sheet for sheet in found.sheets if sheet.lesson.majority]
-    test = _resampled(taught, lambda sheet: sheet.of(sheet.lesson.majority), seed)
-    yield f"majority.test.{RELATIONS}", test.mean_over_relations()
-    yield from _by_relation("majority.test", test, taught)
-    shares = [sheet.lesson.train_share(sheet.lesson.majority) or 0.0 for sheet in taught]
-    if not taught:
-        yield f"majority.train.{RELATIONS}", Estimate.not_measured()
-    else:
-        yield f"majority.train.{RELATIONS}", _counted(float(np.mean(shares)), len(shares))
-    for sheet, share in zip(taught, shares, strict=True):
+    yield from _means("majority.test", taught, _has_majority, seed, (RELATIONS, RELATION))
+    shares = {s.id: s.lesson.train_share(s.lesson.majority) or 0.0 for s in taught}
+    mean = _counted(float(np.mean([*shares.values()])), len(shares)) if shares else NOTHING
+    yield f"majority.train.{RELATIONS}", mean
+    for sheet in taught:
         facts = sum(sheet.lesson.trained.values())
-        yield f"majority.train.relation.{sheet.id}", _counted(share, facts)
+        yield f"majority.train.relation.{sheet.id}", _counted(shares[sheet.id], facts)
 
 
 def _counted(value: float, n: int) -> Estimate:
@@ -68,12 +65,12 @@ def _counted(value: float, n: int) -> Estimate:
 
 def _accuracy(found: Learning, name: str, seed: int) -> Named:
     sheets, right = found.having(name), right_of(name)
-    made = _resampled(sheets, right, seed)
-    yield from _averages("accuracy", made)
-    yield from _by_kind("accuracy", made, sheets)
-    yield from _by_relation("accuracy", made, sheets)
-    uhn = _resampled(sheets, right, seed, where=lambda sheet: ~sheet.guessable[name])
-    yield f"accuracy.uhn.{RELATIONS}", uhn.mean_over_relations()
+    yield from _means("accuracy", sheets, right, seed, OVER)
+
+    def unguessable(sheet: Sheet) -> Bools:
+        return ~sheet.guessable[name]
+
+    yield from _means("accuracy.uhn", sheets, right, seed, (RELATIONS,), where=unguessable)
 
 
 def _gain(found: Learning, name: str, seed: int) -> Named:
@@ -81,12 +78,10 @@ def _gain(found: Learning, name: str, seed: int) -> Named:
     if name == base:
         return
     sheets = found.having(name, base)
-    made = _resampled(sheets, right_of(name), seed, minus=right_of(base))
-    yield from _averages("gain", made)
-    yield from _by_kind("gain", made, sheets)
-    yield from _by_relation("gain", made, sheets)
+    yield from _means("gain", sheets, right_of(name), seed, OVER, minus=right_of(base))
+    less = _samples(sheets, right_of(name), minus=right_of(base))
     n = sum(len(sheet.facts) for sheet in sheets)
-    yield "gain.p_value", _counted(p_value(made.samples, seed, f"gain.{name}"), n)
+    yield "gain.p_value", _counted(p_value(less, seed, f"gain.{name}"), n)
 
 
 def _majority(found: Learning, name: str, seed: int) -> Named:
@@ -97,25 +92,23 @@ def _majority(found: Learning, name: str, seed: int) -> Named:
         ("right", right_by_majority(name)),
         ("other_right", right_by_other(name)),
     ):
-        made = _resampled(sheets, values, seed)
-        yield f"majority.{kind}.{RELATIONS}", made.mean_over_relations()
-        yield from _by_relation(f"majority.{kind}", made, sheets)
+        yield from _means(f"majority.{kind}", sheets, values, seed, (RELATIONS, RELATION))
     share = ratio(sheets, right_by_majority(name), right_of(name), seed, f"majority:{name}")
     yield "majority.share_of_right", share
 
 
 def _subsets(found: Learning, name: str, seed: int) -> Named:
     """Accuracy and gain on easy and on hard facts."""
-    base = found.base(name)
+    base, right = found.base(name), right_of(name)
     sheets = [sheet for sheet in found.split if name in sheet.right]
     shared = [sheet for sheet in sheets if base in sheet.right]
     for subset, where in SUBSETS.items():
-        made = _resampled(sheets, right_of(name), seed, where=where)
-        yield from _averages(f"{subset}.accuracy", made)
-        yield from _by_relation(f"{subset}.accuracy", made, sheets)
+        over = (RELATIONS, FACTS, RELATION)
+        yield from _means(f"{subset}.accuracy", sheets, right, seed, over, where=where)
         if name != base:
-            less = _resampled(shared, right_of(name), seed, where=where, minus=right_of(base))
-            yield from _averages(f"{subset}.gain", less)
+            yield from _means(
+                f"{subset}.gain", shared, right, seed, over[:2], where=where, minus=right_of(base)
+            )
 
 
 def _parts(found: Learning, name: str, seed: int) -> Named:
@@ -134,24 +127,19 @@ def _parts(found: Learning, name: str, seed: int) -> Named:
         ("majority", taught, right_by_majority),
         ("other", taught, right_by_other),
     ):
-        made = _resampled(sheets, of(name), seed, minus=of(base))
-        yield f"gain.part.{part}.{FACTS}", made.mean_over_facts()
-    whole = _resampled(split, right_of(name), seed, minus=right_of(base))
-    p = p_value(whole.samples, seed, f"gain.facts.{name}", over="facts")
-    clear = above_zero(whole.mean_over_facts(), p)
+        yield from _means(f"gain.part.{part}", sheets, of(name), seed, (FACTS,), minus=of(base))
+    whole = _samples(split, right_of(name), minus=right_of(base))
+    p = p_value(whole, seed, f"gain.facts.{name}", over="facts")
+    clear = above_zero(Resampled(whole, seed).mean_over_facts(), p)
 
     def less(sheet: Sheet) -> Floats:
         return sheet.right[name].astype(np.float64) - sheet.right[base]
 
     for subset, where in SUBSETS.items():
-        # a share of what may be no gain says nothing; one stream for all parts, so that their
-        # intervals are of the same draws
-        yield (
-            f"gain.share.{subset}",
-            ratio(split, _product(less, where), less, seed, f"gain:{name}")
-            if clear
-            else Estimate.not_measured(),
-        )
+        # one stream for all parts, so that their intervals are of the same draws
+        share = ratio(split, _product(less, where), less, seed, f"gain:{name}")
+        # a share of what may be no gain says nothing
+        yield f"gain.share.{subset}", share if clear else NOTHING
 
 
 def ratio(sheets: Sequence[Sheet], part: Values, whole: Values, seed: int, name: str) -> Estimate:
@@ -184,30 +172,37 @@ def _resampled_sums(sums: Floats, rng: np.random.Generator) -> Floats:
     return np.asarray(rng.multinomial(len(sums), counts / len(sums), size=DRAWS) @ kinds)
 
 
-def _averages(name: str, made: Resampled) -> Named:
-    yield f"{name}.{RELATIONS}", made.mean_over_relations()
-    yield f"{name}.{FACTS}", made.mean_over_facts()
-
-
-def _by_relation(name: str, made: Resampled, sheets: Iterable[Sheet]) -> Named:
-    return ((f"{name}.relation.{sheet.id}", made.relation(sheet.id)) for sheet in sheets)
-
-
-def _by_kind(name: str, made: Resampled, sheets: Iterable[Sheet]) -> Named:
-    kinds = {sheet.id: sheet.lesson.relation.kind for sheet in sheets}
-    for kind in KINDS:
-        only = [id for id, own in kinds.items() if own == kind]
-        yield f"{name}.type.{kind}", made.mean_over_relations(only)
-
-
-def _resampled(
-    sheets: Iterable[Sheet],
+def _means(
+    name: str,
+    sheets: Sequence[Sheet],
     values: Values,
     seed: int,
+    over: Collection[str],
     *,
     where: Values | None = None,
     minus: Values | None = None,
-) -> Resampled:
+) -> Named:
+    """Means of some facts, less those of another run: over relations, over facts, over relations of
+    each type, of each relation."""
+    made = Resampled(_samples(sheets, values, where=where, minus=minus), seed)
+    if RELATIONS in over:
+        yield f"{name}.{RELATIONS}", made.mean_over_relations()
+    if FACTS in over:
+        yield f"{name}.{FACTS}", made.mean_over_facts()
+    for kind in KINDS if TYPE in over else ():
+        of_kind = [sheet.id for sheet in sheets if sheet.lesson.relation.kind == kind]
+        yield f"{name}.type.{kind}", made.mean_over_relations(of_kind)
+    for sheet in sheets if RELATION in over else ():
+        yield f"{name}.relation.{sheet.id}", made.relation(sheet.id)
+
+
+def _samples(
+    sheets: Iterable[Sheet],
+    values: Values,
+    *,
+    where: Values | None = None,
+    minus: Values | None = None,
+) -> dict[str, Sample]:
     samples = {}
     for sheet in sheets:
         kept = slice(None) if where is None else where(sheet)
@@ -216,7 +211,7 @@ def _resampled(
             clusters=sheet.clusters[kept],
             minus=None if minus is None else minus(sheet)[kept].astype(np.float64),
         )
-    return Resampled(samples, seed)
+    return samples
 
 
 def right_of(name: str) -> Values:
@@ -242,6 +237,10 @@ def right_by_majority(name: str) -> Values:
 def right_by_other(name: str) -> Values:
     """The facts that a run answers right with another object."""
     return lambda sheet: sheet.right[name] & ~sheet.answered(name, sheet.lesson.majority)
+
+
+def _has_majority(sheet: Sheet) -> Bools:
+    return sheet.of(sheet.lesson.majority)
 
 
 def _easy(sheet: Sheet) -> Bools:
@@ -340,7 +339,8 @@ def _too_often(sheet: Sheet, run: str, seed: int) -> Iterator[Often]:
         majority = name == sheet.lesson.majority
         if share <= NEARLY_ALWAYS if majority else share - test < TOO_OFTEN:
             continue
-        answered = _resampled([sheet], answered_with(run, name), seed).relation(sheet.id)
+        samples = _samples([sheet], answered_with(run, name))
+        answered = Resampled(samples, seed).relation(sheet.id)
         if majority or (answered.low is not None and answered.low > test):
             yield Often(
                 run=run,
