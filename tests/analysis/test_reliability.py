@@ -18,7 +18,7 @@ from sonde.analysis.reliability.compare import (
     on_shared_anchors,
     reliability,
 )
-from sonde.analysis.reliability.outcomes import Common, Measure, common, measures
+from sonde.analysis.reliability.outcomes import Common, Measure, in_common, measures
 from sonde.analysis.reliability.tables import fact_fields, most_disputed
 from sonde.analysis.runs import Compared, Reading
 from sonde.core.errors import UsageError
@@ -38,7 +38,7 @@ FEW = settings(max_examples=8, deadline=None)
 
 
 def numbers(*runs: Compared) -> dict[str, Measure]:
-    return measures(common(runs))
+    return measures(in_common(runs))
 
 
 def seen(found: Common, fact: int, run: int) -> list[Cell]:
@@ -111,13 +111,13 @@ def test_a_prompt_that_some_facts_lack_counts_where_it_was_asked() -> None:
 
 def test_facts_that_one_run_lacks_are_left_out_of_all() -> None:
     wide, narrow = monitored(1, (4, 3)), monitored(2, (4,))
-    found = common([run("wide", wide), run("narrow", narrow)])
+    found = in_common([run("wide", wide), run("narrow", narrow)])
     assert [r.id for r in found.relations] == ["R0"]
     assert found.left_out == (3, 0)
     assert [f.id for f in found.monitored[0].facts] == ["f0", "f1", "f2", "f3"]
     stranger = replace(narrow, facts=tuple(fact(c, 0) for c in range(90, 94)))
     with pytest.raises(UsageError, match="share no fact"):
-        common([run("wide", wide), run("stranger", stranger)])
+        in_common([run("wide", wide), run("stranger", stranger)])
 
 
 def test_relations_may_stand_in_another_order_in_another_run() -> None:
@@ -128,7 +128,7 @@ def test_relations_may_stand_in_another_order_in_another_run() -> None:
         frames=known.frames[::-1],
         relation=1 - known.relation,
     )
-    shared = common([run("a", known), run("b", turned)])
+    shared = in_common([run("a", known), run("b", turned)])
     assert shared.monitored[1].relation.tolist() == shared.owners.tolist()
     assert [t[0].id for t in shared.monitored[1].frames] == ["R0-0", "R1-0"]
     found = measures(shared)
@@ -142,7 +142,7 @@ def test_the_order_of_facts_changes_nothing(runs: list[Compared], random: object
     order = list(range(len(runs[0].monitored.facts if runs[0].monitored else ())))
     random.shuffle(order)  # type: ignore[attr-defined]
     moved = [replace(r, monitored=permuted(r.monitored, order)) for r in runs if r.monitored]
-    first, second = (measures(common(these)) for these in (runs, moved))
+    first, second = (measures(in_common(these)) for these in (runs, moved))
     for name, measure in first.items():
         for i in range(len(runs)):
             same(measure.mean(i), second[name].mean(i))
@@ -152,7 +152,7 @@ def test_the_order_of_facts_changes_nothing(runs: list[Compared], random: object
 @FEW
 def test_identical_runs_differ_by_nothing(runs: list[Compared]) -> None:
     twins = [runs[0], replace(runs[0], name="twin"), runs[1]]
-    found = common(twins)
+    found = in_common(twins)
     made = measures(found)
     for measure in made.values():
         difference = measure.difference(0, 1)
@@ -187,7 +187,7 @@ def test_every_interval_holds_its_value_and_shares_stay_shares(runs: list[Compar
 @given(several())
 @FEW
 def test_all_frames_as_a_subset_are_the_full_number(runs: list[Compared]) -> None:
-    found = common(runs)
+    found = in_common(runs)
     full = measures(found)["monitor"]
     for name in ("first", "draw 1"):
         made = monitor_from(found, FRAMES, name, seed=0)
@@ -209,7 +209,7 @@ def test_a_relation_with_few_frames_keeps_them_all() -> None:
             for x, r in zip(known.right, known.relation, strict=True)
         )
         runs.append(run(f"r{seed}", replace(known, framed=cut, right=right)))
-    found = common(runs)
+    found = in_common(runs)
     full = measures(found)["monitor"]
     made = ablation(found, full, 3, 1, seed=0)
     for subset in made.subsets:
@@ -219,7 +219,7 @@ def test_a_relation_with_few_frames_keeps_them_all() -> None:
 
 def test_a_subset_is_the_formula_with_these_frames() -> None:
     known = monitored(5, (6,))
-    found = common([run("a", known), run("b", monitored(6, (6,)))])
+    found = in_common([run("a", known), run("b", monitored(6, (6,)))])
     made = ablation(found, measures(found)["monitor"], 2, 3, seed=4)
     for subset in made.subsets:
         keep = chosen(known.frames[0], 2, subset.name, 4, "R0")
@@ -244,7 +244,7 @@ def test_draws_of_frames_depend_on_their_ids_and_not_on_their_places() -> None:
 
 def test_a_number_correlates_with_itself_perfectly_and_with_its_opposite_too() -> None:
     runs = [run(f"r{i}", monitored(i, (5, 5), noise=0.2 * (i + 1))) for i in range(4)]
-    monitor = measures(common(runs))["monitor"]
+    monitor = measures(in_common(runs))["monitor"]
     for ranked in (False, True):
         itself = linked(monitor.means(), monitor.means(), ranked)
         assert itself.r.value == pytest.approx(1) and itself.r.n == 4
@@ -263,7 +263,9 @@ def test_fewer_than_three_runs_with_monitor_have_no_correlation() -> None:
 def test_a_relation_without_anchors_is_not_measured() -> None:
     known = monitored(1, (4, 4))
     late = replace(known, valid={"exact": known.relation == 1})
-    found = common([run("a", late), run("b", replace(known, valid={"exact": known.relation >= 0}))])
+    found = in_common(
+        [run("a", late), run("b", replace(known, valid={"exact": known.relation >= 0}))]
+    )
     monitor = measures(found)["monitor"]
     assert monitor.cell(0, 0) == Estimate.not_measured()
     assert monitor.measured(0).tolist() == [1] and monitor.measured(1).tolist() == [0, 1]
@@ -277,7 +279,7 @@ def test_a_relation_without_anchors_is_not_measured() -> None:
 def test_runs_that_base_accuracy_tells_apart_are_no_pair() -> None:
     weak, strong = (monitored(1, (30,), knows=k) for k in (0.0, 1.0))
     other = monitored(2, (30,), knows=1.0, noise=0.9)
-    found = common([run("weak", weak), run("strong", strong), run("other", other)])
+    found = in_common([run("weak", weak), run("strong", strong), run("other", other)])
     [pair] = equals(found, measures(found))
     assert (pair.first, pair.second) == (1, 2), "the lower MONITOR first"
     assert pair.base.value == 0 and (pair.base.low or 0) < 0 < (pair.base.high or 0)
@@ -286,14 +288,14 @@ def test_runs_that_base_accuracy_tells_apart_are_no_pair() -> None:
 
 def test_two_runs_that_are_told_apart_leave_no_pair() -> None:
     weak, strong = (monitored(1, (30,), knows=k) for k in (0.0, 1.0))
-    found = common([run("weak", weak), run("strong", strong)])
+    found = in_common([run("weak", weak), run("strong", strong)])
     assert equals(found, measures(found)) == []
 
 
 def test_the_difference_on_the_same_facts_takes_those_valid_in_both() -> None:
     one, other = monitored(1, (6,), valid=1.0), monitored(2, (6,), valid=1.0)
     cut = replace(other, valid={"exact": np.array([True] * 3 + [False] * 3)})
-    found = common([run("a", one), run("b", cut)])
+    found = in_common([run("a", one), run("b", cut)])
     made = on_shared_anchors(found, [(0, 1)], seed=0)
     only = replace(one, valid={"exact": np.array([True] * 3 + [False] * 3)})
     assert made.values[:, 0] == pytest.approx([slow_monitor(only, 0), slow_monitor(cut, 0)])
@@ -302,7 +304,7 @@ def test_the_difference_on_the_same_facts_takes_those_valid_in_both() -> None:
 
 def test_the_most_disputed_facts_are_valid_in_all_runs() -> None:
     one, other = monitored(1, (8,), valid=1.0, noise=0.1), monitored(2, (8,), noise=0.9, valid=0.5)
-    found = common([run("a", one), run("b", other)])
+    found = in_common([run("a", one), run("b", other)])
     facts = most_disputed(found, 3)
     off = [
         abs(a - b) for a, b in zip(*(combined(k.pfd(), k.ird()) for k in (one, other)), strict=True)
@@ -323,7 +325,7 @@ def test_a_fact_without_wrong_names_is_shown_and_does_not_count() -> None:
         wrong=((), *known.wrong[1:]),
         right=(known.right[0][: 1 + FRAMES], *known.right[1:]),
     )
-    found = common([run("a", bare), run("b", known)])
+    found = in_common([run("a", bare), run("b", known)])
     assert measures(found)["monitor"].n.tolist() == [[2], [3]]
     assert seen(found, 0, 0)[-3:] == [None, None, None]
     assert 0 not in most_disputed(found, 3)

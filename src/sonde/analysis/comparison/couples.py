@@ -159,8 +159,8 @@ def _share(value: float, draws: Floats, *, n: int, trials: float, itself: bool) 
 
 def _known_cells(aligned: Aligned) -> tuple[Bools, Ints]:
     """Whether each run knows each (template, pair), [runs, cells], and the pair of each cell."""
-    found = [known(run.judged.grid) for run in aligned.runs]
-    return np.stack([right for _, _, right in found]), found[0][1]
+    of_runs = [known(run.judged.grid) for run in aligned.runs]
+    return np.stack([right for _, _, right in of_runs]), of_runs[0][1]
 
 
 def _known_together(cells: Bools, pair: Ints, pairs: int) -> Floats:

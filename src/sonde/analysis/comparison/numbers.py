@@ -99,10 +99,10 @@ def _agreeing(judged: Judged) -> Agreeing:
 def _drivers(judged: Judged, seed: int) -> Estimates:
     vary = {"names_only": names_only, "templates_only": templates_only}
     agreeing = _agreeing(judged)
-    found = {name: measure(judged.grid, seed, agreeing) for name, measure in vary.items()}
+    drivers = {name: measure(judged.grid, seed, agreeing) for name, measure in vary.items()}
     return {
         f"{name}.{kind}": getattr(driver, kind)
-        for name, driver in found.items()
+        for name, driver in drivers.items()
         for kind in ("consist", "min", "max")
     }
 

@@ -41,7 +41,7 @@ def comparison_report(runs: Sequence[Compared], reading: Reading) -> Report:
     """Everything that can be said about runs of one dataset on the prompts they share."""
     of = compare(runs, reading)
     estimates = of.estimates
-    made = tuple(tables(of, estimates))
+    built = tuple(tables(of, estimates))
     return Report(
         title=f"{len(runs)} runs on {runs[0].dataset.split(' (')[0]}",
         summary=_summary(of.aligned, of.sharing),
@@ -49,10 +49,10 @@ def comparison_report(runs: Sequence[Compared], reading: Reading) -> Report:
         estimates=estimates,
         counts=_counts(of.aligned),
         headlines=HEADLINES,
-        tables=shown(made),
+        tables=shown(built),
         figures=_figures(of, estimates),
         findings=tuple(_findings(of)),
-        notes=(*_notes(of.aligned), *left_out(made)),
+        notes=(*_notes(of.aligned), *left_out(built)),
     )
 
 

@@ -36,19 +36,19 @@ Values = Callable[[Sheet], Bools | Floats]
 """A value for each fact of a relation."""
 
 
-def numbers(found: Learning, seed: int) -> dict[str, Estimate]:
+def numbers(runs: Learning, seed: int) -> dict[str, Estimate]:
     """All estimates by name."""
-    estimates = dict(_of_facts(found, seed))
-    for name in found.names:
+    estimates = dict(_of_facts(runs, seed))
+    for name in runs.names:
         for part in (_accuracy, _gain, _majority, _subsets, _parts):
-            estimates |= {f"{key}.run.{name}": value for key, value in part(found, name, seed)}
+            estimates |= {f"{key}.run.{name}": value for key, value in part(runs, name, seed)}
     return estimates
 
 
-def _of_facts(found: Learning, seed: int) -> Named:
+def _of_facts(runs: Learning, seed: int) -> Named:
     """What does not depend on the run: how many facts are easy, and what the majority would get."""
-    yield from _means("easy.share", found.split, _easy, seed, (FACTS, RELATION))
-    taught = [sheet for sheet in found.sheets if sheet.lesson.majority]
+    yield from _means("easy.share", runs.split, _easy, seed, (FACTS, RELATION))
+    taught = [sheet for sheet in runs.sheets if sheet.lesson.majority]
     yield from _means("majority.test", taught, _has_majority, seed, (RELATIONS, RELATION))
     shares = {s.id: s.lesson.train_share(s.lesson.majority) or 0.0 for s in taught}
     mean = _counted(float(np.mean([*shares.values()])), len(shares)) if shares else NOTHING
@@ -63,8 +63,8 @@ def _counted(value: float, n: int) -> Estimate:
     return Estimate(value=value, low=None, high=None, n=n)
 
 
-def _accuracy(found: Learning, name: str, seed: int) -> Named:
-    sheets, right = found.having(name), right_of(name)
+def _accuracy(runs: Learning, name: str, seed: int) -> Named:
+    sheets, right = runs.having(name), right_of(name)
     yield from _means("accuracy", sheets, right, seed, OVER)
 
     def unguessable(sheet: Sheet) -> Bools:
@@ -73,20 +73,20 @@ def _accuracy(found: Learning, name: str, seed: int) -> Named:
     yield from _means("accuracy.uhn", sheets, right, seed, (RELATIONS,), where=unguessable)
 
 
-def _gain(found: Learning, name: str, seed: int) -> Named:
-    base = found.base(name)
+def _gain(runs: Learning, name: str, seed: int) -> Named:
+    base = runs.base(name)
     if name == base:
         return
-    sheets = found.having(name, base)
+    sheets = runs.having(name, base)
     yield from _means("gain", sheets, right_of(name), seed, OVER, minus=right_of(base))
     less = _samples(sheets, right_of(name), minus=right_of(base))
     n = sum(len(sheet.facts) for sheet in sheets)
     yield "gain.p_value", _counted(p_value(less, seed, f"gain.{name}"), n)
 
 
-def _majority(found: Learning, name: str, seed: int) -> Named:
+def _majority(runs: Learning, name: str, seed: int) -> Named:
     """How often the commonest training object is answered, and how often that is right."""
-    sheets = [sheet for sheet in found.having(name) if sheet.lesson.majority]
+    sheets = [sheet for sheet in runs.having(name) if sheet.lesson.majority]
     for kind, values in (
         ("answered", majority_of(name)),
         ("right", right_by_majority(name)),
@@ -97,10 +97,10 @@ def _majority(found: Learning, name: str, seed: int) -> Named:
     yield "majority.share_of_right", share
 
 
-def _subsets(found: Learning, name: str, seed: int) -> Named:
+def _subsets(runs: Learning, name: str, seed: int) -> Named:
     """Accuracy and gain on easy and on hard facts."""
-    base, right = found.base(name), right_of(name)
-    sheets = [sheet for sheet in found.split if name in sheet.right]
+    base, right = runs.base(name), right_of(name)
+    sheets = [sheet for sheet in runs.split if name in sheet.right]
     shared = [sheet for sheet in sheets if base in sheet.right]
     for subset, where in SUBSETS.items():
         over = (RELATIONS, FACTS, RELATION)
@@ -111,16 +111,16 @@ def _subsets(found: Learning, name: str, seed: int) -> Named:
             )
 
 
-def _parts(found: Learning, name: str, seed: int) -> Named:
+def _parts(runs: Learning, name: str, seed: int) -> Named:
     """Where a gain comes from: parts of the mean over facts that add up to it."""
-    own = [sheet for sheet in found.split if name in sheet.right]
+    own = [sheet for sheet in runs.split if name in sheet.right]
     share = ratio(own, _both(_easy, right_of(name)), right_of(name), seed, f"easy:{name}")
     yield "easy.share_of_right", share
-    base = found.base(name)
+    base = runs.base(name)
     if name == base:
         return
     split = [sheet for sheet in own if base in sheet.right]
-    taught = [sheet for sheet in found.having(name, base) if sheet.lesson.majority]
+    taught = [sheet for sheet in runs.having(name, base) if sheet.lesson.majority]
     for part, sheets, of in (
         ("easy", split, lambda run: _both(_easy, right_of(run))),
         ("hard", split, lambda run: _both(_hard, right_of(run))),
@@ -274,14 +274,14 @@ class Drawn:
     answers: tuple[tuple[str, bool] | None, ...]
 
 
-def drawn_facts(found: Learning, seed: int, count: int = DRAWN) -> list[Drawn]:
+def drawn_facts(runs: Learning, seed: int, count: int = DRAWN) -> list[Drawn]:
     """So many easy and so many hard facts, drawn by the seed, of those that some run answers right
     and whose object is not the commonest training object."""
     shown = []
     for subset in SUBSETS:
-        places = [(sheet, i) for sheet in found.split for i in _worth_showing(sheet, subset)]
+        places = [(sheet, i) for sheet in runs.split for i in _worth_showing(sheet, subset)]
         places.sort(key=lambda place: (draw_key(seed, place[0].facts[place[1]].id), place[0].id))
-        shown += [_drawn(found.names, subset, sheet, i) for sheet, i in places[:count]]
+        shown += [_drawn(runs.names, subset, sheet, i) for sheet, i in places[:count]]
     return shown
 
 
@@ -320,14 +320,14 @@ class Often:
     test: float
 
 
-def answered_too_often(found: Learning, seed: int) -> list[Often]:
+def answered_too_often(runs: Learning, seed: int) -> list[Often]:
     """The commonest training object where a prompt elicits it nearly always, and other objects
     that are answered clearly more often than the facts have them; the worst first."""
     told = [
         often
-        for method in found.methods
+        for method in runs.methods
         if not method.counting
-        for sheet in found.having(method.name)
+        for sheet in runs.having(method.name)
         for often in _too_often(sheet, method.name, seed)
     ]
     return sorted(told, key=lambda o: (-((o.answered.value or 0.0) - o.test), o.run, o.relation))

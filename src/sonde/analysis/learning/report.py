@@ -36,53 +36,53 @@ from sonde.reporting.build.parts import shown
 from sonde.reporting.catalogue import FACTS, RELATIONS
 
 
-def learning_report(found: Learning, dataset: str, seed: int = 0) -> Report:
+def learning_report(runs: Learning, dataset: str, seed: int = 0) -> Report:
     """Everything that can be said about what the runs may have learnt."""
-    estimates = numbers(found, seed)
-    often = answered_too_often(found, seed)
+    estimates = numbers(runs, seed)
+    often = answered_too_often(runs, seed)
     known = defaultdict(Estimate.not_measured, estimates)
     return Report(
-        title=f"What {len(found.methods)} runs on {dataset} may have learnt",
-        summary=_summary(found),
+        title=f"What {len(runs.methods)} runs on {dataset} may have learnt",
+        summary=_summary(runs),
         estimates=estimates,
-        counts=_counts(found),
-        headlines=_headlines(found),
-        tables=shown(tables(found, known, often, drawn_facts(found, seed))),
-        figures=shown(_figures(found, known)),
-        findings=tuple(_findings(found, estimates, often)),
-        notes=tuple(_notes(found)),
+        counts=_counts(runs),
+        headlines=_headlines(runs),
+        tables=shown(tables(runs, known, often, drawn_facts(runs, seed))),
+        figures=shown(_figures(runs, known)),
+        findings=tuple(_findings(runs, estimates, often)),
+        notes=tuple(_notes(runs)),
     )
 
 
-def _counts(found: Learning) -> dict[str, int]:
-    easy = sum(int(sheet.easy.sum()) for sheet in found.sheets if sheet.easy is not None)
-    split = sum(len(sheet.facts) for sheet in found.split)
+def _counts(runs: Learning) -> dict[str, int]:
+    easy = sum(int(sheet.easy.sum()) for sheet in runs.sheets if sheet.easy is not None)
+    split = sum(len(sheet.facts) for sheet in runs.split)
     return {
-        "runs": len(found.methods),
-        "relations": len(found.sheets),
-        "facts": sum(len(sheet.facts) for sheet in found.sheets),
+        "runs": len(runs.methods),
+        "relations": len(runs.sheets),
+        "facts": sum(len(sheet.facts) for sheet in runs.sheets),
         "easy_facts": easy,
         "hard_facts": split - easy,
-        "relations_without_training_facts": sum(not s.lesson.majority for s in found.sheets),
-        **{f"facts_left_out.run.{m.name}": _left_out(found, m.name) for m in found.methods},
+        "relations_without_training_facts": sum(not s.lesson.majority for s in runs.sheets),
+        **{f"facts_left_out.run.{m.name}": _left_out(runs, m.name) for m in runs.methods},
     }
 
 
-def _left_out(found: Learning, name: str) -> int:
+def _left_out(runs: Learning, name: str) -> int:
     """Facts that a run judged and another one that was asked the relation could not."""
-    judged = next(len(m.judged.grid) for m in found.methods if m.name == name)
-    return judged - sum(len(sheet.facts) for sheet in found.having(name))
+    judged = next(len(m.judged.grid) for m in runs.methods if m.name == name)
+    return judged - sum(len(sheet.facts) for sheet in runs.having(name))
 
 
-def _headlines(found: Learning) -> tuple[Headline, ...]:
+def _headlines(runs: Learning) -> tuple[Headline, ...]:
     """Every run beside the first, or with its gain alone where it was asked other relations.
 
     The first run's own accuracy is over other relations then, and would not add up with the gain.
     """
     lines = []
-    for name in found.names:
-        base, asked = found.base(name), len(found.having(name))
-        alike = asked == len(found.having(base))
+    for name in runs.names:
+        base, asked = runs.base(name), len(runs.having(name))
+        alike = asked == len(runs.having(base))
         accuracy = f"accuracy.{RELATIONS}.run"
         over = "mean over relations" if alike else f"mean over its {asked} relations"
         lines.append(
@@ -100,29 +100,29 @@ def _headlines(found: Learning) -> tuple[Headline, ...]:
     return tuple(lines)
 
 
-def _summary(found: Learning) -> str:
-    facts, relations = sum(len(sheet.facts) for sheet in found.sheets), len(found.sheets)
+def _summary(runs: Learning) -> str:
+    facts, relations = sum(len(sheet.facts) for sheet in runs.sheets), len(runs.sheets)
     return (
-        f"{len(found.methods)} runs are compared on {facts:,} facts of {relations} "
-        f"relation{'s' * (relations > 1)}. {split_note(found)}"
+        f"{len(runs.methods)} runs are compared on {facts:,} facts of {relations} "
+        f"relation{'s' * (relations > 1)}. {split_note(runs)}"
     )
 
 
-def _findings(found: Learning, estimates: Estimates, often: Sequence[Often]) -> Iterator[str]:
-    for method in found.methods:
-        if method.name != found.base(method.name):
-            yield _gain(found, estimates, method.name)
-            if method.name not in found.easy and not method.counting:
+def _findings(runs: Learning, estimates: Estimates, often: Sequence[Often]) -> Iterator[str]:
+    for method in runs.methods:
+        if method.name != runs.base(method.name):
+            yield _gain(runs, estimates, method.name)
+            if method.name not in runs.easy and not method.counting:
                 yield from _where(estimates, method.name)
-    for method in found.methods:
+    for method in runs.methods:
         if not method.counting:
             yield from _majority(estimates, method.name, elicited(often, method.name))
     yield from _others(often)
 
 
-def _gain(found: Learning, estimates: Estimates, name: str) -> str:
+def _gain(runs: Learning, estimates: Estimates, name: str) -> str:
     gain, p = estimates[GAIN.at(f"run.{name}")], estimates[f"gain.p_value.run.{name}"]
-    return f"{name} is {against(gain, p, found.base(name))}"
+    return f"{name} is {against(gain, p, runs.base(name))}"
 
 
 def _where(estimates: Estimates, name: str) -> Iterator[str]:
@@ -165,27 +165,27 @@ def _others(often: Sequence[Often]) -> Iterator[str]:
         yield f"Other objects that are answered too often: {listed(told, most=3)}."
 
 
-def _notes(found: Learning) -> Iterator[str]:
+def _notes(runs: Learning) -> Iterator[str]:
     yield (
         "Every number of a relation is of the facts that all runs which were asked the relation "
         "could judge. A run is right if it answers the object of the fact, whatever the prompt."
     )
-    left = with_counts(found.names, [_left_out(found, name) for name in found.names])
+    left = with_counts(runs.names, [_left_out(runs, name) for name in runs.names])
     if left:
         yield f"Left out, because not all runs could judge them: {left} facts."
-    ways = dict.fromkeys(method.judged.way for method in found.methods)
+    ways = dict.fromkeys(method.judged.way for method in runs.methods)
     if len(ways) > 1:
         yield (
             f"The runs answered in different ways ({', '.join(ways)}), which allow other answers: "
             "compare their numbers with care."
         )
-    bare = [sheet.id for sheet in found.sheets if not sheet.lesson.majority]
+    bare = [sheet.id for sheet in runs.sheets if not sheet.lesson.majority]
     if bare:
         yield (
             f"No training facts, so that the commonest training object is not known: "
             f"{listed(bare)}."
         )
-    if found.easy:
+    if runs.easy:
         yield (
             "What is easy is a lower bound: other ways to learn from the training facts would "
             "answer more facts. A gain on hard facts is not proof that a model knew them."
@@ -198,11 +198,11 @@ def _notes(found: Learning) -> Iterator[str]:
     )
 
 
-def _figures(found: Learning, estimates: Estimates) -> Iterator[Figure | None]:
+def _figures(runs: Learning, estimates: Estimates) -> Iterator[Figure | None]:
     """All of them; an estimate that was not made is taken as not measured."""
     yield bars(
         estimates,
-        {name: f"run.{name}" for name in found.names},
+        {name: f"run.{name}" for name in runs.names},
         {
             "by the commonest training object": Metric(f"majority.right.{RELATIONS}", ""),
             "by other objects": Metric(f"majority.other_right.{RELATIONS}", ""),
@@ -213,30 +213,30 @@ def _figures(found: Learning, estimates: Estimates) -> Iterator[Figure | None]:
         note="The two bars of a run add up to its accuracy in the relations that have training "
         "facts. Whiskers are 95 % intervals.",
     )
-    yield _subset_dots(found, estimates)
-    yield _majority_strip(found, estimates)
-    yield _gain_curves(found, estimates)
+    yield _subset_dots(runs, estimates)
+    yield _majority_strip(runs, estimates)
+    yield _gain_curves(runs, estimates)
 
 
-def _subset_dots(found: Learning, estimates: Estimates) -> DotPlot | None:
+def _subset_dots(runs: Learning, estimates: Estimates) -> DotPlot | None:
     """Accuracy on easy and on hard facts."""
-    if not found.split:
+    if not runs.split:
         return None
     return dots(
         estimates,
-        {name: f"run.{name}" for name in found.names},
+        {name: f"run.{name}" for name in runs.names},
         {subset: Metric(f"{subset}.accuracy.{RELATIONS}", "") for subset in ("easy", "hard")},
         id="easy-hard",
         title="Accuracy on easy and on hard facts",
         axis="share of facts answered right, mean over relations",
-        note=f"Easy: answered right by {' or '.join(found.easy)}, which saw nothing but training "
+        note=f"Easy: answered right by {' or '.join(runs.easy)}, which saw nothing but training "
         "facts; they are right on all easy facts together and on no hard one.",
     )
 
 
-def _majority_strip(found: Learning, estimates: Estimates) -> Strip:
+def _majority_strip(runs: Learning, estimates: Estimates) -> Strip:
     """How often the commonest training object is answered, a dot for each relation."""
-    taught = [sheet for sheet in found.sheets if sheet.lesson.majority]
+    taught = [sheet for sheet in runs.sheets if sheet.lesson.majority]
 
     def dots(key: str, end: str = "") -> list[tuple[float, str]]:
         values = ((estimates[f"{key}.relation.{s.id}{end}"].value, s) for s in taught)
@@ -246,7 +246,7 @@ def _majority_strip(found: Learning, estimates: Estimates) -> Strip:
         [
             ("facts trained on", dots("majority.train")),
             ("facts asked", dots("majority.test")),
-            *((name, dots("majority.answered", f".run.{name}")) for name in found.names),
+            *((name, dots("majority.answered", f".run.{name}")) for name in runs.names),
         ],
         id="majority",
         title="How often the commonest training object is answered",
@@ -255,17 +255,17 @@ def _majority_strip(found: Learning, estimates: Estimates) -> Strip:
     )
 
 
-def _gain_curves(found: Learning, estimates: Estimates) -> Curves | None:
+def _gain_curves(runs: Learning, estimates: Estimates) -> Curves | None:
     """The gain of every run in each relation against that of a control."""
-    control = next((name for name in found.easy if name != found.base(name)), None)
+    control = next((name for name in runs.easy if name != runs.base(name)), None)
     if control is None:
         return None
     curves = []
-    for name in found.names:
-        base = found.base(name)
-        if name in (*found.easy, base) or base != found.base(control):
+    for name in runs.names:
+        base = runs.base(name)
+        if name in (*runs.easy, base) or base != runs.base(control):
             continue
-        keys = [f"gain.relation.{sheet.id}.run" for sheet in found.having(name, control, base)]
+        keys = [f"gain.relation.{sheet.id}.run" for sheet in runs.having(name, control, base)]
         points = [
             (estimates[f"{k}.{control}"].value or 0.0, estimates[f"{k}.{name}"]) for k in keys
         ]
@@ -273,7 +273,7 @@ def _gain_curves(found: Learning, estimates: Estimates) -> Curves | None:
     curves = [line for line in curves if line.x]
     if not curves:
         return None
-    base = found.base(control)
+    base = runs.base(control)
     return Curves(
         id="gains",
         title=f"Gains over {base} by relation, against those of {control}",

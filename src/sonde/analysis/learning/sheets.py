@@ -126,15 +126,14 @@ class Learning:
 
 def lessons(dataset: Dataset) -> dict[str, Lesson]:
     """What a dataset asks and teaches, by relation; leaked training facts teach nothing."""
-    found = {}
-    for relation in dataset.asked_relations():
-        facts = {fact.id: fact for fact in dataset.asked(relation.id)}
-        found[relation.id] = Lesson(
+    return {
+        relation.id: Lesson(
             relation=relation,
-            facts=facts,
+            facts={fact.id: fact for fact in dataset.asked(relation.id)},
             trained=dict(commonest_objects(training(dataset, relation.id).facts)),
         )
-    return found
+        for relation in dataset.asked_relations()
+    }
 
 
 def together(
@@ -177,19 +176,19 @@ def learning(
     if strangers := [name for name in easy if name not in names]:
         raise UsageError(f"no run is called {strangers[0]!r}; runs: {', '.join(names)}")
     rows = {method.name: _rows(method.judged) for method in methods}
-    made = (_sheet(lesson, methods, rows, easy) for lesson in known.values())
-    found = Learning(
+    sheets = (_sheet(lesson, methods, rows, easy) for lesson in known.values())
+    runs = Learning(
         methods=tuple(methods),
         easy=tuple(easy),
-        sheets=tuple(sheet for sheet in made if sheet is not None),
+        sheets=tuple(sheet for sheet in sheets if sheet is not None),
     )
     for name in names:
-        if not found.having(name, found.base(name)):
+        if not runs.having(name, runs.base(name)):
             raise UsageError(
-                f"{name!r} and {found.base(name)!r} share no fact that could be judged; compare "
+                f"{name!r} and {runs.base(name)!r} share no fact that could be judged; compare "
                 "runs of the same facts ('--limit', '--relations', '--split', the seed)"
             )
-    return found
+    return runs
 
 
 Rows = dict[str, dict[str, int]]

@@ -1,4 +1,4 @@
-"""Tables about what runs may have learnt. Knows what was found, nothing of how it is computed."""
+"""Tables about what runs may have learnt. Knows numbers, nothing of how they are computed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ MAJORITY = (
 
 
 def tables(
-    found: Learning, estimates: Estimates, often: Sequence[Often], drawn: Sequence[Drawn]
+    runs: Learning, estimates: Estimates, often: Sequence[Often], drawn: Sequence[Drawn]
 ) -> Iterator[Table | None]:
     """All of them; an estimate that was not made is taken as not measured."""
 
@@ -68,7 +68,7 @@ def tables(
         return estimates[metric.at(f"run.{name}")]
 
     yield side_by_side(
-        found.names,
+        runs.names,
         [
             *(BY_KIND.of(kind=kind) for kind in KINDS),
             ACCURACY,
@@ -76,24 +76,24 @@ def tables(
             Field(
                 "p", lambda name: shown_p(estimates[f"gain.p_value.run.{name}"]), "text", P, True
             ),
-            Field("relations", lambda name: len(found.having(name)), "count", ASKED, True),
+            Field("relations", lambda name: len(runs.having(name)), "count", ASKED, True),
         ],
         look,
         id="methods",
         title="Accuracy by relation type",
-        note=_against(found) + _uhn(found) + _uneven(found),
+        note=_against(runs) + _uhn(runs) + _uneven(runs),
     )
-    yield _models(found, estimates)
+    yield _models(runs, estimates)
     yield side_by_side(
-        found.names if found.split else (),
+        runs.names if runs.split else (),
         [*(m.of(subset=subset) for subset in ("easy", "hard") for m in SUBSET), EASY_OF_RIGHT],
         look,
         id="easy-hard",
         title="Easy and hard facts",
-        note=split_note(found),
+        note=split_note(runs),
     )
     yield side_by_side(
-        [name for name in found.names if name != found.base(name)],
+        [name for name in runs.names if name != runs.base(name)],
         [GAIN_OVER_FACTS, *PARTS, EASY_OF_GAIN],
         look,
         id="gains",
@@ -101,19 +101,19 @@ def tables(
         note="Means over facts. Easy and hard add up to the gain, and so do majority and other, "
         "each on the relations where it is known. A share over 100 %: on hard facts the run loses.",
     )
-    yield _majority(found, estimates, often)
+    yield _majority(runs, estimates, often)
     yield _often(often)
-    yield from _by_relation(found, estimates)
-    yield _facts(found, drawn)
+    yield from _by_relation(runs, estimates)
+    yield _facts(runs, drawn)
 
 
 P = "paired test of the gain, two-sided"
 ASKED = "that the run was asked about"
 
 
-def _models(found: Learning, estimates: Estimates) -> Table | None:
+def _models(runs: Learning, estimates: Estimates) -> Table | None:
     """Methods by model, where the names of the runs tell both."""
-    models = list(dict.fromkeys(method.model for method in found.methods if method.model))
+    models = list(dict.fromkeys(method.model for method in runs.methods if method.model))
     if not models:
         return None
 
@@ -121,19 +121,19 @@ def _models(found: Learning, estimates: Estimates) -> Table | None:
         return estimates[ACCURACY.at(f"run.{method}{OF}{model}")]
 
     return side_by_side(
-        dict.fromkeys(name.partition(OF)[0] for name in found.names),
+        dict.fromkeys(name.partition(OF)[0] for name in runs.names),
         across(models, cell, "percent", OVER_RELATIONS),
         head="method",
         id="models",
         title="Methods by model",
-        note="A dash: there is no run of this method with this model." + _uneven(found),
+        note="A dash: there is no run of this method with this model." + _uneven(runs),
     )
 
 
-def _majority(found: Learning, estimates: Estimates, often: Sequence[Often]) -> Table:
+def _majority(runs: Learning, estimates: Estimates, often: Sequence[Often]) -> Table:
     """How often each run answers the commonest training object."""
     facts = {"facts trained on": "majority.train", "facts asked": "majority.test"}
-    counting = {method.name for method in found.methods if method.counting}
+    counting = {method.name for method in runs.methods if method.counting}
 
     def look(row: str, metric: Metric) -> Cell:
         if row in facts:
@@ -145,7 +145,7 @@ def _majority(found: Learning, estimates: Estimates, often: Sequence[Often]) -> 
 
     help = f"relations whose prompt elicits it for over {NEARLY_ALWAYS:.0%} of the facts"
     return side_by_side(
-        [*facts, *found.names],
+        [*facts, *runs.names],
         [*MAJORITY, Field("> 95 %", always, "count", help)],
         look,
         head="",
@@ -177,7 +177,7 @@ def _often(often: Sequence[Often]) -> Table:
     )
 
 
-def _by_relation(found: Learning, estimates: Estimates) -> Iterator[Table]:
+def _by_relation(runs: Learning, estimates: Estimates) -> Iterator[Table]:
     """Every run in every relation: accuracy, Maj./Acc., and on easy and on hard facts."""
 
     def value(key: str) -> Callable[[Sheet, str], float | None]:
@@ -190,33 +190,33 @@ def _by_relation(found: Learning, estimates: Estimates) -> Iterator[Table]:
         return f"{'–' if majority is None else f'{100 * majority:.1f}'}/{100 * right:.1f}"
 
     yield _relation_table(
-        found,
+        runs,
         value("accuracy"),
         id="relations",
         title="Accuracy by relation",
         note="Intervals and gains stand among the estimates.",
     )
     yield _relation_table(
-        found,
+        runs,
         both,
         "text",
         id="majority-by-relation",
         title="Maj./Acc. by relation",
         note="In percent: right by answering the commonest training object / right.",
     )
-    for subset in ("easy", "hard") if found.split else ():
+    for subset in ("easy", "hard") if runs.split else ():
         yield _relation_table(
-            found,
+            runs,
             value(f"{subset}.accuracy"),
             id=f"{subset}-by-relation",
             title=f"Accuracy by relation on {subset} facts",
-            note=split_note(found),
+            note=split_note(runs),
             subset=subset,
         )
 
 
 def _relation_table(
-    found: Learning,
+    runs: Learning,
     cell: Callable[[Sheet, str], Cell],
     kind: ColumnKind = "percent",
     *,
@@ -226,21 +226,21 @@ def _relation_table(
     subset: str = "",
 ) -> Table:
     """A row per relation, those of one type together, and a column per run."""
-    sheets = found.split if subset else found.sheets
+    sheets = runs.split if subset else runs.sheets
     fields: list[Field[Sheet]] = [
         Field("relation", lambda sheet: sheet.id),
         Field("type", lambda sheet: sheet.lesson.relation.kind),
         Field("label", lambda sheet: sheet.lesson.relation.label, detail=True),
         Field("facts", lambda sheet: _asked(sheet, subset), "count"),
-        *across(found.names, cell, kind),
+        *across(runs.names, cell, kind),
     ]
     ordered = sorted(sheets, key=lambda sheet: KINDS.index(sheet.lesson.relation.kind))
     return table(ordered, fields, id=id, title=title, note=note)
 
 
-def _facts(found: Learning, drawn: Sequence[Drawn]) -> Table:
+def _facts(runs: Learning, drawn: Sequence[Drawn]) -> Table:
     """Drawn facts with the answers of all runs."""
-    places = {name: i for i, name in enumerate(found.names)}
+    places = {name: i for i, name in enumerate(runs.names)}
 
     def answer(fact: Drawn, name: str) -> Cell:
         said = fact.answers[places[name]]
@@ -250,7 +250,7 @@ def _facts(found: Learning, drawn: Sequence[Drawn]) -> Table:
         Field("subset", lambda fact: fact.subset),
         Field("relation", lambda fact: fact.relation),
         Field("fact", lambda fact: fact.sentence),
-        *across(found.names, answer, "text"),
+        *across(runs.names, answer, "text"),
     ]
     return table(
         drawn,
@@ -259,26 +259,26 @@ def _facts(found: Learning, drawn: Sequence[Drawn]) -> Table:
         title="Some easy and hard facts, with every run's answer",
         note="Drawn by the seed from the facts that some run answers right and whose object is not "
         "the commonest training object. ✓: right."
-        if found.split
-        else split_note(found),
+        if runs.split
+        else split_note(runs),
     )
 
 
-def split_note(found: Learning) -> str:
+def split_note(runs: Learning) -> str:
     """What is easy here, or why nothing is told apart."""
-    if not found.easy:
+    if not runs.easy:
         return (
             f"Not measured: no run decides what is easy; add one of {', '.join(TAUGHT)}, or name "
             "some with --easy."
         )
-    facts = sum(len(sheet.facts) for sheet in found.split)
-    easy = sum(int(sheet.easy.sum()) for sheet in found.split if sheet.easy is not None)
-    left = len(found.sheets) - len(found.split)
-    taught = {method.name: method.taught for method in found.methods if method.name in found.easy}
-    runs = (f"{name} ({kind})" if kind else name for name, kind in taught.items())
+    facts = sum(len(sheet.facts) for sheet in runs.split)
+    easy = sum(int(sheet.easy.sum()) for sheet in runs.split if sheet.easy is not None)
+    left = len(runs.sheets) - len(runs.split)
+    taught = {method.name: method.taught for method in runs.methods if method.name in runs.easy}
+    deciding = (f"{name} ({kind})" if kind else name for name, kind in taught.items())
     missing = [kind for kind in TAUGHT if kind not in taught.values()]
     return (
-        f"Easy: answered right by {' or '.join(runs)}; {easy:,} of {facts:,} facts. Hard: the "
+        f"Easy: answered right by {' or '.join(deciding)}; {easy:,} of {facts:,} facts. Hard: the "
         f"other {facts - easy:,}."
         + (f" The paper also counts {' and '.join(missing)}: no such run." if missing else "")
         + (
@@ -296,8 +296,8 @@ def _asked(sheet: Sheet, subset: str) -> int:
     return easy if subset == "easy" else len(sheet.facts) - easy
 
 
-def _uneven(found: Learning) -> str:
-    counts = {name: len(found.having(name)) for name in found.names}
+def _uneven(runs: Learning) -> str:
+    counts = {name: len(runs.having(name)) for name in runs.names}
     if len(set(counts.values())) == 1:
         return ""
     return (
@@ -306,9 +306,9 @@ def _uneven(found: Learning) -> str:
     )
 
 
-def _uhn(found: Learning) -> str:
+def _uhn(runs: Learning) -> str:
     """Which facts the column UHN leaves out."""
-    by_model = [method.name for method in found.methods if method.uhn == "names"]
+    by_model = [method.name for method in runs.methods if method.uhn == "names"]
     also = f"; of {', '.join(by_model)} also names that the model guesses from (uhn=names)"
     return (
         " UHN leaves out what each run's own filter does: objects that stand in the subject's name"
@@ -316,6 +316,6 @@ def _uhn(found: Learning) -> str:
     )
 
 
-def _against(found: Learning) -> str:
-    bases = dict.fromkeys(found.base(name) for name in found.names)
+def _against(runs: Learning) -> str:
+    bases = dict.fromkeys(runs.base(name) for name in runs.names)
     return f"Gains are over {', '.join(bases)}, on the facts of both."

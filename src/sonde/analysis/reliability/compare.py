@@ -16,7 +16,7 @@ import numpy as np
 from sonde.analysis.reliability.outcomes import (
     Common,
     Measure,
-    common,
+    in_common,
     measure,
     measures,
     ratios,
@@ -131,19 +131,19 @@ class Reliability:
 
 def reliability(runs: Sequence[Compared], reading: Reading) -> Reliability:
     """Compare runs that all measured MONITOR."""
-    found, seed = common(runs), reading.seed
-    numbers = measures(found, seed)
+    common, seed = in_common(runs), reading.seed
+    numbers = measures(common, seed)
     monitor, accuracy = numbers["monitor"], numbers["prompt_accuracy.avg"]
     return Reliability(
-        common=found,
+        common=common,
         numbers=numbers,
         over=linked(monitor.means(), accuracy.means()),
         relations=[
             linked(monitor.rows[:, :, r], accuracy.rows[:, :, r])
-            for r in range(len(found.relations))
+            for r in range(len(common.relations))
         ],
-        equals=equals(found, numbers, seed),
-        ablation=ablation(found, monitor, reading.frames, reading.subsets, seed),
+        equals=equals(common, numbers, seed),
+        ablation=ablation(common, monitor, reading.frames, reading.subsets, seed),
         seed=seed,
     )
 
@@ -169,7 +169,7 @@ def linked(one: Floats, other: Floats, ranked: bool = False) -> Linked:
     return Linked(r=r, p=p, points=points)
 
 
-def equals(found: Common, numbers: Mapping[str, Measure], seed: int = 0) -> list[Equals]:
+def equals(common: Common, numbers: Mapping[str, Measure], seed: int = 0) -> list[Equals]:
     """The pairs of runs that base accuracy does not tell apart, the most different MONITORs first.
 
     Pairs of which a MONITOR is not measured come last.
@@ -177,12 +177,12 @@ def equals(found: Common, numbers: Mapping[str, Measure], seed: int = 0) -> list
     base, monitor = numbers["prompt_accuracy.base"], numbers["monitor"]
     ordered = [
         (b, a) if (monitor.difference(a, b).value or 0.0) > 0 else (a, b)
-        for a, b in combinations(range(len(found.runs)), 2)
+        for a, b in combinations(range(len(common.runs)), 2)
         if not told_apart(base.difference(a, b))
     ]
     if not ordered:
         return []
-    shared = on_shared_anchors(found, ordered, seed)
+    shared = on_shared_anchors(common, ordered, seed)
     rows = [
         Equals(
             first=a,
@@ -196,27 +196,27 @@ def equals(found: Common, numbers: Mapping[str, Measure], seed: int = 0) -> list
     return sorted(rows, key=lambda row: -abs(row.monitor.value or 0.0))
 
 
-def on_shared_anchors(found: Common, pairs: Sequence[tuple[int, int]], seed: int) -> Measure:
+def on_shared_anchors(common: Common, pairs: Sequence[tuple[int, int]], seed: int) -> Measure:
     """MONITOR of each of two runs from the facts that count in both; runs 2k and 2k + 1 are a pair.
 
     Where no fact does, it is not measured.
     """
     columns, counts = [], []
     for a, b in pairs:
-        both = found.parts[a].counted * found.parts[b].counted
-        of_relations = np.bincount(found.owners, both, minlength=len(found.relations))
+        both = common.parts[a].counted * common.parts[b].counted
+        of_relations = np.bincount(common.owners, both, minlength=len(common.relations))
         for i in (a, b):
-            columns += [found.parts[i].whole * both, found.parts[i].anchors * both]
+            columns += [common.parts[i].whole * both, common.parts[i].anchors * both]
             counts.append(of_relations.astype(np.int64))
     n = np.stack(counts)
-    return Measure(rows=settled(ratios(found, columns, seed)), n=n, independent=n)
+    return Measure(rows=settled(ratios(common, columns, seed)), n=n, independent=n)
 
 
-def ablation(found: Common, full: Measure, frames: int, draws: int, seed: int) -> Ablation:
+def ablation(common: Common, full: Measure, frames: int, draws: int, seed: int) -> Ablation:
     """The first frames of each relation, and so many draws of them."""
-    most = max(len(own) for run in found.monitored for own in run.frames)
+    most = max(len(own) for run in common.monitored for own in run.frames)
     names = [FIRST, *(f"draw {k}" for k in range(1, draws + 1))] if frames < most else []
-    subsets = (_subset(name, monitor_from(found, frames, name, seed), full) for name in names)
+    subsets = (_subset(name, monitor_from(common, frames, name, seed), full) for name in names)
     return Ablation(frames=frames, most=most, full=full, subsets=tuple(subsets))
 
 
@@ -232,17 +232,17 @@ def chosen(
     )
 
 
-def monitor_from(found: Common, frames: int, name: str, seed: int) -> Measure:
+def monitor_from(common: Common, frames: int, name: str, seed: int) -> Measure:
     """MONITOR of every run from so many frames, chosen as the name says."""
     columns = []
-    for run, parts in zip(found.monitored, found.parts, strict=True):
+    for run, parts in zip(common.monitored, common.parts, strict=True):
         keep = [
             chosen(own, frames, name, seed, relation.id)
             for relation, own in zip(run.relations, run.frames, strict=True)
         ]
         whole = combined(_framing(run, keep), parts.ird, run.alphas)
         columns += [whole * parts.counted, parts.anchors * parts.counted]
-    return measure(found, "monitor", ratios(found, columns, seed))
+    return measure(common, "monitor", ratios(common, columns, seed))
 
 
 def _framing(run: Monitored, keep: Sequence[Sequence[int]]) -> Floats:

@@ -83,21 +83,21 @@ def _prompt_boxes(of: Reliability) -> Boxes:
 
     Relations whose accuracies move most come first.
     """
-    found, stdev = of.common, of.numbers["prompt_accuracy.stdev"]
+    common, stdev = of.common, of.numbers["prompt_accuracy.stdev"]
     moved = np.nan_to_num(stdev.values).mean(axis=0)
-    order = sorted(range(len(found.relations)), key=lambda r: (-moved[r], found.relations[r].id))
-    some = order[: max(1, MOST_BOXES // len(found.runs))]
-    names = {r: relation_name(found.relations[r]) for r in some}
-    alone = len(found.relations) == 1
-    cells = [(r, i) for r in some for i in range(len(found.runs))]
-    prompts = [_prompts(found, i, r) for r, i in cells]
+    order = sorted(range(len(common.relations)), key=lambda r: (-moved[r], common.relations[r].id))
+    some = order[: max(1, MOST_BOXES // len(common.runs))]
+    names = {r: relation_name(common.relations[r]) for r in some}
+    alone = len(common.relations) == 1
+    cells = [(r, i) for r in some for i in range(len(common.runs))]
+    prompts = [_prompts(common, i, r) for r, i in cells]
     left = len(order) - len(some)
     more = f" {left:,} relations that move less are left out." if left else ""
     return Boxes(
         id="accuracy-over-prompts",
         title="Accuracy over prompts" + (f": {names[some[0]]}" if alone else ""),
         axis="accuracy of a prompt",
-        labels=tuple(f"{'' if alone else names[r] + ': '}{found.names[i]}" for r, i in cells),
+        labels=tuple(f"{'' if alone else names[r] + ': '}{common.names[i]}" for r, i in cells),
         values=tuple(tuple(rate for _, rate in own) for own in prompts),
         names=tuple(tuple(text for text, _ in own) for own in prompts),
         note="A dot is a prompt: a frame with nothing told, or the base frame after a wrong name. "
@@ -105,13 +105,13 @@ def _prompt_boxes(of: Reliability) -> Boxes:
     )
 
 
-def _moved_boxes(found: Common) -> Boxes | None:
+def _moved_boxes(common: Common) -> Boxes | None:
     """How far prompts move the accuracy of each run, over all relations; None for one relation."""
-    if len(found.relations) == 1:
+    if len(common.relations) == 1:
         return None
-    moved: list[list[tuple[str, float]]] = [[] for _ in found.runs]
-    for i, (r, relation) in product(range(len(moved)), enumerate(found.relations)):
-        prompts = _prompts(found, i, r)
+    moved: list[list[tuple[str, float]]] = [[] for _ in common.runs]
+    for i, (r, relation) in product(range(len(moved)), enumerate(common.relations)):
+        prompts = _prompts(common, i, r)
         mean = float(np.mean([rate for _, rate in prompts]))
         name = relation_name(relation)
         moved[i] += [(f"{name}: {text}", rate - mean) for text, rate in prompts]
@@ -119,7 +119,7 @@ def _moved_boxes(found: Common) -> Boxes | None:
         id="prompts-from-mean",
         title="How far prompts move accuracy, over all relations",
         axis="accuracy of a prompt less the mean of its relation",
-        labels=tuple(found.names),
+        labels=tuple(common.names),
         values=tuple(tuple(rate for _, rate in own) for own in moved),
         names=tuple(tuple(text for text, _ in own) for own in moved),
         note="A dot is a prompt of a relation. The wider a box, the less one prompt's accuracy "
@@ -127,11 +127,11 @@ def _moved_boxes(found: Common) -> Boxes | None:
     )
 
 
-def _prompts(found: Common, run: int, relation: int) -> list[tuple[str, float]]:
+def _prompts(common: Common, run: int, relation: int) -> list[tuple[str, float]]:
     """The prompts of a relation in a run, its frames and then the wrong names by number, each with
     its accuracy."""
-    known = found.monitored[run]
-    rates = prompt_rates(answers(known)[found.owners == relation].sum(axis=0)[None])[0]
+    known = common.monitored[run]
+    rates = prompt_rates(answers(known)[common.owners == relation].sum(axis=0)[None])[0]
     return list(zip(_prompt_names(known, relation), rates[~np.isnan(rates)].tolist(), strict=False))
 
 
@@ -142,18 +142,18 @@ def _prompt_names(known: Monitored, relation: int) -> list[str]:
     return frames + [f"base frame after wrong name {m}" for m in range(1, wrong + 1)]
 
 
-def _anchor_bars(found: Common) -> Bars | None:
+def _anchor_bars(common: Common) -> Bars | None:
     """How likely the valid anchors of the two runs named first are."""
-    anchors = [known.anchors()[known.valid[known.rule]] for known in found.monitored]
+    anchors = [known.anchors()[known.valid[known.rule]] for known in common.monitored]
     pair = [i for i, own in enumerate(anchors) if own.size][:2]
     if len(pair) < 2:
         return None
     return Bars(
         id="anchor-probabilities",
-        title=f"Probability of the anchors: {found.names[pair[0]]} and {found.names[pair[1]]}",
+        title=f"Probability of the anchors: {common.names[pair[0]]} and {common.names[pair[1]]}",
         axis="share of valid anchors",
         labels=tuple(f"{low:.1f} to {high:.1f}" for low, high in pairwise(EDGES)),
-        series=tuple(Series(name=found.names[i], values=_bins(anchors[i])) for i in pair),
+        series=tuple(Series(name=common.names[i], values=_bins(anchors[i])) for i in pair),
         note="Of all valid anchors of a run together, whatever their relation. The two runs named "
         "first that have any; name others first to see theirs.",
     )
@@ -208,21 +208,21 @@ def _family_names(keys: list[Family]) -> list[str]:
 
 def _fewer_frames(of: Reliability) -> Curves | None:
     """MONITOR from the first frames against that from all, a point for each relation of a run."""
-    made, first = of.ablation, of.ablation.first
+    ablation, first = of.ablation, of.ablation.first
     if first is None:
         return None
     curves = []
     for i in of.order:
-        own = made.full.measured(i).tolist()
-        x, y = (tuple(m.values[i, own].tolist()) for m in (made.full, first.monitor))
+        own = ablation.full.measured(i).tolist()
+        x, y = (tuple(m.values[i, own].tolist()) for m in (ablation.full, first.monitor))
         if own:
             curves.append(Curve(name=of.names[i], x=x, y=y, joined=False))
     return Curves(
         id="frames",
-        title=f"MONITOR from the first {made.frames} frames against all",
+        title=f"MONITOR from the first {ablation.frames} frames against all",
         kind="number",
         x_axis="MONITOR from all frames",
-        y_axis=f"from the first {made.frames}",
+        y_axis=f"from the first {ablation.frames}",
         curves=tuple(curves),
         diagonal=True,
         note="A point is a relation in a run.",

@@ -86,7 +86,7 @@ class Common:
         return self.monitored[0].relation
 
 
-def common(runs: Sequence[Compared]) -> Common:
+def in_common(runs: Sequence[Compared]) -> Common:
     """The runs on the facts that all of them measured, in an order that is that of no run."""
     known = [run.monitored for run in runs if run.monitored is not None]
     places = [{key: c for c, key in enumerate(_keys(one))} for one in known]
@@ -194,8 +194,8 @@ class Measure:
         subjects = self.independent[run, relations]
         low, high = self._ends(rows, subjects)
         low, high = max(0.0, min(low, value)), max(high, value)
-        found = Estimate(value=value, low=low, high=min(1.0, high) if self.share else high, n=n)
-        return sure(found, subjects, self.share)
+        high = min(1.0, high) if self.share else high
+        return sure(Estimate(value=value, low=low, high=high, n=n), subjects, self.share)
 
     def _ends(self, rows: Floats, subjects: Ints) -> tuple[float, float]:
         """The ends of the interval; of a share that no draw moves, Wilson's."""
@@ -209,9 +209,9 @@ class Measure:
         return np.asarray(moved)
 
 
-def sure(found: Estimate, independent: Ints, share: bool = False) -> Estimate:
+def sure(estimate: Estimate, independent: Ints, share: bool = False) -> Estimate:
     """The estimate, without an interval where one subject stands behind it and it is no share."""
-    return found if share or independent.sum() > 1 else replace(found, low=None, high=None)
+    return estimate if share or independent.sum() > 1 else replace(estimate, low=None, high=None)
 
 
 def _trials(independent: Ints) -> float:
@@ -219,65 +219,65 @@ def _trials(independent: Ints) -> float:
     return float(len(independent) ** 2 / (1 / independent).sum())
 
 
-def resampled(found: Common, columns: Floats, seed: int) -> Iterator[Floats]:
+def resampled(common: Common, columns: Floats, seed: int) -> Iterator[Floats]:
     """Sums of columns [facts, k] over each relation, [1 + draws, k]: as they are, then drawn anew.
 
     A relation has a stream of its own, the same whatever the columns are.
     """
-    for number, relation in enumerate(found.relations):
-        sums = _by_subject(found, columns, number)
+    for number, relation in enumerate(common.relations):
+        sums = _by_subject(common, columns, number)
         drawn = resampled_sums(sums, stream(seed, f"reliability:{relation.id}"))
         yield np.concatenate([sums.sum(axis=0)[None], drawn])
 
 
-def ratios(found: Common, columns: Sequence[Floats], seed: int) -> Floats:
+def ratios(common: Common, columns: Sequence[Floats], seed: int) -> Floats:
     """Of every two columns [facts] the first's sum over the second's; [1 + draws, k, relations]."""
-    of_relations = resampled(found, np.column_stack(columns), seed)
+    of_relations = resampled(common, np.column_stack(columns), seed)
     return np.stack([ratio(sums[:, ::2], sums[:, 1::2]) for sums in of_relations], axis=2)
 
 
-def p_value(found: Common, monitor: Measure, one: int, other: int, seed: int) -> float:
+def p_value(common: Common, monitor: Measure, one: int, other: int, seed: int) -> float:
     """Of the difference between two runs' MONITORs over the relations that both have: subjects may
     as well have had each other's distances and anchors."""
 
     def by_subject(run: int, relation: int) -> Floats:
-        parts = found.parts[run]
+        parts = common.parts[run]
         columns = np.column_stack([parts.whole, parts.anchors]) * parts.counted[:, None]
-        return _by_subject(found, columns, relation)
+        return _by_subject(common, columns, relation)
 
     relations = monitor.measured(one, other).tolist()
     first, second = ([by_subject(run, r) for r in relations] for run in (one, other))
     return swapped(first, second, stream(seed, f"monitor:{one}:{other}")) if first else 1.0
 
 
-def _by_subject(found: Common, columns: Floats, relation: int) -> Floats:
+def _by_subject(common: Common, columns: Floats, relation: int) -> Floats:
     """What each subject of a relation adds to the sums of columns [facts, k]; [subjects, k]."""
-    own = found.owners == relation
-    _, index = np.unique(found.subjects[own], return_inverse=True)
+    own = common.owners == relation
+    _, index = np.unique(common.subjects[own], return_inverse=True)
     sums = np.zeros((int(index.max()) + 1, columns.shape[1]))
     np.add.at(sums, index, columns[own])
     return sums
 
 
-def measures(found: Common, seed: int = 0) -> dict[str, Measure]:
+def measures(common: Common, seed: int = 0) -> dict[str, Measure]:
     """Every number of the runs by its name."""
-    both = zip(found.monitored, found.parts, strict=True)
+    both = zip(common.monitored, common.parts, strict=True)
     blocks = [np.column_stack([distances(k, parts), answers(k)]) for k, parts in both]
     ends = np.cumsum([0, *(block.shape[1] for block in blocks)])
-    shape = (1 + DRAWS, len(found.runs), len(found.relations))
+    shape = (1 + DRAWS, len(common.runs), len(common.relations))
     rows: dict[str, Floats] = {}
-    for r, sums in enumerate(resampled(found, np.column_stack(blocks), seed)):
-        for i in range(len(found.runs)):
+    for r, sums in enumerate(resampled(common, np.column_stack(blocks), seed)):
+        for i in range(len(common.runs)):
             for name, of in _numbers(sums[:, ends[i] : ends[i + 1]]).items():
                 rows.setdefault(name, np.full(shape, np.nan))[:, i, r] = of
-    return {name: measure(found, name, made) for name, made in rows.items()}
+    return {name: measure(common, name, made) for name, made in rows.items()}
 
 
-def measure(found: Common, name: str, rows: Floats) -> Measure:
+def measure(common: Common, name: str, rows: Floats) -> Measure:
     """The rows of a number with how many facts it is of."""
-    kept = [_counting(run, name) for run in found.monitored]
-    of_relations = [found.owners == r for r in range(len(found.relations))]
-    subjects = found.subjects
+    kept = [_counting(run, name) for run in common.monitored]
+    of_relations = [common.owners == r for r in range(len(common.relations))]
+    subjects = common.subjects
     n = [[int((own & here).sum()) for here in of_relations] for own in kept]
     alone = [[len(np.unique(subjects[own & here])) for here in of_relations] for own in kept]
     return Measure(
@@ -354,5 +354,5 @@ def _over_prompts(rates: Floats) -> dict[str, Floats]:
 
 def ratio(part: Floats, whole: Floats) -> Floats:
     """One over the other; nan where there is nothing to divide by."""
-    found = np.divide(part, whole, out=np.full(np.shape(whole), np.nan), where=whole > 0)
-    return np.asarray(found)
+    missing = np.full(np.shape(whole), np.nan)
+    return np.asarray(np.divide(part, whole, out=missing, where=whole > 0))

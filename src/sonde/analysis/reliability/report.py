@@ -1,6 +1,6 @@
 """What the report of several runs says of MONITOR, where all of them measured it.
 
-Knows what was found, nothing of files or probes.
+Knows what was common, nothing of files or probes.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def with_reliability(report: Report, runs: Sequence[Compared], reading: Reading)
     if any(run.monitored is None for run in runs):
         return report
     of = reliability(runs, reading)
-    made = tuple(tables(of))
+    built = tuple(tables(of))
     return replace(
         report,
         estimates={**of.estimates, **report.estimates},
         counts={**report.counts, **_counts(of)},
         headlines=(*_headlines(of), *report.headlines),
-        tables=(*shown(made), *report.tables),
+        tables=(*shown(built), *report.tables),
         figures=(*figures(of), *report.figures),
         findings=(*_findings(of), *report.findings),
-        notes=(_note(of), *left_out(made), *report.notes),
+        notes=(_note(of), *left_out(built), *report.notes),
     )
 
 
@@ -168,16 +168,16 @@ def _grown(of: Reliability) -> Iterator[str]:
 
 
 def _fewer_frames(of: Reliability) -> str:
-    made, first = of.ablation, of.ablation.first
+    ablation, first = of.ablation, of.ablation.first
     if first is None:
-        return f"What fewer frames do was not measured: none has more than {made.frames}."
+        return f"What fewer frames do was not measured: none has more than {ablation.frames}."
     rank, line, cells = first.rank.r, first.line.r, first.line_in_cells.r
     over = " cannot be compared over so few runs"
     if rank.value is not None and line.value is not None:
         over = f" orders runs with ρ = {written(rank)}, on a line with r = {written(line)}"
     if cells.value is not None:
         over += f"; over runs and relations r = {written(cells)}"
-    return f"MONITOR from the first {made.frames} of up to {made.most} frames{over}."
+    return f"MONITOR from the first {ablation.frames} of up to {ablation.most} frames{over}."
 
 
 def _note(of: Reliability) -> str:

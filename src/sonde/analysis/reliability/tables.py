@@ -1,4 +1,4 @@
-"""Tables of MONITOR over several runs. Knows what was found, nothing of how it is computed."""
+"""Tables of MONITOR over several runs. Knows what was common, nothing of how it is computed."""
 
 from __future__ import annotations
 
@@ -176,21 +176,21 @@ def _equal_accuracy(of: Reliability) -> Table:
     )
 
 
-def most_disputed(found: Common, most: int = MOST_FACTS) -> list[int]:
+def most_disputed(common: Common, most: int = MOST_FACTS) -> list[int]:
     """The facts that runs disagree on most, of those whose anchor is valid in all: the largest less
     the smallest distance that MONITOR sums."""
-    distances = np.stack([parts.whole for parts in found.parts])
-    counted = np.stack([parts.counted for parts in found.parts]).all(axis=0)
+    distances = np.stack([parts.whole for parts in common.parts])
+    counted = np.stack([parts.counted for parts in common.parts]).all(axis=0)
     spread = np.ptp(distances, axis=0)
     return sorted(np.flatnonzero(counted).tolist(), key=lambda c: (-spread[c], c))[:most]
 
 
-def _disputed(found: Common) -> Table:
+def _disputed(common: Common) -> Table:
     """The facts that runs disagree on most, one row per run."""
-    facts = most_disputed(found)
+    facts = most_disputed(common)
     return table(
-        [(c, i) for c in facts for i in range(len(found.runs))],
-        fact_fields(found),
+        [(c, i) for c in facts for i in range(len(common.runs))],
+        fact_fields(common),
         id="disputed-facts",
         title="Facts that the runs disagree on most",
         note="Of the facts that count in all runs those whose distance from the anchor (the root "
@@ -200,14 +200,14 @@ def _disputed(found: Common) -> Table:
     )
 
 
-def _all_facts(found: Common) -> Table:
+def _all_facts(common: Common) -> Table:
     """Every fact in every run, to be searched."""
-    most = max(1, MOST_ROWS // len(found.runs))
-    facts = range(len(found.subjects))
+    most = max(1, MOST_ROWS // len(common.runs))
+    facts = range(len(common.subjects))
     left = len(facts) - most
     return browse(
-        [(c, i) for c in facts[:most] for i in range(len(found.runs))],
-        fact_fields(found),
+        [(c, i) for c in facts[:most] for i in range(len(common.runs))],
+        fact_fields(common),
         id="facts",
         title="Every fact with its probabilities in each run",
         note=f"The first {most:,} facts; {left:,} more are left out." if left > 0 else "",
@@ -218,18 +218,18 @@ Seen = tuple[int, int]
 """A fact in a run."""
 
 
-def fact_fields(found: Common) -> list[Field[Seen]]:
+def fact_fields(common: Common) -> list[Field[Seen]]:
     """What a run gave for a fact; probabilities are means over the object's tokens."""
-    facts, relations, owners = found.monitored[0].facts, found.relations, found.owners
+    facts, relations, owners = common.monitored[0].facts, common.relations, common.owners
 
     def probability(title: str, of: Callable[[Seen], float | None], help: str) -> Field[Seen]:
         return Field(title, of, "number", help)
 
     def framed(seen: Seen) -> Floats:
-        return np.asarray(found.monitored[seen[1]].framed[seen[0]].mean(axis=1))
+        return np.asarray(common.monitored[seen[1]].framed[seen[0]].mean(axis=1))
 
     def misled(seen: Seen) -> Floats:
-        return np.asarray(found.monitored[seen[1]].misled[seen[0]].mean(axis=1))
+        return np.asarray(common.monitored[seen[1]].misled[seen[0]].mean(axis=1))
 
     def lowest(values: Floats) -> float | None:
         return float(values.min()) if len(values) else None
@@ -238,25 +238,25 @@ def fact_fields(found: Common) -> list[Field[Seen]]:
         return float(values.mean()) if len(values) else None
 
     def frame(seen: Seen) -> Cell:
-        frames = found.monitored[seen[1]].frames[int(owners[seen[0]])]
+        frames = common.monitored[seen[1]].frames[int(owners[seen[0]])]
         return frames[int(framed(seen).argmin())].text
 
     def name(seen: Seen) -> Cell:
-        wrong = found.monitored[seen[1]].wrong[seen[0]]
+        wrong = common.monitored[seen[1]].wrong[seen[0]]
         return wrong[int(misled(seen).argmin())] or None if wrong else None
 
     def valid(seen: Seen) -> str:
-        run = found.monitored[seen[1]]
+        run = common.monitored[seen[1]]
         return "yes" if run.valid[run.rule][seen[0]] else "no"
 
     def anchor(seen: Seen) -> float:
-        return float(found.monitored[seen[1]].anchor[seen[0]].mean())
+        return float(common.monitored[seen[1]].anchor[seen[0]].mean())
 
     return [
         Field("relation", lambda seen: relation_name(relations[owners[seen[0]]])),
         Field("subject", lambda seen: facts[seen[0]].subject.name),
         Field("object", lambda seen: facts[seen[0]].objects[0].name),
-        Field("run", lambda seen: found.names[seen[1]]),
+        Field("run", lambda seen: common.names[seen[1]]),
         Field("valid", valid, "text", "whether its anchor is", True),
         probability("anchor", anchor, "probability after the right name"),
         probability("frames", lambda s: mean(framed(s)), "mean over frames with nothing told"),
@@ -270,19 +270,19 @@ def fact_fields(found: Common) -> list[Field[Seen]]:
 
 def _fewer_frames(of: Reliability) -> Table:
     """MONITOR of each run from all frames and from the first few."""
-    made, first = of.ablation, of.ablation.first
+    ablation, first = of.ablation, of.ablation.first
     at = {name: i for i, name in enumerate(of.names)} if first else {}
 
     def draws(name: str) -> list[float]:
-        means = (s.monitor.mean(at[name]).value for s in made.subsets if s is not first)
+        means = (s.monitor.mean(at[name]).value for s in ablation.subsets if s is not first)
         return [value for value in means if value is not None]
 
     fields: list[Field[str]] = []
     if first:
         few, less = first.monitor, first.less
         fields = [
-            Field("all frames", lambda n: made.full.mean(at[n]), "number"),
-            Field(f"first {made.frames}", lambda n: few.mean(at[n]), "number"),
+            Field("all frames", lambda n: ablation.full.mean(at[n]), "number"),
+            Field(f"first {ablation.frames}", lambda n: few.mean(at[n]), "number"),
             Field("difference", lambda n: less[at[n]], "number", "first less all, paired"),
             Field("lowest draw", lambda n: min(draws(n), default=None), "number", RANDOM, True),
             Field("highest draw", lambda n: max(draws(n), default=None), "number", "", True),
@@ -291,10 +291,10 @@ def _fewer_frames(of: Reliability) -> Table:
         at,
         fields,
         id="frames",
-        title=f"MONITOR from {made.frames} frames and from all",
+        title=f"MONITOR from {ablation.frames} frames and from all",
         note="Anchors and wrong names stay the same; relations with no more frames keep all."
         if first
-        else NO_ABLATION.format(made.frames),
+        else NO_ABLATION.format(ablation.frames),
     )
 
 
@@ -304,9 +304,9 @@ NO_ABLATION = "Not measured: no relation has more than {} frames."
 
 def _subsets(of: Reliability) -> Table:
     """How MONITOR from some frames goes with MONITOR from all, for every choice of frames."""
-    made = of.ablation
+    ablation = of.ablation
     fields: list[Field[Subset]] = [
-        Field("frames", lambda s: f"first {made.frames}" if s.name == FIRST else s.name),
+        Field("frames", lambda s: f"first {ablation.frames}" if s.name == FIRST else s.name),
         Field("Spearman's ρ", lambda s: s.rank.r, "number", "over runs: the same order"),
         Field("Pearson's r", lambda s: s.line.r, "number", "over runs: on one line"),
         Field("p", lambda s: s.line.p, "number", "of r over runs", True),
@@ -316,12 +316,12 @@ def _subsets(of: Reliability) -> Table:
         Field("cells", lambda s: s.line_in_cells.points, "count"),
     ]
     return table(
-        made.subsets,
+        ablation.subsets,
         fields,
         id="frame-subsets",
-        title=f"Whether {made.frames} frames order runs as all frames do",
+        title=f"Whether {ablation.frames} frames order runs as all frames do",
         note="A draw takes as many frames of each relation by the seed. A dash: not measured, "
         f"because fewer than {FEWEST} points have a MONITOR, or they do not differ."
-        if made.subsets
-        else NO_ABLATION.format(made.frames),
+        if ablation.subsets
+        else NO_ABLATION.format(ablation.frames),
     )
