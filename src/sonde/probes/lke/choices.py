@@ -260,7 +260,7 @@ def as_judged(choices: Choices, seeds: Sequence[int], separators: Separators) ->
     text = f"{before}[X]{middle}[Y]{after}"
     codes: dict[str, int] = {}
     answer = [codes.setdefault(name, len(codes)) for name in choices.frame["chosen"]]
-    owners = asked.relation[column("fact")]
+    owners, sure = asked.relation[column("fact")], column("sure")
     with np.errstate(divide="ignore"):
         gold = np.log(column("mass"))
     return Judged(
@@ -270,12 +270,13 @@ def as_judged(choices: Choices, seeds: Sequence[int], separators: Separators) ->
             name=np.zeros(len(owners), dtype=np.int64),
             right=column("right"),
             answer=np.array(answer, dtype=np.int64),
-            confidence=column("sure"),
+            confidence=sure,
             relations=asked.relation,
             template_relations=np.repeat(np.arange(len(asked.relations)), len(seeds)),
         ),
         relations=asked.relations,
         pairs=tuple(item.fact.id for item in asked.items),
+        names=tuple((item.fact.subject.name,) for item in asked.items),
         templates=tuple(
             Template(id=f"lke-{seed}", text=text, group=f"lke-{seed}")
             for _ in asked.relations
@@ -283,6 +284,7 @@ def as_judged(choices: Choices, seeds: Sequence[int], separators: Separators) ->
         ),
         answers=tuple(codes),
         way="scored",
-        sure=column("sure"),
+        sure=sure,
+        rank=column("rank"),
         gold=gold,
     )

@@ -7,7 +7,7 @@ What it costs is reported beside what IC-LKE would: it saves only against scorin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -119,11 +119,14 @@ class EicLke:
             notes=self._notes(),
         )
         choices = self._choices(dataset, answered, reads)
-        return build_report(dataset, choices, reads.census, reading)
+        report = build_report(dataset, choices, reads.census, reading)
+        return replace(report, judged=self._judged(dataset, choices))
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every choice, for comparisons with other runs."""
-        choices = self._choices(dataset, answered, self._reads(dataset))
+        return self._judged(dataset, self._choices(dataset, answered, self._reads(dataset)))
+
+    def _judged(self, dataset: Dataset, choices: Choices) -> Judged:
         seeds = (dataset.selection.seed,)
         return as_judged(choices, seeds, separators(self.inside, self.between))
 

@@ -8,7 +8,7 @@ of the examples, beside the majority control.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
@@ -99,11 +99,14 @@ class IcLke:
                 "by the seed; a fact about the subject itself is replaced by a spare.",
             ),
         )
-        return build_report(dataset, choices, census, reading)
+        report = build_report(dataset, choices, census, reading)
+        return replace(report, judged=self._judged(dataset, choices))
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every choice, for comparisons with other runs."""
-        choices = self._choices(dataset, answered, Census(), {})
+        return self._judged(dataset, self._choices(dataset, answered, Census(), {}))
+
+    def _judged(self, dataset: Dataset, choices: Choices) -> Judged:
         return as_judged(choices, self._seeds(dataset), separators(self.inside, self.between))
 
     def _choices(

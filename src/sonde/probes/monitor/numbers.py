@@ -6,7 +6,7 @@ nothing told, and the base frame after each wrong name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,16 +128,15 @@ def _copied(outcomes: Outcomes) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Spread:
-    """What accuracies over prompts come to, in truth and under resampling of `subjects`."""
+    """What accuracies over prompts come to: in truth, then under resampling of `subjects`."""
 
-    values: dict[str, float]
-    draws: dict[str, Floats]
+    rows: dict[str, Floats]
     subjects: float
     facts: int
 
     def estimate(self, what: str) -> Estimate:
         """One of them; where no draw differs, with the interval of a share of so many trials."""
-        value, draws = self.values[what], self.draws[what]
+        value, draws = float(self.rows[what][0]), self.rows[what][1:]
         if np.isnan(value):
             return Estimate.not_measured()
         if what in PULLED:
@@ -151,64 +150,40 @@ class _Spread:
         return Estimate(value=value, low=min(low, value), high=max(high, value), n=self.facts)
 
 
-def _accuracies(
-    outcomes: Outcomes, kept: Bools, name: str, row: Row
-) -> Iterator[tuple[str, Estimate]]:
+def _accuracies(outcomes: Outcomes, kept: Bools, name: str, row: Row) -> Estimates:
     """Over prompts: average, largest, smallest, standard deviation, and that of the base frame."""
     known = outcomes.monitored
-    spreads = []
+    spreads: dict[str, _Spread] = {}
     for number, relation in enumerate(known.relations):
         own = np.flatnonzero((known.relation == number) & kept)
-        spread = None
         if len(own):
-            sums = _summed(
-                table_of(outcomes, number, kept, row),
-                outcomes.by_majority[own],
-                outcomes.subjects[own],
+            table = table_of(outcomes, number, kept, row)
+            sums = _summed(table, outcomes.by_majority[own], outcomes.subjects[own])
+            drawn = resampled_sums(sums, np.random.default_rng(draw_key(known.seed, relation.id)))
+            rows = _over(np.vstack([sums.sum(axis=0), drawn]))
+            spreads[f"relation.{relation.id}"] = _Spread(
+                rows=rows, subjects=len(sums), facts=len(own)
             )
-            spread = _spread(sums, len(own), draw_key(known.seed, relation.id))
-            spreads.append(spread)
-        for one in OVER_PROMPTS:
-            yield f"{name}.{one}.relation.{relation.id}", _told(spread, one)
-    for one in OVER_PROMPTS:
-        yield f"{name}.{one}.mean_over_relations", _told(_mean(spreads), one)
+    if spreads:
+        spreads["mean_over_relations"] = _mean(list(spreads.values()))
+    places = ("mean_over_relations", *(f"relation.{relation.id}" for relation in known.relations))
+    missing = Estimate.not_measured()
+    return {
+        f"{name}.{what}.{place}": spreads[place].estimate(what) if place in spreads else missing
+        for place in places
+        for what in OVER_PROMPTS
+    }
 
 
-def _spread(sums: Floats, facts: int, seed: int) -> _Spread:
-    draws = resampled_sums(sums, np.random.default_rng(seed))
-    whole = _over(sums.sum(axis=0)[None])
-    return _Spread(
-        values={one: float(v[0]) for one, v in whole.items()},
-        draws=_over(draws),
-        subjects=len(sums),
-        facts=facts,
-    )
-
-
-def _mean(spreads: list[_Spread]) -> _Spread | None:
+def _mean(spreads: list[_Spread]) -> _Spread:
     """The mean over relations; as many trials as equal weights leave."""
-    if not spreads:
-        return None
-    count = len(spreads)
-    whole = {o: [s for s in spreads if not np.isnan(s.values[o])] for o in OVER_PROMPTS}
-    nothing = np.full(1, np.nan)
+    rows = {what: [s.rows[what] for s in spreads] for what in OVER_PROMPTS}
+    there = {what: [row for row in own if not np.isnan(row[0])] for what, own in rows.items()}
     return _Spread(
-        values={o: _average([s.values[o] for s in own]) for o, own in whole.items()},
-        draws={
-            o: np.mean([s.draws[o] for s in own], axis=0) if own else nothing
-            for o, own in whole.items()
-        },
-        subjects=count**2 / sum(1 / s.subjects for s in spreads),
+        rows={w: np.mean(own, axis=0) if own else np.full(1, np.nan) for w, own in there.items()},
+        subjects=len(spreads) ** 2 / sum(1 / s.subjects for s in spreads),
         facts=sum(s.facts for s in spreads),
     )
-
-
-def _average(values: list[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")
-
-
-def _told(spread: _Spread | None, what: str) -> Estimate:
-    return Estimate.not_measured() if spread is None else spread.estimate(what)
 
 
 def _summed(table: Floats, by_majority: Bools, subjects: Ints) -> Floats:
