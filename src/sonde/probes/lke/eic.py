@@ -94,11 +94,13 @@ class EicLke:
         """One prompt per sequence, those of a block of facts after each other."""
         reads = _Read()
         for relation, passage in self._passages(dataset, reads):
+            text, spans = passage.text()
+            facts = passage.facts
             yield Prompt(
-                key=Key(fact=passage.facts[0], relation=relation, template=self.name, subject=""),
-                prefix=passage.text,
-                want=Trace(spans=passage.places),
-                own={"facts": list(passage.facts), "option": passage.number},
+                key=Key(fact=facts[0], relation=relation, template=self.name, subject=""),
+                prefix=text,
+                want=Trace(spans=spans),
+                own={"facts": facts, "option": passage.number},
             )
         if not reads.items:
             refuse_nothing(dataset, reads.census)
@@ -133,7 +135,8 @@ class EicLke:
     def _reads(self, dataset: Dataset) -> _Read:
         reads = _Read()
         for relation, passage in self._passages(dataset, reads):
-            reads.prefixes.setdefault(relation, passage.text)
+            if relation not in reads.prefixes:
+                reads.prefixes[relation], _ = passage.text()
         return reads
 
     def _choices(self, dataset: Dataset, answered: Given, reads: _Read) -> Choices:

@@ -35,18 +35,24 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """One text to read. `facts` are tested in it, one at each of `places`, where an option stands:
-    option `number` of each (layout "facts"), or of one fact option `number` and those after it.
-
-    `lines` is how many facts the text has, `before` how many stand before the first tested one.
+    """One text to read: facts in a row, of which those `at` some places are tested, with option
+    `number` of each (layout "facts"), or one fact with option `number` and those after it.
     """
 
-    facts: tuple[str, ...]
+    lines: tuple[Line, ...]
+    at: tuple[int, ...]
     number: int
-    text: str
-    places: tuple[tuple[int, int], ...]
-    before: int
-    lines: int
+    separators: Separators
+
+    @property
+    def facts(self) -> list[str]:
+        """The fact that is tested at each place."""
+        return [self.lines[place].fact for place in self.at]
+
+    def text(self) -> tuple[str, tuple[tuple[int, int], ...]]:
+        """The text, and where in it the tested options stand."""
+        text, every = told(self.lines, self.separators), spans(self.lines, self.separators)
+        return text, spaced(text, (every[place] for place in self.at))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,30 +139,15 @@ def _line(item: Item, option: str) -> Line:
     return Line(fact=item.fact.id, subject=item.fact.subject.name, object=option)
 
 
-def _passage(
-    block: _Block,
-    tested: Sequence[Line],
-    number: int,
-    separators: Separators,
-) -> Passage:
-    """The text up to the last fact that is tested: nothing behind it can change what is read."""
+def _passage(block: _Block, tested: Sequence[Line], number: int, separators: Separators) -> Passage:
+    """The facts up to the last that is tested: nothing behind it can change what is read."""
     lines: list[Line] = []
-    at = 0
-    places = []
+    start, at = 0, []
     for spot, line in zip(block.spots, tested, strict=False):
-        lines += (*block.shown[at:spot], line)
-        places.append(len(lines) - 1)
-        at = spot
-    text = told(lines, separators)
-    every = spans(lines, separators)
-    return Passage(
-        facts=tuple(line.fact for line in tested),
-        number=number,
-        text=text,
-        places=spaced(text, (every[place] for place in places)),
-        before=places[0],
-        lines=len(lines),
-    )
+        lines += (*block.shown[start:spot], line)
+        at.append(len(lines) - 1)
+        start = spot
+    return Passage(lines=tuple(lines), at=tuple(at), number=number, separators=separators)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,9 +170,10 @@ class Cost:
     def read(self, passage: Passage) -> None:
         """Count one sequence."""
         self.sequences += 1
-        self.names += 2 * passage.lines
-        common = 2 * passage.before + 1  # the subject that is tested is common, too
-        self.joined += 2 * passage.lines - (common if passage.number else 0)
+        names = 2 * len(passage.lines)
+        common = 2 * passage.at[0] + 1  # the subject that is tested is common, too
+        self.names += names
+        self.joined += names - (common if passage.number else 0)
 
     def compare(self, items: Iterable[Item], examples: int) -> None:
         """Count what IC-LKE would read for the facts of one relation."""

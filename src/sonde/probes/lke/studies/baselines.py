@@ -93,46 +93,6 @@ def _chosen(relation: Relation, kind: Source, most: int, seed: int) -> tuple[Tem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """How prompts are made: n examples, what stands between two, tokens to be written (or none).
-
-    `separating`: templates are also put between the parts of the examples.
-    """
-
-    n: int
-    separators: Separators
-    separating: bool
-    most: int
-
-    def prompts(self, shown: Shown, known: Wordings) -> Iterator[Prompt]:
-        """Every fact of a relation in every way, way by way: equal beginnings come together."""
-        templates = tuple(known.of(shown.relation.id))
-        yield from after_examples(shown, self.n, self.separators, IN_CONTEXT, how="scored")
-        for template in templates:
-            for item in shown.items:
-                before, after = template.fill(item.fact.subject.name)
-                want = Score(options=item.options)
-                yield prompt(item.fact, before, want, template.id, after, how="scored")
-        for template in templates if self.separating else ():
-            sentence = Separators(inside=template.text, between=self.separators.between)
-            yield from after_examples(shown, self.n, sentence, template.id, how="separator")
-        if self.most:
-            yield from self._written(shown, templates)
-
-    def _written(self, shown: Shown, templates: tuple[Template, ...]) -> Iterator[Prompt]:
-        """Left open: the model writes on from the examples, and from each template."""
-        want = Generate(most=self.most, until="")
-        for item in shown.items:
-            lines = shown.lines(item, self.n)
-            prefix = asked(lines, item.fact.subject.name, self.separators)
-            yield prompt(item.fact, prefix, want, IN_CONTEXT, how="written")
-        for template in templates:
-            for item in shown.items:
-                before, _ = template.fill(item.fact.subject.name)
-                yield prompt(item.fact, before, want, template.id, how="written")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LkeBaselines:
     """In-context estimation beside templates and written answers, on the same options."""
 
@@ -164,15 +124,11 @@ class LkeBaselines:
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Relation by relation, one way of asking after the other."""
         known = wordings(dataset, self.templates)
-        asking = Asking(
-            n=self.n,
-            separators=separators(self.inside, self.between),
-            separating=self.separating,
-            most=self.most,
-        )
         relations, _ = shown_relations(dataset, self.options, 1)
         for shown in relations:
-            yield from asking.prompts(shown, known)
+            templates = tuple(known.of(shown.relation.id))
+            yield from self._scored(shown, templates)
+            yield from self._written(shown, templates) if self.most else ()
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and compare the ways of asking fact by fact."""
@@ -188,6 +144,30 @@ class LkeBaselines:
         hows = tuple(how for how, wanted in asked.items() if wanted)
         compared = Compared(study=study, known=known, hows=hows)
         return build_report(compared, self.n, self.options, self.most)
+
+    def _scored(self, shown: Shown, templates: tuple[Template, ...]) -> Iterator[Prompt]:
+        """Every fact in every way of choosing, way by way: equal beginnings come together."""
+        usual = separators(self.inside, self.between)
+        yield from after_examples(shown, self.n, usual, IN_CONTEXT, how="scored")
+        for template in templates:
+            for item in shown.items:
+                before, after = template.fill(item.fact.subject.name)
+                want = Score(options=item.options)
+                yield prompt(item.fact, before, want, template.id, after, how="scored")
+        for template in templates if self.separating else ():
+            sentence = Separators(inside=template.text, between=usual.between)
+            yield from after_examples(shown, self.n, sentence, template.id, how="separator")
+
+    def _written(self, shown: Shown, templates: tuple[Template, ...]) -> Iterator[Prompt]:
+        """Left open: the model writes on from the examples, and from each template."""
+        want, usual = Generate(most=self.most, until=""), separators(self.inside, self.between)
+        for item in shown.items:
+            prefix = asked(shown.lines(item, self.n), item.fact.subject.name, usual)
+            yield prompt(item.fact, prefix, want, IN_CONTEXT, how="written")
+        for template in templates:
+            for item in shown.items:
+                before, _ = template.fill(item.fact.subject.name)
+                yield prompt(item.fact, before, want, template.id, how="written")
 
     def _choices(self, asked: Asked, answered: Given, known: Wordings) -> Choices:
         """What was chosen and what was written, each with the kind of its wording."""

@@ -140,24 +140,21 @@ class Compared:
     def by_relation(self, metric: Metric, group: str) -> dict[str, float]:
         """The numbers of a group in every relation that has one."""
         own = metric.under(group)
-        found = ((r.id, self.study.estimates[own.at(f"relation.{r.id}")]) for r in self.relations)
+        found = (
+            (r.id, self.study.estimates[own.at(f"relation.{r.id}")]) for r in self.study.relations
+        )
         return {id: estimate.value for id, estimate in found if estimate.value is not None}
-
-    @property
-    def relations(self) -> tuple[Relation, ...]:
-        """Those that were asked."""
-        return self.study.relations
 
     def without(self) -> list[str]:
         """The relations without a template to compare with."""
-        return [r.id for r in self.relations if not list(self.known.of(r.id))]
+        return [r.id for r in self.study.relations if not list(self.known.of(r.id))]
 
 
 def build_report(compared: Compared, n: int, options: int, most: int) -> Report:
     """Everything that is reported about some ways of asking."""
     study, frame = compared.study, compared.study.choices.frame
     _put_numbers(compared)
-    several = len(compared.relations) > 1
+    several = len(compared.study.relations) > 1
     given = frame["given"].sum() if "given" in frame.columns else 0
     return Report(
         title=f"In-context estimation and its baselines on {study.dataset.name}",
@@ -269,7 +266,7 @@ def _relation_table(compared: Compared) -> Table:
         *(ACCURACY.under(kind).named(kind, f"mean of {kind} templates") for kind in kinds),
         *(AHEAD.under(kind).named(f"ahead of {kind}").detail() for kind in kinds),
     ]
-    return by_relation(compared.study.estimates, compared.relations, fields)
+    return by_relation(compared.study.estimates, compared.study.relations, fields)
 
 
 def _template_table(compared: Compared) -> Table:
@@ -286,16 +283,16 @@ def _template_table(compared: Compared) -> Table:
         *across(hows, lambda row, name: means[row[0].id, row[1].id, hows[name]]),
     ]
     return table(
-        [(r, template) for r in compared.relations for template in compared.known.of(r.id)],
+        [(r, template) for r in compared.study.relations for template in compared.known.of(r.id)],
         fields,
         id="templates",
         title="Templates",
-        browsable=len(compared.relations) > 1,
+        browsable=len(compared.study.relations) > 1,
     )
 
 
 def _figures(compared: Compared) -> Iterator[Figure]:
-    labels = {r.id: titled(r) for r in compared.relations}
+    labels = {r.id: titled(r) for r in compared.study.relations}
     rows = ((g.words, compared.by_relation(ACCURACY, g.id)) for g in compared.groups)
     yield strip(
         ((words, [(value, labels[id]) for id, value in own.items()]) for words, own in rows),
@@ -307,7 +304,7 @@ def _figures(compared: Compared) -> Iterator[Figure]:
     ids = ("in_context", *compared.known.kinds)
     yield dots_by_relation(
         compared.study.estimates,
-        compared.relations,
+        compared.study.relations,
         {compared.group(id).words: ACCURACY.under(id) for id in ids},
         id="in-context-and-templates",
         title="In-context estimation and templates in every relation",
