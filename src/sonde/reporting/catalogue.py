@@ -31,6 +31,13 @@ def metric_of(name: str, metrics: Iterable[Metric]) -> Metric | None:
     return max(found, key=lambda metric: len(metric.id), default=None)
 
 
+def used(metrics: Iterable[Metric], names: Iterable[str]) -> tuple[Metric, ...]:
+    """Those of the metrics that some estimates are of."""
+    metrics = tuple(metrics)
+    measured = {metric_of(name, metrics) for name in names}
+    return tuple(metric for metric in metrics if metric in measured)
+
+
 def documented(metrics: Iterable[Metric]) -> Iterator[str]:
     """The lines of a document's table of metrics; words in braces become capitals.
 

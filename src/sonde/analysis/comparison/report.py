@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
-from sonde.analysis.comparison.compare import Comparison, compare
+from sonde.analysis.comparison.compare import MEAN, ONLY, STDEV, Comparison, compare
 from sonde.analysis.comparison.couples import Agreement, Sharing
 from sonde.analysis.comparison.numbers import paired
 from sonde.analysis.comparison.tables import tables
 from sonde.analysis.runs import UNKNOWN, Aligned, Compared, Reading, relation_name, with_counts
-from sonde.core.reports import Estimates, Figure, Headline, HeatMap, Metric, Report
+from sonde.core.reports import Estimates, Figure, Headline, HeatMap, Report
 from sonde.core.words import in_points, named, sided
 from sonde.metrics.estimates import lead, p_value
 from sonde.reporting.build.figures import bars, calibration, heat
 from sonde.reporting.build.multi_prompt.metrics import ACC, COVERAGE, METRICS, ONE_WORD, OVERALL
 from sonde.reporting.build.parts import left_out, shown
-from sonde.reporting.catalogue import metric_of
+from sonde.reporting.catalogue import used
 
 HEADLINES = (
     Headline(label="Sharing rate, mean over pairs of runs", estimate="sharing.mean"),
@@ -45,7 +45,7 @@ def comparison_report(runs: Sequence[Compared], reading: Reading) -> Report:
     return Report(
         title=f"{len(runs)} runs on {runs[0].dataset.split(' (')[0]}",
         summary=_summary(of.aligned, of.sharing),
-        metrics=_metrics(estimates),
+        metrics=used((*METRICS, *OVERALL, ONE_WORD, MEAN, STDEV, ONLY), estimates),
         estimates=estimates,
         counts=_counts(of.aligned),
         headlines=HEADLINES,
@@ -54,12 +54,6 @@ def comparison_report(runs: Sequence[Compared], reading: Reading) -> Report:
         findings=tuple(_findings(of)),
         notes=(*_notes(of.aligned), *left_out(built)),
     )
-
-
-def _metrics(estimates: Estimates) -> tuple[Metric, ...]:
-    """What the numbers of single runs are; those of comparisons are told where they stand."""
-    used = {metric_of(name, (*METRICS, *OVERALL, ONE_WORD)) for name in estimates}
-    return tuple(metric for metric in (*METRICS, *OVERALL, ONE_WORD) if metric in used)
 
 
 def _counts(aligned: Aligned) -> dict[str, int]:

@@ -17,7 +17,7 @@ from sonde.analysis.learning.numbers import (
     numbers,
 )
 from sonde.analysis.learning.sheets import Learning
-from sonde.analysis.learning.tables import GAIN, split_note, tables
+from sonde.analysis.learning.tables import GAIN, METRICS, split_note, tables
 from sonde.analysis.runs import with_counts
 from sonde.core.reports import (
     Curves,
@@ -33,7 +33,7 @@ from sonde.core.reports import (
 from sonde.core.words import in_points, listed, written
 from sonde.reporting.build.figures import bars, curve, dots, strip
 from sonde.reporting.build.parts import shown
-from sonde.reporting.catalogue import FACTS, RELATIONS
+from sonde.reporting.catalogue import FACTS, RELATIONS, used
 
 
 def learning_report(runs: Learning, dataset: str, seed: int = 0) -> Report:
@@ -44,6 +44,7 @@ def learning_report(runs: Learning, dataset: str, seed: int = 0) -> Report:
     return Report(
         title=f"What {len(runs.methods)} runs on {dataset} may have learnt",
         summary=_summary(runs),
+        metrics=used(METRICS, estimates),
         estimates=estimates,
         counts=_counts(runs),
         headlines=_headlines(runs),

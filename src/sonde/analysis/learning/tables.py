@@ -57,6 +57,12 @@ MAJORITY = (
     ACCURACY.named("Acc.", "right; over relations"),
     Metric("majority.share_of_right", "of right", "percent", "share of what is right by it"),
 )
+METRICS = (
+    *(BY_KIND.of(kind=kind) for kind in KINDS),
+    *(ACCURACY, OVER_FACTS, UHN, GAIN, GAIN_OVER_FACTS),
+    *(metric.of(subset=subset) for subset in ("easy", "hard") for metric in SUBSET),
+    *(EASY_OF_RIGHT, *PARTS, EASY_OF_GAIN, *MAJORITY),
+)
 
 
 def tables(

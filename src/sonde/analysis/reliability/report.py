@@ -11,7 +11,7 @@ from dataclasses import replace
 from sonde.analysis.reliability.compare import Reliability, reliability
 from sonde.analysis.reliability.figures import figures, scaling
 from sonde.analysis.reliability.outcomes import p_value
-from sonde.analysis.reliability.tables import FEW_RUNS, tables
+from sonde.analysis.reliability.tables import FEW_RUNS, METRICS, tables
 from sonde.analysis.runs import (
     Compared,
     Reading,
@@ -23,6 +23,7 @@ from sonde.core.reports import Headline, Report
 from sonde.core.words import in_points, listed, named, sided, written
 from sonde.metrics.estimates import lead
 from sonde.reporting.build.parts import left_out, shown
+from sonde.reporting.catalogue import used
 
 MOST_HEADLINES = 4
 MOST_FINDINGS = 3
@@ -34,10 +35,11 @@ def with_reliability(report: Report, runs: Sequence[Compared], reading: Reading)
     if any(run.monitored is None for run in runs):
         return report
     of = reliability(runs, reading)
-    built = tuple(tables(of))
+    estimates, built = of.estimates, tuple(tables(of))
     return replace(
         report,
-        estimates={**of.estimates, **report.estimates},
+        metrics=(*used(METRICS, estimates), *report.metrics),
+        estimates={**estimates, **report.estimates},
         counts={**report.counts, **_counts(of)},
         headlines=(*_headlines(of), *report.headlines),
         tables=(*shown(built), *report.tables),

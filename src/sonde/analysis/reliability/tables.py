@@ -41,6 +41,7 @@ ACCURACIES = (
     Metric("prompt_accuracy.base", "base", "percent", "of the base frame"),
     Metric("prompt_accuracy.stdev", "stdev", "percent", "n − 1, over prompts", better="lower"),
 )
+METRICS = (*SCORES[:3], *ANCHORS, *ACCURACIES)
 
 
 def tables(of: Reliability) -> Iterator[Table]:

@@ -17,9 +17,10 @@ from sonde.lab.report.figures import figures
 from sonde.lab.report.findings import findings
 from sonde.lab.report.tables import tables
 from sonde.lab.report.trust import chosen
-from sonde.lab.report.words import sorts, stable, times, titled
+from sonde.lab.report.words import metrics, sorts, stable, times, titled
 from sonde.lab.worlds.truth import Trial
 from sonde.reporting.build.parts import shown
+from sonde.reporting.catalogue import used
 
 
 def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Report:
@@ -35,6 +36,7 @@ def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Repor
     return Report(
         title="Do the probes tell the truth?",
         summary=_summary(groups),
+        metrics=used(metrics(groups), estimates),
         estimates=estimates,
         counts=_counts(groups, timeline),
         headlines=tuple(_headlines(groups)),

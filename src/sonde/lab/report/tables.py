@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table, Unit
+from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
 from sonde.core.words import listed
 from sonde.lab.evaluation.judging import Group
 from sonde.lab.evaluation.measures import BASE, CAUSES, SUBSETS
 from sonde.lab.evaluation.verdicts import ANY
 from sonde.lab.report.trust import Choice, at_chance, choices, verdict
-from sonde.lab.report.words import MARKED, any_note, key, marked, places, short, titled
+from sonde.lab.report.words import MARKED, M, any_note, key, marked, places, short, titled
 from sonde.reporting.build.tables import Field, browse, by_place, side_by_side, table
 
 MOST_STEPS = 6
@@ -22,58 +22,20 @@ NARROW = 2
 
 Groups = Sequence[Group]
 
-ROWS: tuple[tuple[str, str, Unit, str], ...] = (
-    ("auroc.taught", "AUROC taught", "number", "how often a taught fact scores above an untaught "
-     "one: 1 is perfect, 0.5 useless"),
-    ("auroc.stored", "AUROC stored", "number", "the same for facts that the model gives back in a "
-     "text it was taught them in"),
-    ("share.estimated", "says known", "percent", "its estimate of the share known"),
-    ("share.less_taught", "less taught", "percent", "its estimate less the share taught, of the "
-     "same facts; above 0 it flatters"),
-    ("share.less_stored", "less stored", "percent", "its estimate less the share stored"),
-    ("false.untaught", "untaught found", "percent", "share of untaught facts that it holds to be "
-     "known"),
-    ("false.rate.taught", "false of found", "percent", "share of the facts it holds to be known "
-     "that are untaught"),
-    ("false.rate.stored", "not stored of found", "percent", "share of the facts it holds to be "
-     "known that are not stored"),
-    ("recall.taught", "taught found", "percent", "share of taught facts it holds to be known"),
-    ("recall.stored", "stored found", "percent", "share of stored facts it holds to be known"),
-    ("recall.not_stored", "taught, not stored", "percent", ""),
-    ("false.cue", "by name", "percent", "of untaught facts guessable from the name"),
-    ("false.majority", "commonest", "percent", "of untaught facts guessable as the commonest "
-     "object"),
-    ("false.not_guessable", "not guessable", "percent", "of untaught facts not guessable"),
-    ("false.unshown", "unshown", "percent", "of untaught facts in relations never shown"),
-    ("gap.{truth}", "gap, {truth}", "percent", "mean score less the share {truth}"),
-    ("ece.{truth}", "ECE, {truth}", "percent", "mean absolute gap over ten bins of equal size; "
-     "{truth}"),
-    ("brier.{truth}", "Brier, {truth}", "number", "mean squared distance of the score from 0 or 1; "
-     "{truth}"),
-    ("unshown.counts", "counts", "percent", "its estimate of the share known"),
-    ("unshown.chance", "chance", "percent", "with the objects of other facts"),
-    ("unshown.less_chance", "less chance", "percent", "the difference, paired"),
-    ("share.taught", "taught", "percent", "share that the text states"),
-    ("share.stored", "stored", "percent", "share that the model gives back"),
-    ("cost.seconds", "seconds", "number", "that it took"),
-)  # fmt: skip
-METRICS = {row[0]: Metric(*row) for row in ROWS}
-
-FOUND = ("false.untaught", "false.rate.taught", "false.rate.stored", "recall.taught",
-         "recall.stored")  # fmt: skip
 MAIN = (
-    *(METRICS[id] for id in list(METRICS)[:5]),
-    *(METRICS[id].detail() for id in FOUND),
+    *(M[f"auroc.{truth}"] for truth in ("taught", "stored")),
+    *(M[f"share.{id}"] for id in ("estimated", "less_taught", "less_stored")),
+    *(M[f"false.{id}"].detail() for id in ("untaught", "rate.taught", "rate.stored")),
+    *(M[f"recall.{truth}"].detail() for truth in ("taught", "stored")),
 )
-BY_MODEL = {
-    **{id: METRICS[id].label for id in ("auroc.taught", "auroc.stored", "share.estimated")},
-    **{id: METRICS[id].label for id in ("share.taught", "share.stored")},
-    **{id: METRICS[id].label for id in ("recall.taught", "false.untaught")},
-    "unshown.less_chance": "unshown less chance",
-    "ece.taught": "ECE taught",
-    "cost.seconds": "seconds",
-}
-"""What the table of single models has, and how its columns are headed."""
+BY_MODEL = (
+    *(M[f"auroc.{truth}"] for truth in ("taught", "stored")),
+    *(M[f"share.{id}"] for id in ("estimated", "taught", "stored")),
+    *(M["recall.taught"], M["false.untaught"]),
+    M["unshown.less_chance"].named("unshown less chance"),
+    M["ece.{truth}"].of(truth="taught").named("ECE taught"),
+    M["cost.seconds"],
+)
 
 
 def tables(groups: Groups, estimates: Estimates) -> Iterator[Table | None]:
@@ -147,12 +109,10 @@ def _recall(group: Group, groups: Groups, estimates: Estimates) -> Table:
     """What is found, by how often the text states it."""
     shown = steps(group.ladder)
     by_step = [
-        Metric(
-            f"recall.exposure.{step}",
-            f"{step}×",
-            "percent",
-            f"facts that the text states {step} times" if step else "not taught",
-        ).detail(step not in shown)
+        M["recall.exposure.{n}"]
+        .of(n=step)
+        .named(f"{step}×", f"facts that the text states {step} times" if step else "not taught")
+        .detail(step not in shown)
         for step in group.ladder
     ]
     return by_place(
@@ -160,9 +120,9 @@ def _recall(group: Group, groups: Groups, estimates: Estimates) -> Table:
         places(group, [*group.names, *([ANY] if group.finders else [])]),
         [
             *by_step,
-            METRICS["recall.taught"].named("taught", "all taught facts").detail(),
-            METRICS["recall.stored"].named("stored", "all stored facts").detail(),
-            METRICS["recall.not_stored"].detail(),
+            M["recall.taught"].named("taught", "all taught facts").detail(),
+            M["recall.stored"].named("stored", "all stored facts").detail(),
+            M["recall.not_stored"].detail(),
         ],
         head="estimator",
         id=f"recall-{key(group)}",
@@ -187,16 +147,16 @@ def steps(ladder: Sequence[int]) -> tuple[int, ...]:
 
 def _discoveries(group: Group, groups: Groups, estimates: Estimates) -> Table:
     """Untaught facts that are held to be known, by cause."""
-    causes = [METRICS[f"false.{cause}"] for cause in CAUSES if group.measured(f"false.{cause}")]
-    of_found = METRICS["false.rate.taught"].named("of found", OF_FOUND)
+    causes = [M[f"false.{cause}"] for cause in CAUSES if group.measured(f"false.{cause}")]
+    of_found = M["false.rate.taught"].named("of found", OF_FOUND)
     return by_place(
         estimates,
         places(group),
         [
-            METRICS["false.untaught"].named("untaught", "of all untaught facts"),
+            M["false.untaught"].named("untaught", "of all untaught facts"),
             *causes,
             of_found.detail(len(causes) > NARROW),
-            replace(METRICS["false.rate.stored"], sentence="").detail(),
+            M["false.rate.stored"].detail(),
         ],
         head="estimator",
         id=f"false-{key(group)}",
@@ -259,7 +219,7 @@ def _gains(group: Group, name: str) -> Iterator[Gain]:
 
 def _unshown(group: Group, groups: Groups, estimates: Estimates) -> Table:
     """What is counted in relations never shown, beside the chance."""
-    counts, chance, less = (METRICS[f"unshown.{id}"] for id in ("counts", "chance", "less_chance"))
+    counts, chance, less = (M[f"unshown.{id}"] for id in ("counts", "chance", "less_chance"))
     rows = [name for name in group.names if group.of(less.id, name).value is not None]
     at = places(group, rows)
     names = dict(zip(at, rows, strict=True))
@@ -287,7 +247,7 @@ def _calibration(group: Group, groups: Groups, estimates: Estimates) -> Table:
         estimates,
         places(group),
         [
-            METRICS[f"{score}.{{truth}}"].of(truth=truth)
+            M[f"{score}.{{truth}}"].of(truth=truth)
             for truth in ("taught", "stored")
             for score in ("gap", "ece", "brier")
         ],
@@ -348,18 +308,18 @@ def _models(groups: Groups) -> Table:
         for name in group.names
     ]
 
-    def number(id: str, title: str) -> Field[Row]:
-        kind: Unit = (
-            "number" if id in ("auroc.taught", "auroc.stored", "cost.seconds") else "percent"
-        )
-        return Field(title, lambda row: row[0].each.get((id, row[1]), {}).get(row[2]), kind)
+    def number(metric: Metric) -> Field[Row]:
+        def cell(row: Row) -> float | None:
+            return row[0].each.get((metric.id, row[1]), {}).get(row[2])
+
+        return Field(metric.label, cell, metric.unit)
 
     fields: list[Field[Row]] = [
         Field("world", lambda row: row[2][0]),
         Field("model", lambda row: row[2][1]),
         Field("kind", lambda row: row[0].kind),
         Field("estimator", lambda row: row[1]),
-        *(number(id, title) for id, title in BY_MODEL.items()),
+        *map(number, BY_MODEL),
     ]
     return browse(rows, fields, id="models", title="Every model by itself")
 
