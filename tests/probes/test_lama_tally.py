@@ -44,7 +44,7 @@ def test_of_two_answers_to_a_fact_the_later_counts(small: Dataset, rows: list[An
     right = replace(first, prefix="later ", answer=replace(first.answer, logps=logps))
     outcomes = judge(small, [first, second, right])
     assert outcomes.asked == 2
-    assert outcomes.relations()["P36"].ranks.tolist()[0] == 1
+    assert outcomes.judged.rank is not None and outcomes.judged.rank[0] == 1
     assert outcomes.shown[0].prompt.startswith("later ___")
 
 

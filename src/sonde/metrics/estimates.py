@@ -236,18 +236,19 @@ class ByFact:
     subject: NDArray[np.int64]
     seed: int
 
-    def estimates(
-        self, name: str, values: Floats, minus: Floats | None = None
-    ) -> dict[str, Estimate]:
-        """The mean over relations and of each relation, by name; less `minus`, fact by fact.
-
-        What is nan in either is left out.
-        """
+    def resampled(self, values: Floats, minus: Floats | None = None) -> Resampled:
+        """One value a fact, less `minus`; what is nan in either is left out."""
         there = ~np.isnan(values if minus is None else values + minus)
         less = None if minus is None else minus[there]
         subjects, owners = self.subject[there], self.relation[there]
         samples = samples_of(values[there], owners, less, clusters=subjects, ids=self.ids)
-        resampled = Resampled(samples, self.seed)
+        return Resampled(samples, self.seed)
+
+    def estimates(
+        self, name: str, values: Floats, minus: Floats | None = None
+    ) -> dict[str, Estimate]:
+        """The mean over relations and of each relation, by name."""
+        resampled = self.resampled(values, minus)
         return {
             f"{name}.mean_over_relations": resampled.mean_over_relations(),
             **{f"{name}.relation.{id}": resampled.relation(id) for id in self.ids},

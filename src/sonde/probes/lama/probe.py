@@ -84,17 +84,17 @@ class Lama:
             capitals=self.capitals,
             punctuation=self.punctuation,
         )
-        outcomes = judge(dataset, answered, self.normalise)
-        report = build_report(dataset, outcomes, k=self.k, asking=asking)
-        return replace(report, judged=self._judged(dataset, outcomes))
+        outcomes = self._outcomes(dataset, answered)
+        return build_report(dataset, outcomes, k=self.k, asking=asking)
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every judged fact, for comparisons with other runs."""
-        return self._judged(dataset, judge(dataset, answered, self.normalise, most=0))
+        return self._outcomes(dataset, answered, most=0).judged
 
-    def _judged(self, dataset: Dataset, outcomes: Outcomes) -> Judged:
+    def _outcomes(self, dataset: Dataset, answered: Given, **most: int) -> Outcomes:
         way: Way = "filled" if self.answer == "fill" else "scored"
-        return outcomes.judged(dataset.asked_relations(), self._template, way)
+        shape = {"template": self.template, **most}
+        return judge(dataset, answered, self.normalise, way=way, **shape)
 
     def _want(self, dataset: Dataset, relation: Relation) -> Want:
         if self.answer == "score":

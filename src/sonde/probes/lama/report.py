@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import against_control
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import ByFact
 from sonde.probes.lama.metrics import ABOVE, MAJORITY, MRR, P1, PK, UHN, UHN_MRR
-from sonde.probes.lama.tally import Columns, Outcomes, Shown
+from sonde.probes.lama.tally import Outcomes, Shown
 from sonde.reporting.build.figures import dots_by_relation
 from sonde.reporting.build.parts import above_on_relations, headline, shown
 from sonde.reporting.build.tables import Field, browse, by_place, by_relation, titled
@@ -20,8 +20,6 @@ from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import Floats
 
 KINDS = ("1-1", "N-1", "N-M")
-
-Value = Callable[[Columns], Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,20 +34,20 @@ class Asking:
 
 def build_report(dataset: Dataset, outcomes: Outcomes, *, k: int, asking: Asking) -> Report:
     """Everything LAMA reports about some outcomes."""
-    relations, scored, top_k = dataset.asked_relations(), outcomes.scored(), PK.of(k=k)
-    estimates = _estimates(relations, scored, k, dataset.selection.seed)
+    relations, top_k = dataset.asked_relations(), PK.of(k=k)
+    estimates = _estimates(relations, outcomes, k, dataset.selection.seed)
     columns = [P1, MAJORITY, ABOVE, UHN.detail(), top_k.detail(), MRR.detail()]
     return Report(
         title=f"LAMA on {dataset.name}",
-        summary=_summary(estimates, scored),
+        summary=_summary(estimates, outcomes),
         metrics=(P1, top_k, MRR, MAJORITY, ABOVE, UHN, UHN_MRR),
         estimates=estimates,
-        counts=_counts(dataset, outcomes, scored),
+        counts=_counts(dataset, outcomes),
         headlines=_headlines(top_k),
         tables=shown(
             (
                 _kind_table(estimates, columns),
-                _relation_table(relations, estimates, outcomes.majority, columns),
+                _relation_table(relations, estimates, outcomes.facts.majority, columns),
                 _fact_table(relations, outcomes),
             )
         ),
@@ -72,15 +70,24 @@ def build_report(dataset: Dataset, outcomes: Outcomes, *, k: int, asking: Asking
             )
         ),
         notes=_notes(asking),
+        judged=outcomes.judged,
     )
 
 
 def _estimates(
-    relations: Sequence[Relation], scored: Mapping[str, Columns], k: int, seed: int
+    relations: Sequence[Relation], outcomes: Outcomes, k: int, seed: int
 ) -> dict[str, Estimate]:
+    facts, pair = outcomes.facts, outcomes.judged.grid.pair
+    # the facts of one subject share a prompt
+    by_fact = ByFact(
+        ids=tuple(relation.id for relation in relations),
+        relation=facts.relations[pair],
+        subject=facts.subjects[pair],
+        seed=seed,
+    )
     estimates = {}
-    for metric, samples in _samples(scored, k):
-        resampled = Resampled(samples, seed)
+    for metric, values, minus in _values(outcomes, k):
+        resampled = by_fact.resampled(values, minus)
         estimates[metric.at(RELATIONS)] = resampled.mean_over_relations()
         estimates[metric.at(FACTS)] = resampled.mean_over_facts()
         for kind in KINDS:
@@ -91,65 +98,43 @@ def _estimates(
     return estimates
 
 
-def _samples(scored: Mapping[str, Columns], k: int) -> Iterator[tuple[Metric, dict[str, Sample]]]:
-    """One value per fact for every metric, grouped by relation; one metric at a time."""
-    unguessable = {r: columns.where(~columns.guessable) for r, columns in scored.items()}
-    yield P1, _grouped(scored, _right)
-    yield PK.of(k=k), _grouped(scored, lambda c: (c.ranks <= k).astype(np.float64))
-    yield MRR, _grouped(scored, _reciprocal)
-    yield MAJORITY, _grouped(scored, _by_majority)
-    yield ABOVE, _grouped(scored, _right, _by_majority)
-    yield UHN, _grouped(unguessable, _right)
-    yield UHN_MRR, _grouped(unguessable, _reciprocal)
+def _values(outcomes: Outcomes, k: int) -> Iterator[tuple[Metric, Floats, Floats | None]]:
+    """One value for each fact that could be answered, and what is taken from it, by metric."""
+    judged = outcomes.judged
+    assert judged.rank is not None and judged.guessable is not None
+    right, reciprocal = judged.grid.right.astype(np.float64), 1 / judged.rank
+    majority = outcomes.facts.by_majority[judged.grid.pair].astype(np.float64)
+    yield P1, right, None
+    yield PK.of(k=k), (judged.rank <= k).astype(np.float64), None
+    yield MRR, reciprocal, None
+    yield MAJORITY, majority, None
+    yield ABOVE, right, majority
+    yield UHN, np.where(judged.guessable, np.nan, right), None
+    yield UHN_MRR, np.where(judged.guessable, np.nan, reciprocal), None
 
 
-def _right(columns: Columns) -> Floats:
-    return np.asarray(columns.ranks == 1, dtype=np.float64)
-
-
-def _reciprocal(columns: Columns) -> Floats:
-    return np.asarray(1 / columns.ranks, dtype=np.float64)
-
-
-def _by_majority(columns: Columns) -> Floats:
-    return columns.by_majority.astype(np.float64)
-
-
-def _grouped(
-    groups: Mapping[str, Columns], value: Value, minus: Value | None = None
-) -> dict[str, Sample]:
-    """Values by relation; the facts of one subject share a prompt and so make a cluster."""
-    return {
-        relation: Sample(
-            values=value(columns),
-            clusters=columns.clusters,
-            minus=None if minus is None else minus(columns),
-        )
-        for relation, columns in groups.items()
-    }
-
-
-def _summary(estimates: Estimates, scored: Mapping[str, Columns]) -> str:
+def _summary(estimates: Estimates, outcomes: Outcomes) -> str:
     value, control = estimates[P1.at(RELATIONS)].value, estimates[MAJORITY.at(RELATIONS)].value
     if value is None or control is None:
         return "No fact could be scored: no object is a single token of this model's vocabulary."
-    over = f", averaged over {len(scored)} relations" if len(scored) > 1 else ""
-    facts = sum(map(len, scored.values()))
+    grid = outcomes.judged.grid
+    relations, facts = len(np.unique(grid.relations[grid.pair])), len(grid)
+    over = f", averaged over {relations} relations" if relations > 1 else ""
     return (
         f"The first answer is right for {value:.1%} of facts{over} ({facts:,} facts); "
         f"always answering the commonest object gives {control:.1%}."
     )
 
 
-def _counts(dataset: Dataset, outcomes: Outcomes, scored: Mapping[str, Columns]) -> dict[str, int]:
-    answered = sum(map(len, scored.values()))
+def _counts(dataset: Dataset, outcomes: Outcomes) -> dict[str, int]:
+    answered, guessable = len(outcomes.judged.grid), outcomes.judged.guessable
     return {
         **dataset.notes,
         "asked": outcomes.asked,
         "scored": answered,
         "skipped_not_one_token": outcomes.asked - answered,
-        "ties": sum(int(columns.tied.sum()) for columns in scored.values()),
-        "uhn_dropped": sum(int(columns.guessable.sum()) for columns in scored.values()),
+        "ties": int(outcomes.tied.sum()),
+        "uhn_dropped": 0 if guessable is None else int(guessable.sum()),
     }
 
 

@@ -6,7 +6,7 @@ subject share a prompt and differ in what is right. Knows nothing of estimates o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.errors import DataError
-from sonde.core.facts import Dataset, Relation, Template, commonest_objects
+from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.core.scores import Normalise
 from sonde.metrics.grid import Grid
@@ -52,114 +52,20 @@ class Shown:
     top: tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """Judged facts in the dataset's order, an entry each; they may be of one relation or of all.
-
-    `ranks` of the best correct name, 0 where none could be answered; `by_majority`: whether the
-    commonest object is right; `guessable` facts are left out of UHN; `clusters`: facts of a
-    relation with the same number have the same subject.
-    """
-
-    ranks: Whole
-    tied: Bools
-    by_majority: Bools
-    guessable: Bools
-    clusters: Whole
-
-    def where(self, kept: Bools) -> Columns:
-        """The facts for which `kept` holds."""
-        return Columns(
-            ranks=self.ranks[kept],
-            tied=self.tied[kept],
-            by_majority=self.by_majority[kept],
-            guessable=self.guessable[kept],
-            clusters=self.clusters[kept],
-        )
-
-    def scored(self) -> Columns:
-        """The facts that could be answered."""
-        return self.where(self.ranks > 0)
-
-    def __len__(self) -> int:
-        return len(self.ranks)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcomes:
-    """Every judged fact, the majority's answers, and the facts that can be shown.
+    """What was judged: the facts that could be answered, in the dataset's order.
 
-    `facts` are all that were asked about; `place` of each judged one among them, in that order,
-    and of it the number of its answer among `answers`, and what `Verdicts` says.
+    A pair of `judged` is the number of a fact among all `facts` that were asked about. `tied`: of
+    each, whether two answers are likeliest. `asked` also counts facts that have no answer. `shown`:
+    the facts that can be shown.
     """
 
     facts: Facts
-    place: Whole
-    answers: tuple[str, ...]
-    answer: Whole
-    rank: Whole
+    judged: Judged
     tied: Bools
-    confidence: NDArray[np.float64]
-    gold: NDArray[np.float64]
-    guessable: Bools
+    asked: int
     shown: tuple[Shown, ...]
-
-    @property
-    def asked(self) -> int:
-        """How many facts were judged."""
-        return len(self.place)
-
-    @property
-    def majority(self) -> dict[str, str]:
-        """The commonest object of each relation."""
-        return self.facts.majority
-
-    def relations(self) -> dict[str, Columns]:
-        """The judged facts by relation."""
-        columns = Columns(
-            ranks=self.rank,
-            tied=self.tied,
-            by_majority=self.facts.by_majority[self.place],
-            guessable=self.guessable,
-            clusters=self.facts.subjects[self.place],
-        )
-        owners = self.facts.relations[self.place]
-        return {id: columns.where(owners == r) for r, id in enumerate(self.facts.ids)}
-
-    def scored(self) -> dict[str, Columns]:
-        """The facts that could be answered, of the relations that have any."""
-        found = {relation: columns.scored() for relation, columns in self.relations().items()}
-        return {relation: columns for relation, columns in found.items() if len(columns)}
-
-    def judged(
-        self, relations: tuple[Relation, ...], template: Callable[[Relation], Template], way: Way
-    ) -> Judged:
-        """The facts that could be answered as a grid, for comparisons between runs."""
-        kept = self.rank > 0
-        place, confidence = self.place[kept], self.confidence[kept]
-        owners = self.facts.relations
-        return Judged(
-            grid=Grid(
-                pair=place,
-                template=owners[place],
-                name=np.zeros(len(place), dtype=np.int64),
-                right=self.rank[kept] == 1,
-                answer=self.answer[kept],
-                confidence=confidence,
-                relations=owners,
-                template_relations=np.arange(len(relations), dtype=np.int64),
-            ),
-            relations=relations,
-            pairs=tuple(self.facts.frame["fact"].to_list()),
-            names=tuple((name,) for name in self.facts.frame["subject"].to_list()),
-            templates=tuple(map(template, relations)),
-            answers=self.answers,
-            way=way,
-            sure=confidence,
-            rank=self.rank[kept],
-            gold=self.gold[kept],
-            guessable=self.guessable[kept],
-        )
 
 
 class Facts:
@@ -200,11 +106,18 @@ class Facts:
 
 
 def judge(
-    dataset: Dataset, answers: Given, normalise: Normalise = "none", most: int = SHOWN
+    dataset: Dataset,
+    answers: Given,
+    normalise: Normalise = "none",
+    *,
+    template: int = 1,
+    way: Way = "filled",
+    most: int = SHOWN,
 ) -> Outcomes:
     """Judge every answer, in whatever order they come; of two for a fact the later one counts.
 
-    At most `most` facts are kept to be shown.
+    `template` is the number of the one that was asked, and `way` how. At most `most` facts are kept
+    to be shown.
     """
     facts = Facts(dataset)
     correct = dict(enumerate(facts.objects))
@@ -227,14 +140,51 @@ def judge(
         details |= zip(place[rows].tolist(), shown, strict=True)
     whole = {name: np.concatenate(parts[1:] or parts) for name, parts in columns.items()}
     order = np.argsort(whole["place"], kind="stable")
-    last = np.append(np.diff(whole["place"][order]) != 0, True)[: len(order)]
-    kept = {name: column[order[last]] for name, column in whole.items()}
+    last = order[np.append(np.diff(whole["place"][order]) != 0, True)[: len(order)]]
+    kept = {name: column[last[whole["rank"][last] > 0]] for name, column in whole.items()}
+    place = kept["place"]
+    guessable = facts.in_subject[place] | np.isin(place, np.concatenate(guessed))
     return Outcomes(
         facts=facts,
-        answers=tuple(said),
-        guessable=facts.in_subject[kept["place"]] | np.isin(kept["place"], np.concatenate(guessed)),
+        judged=_judged(dataset, facts, kept, tuple(said), guessable, template, way),
+        tied=kept["tied"].astype(np.bool_),
+        asked=len(last),
         shown=tuple(details[place] for place in sorted(details)),
-        **kept,
+    )
+
+
+def _judged(
+    dataset: Dataset,
+    facts: Facts,
+    columns: Mapping[str, NDArray[Any]],
+    answers: tuple[str, ...],
+    guessable: Bools,
+    template: int,
+    way: Way,
+) -> Judged:
+    relations, place = dataset.asked_relations(), columns["place"]
+    grid = Grid(
+        pair=place,
+        template=facts.relations[place],
+        name=np.zeros(len(place), dtype=np.int64),
+        right=columns["rank"] == 1,
+        answer=columns["answer"],
+        confidence=columns["confidence"],
+        relations=facts.relations,
+        template_relations=np.arange(len(relations), dtype=np.int64),
+    )
+    return Judged(
+        grid=grid,
+        relations=relations,
+        pairs=tuple(facts.frame["fact"].to_list()),
+        names=tuple((name,) for name in facts.frame["subject"].to_list()),
+        templates=tuple(relation.templates[template - 1] for relation in relations),
+        answers=answers,
+        way=way,
+        sure=columns["confidence"],
+        rank=columns["rank"],
+        gold=columns["gold"],
+        guessable=guessable,
     )
 
 
