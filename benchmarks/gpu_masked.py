@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 import sonde
 from benchmarks.common import Result, parser, tell
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Fill, Key, Prompt
+from sonde.core.prompts import Fill, Key, Prompt, put
 from sonde.models.options import LoadOptions
 from sonde.models.torch.loading.weights import Loaded
 from sonde.models.torch.masked.model import MaskedModel
@@ -124,10 +124,10 @@ def texts(prompts: Sequence[Prompt]) -> list[tuple[str, str]]:
 
 def engine_rate(model: MaskedModel, prompts: Sequence[Prompt]) -> tuple[float, float]:
     """Prompts per second, and how many names are watched on average."""
-    answered = sum(len(block) for _, block in model.fill_blocks(prompts[: 2**17]))  # warm-up
+    answered = sum(len(block) for _, block in model.fill_columns(put(prompts[: 2**17])))  # warm-up
     began = time.perf_counter()
     answered = 0
-    for positions, block in model.fill_blocks(prompts):
+    for positions, block in model.fill_columns(put(prompts)):
         answered += len(positions)
         assert len(block) == len(positions)
     took = time.perf_counter() - began

@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.common import Inside, Result, best_of, parser, seconds, tell
 from sonde import dataset, model, probe
 from sonde.core.answers import Filled
-from sonde.core.prompts import Prompt
+from sonde.core.prompts import Prompt, prompts_of
 
 NAME = "lama_fill"
 BATCHES = (1, 8, 32, 64, 128)
@@ -58,7 +58,8 @@ def main() -> None:
 
 def questions(folder: Path, count: int) -> list[Prompt]:
     """Some prompts of the LAMA probe, from every relation, in the order they are asked."""
-    asked = list(probe("lama", answer="fill", vocabulary="full").ask(dataset(str(folder))))
+    asking = probe("lama", answer="fill", vocabulary="full")
+    asked = list(prompts_of(asking.ask(dataset(str(folder)))))
     kept = sorted(Random("lama_fill").sample(range(len(asked)), min(count, len(asked))))
     return [asked[i] for i in kept]
 

@@ -19,6 +19,7 @@ import torch
 import sonde
 from benchmarks.common import Positions, Result, parser, tell
 from sonde.core.answers import Answer, Generated, Scored
+from sonde.core.columns import one_by_one
 from sonde.core.prompts import Prompt, Score
 from sonde.models.torch.causal.model import CausalModel
 from sonde.probes.monitor.probe import Monitor
@@ -48,6 +49,11 @@ def asked(facts: int) -> list[Prompt]:
     per_relation = -(-facts // len(found))
     chosen = [own for of in found.values() for own in islice(of.values(), per_relation)]
     return [prompt for own in chosen[:facts] for prompt in own]
+
+
+def together(model: CausalModel, prompts: list[Prompt]) -> Iterator[tuple[int, Answer]]:
+    """As a run asks them."""
+    return one_by_one(answer(model, prompts))
 
 
 def apart(model: CausalModel, prompts: list[Prompt]) -> Iterator[tuple[int, Answer]]:
@@ -119,10 +125,10 @@ def main() -> None:
     model = sonde.model("smollm2")
     assert isinstance(model, CausalModel)
     prompts = asked(chosen.facts)
-    for way in (answer, apart):
+    for way in (together, apart):
         turn(way, model, prompts[:4])
     pairs = [
-        (turn(answer, model, prompts), turn(apart, model, prompts)) for _ in range(chosen.turns)
+        (turn(together, model, prompts), turn(apart, model, prompts)) for _ in range(chosen.turns)
     ]
     one, other = merged([a for a, _ in pairs]), merged([b for _, b in pairs])
     tell(result(prompts, one, other, torch.get_num_threads()), write=chosen.write)
