@@ -99,7 +99,7 @@ class Judged:
             {"pair": grid.pair, **texts, "right": grid.right, **measured}, nan_to_null=True
         )
         prompt = col("prompt").str.replace(ANSWER_SLOT, "___", literal=True)
-        prompt = prompt.str.replace_all(SUBJECT_SLOT, col("name"), literal=True)
+        prompt = prompt.str.replace(SUBJECT_SLOT, col("name"), literal=True)
         rank = col("rank").cast(polars.Int64)
         order = "relation pair fact template name prompt answer right rank confidence gold".split()
         return frame.select(*order, polars.exclude(order)).with_columns(
