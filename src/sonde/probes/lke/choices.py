@@ -6,7 +6,7 @@ facts, options and answers, nothing of prompts or tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -35,6 +35,9 @@ Ints = NDArray[np.int64]
 
 Kept: TypeAlias = "Bools | Series"
 """Which choices count: a truth for each."""
+
+Correct = Mapping[int, tuple[tuple[str, ...], ...]]
+"""By the number of a fact, the names that count as right."""
 
 Values = tuple[Ints, Floats]
 """Numbers of facts, and a value for each."""
@@ -102,8 +105,16 @@ class Asked:
         return joined["number"].to_numpy().astype(np.int64)
 
     @cached_property
-    def _golds(self) -> dict[int, tuple[tuple[str, ...], ...]]:
+    def _golds(self) -> Correct:
         return {i: ((item.gold,),) for i, item in enumerate(self.items)}
+
+    @cached_property
+    def _spelled(self) -> tuple[Correct, Correct] | None:
+        """The options of each fact and the names of the right one, where all names are scored."""
+        if not any(item.names for item in self.items):
+            return None
+        options = {i: (item.options,) for i, item in enumerate(self.items)}
+        return options, {i: (item.names,) for i, item in enumerate(self.items)}
 
     def judged(self, answers: RatedColumns, fact: Ints) -> DataFrame:
         """A choice of each answer about the fact of that number."""
@@ -125,14 +136,15 @@ class Asked:
 
     def _verdicts(self, answers: RatedColumns, fact: Ints) -> Verdicts:
         """The choice is between usual names; where others are scored they only add to the mass."""
-        if not any(item.names for item in self.items):
+        if self._spelled is None:
             return judge_options(answers, fact, self._golds)
         assert answers.options is not None
-        usual = correct_options(answers, fact, {i: (x.options,) for i, x in enumerate(self.items)})
+        options, names = self._spelled
+        usual = correct_options(answers, fact, options)
         bounds = np.append(0, np.cumsum(usual))[answers.bounds]
         kept = summed(answers.sums()[usual], bounds, answers.options[usual], answers.names)
-        every = judge_options(answers, fact, {i: (x.names,) for i, x in enumerate(self.items)})
-        return replace(judge_options(kept, fact, self._golds), gold=every.gold)
+        gold = judge_options(answers, fact, names).gold
+        return replace(judge_options(kept, fact, self._golds), gold=gold)
 
 
 def summed(values: Floats, bounds: Any, options: Any, names: Sequence[str]) -> RatedColumns:

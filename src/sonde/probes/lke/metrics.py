@@ -105,7 +105,8 @@ SHARE_AHEAD = Metric(
     "share of relations in which in-context is ahead",
     better="",
 )
-BASELINES = (ACCURACY, AHEAD, SHARE_AHEAD, DEVIATION, MAJORITY, ABOVE)
+BETWEEN = DEVIATION.named("deviation", "standard deviation between relations")
+BASELINES = (ACCURACY, AHEAD, SHARE_AHEAD, BETWEEN, MAJORITY, ABOVE)
 
 LIKELY = Metric("likely", "likely", "percent", "share of objects with a probability above one half")
 CLEAN = Metric("probability.clean", "as it is", "percent", "mean probability in the clean sequence")

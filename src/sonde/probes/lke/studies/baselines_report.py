@@ -22,7 +22,7 @@ from sonde.probes.lke.metrics import (
     ACCURACY,
     AHEAD,
     BASELINES,
-    DEVIATION,
+    BETWEEN,
     MAJORITY,
     SHARE_AHEAD,
 )
@@ -186,7 +186,7 @@ def _put_numbers(compared: Compared) -> None:
         kept = compared.kept(group.id)
         study.put(ACCURACY, group.id, kept)
         values = compared.by_relation(ACCURACY, group.id)
-        study.estimates[DEVIATION.at(group.id)] = spread_of(list(values.values()))
+        study.estimates[BETWEEN.at(group.id)] = spread_of(list(values.values()))
         if group.against:
             study.put(AHEAD, group.id, compared.kept(group.against), less=kept)
             ahead = compared.by_relation(AHEAD, group.id)
@@ -246,7 +246,7 @@ def _group_table(compared: Compared, *, written: bool) -> Table:
             ACCURACY.named("accuracy", "mean over relations and templates"),
             AHEAD,
             SHARE_AHEAD.without_interval(),
-            DEVIATION.named("deviation", "between relations").without_interval().detail(),
+            BETWEEN.without_interval().detail(),
         ],
         look,
         head="way of asking",
