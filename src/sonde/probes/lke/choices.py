@@ -172,7 +172,8 @@ class Choices:
 
         types = {"fact": polars.Int64, "right": polars.Boolean, "tied": polars.Boolean}
         types |= dict.fromkeys(("sure", "mass"), polars.Float64)
-        empty = polars.DataFrame(schema=types | {"rank": polars.Int64, "chosen": polars.String})
+        types |= {"rank": polars.Int64, "chosen": polars.String} | dict.fromkeys(keys, polars.Null)
+        empty = polars.DataFrame(schema=types)
         frame = polars.concat([empty, *judged], how="diagonal_relaxed")
         if frame.height:
             frame = frame.unique(["fact", *keys], keep="last").sort("fact", *keys)
