@@ -66,6 +66,7 @@ ARROWS = {
 SIBLINGS = {
     "probes": set(),
     "data/readers": set(),
+    "analysis": {"controls", "report", "runs"},
     "optimise": {"making", "facts", "folder", "shared"},
     "models": {"options", "tables", "load", "sentences", "torch"},
 }

@@ -147,102 +147,87 @@ def _monitored(read: Callable[[Monitored], Columns]) -> Read:
     return lambda run: read(cast(Monitors, run.probe()).monitored(run.dataset(), run.answers()))
 
 
+def _plain(probe: str) -> Asking:
+    return Asking(name=probe, ask=plainly(probe))
+
+
 LIKELY = "probability of the object among the answers allowed; known if it is the likeliest"
 SHARE = "which is also what counts; known if over half"
 
+ONE, CHOICE = _judged(read_one), _judged(read_one, first=True)
+BELIEF, MONITOR = _plain("belief"), _plain("monitor")
 
-def _asking(
-    name: str,
-    label: str,
-    says: str,
-    ask: Ask,
-    read: Read,
-    *,
-    kinds: tuple[Kind, ...] = BOTH,
-    shared: str = "",
-) -> Estimator:
-    """An estimator that learns nothing; those of one probe share its questions."""
-    asking = Asking(name=shared or name, ask=ask)
-    return Estimator(name=name, label=label, says=says, kinds=kinds, asking=asking, read=read)
+PROBES: tuple[tuple[str, str, Asking, Read, tuple[Kind, ...], str], ...] = (
+    ("lama", "LAMA", _plain("lama"), ONE, BOTH, f"the first template: {LIKELY}"),
+    ("lama-unused", "LAMA, unused template", Asking(name="lama-unused", ask=unused), ONE, BOTH,
+     f"a template that the text never uses: {LIKELY}"),
+    ("belief-average", "BELIEF average", BELIEF, _judged(read_average), BOTH,
+     f"share of prompts answered right, {SHARE}"),
+    ("belief-max", "BELIEF maximum", BELIEF, _judged(read_best), BOTH,
+     "the template that answers most facts of the relation: probability of the object; known if "
+     "it is the likeliest"),
+    ("belief-oracle", "BELIEF oracle", BELIEF, _judged(read_any), BOTH,
+     "highest probability of the object in any prompt; known if any prompt is answered right"),
+    ("belief-icl", "BELIEF-ICL", _plain("belief-icl"), _judged(read_average), CAUSAL,
+     f"share of prompts answered right in writing after examples, {SHARE}"),
+    ("ic-lke", "IC-LKE", _plain("ic-lke"), CHOICE, CAUSAL,
+     "probability of the object among the options after a list of other facts; known if it is the "
+     "likeliest"),
+    ("eic-lke", "EIC-LKE", _plain("eic-lke"), CHOICE, CAUSAL,
+     "probability of the object among the options inside a list of other facts; known if it is "
+     "the likeliest"),
+    ("monitor-anchor", "MONITOR anchor", MONITOR, _monitored(read_anchor), CAUSAL,
+     "probability of the object after its own name; known if it is answered there"),
+    ("monitor-distance", "MONITOR distance", MONITOR, _monitored(read_distance), CAUSAL,
+     "1 less how far the object's probability moves from its anchor, 0 without a valid one; known "
+     f"if it moves at most {STAYS:g}"),
+)  # fmt: skip
+"""Name, label, what is asked, how it is read, for which models, and what it says."""
 
+FREE, WEIGHTS = "optiprompt-free", "the same on random weights"
 
-def _probes() -> Iterator[Estimator]:
-    """The probes as they are, each read in one or in several ways."""
-    one, choice = _judged(read_one), _judged(read_one, first=True)
-    yield _asking("lama", "LAMA", f"the first template: {LIKELY}", plainly("lama"), one)
-    says = f"a template that the text never uses: {LIKELY}"
-    yield _asking("lama-unused", "LAMA, unused template", says, unused, one)
-    for name, label, says, read in (
-        ("average", "average", f"share of prompts answered right, {SHARE}", read_average),
-        ("max", "maximum", "the template that answers most facts of the relation: probability of "
-         "the object; known if it is the likeliest", read_best),
-        ("oracle", "oracle", "highest probability of the object in any prompt; known if any prompt "
-         "is answered right", read_any),
-    ):  # fmt: skip
-        ask, read_all = plainly("belief"), _judged(read)
-        yield _asking(f"belief-{name}", f"BELIEF {label}", says, ask, read_all, shared="belief")
-    after = f"share of prompts answered right in writing after examples, {SHARE}"
-    among = "probability of the object among the options {} a list of other facts; known if it is "
-    for name, label, says, read_it in (
-        ("belief-icl", "BELIEF-ICL", after, _judged(read_average)),
-        ("ic-lke", "IC-LKE", f"{among.format('after')}the likeliest", choice),
-        ("eic-lke", "EIC-LKE", f"{among.format('inside')}the likeliest", choice),
-    ):
-        yield _asking(name, label, says, plainly(name), read_it, kinds=CAUSAL)
-    for name, says, read_monitor in (
-        ("anchor", "probability of the object after its own name; known if it is answered there",
-         read_anchor),
-        ("distance", "1 less how far the object's probability moves from its anchor, 0 without a "
-         f"valid one; known if it moves at most {STAYS:g}", read_distance),
-    ):  # fmt: skip
-        ask, read_it = plainly("monitor"), _monitored(read_monitor)
-        full = f"monitor-{name}"
-        yield _asking(full, f"MONITOR {name}", says, ask, read_it, kinds=CAUSAL, shared="monitor")
-
-
-METHODS: Mapping[str, tuple[str, str, str, str]] = {
-    "optiprompt": ("optiprompt", "soft", "OptiPrompt", "vectors trained on other facts"),
-    "optiprompt-free": ("optiprompt", "soft", "OptiPrompt, random start",
-                        "vectors from a random start, trained fast on other facts"),
-    "autoprompt": ("autoprompt", "", "AutoPrompt", "tokens searched on other facts"),
-    "lpaqa": ("lpaqa", "ensemble", "LPAQA ensemble",
-              "templates averaged with weights tuned on other facts"),
-    "finetune": ("finetune", "finetuned", "fine-tuning", "tuned on other facts"),
-}  # fmt: skip
-"""What learns from other facts: the method of `sonde optimise`, the scheme that opens what it made,
-a label, and how it learns."""
+LEARNT: tuple[tuple[str, str, Ask, str], ...] = (
+    ("optiprompt", "OptiPrompt", optimised("optiprompt", "soft"), "vectors trained on other facts"),
+    (FREE, "OptiPrompt, random start", optimised("optiprompt", "soft", variant=FREE),
+     "vectors from a random start, trained fast on other facts"),
+    ("autoprompt", "AutoPrompt", optimised("autoprompt"), "tokens searched on other facts"),
+    ("lpaqa", "LPAQA ensemble", optimised("lpaqa", "ensemble"),
+     "templates averaged with weights tuned on other facts"),
+    ("finetune", "fine-tuning", optimised("finetune", "finetuned"), "tuned on other facts"),
+)  # fmt: skip
+CONTROLS: tuple[tuple[str, str, Ask, str], ...] = (
+    ("class-prior", "class prior", counting("class-prior"),
+     "share of the object among other facts"),
+    ("naive-bayes", "naive Bayes", counting("naive-bayes"), "words of the name among other facts"),
+    ("optiprompt-random", "OptiPrompt, random model", optimised("optiprompt", "soft", RANDOM),
+     WEIGHTS),
+    ("optiprompt-random-embeddings", "OptiPrompt, random embeddings",
+     optimised("optiprompt", "soft", RANDOM_EMBEDDINGS), "the same on random embeddings"),
+    ("optiprompt-free-random", "OptiPrompt, random start, random model",
+     optimised("optiprompt", "soft", RANDOM, variant=FREE), WEIGHTS),
+    ("autoprompt-random", "AutoPrompt, random model", optimised("autoprompt", of=RANDOM), WEIGHTS),
+    ("lpaqa-random", "LPAQA ensemble, random model", optimised("lpaqa", "ensemble", RANDOM),
+     WEIGHTS),
+    ("finetune-random", "fine-tuning, random model", optimised("finetune", "finetuned", RANDOM),
+     WEIGHTS),
+)  # fmt: skip
+"""What learns from other facts and what that is held against: name, label, what is asked, how."""
 
 
-def _learnt(
-    name: str, label: str, ask: Ask, how: str, read: Read, *, control: bool = False
-) -> Estimator:
-    plain = _asking(name, label, f"{how}: {LIKELY}", ask, read)
-    return replace(plain, learns=True, control=control)
+def _all() -> Iterator[Estimator]:
+    for name, label, asking, read, kinds, says in PROBES:
+        yield Estimator(name=name, label=label, says=says, kinds=kinds, asking=asking, read=read)
+    for name, label, ask, how in (*LEARNT, *CONTROLS):
+        yield Estimator(
+            name=name,
+            label=label,
+            says=f"{how}: {LIKELY}",
+            kinds=BOTH,
+            asking=Asking(name=name, ask=ask),
+            read=ONE,
+            learns=True,
+            control=name in [row[0] for row in CONTROLS],
+        )
 
 
-def _learners() -> Iterator[Estimator]:
-    """Methods that learn, controls that count, and the methods on random weights."""
-    one = _judged(read_one)
-
-    def made(name: str, of: str = "{model}") -> Ask:
-        method, scheme, _, _ = METHODS[name]
-        return optimised(method, scheme, of, variant=name)
-
-    for name, (_, _, label, how) in METHODS.items():
-        yield _learnt(name, label, made(name), how, one)
-    for name, how in (
-        ("class-prior", "share of the object among other facts"),
-        ("naive-bayes", "words of the name among other facts"),
-    ):
-        label = name.replace("-", " ").replace("bayes", "Bayes")
-        yield _learnt(name, label, counting(name), how, one, control=True)
-    for name, (_, _, label, _) in METHODS.items():
-        for what, of in (("model", RANDOM), ("embeddings", RANDOM_EMBEDDINGS)):
-            if what == "embeddings" and name != "optiprompt":
-                continue
-            full = f"{name}-random" if what == "model" else f"{name}-random-{what}"
-            how = f"the same on random {'weights' if what == 'model' else what}"
-            yield _learnt(full, f"{label}, random {what}", made(name, of), how, one, control=True)
-
-
-ALL: tuple[Estimator, ...] = (*_probes(), *_learners())
+ALL = tuple(_all())

@@ -17,7 +17,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -325,11 +325,7 @@ def _made(subject: Subject, estimator: Estimator, order: Order, tick: Tick) -> V
     columns = estimator.read(run)
     return Verdicts(
         estimator=estimator.name,
-        facts=columns.facts,
-        score=columns.score,
-        decision=columns.decision,
-        counts=columns.counts,
-        chance=columns.chance,
+        **{field.name: getattr(columns, field.name) for field in fields(columns)},
         seconds=float(record["seconds"]),
         prompts=int(record["prompts"]),
         learns=estimator.learns,

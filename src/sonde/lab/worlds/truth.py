@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,29 +179,29 @@ def told(
     """The mentions of every fact, which come relation by relation."""
     worded = tuple(id for ids in used.values() for id in ids)
     numbers = {id: number for number, id in enumerate(worded)}
-    facts, templates, names = array("i"), array("i"), array("b")
-    objects, draws = array("b"), array("d")
+    # of small numbers: there are many mentions
+    columns: list[array[Any]] = [array(kind) for kind in "iibbd"]
     ids: list[str] = []
     relations: dict[str, tuple[int, int]] = {}
     for number, taught in enumerate(truth):
         ids.append(taught.fact)
-        for mention in mentions(taught.fact):
-            facts.append(number)
-            templates.append(numbers[mention.template])
-            names.append(mention.name)
-            objects.append(mention.object)
-            draws.append(mention.draw)
-        start, _ = relations.get(taught.relation, (len(draws) - taught.exposure, 0))
-        relations[taught.relation] = start, len(draws)
+        for m in mentions(taught.fact):
+            row = number, numbers[m.template], m.name, m.object, m.draw
+            for column, value in zip(columns, row, strict=True):
+                column.append(value)
+        stop = len(columns[0])
+        start, _ = relations.get(taught.relation, (stop - taught.exposure, 0))
+        relations[taught.relation] = start, stop
+    facts, templates, names, objects, draws = (np.array(column) for column in columns)
     return Told(
         ids=tuple(ids),
         worded=worded,
         relations=relations,
-        facts=np.array(facts, dtype=np.int32),
-        templates=np.array(templates, dtype=np.int32),
-        names=np.array(names, dtype=np.int8),
-        objects=np.array(objects, dtype=np.int8),
-        draws=np.array(draws, dtype=np.float64),
+        facts=facts,
+        templates=templates,
+        names=names,
+        objects=objects,
+        draws=draws,
     )
 
 
