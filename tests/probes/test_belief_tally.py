@@ -13,7 +13,7 @@ import pytest
 from sonde.core.answers import Answered, Filled
 from sonde.core.columns import in_blocks
 from sonde.core.prompts import Key
-from sonde.probes.belief.tally import judge
+from sonde.probes.belief.judge import judge
 from sonde.prompting.pairs import world
 
 from .belief_world import FACTS, TEMPLATES, entity, fact

@@ -13,8 +13,8 @@ from sonde.core.answers import Answered, Scored
 from sonde.core.facts import Dataset
 from sonde.models.scripted import Scripted
 from sonde.probes.lama import probe as lama
+from sonde.probes.lama.judge import judge
 from sonde.probes.lama.probe import Lama
-from sonde.probes.lama.tally import judge
 from tests.rows import answer_all
 
 PROBE = Lama(answer="score")

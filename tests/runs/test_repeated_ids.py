@@ -20,8 +20,8 @@ from sonde.data.format import open_dataset, seal
 from sonde.models.controls.counting import majority
 from sonde.optimise.lpaqa.method import Lpaqa
 from sonde.optimise.making import optimise
+from sonde.probes.lama.judge import Facts
 from sonde.probes.lama.probe import Lama
-from sonde.probes.lama.tally import Facts
 from sonde.runs.plan import plan
 from sonde.runs.run import open_run
 from tests import tiny

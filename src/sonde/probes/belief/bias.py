@@ -14,7 +14,7 @@ from sonde.core.reports import Estimate
 from sonde.core.scores import shares as among
 from sonde.metrics.bias import bias, bias_level, bias_over_relations
 from sonde.metrics.grid import Floats
-from sonde.probes.belief.tally import Outcomes
+from sonde.probes.belief.judge import Outcomes
 from sonde.prompting.pairs import World
 
 

@@ -18,8 +18,8 @@ from sonde.core.prompts import Block, Fill, Score, Want
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
+from sonde.probes.belief.judge import Outcomes, judge
 from sonde.probes.belief.report import build_report
-from sonde.probes.belief.tally import Outcomes, judge
 from sonde.prompting.pairs import World, pair_frame, world
 from sonde.prompting.sentences import in_parts, nothing, sentences
 from sonde.reporting.build.multi_prompt.sections import DRAWS, Draw

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from sonde.core.facts import Dataset
+from sonde.core.facts import LAMA, Dataset
 from sonde.core.reports import Cell, Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import told_apart
 from sonde.metrics.accuracy import manual_rank, manual_rank_by_chance, template_accuracies
@@ -24,13 +24,13 @@ from sonde.metrics.consistency import (
     within_groups,
 )
 from sonde.metrics.coverage import names_help
-from sonde.metrics.estimates import Resampled, Sample, p_value
+from sonde.metrics.estimates import ByFact, Resampled, Sample, p_value
 from sonde.metrics.grid import Grid
 from sonde.probes.belief.bias import Bias, measure_bias
+from sonde.probes.belief.judge import Outcomes
 from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE
-from sonde.probes.belief.names import single_prompt
-from sonde.probes.belief.tally import Outcomes
 from sonde.prompting.pairs import World
+from sonde.prompting.uhn import stand_in
 from sonde.reporting.build.multi_prompt.metrics import (
     ACC,
     CHANCE_RANK,
@@ -105,13 +105,32 @@ def _own(known: World, outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     manual = np.array([t.source == "manual" for t in known.templates], dtype=np.bool_)
     groups = within_groups(grid, paraphrase_groups(known.templates, known.template_relations), seed)
     return {
-        **single_prompt(SINGLE.id, known, grid, seed),
+        **_single_prompt(known, grid, seed),
         **_drivers(grid, seed),
         **names_help(outcomes.judged, seed),
         MANUAL_RANK.id: manual_rank(grid, manual, seed),
         CHANCE_RANK.id: manual_rank_by_chance(grid, manual),
         INNER_CONSIST.id: groups.inner,
         INTER_CONSIST.id: groups.inter,
+    }
+
+
+def _single_prompt(known: World, grid: Grid, seed: int) -> dict[str, Estimate]:
+    """The accuracy with LAMA's own template and each subject's usual name, on UHN facts.
+
+    A relation whose first template is another one has none.
+    """
+    firsts = np.unique(known.template_relations, return_index=True)[1]
+    own = [first for first in firsts.tolist() if known.templates[first].origin == LAMA]
+    told = [stand_in((names[0] for names in p.objects), p.names[0]) for p in known.pairs]
+    unguessable = ~np.array(told, dtype=np.bool_)
+    asked = grid.rows((grid.name == 0) & np.isin(grid.template, own) & unguessable[grid.pair])
+    ids, owners = tuple(r.id for r in known.relations), grid.relations[asked.pair]
+    by_pair = ByFact(ids=ids, relation=owners, subject=asked.pair, seed=seed)
+    resampled = by_pair.resampled(asked.right.astype(np.float64))
+    return {
+        SINGLE.id: resampled.mean_over_facts(),
+        **{SINGLE.at(f"relation.{id}"): resampled.relation(id) for id in ids},
     }
 
 

@@ -65,51 +65,58 @@ def judge(
     tally = _Tally(world, language, dataset.selection.seed, most)
     for block in in_blocks(answers):
         tally.add(block)
-    rows, columns = tally.sorted()
-    texts = list(tally.texts)
-    order = sorted(range(len(texts)), key=texts.__getitem__)
-    ranks = np.argsort(order)
-    confidence = np.full(len(rows), np.nan)
-    for place, drawn in tally.samples.items():
-        row = int(np.searchsorted(rows, place))
-        if row < len(rows) and rows[row] == place:
-            confidence[row] = share_alike(texts[columns["answer"][row]], drawn, texts)
-    pair, template, name = tally.unpacked(rows)
-    grid = Grid(
-        pair=pair,
-        template=template,
-        name=name,
-        right=columns["right"],
-        answer=ranks[columns["answer"]] if texts else columns["answer"],
-        confidence=confidence,
-        relations=world.pair_relations,
-        template_relations=world.template_relations,
-    )
-    tokens, likely = columns["tokens"], columns["likely"]
-    judged = Judged(
-        grid=grid,
-        relations=world.relations,
-        pairs=tuple(known.fact for known in world.pairs),
-        names=tuple(known.names for known in world.pairs),
-        templates=world.templates,
-        answers=tuple(texts[i] for i in order),
-        way="written",
-        sure=np.where(tokens == 1, likely, np.nan),  # of one token, whose probability is its own
-        matches=alike,
-        words=columns["words"],
-    )
-    shown = (
-        (int(np.searchsorted(rows, place)), asked, text) for _, place, asked, text in tally.shown
-    )
+    places, columns = tally.sorted()
+    shown = ((int(np.searchsorted(places, at)), asked, text) for _, at, asked, text in tally.shown)
     return Outcomes(
-        judged=judged,
-        tokens=tokens,
-        likely=likely,
+        judged=_judged(world, tally, places, columns),
+        tokens=columns["tokens"],
+        likely=columns["likely"],
         finished=columns["finished"],
         given=columns["given"],
         by_majority=_by_majority(dataset, world, tally.gold, language),
         shown=sorted(shown),
     )
+
+
+def _judged(
+    world: World, tally: _Tally, places: Ints, columns: Mapping[str, NDArray[Any]]
+) -> Judged:
+    texts, answer = list(tally.texts), columns["answer"]
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    pair, template, name = tally.unpacked(places)
+    grid = Grid(
+        pair=pair,
+        template=template,
+        name=name,
+        right=columns["right"],
+        answer=np.argsort(order)[answer] if texts else answer,
+        confidence=_confidence(tally, places, [texts[number] for number in answer.tolist()], texts),
+        relations=world.pair_relations,
+        template_relations=world.template_relations,
+    )
+    return Judged(
+        grid=grid,
+        relations=world.relations,
+        pairs=tuple(known.fact for known in world.pairs),
+        names=tuple(known.names for known in world.pairs),
+        templates=world.templates,
+        answers=tuple(texts[number] for number in order),
+        way="written",
+        # of one token, whose probability is the answer's
+        sure=np.where(columns["tokens"] == 1, columns["likely"], np.nan),
+        matches=alike,
+        words=columns["words"],
+    )
+
+
+def _confidence(tally: _Tally, places: Ints, said: Sequence[str], texts: Sequence[str]) -> Floats:
+    """The share of drawn answers that match the written one; nan where none was drawn."""
+    confidence = np.full(len(places), np.nan)
+    for place, drawn in tally.samples.items():
+        row = int(np.searchsorted(places, place))
+        if row < len(places) and places[row] == place:
+            confidence[row] = share_alike(said[row], drawn, texts)
+    return confidence
 
 
 class _Tally:

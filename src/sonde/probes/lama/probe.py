@@ -21,8 +21,8 @@ from sonde.core.reports import Report
 from sonde.core.scores import Normalise
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged, Way
+from sonde.probes.lama.judge import Outcomes, judge
 from sonde.probes.lama.report import Asking, build_report
-from sonde.probes.lama.tally import Outcomes, judge
 from sonde.prompting.sentences import in_parts, sentences, usual_names
 from sonde.prompting.uhn import name_prompts
 

@@ -11,8 +11,8 @@ from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import against_control
 from sonde.metrics.estimates import ByFact
+from sonde.probes.lama.judge import Outcomes, Shown
 from sonde.probes.lama.metrics import ABOVE, MAJORITY, MRR, P1, PK, UHN, UHN_MRR
-from sonde.probes.lama.tally import Outcomes, Shown
 from sonde.reporting.build.figures import dots_by_relation
 from sonde.reporting.build.parts import above_on_relations, headline, shown
 from sonde.reporting.build.tables import Field, browse, by_place, by_relation, titled

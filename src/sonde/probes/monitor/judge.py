@@ -8,6 +8,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -86,47 +87,56 @@ class Slots:
 def judge(dataset: Dataset, answers: Given, settings: Settings) -> Outcomes:
     """Take answers in any order; of two to the same prompt the later one counts."""
     census = Census()
-    every_one = every(dataset, settings, census)
-    asked = [(asking, item) for asking in every_one for item in asking.items(census)]
+    relations = every(dataset, settings, census)
+    asked = [(asking, item) for asking in relations for item in asking.items(census)]
     slots = Slots(asked, settings.full)
-    said = np.full(slots.total, "", dtype=object)
-    scored: list[tuple[Ints, Ints, Floats]] = []
-    read, written = np.zeros((2, len(PARTS)), dtype=np.int64)
+    taken = _Taken(slots)
     for block in in_blocks(answers):
-        at, part = slots.of(block)
-        np.add.at(read, part, block.frame["prefix"].str.len_chars().to_numpy().astype(np.int64))
-        if block.kind == "scored":
-            scored.append((at, np.diff(block.rated.tokens), block.rated.logps))
-        elif block.kind == "generated":
-            texts: list[Generated] = block.columns  # type: ignore[assignment]
-            said[at] = [cleaned(answer.text) for answer in texts]
-            np.add.at(written, part, [len(answer.logps) for answer in texts])
-        else:
-            raise AbilityError("monitor reads scored and written answers, not other ones")
-    table = _table(scored, slots.total)
+        taken.add(block)
+    table = _table(taken.scored, slots.total)
     lengths = (~np.isnan(table)).sum(axis=1)
-    even = [
-        len(set(lengths[a:b].tolist())) == 1 for a, b in zip(slots.start, slots.stop, strict=True)
-    ]
-    kept = np.flatnonzero(even)
+    bounds = zip(slots.start.tolist(), slots.stop.tolist(), strict=True)
+    kept = [c for c, (a, b) in enumerate(bounds) if len(set(lengths[a:b].tolist())) == 1]
     census.uneven = len(asked) - len(kept)
     names = [frozenset(map(cleaned, item.correct)) - {""} for _, item in asked]
-    monitored = _monitored(dataset, settings, asked, slots, kept, table, said, names)
-    owners: dict[tuple[str, str], int] = {}
-    items = [asked[c][1] for c in kept.tolist()]
-    keys = [(item.fact.relation, item.fact.subject.id) for item in items]
+    monitored = _monitored(dataset, settings, asked, slots, kept, table, taken.said, names)
     common = {relation.id: _commonest(dataset, relation.id) for relation in monitored.relations}
+    majority = [common[asked[c][1].fact.relation] in names[c] for c in kept]
+    owners: dict[tuple[str, str], int] = {}
+    subjects = ((fact.relation, fact.subject.id) for fact in monitored.facts)
     return Outcomes(
         monitored=monitored,
         census=census,
-        grid=tuple(_grid(slots, c, said, names[c], settings.full) for c in kept.tolist()),
-        by_majority=np.array(
-            [common[asked[c][1].fact.relation] in names[c] for c in kept.tolist()], dtype=np.bool_
-        ),
-        subjects=np.array([owners.setdefault(key, len(owners)) for key in keys], dtype=np.int64),
-        read=dict(zip(PARTS, read.tolist(), strict=True)),
-        written=dict(zip(PARTS, written.tolist(), strict=True)),
+        grid=tuple(_grid(slots, c, taken.said, names[c], settings.full) for c in kept),
+        by_majority=np.array(majority, dtype=np.bool_),
+        subjects=np.array([owners.setdefault(s, len(owners)) for s in subjects], dtype=np.int64),
+        read=dict(zip(PARTS, taken.read.tolist(), strict=True)),
+        written=dict(zip(PARTS, taken.written.tolist(), strict=True)),
     )
+
+
+class _Taken:
+    """What was answered in each slot, and how much was read and written for it."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self.said = np.full(slots.total, "", dtype=object)
+        self.scored: list[tuple[Ints, Ints, Floats]] = []
+        self.read, self.written = np.zeros((2, len(PARTS)), dtype=np.int64)
+
+    def add(self, block: Answers) -> None:
+        """Take the answers of a block."""
+        at, part = self._slots.of(block)
+        read = block.frame["prefix"].str.len_chars().to_numpy()
+        np.add.at(self.read, part, read.astype(np.int64))
+        if block.kind == "scored":
+            self.scored.append((at, np.diff(block.rated.tokens), block.rated.logps))
+        elif block.kind == "generated":
+            texts = cast(list[Generated], block.columns)
+            self.said[at] = [cleaned(answer.text) for answer in texts]
+            np.add.at(self.written, part, [len(answer.logps) for answer in texts])
+        else:
+            raise AbilityError("monitor reads scored and written answers, not other ones")
 
 
 def _table(scored: Sequence[tuple[Ints, Ints, Floats]], slots: int) -> Floats:
@@ -150,7 +160,7 @@ def _monitored(
     settings: Settings,
     asked: Sequence[tuple[Asking, Item]],
     slots: Slots,
-    kept: Ints,
+    kept: Sequence[int],
     table: Floats,
     said: np.ndarray,
     names: Sequence[frozenset[str]],
@@ -158,7 +168,7 @@ def _monitored(
     askings = list(dict.fromkeys(asking for asking, _ in asked))
     owner = np.array([askings.index(asking) for asking, _ in asked], dtype=np.int64)[kept]
     bounds = list(zip(slots.start[kept], slots.stop[kept], slots.frames[kept], strict=True))
-    items = [asked[c][1] for c in kept.tolist()]
+    items = [asked[c][1] for c in kept]
     wide = [table[a:b, ~np.isnan(table[a])] for a, b, _ in bounds]
     texts = tuple(tuple(said[a:b].tolist()) for a, b, _ in bounds)
     one, two, three = settings.alphas
@@ -174,7 +184,7 @@ def _monitored(
         said=texts,
         right=tuple(
             np.array([text in names[c] for text in own], dtype=np.bool_)
-            for c, own in zip(kept.tolist(), texts, strict=True)
+            for c, own in zip(kept, texts, strict=True)
         ),
         valid={rule: _valid(rule, items, texts) for rule in RULES},
         rule=settings.anchor,
