@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     from sonde.runs.run import Run as Run
     from sonde.runs.run import open_run as open_run
     from sonde.runs.run import run as run
+    from sonde.runs.sweep import Sweep as Sweep
+    from sonde.runs.sweep import open_sweep as open_sweep
+    from sonde.runs.sweep import sweep as sweep
 
 __version__ = "0.2.0"
 
@@ -86,6 +89,7 @@ _MODULES = {
     "sonde.reporting.build.parts": ("headline",),
     "sonde.runs.plan": ("Plan", "plan"),
     "sonde.runs.run": ("Run", "open_run", "run"),
+    "sonde.runs.sweep": ("Sweep", "open_sweep", "sweep"),
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -116,6 +120,7 @@ __all__ = [
     "Sampled",
     "Score",
     "Scored",
+    "Sweep",
     "Template",
     "Trace",
     "Traced",
@@ -130,11 +135,13 @@ __all__ = [
     "model",
     "need",
     "open_run",
+    "open_sweep",
     "plan",
     "probe",
     "run",
     "sentences",
     "setting",
+    "sweep",
     "usual_names",
 ]
 

@@ -20,6 +20,7 @@ VERBS = {
     "demo": "sonde.cli.demo:demo",
     "doctor": "sonde.cli.doctor:doctor",
     "run": "sonde.cli.run:app",
+    "sweep": "sonde.cli.sweep:sweep",
     "plan": "sonde.cli.plan:app",
     "optimise": "sonde.cli.optimise:app",
     "data": "sonde.cli.data:app",

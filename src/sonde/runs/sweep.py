@@ -1,0 +1,116 @@
+"""Run a probe over a grid of its settings, and read the runs together.
+
+Each cell of the grid is an ordinary run folder inside the sweep's: it can be reported, compared and
+gone on with by itself. `sweep.json` says which cells there are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, cast
+
+from sonde.analysis.sweep import label, sweep_report
+from sonde.core.abilities import Model, Probe
+from sonde.core.errors import StoreError, UsageError, nearest
+from sonde.core.facts import Dataset
+from sonde.core.files import parsed, whole
+from sonde.core.reports import Report
+from sonde.core.settings import build, settings_of
+from sonde.runs.run import Progress, Run, open_run, run
+
+Over = Mapping[str, Sequence[Any]]
+"""Settings, each with the values it takes."""
+
+Watch = Callable[[str], AbstractContextManager[Progress | None]]
+
+GRID = "sweep.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """The runs of a sweep, a cell each, with the settings that make it."""
+
+    path: Path
+    probe: str
+    cells: tuple[tuple[Mapping[str, Any], Run], ...]
+
+    def report(self, **reading: Any) -> Report:
+        """The headline numbers of every cell, side by side."""
+        reports = [(values, run.report(**reading)) for values, run in self.cells]
+        first = self.cells[0][1].manifest
+        title = f"{self.probe} on {first.dataset['name']}: {first.model['name']}, a sweep"
+        return sweep_report(title, reports)
+
+
+def sweep(
+    probe: Probe,
+    model: Model,
+    dataset: Dataset,
+    over: Over,
+    out: str | Path,
+    *,
+    watch: Watch = lambda _: nullcontext(None),
+) -> Sweep:
+    """Run the probe with every combination of some settings; finished cells are not asked again."""
+    grid = list(cells(probe, over))
+    folder = Path(out)
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = {folder_name(values): dict(values) for values, _ in grid}
+    body = {"probe": probe.name, "cells": entries}
+    with whole(folder / GRID) as file:
+        file.write((json.dumps(body, indent=1, ensure_ascii=False) + "\n").encode())
+    done = []
+    for number, (values, each) in enumerate(grid, 1):
+        with watch(f"{label(values)} ({number} of {len(grid)})") as tick:
+            place = folder / folder_name(values)
+            done.append((values, run(each, model, dataset, place, progress=tick)))
+    return Sweep(path=folder, probe=probe.name, cells=tuple(done))
+
+
+def open_sweep(path: str | Path) -> Sweep:
+    """Open a sweep whose runs are all finished."""
+    place = Path(path) / GRID
+    try:
+        body = parsed(place.read_text(encoding="utf-8"))
+        entries = {str(name): dict(values) for name, values in body["cells"].items()}
+        probe = str(body["probe"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise StoreError(f"{path} holds no sweep: {place} cannot be read") from None
+    runs = tuple((values, open_run(Path(path) / name)) for name, values in entries.items())
+    return Sweep(path=Path(path), probe=probe, cells=runs)
+
+
+def cells(probe: Probe, over: Over) -> Iterator[tuple[Mapping[str, Any], Probe]]:
+    """Every combination of values, and the probe with it."""
+    kind = type(probe)
+    known = {s.name: s for s in settings_of(kind)}
+    for name, values in over.items():
+        if name not in known:
+            raise UsageError(f"{probe.name} has no setting {name!r}; {nearest(name, known)}")
+        if not values:
+            raise UsageError(f"setting {name} is given no value to sweep over")
+    if over and all(known[name].reads for name in over):
+        raise UsageError(
+            f"{', '.join(over)} only change how answers are read: make one run, and read it again "
+            "with 'sonde report RUN --set KEY=VALUE'"
+        )
+    own = asdict(cast(Any, probe))
+    for combination in product(*over.values()):
+        chosen = dict(zip(over, combination, strict=True))
+        yield chosen, cast(Probe, build(kind, {**own, **chosen}))
+
+
+def folder_name(values: Mapping[str, Any]) -> str:
+    """The folder of a cell.
+
+    >>> folder_name({"shots": 5, "between": " "})
+    'shots=5,between=_20'
+    """
+    parts = (f"{name}={value}" for name, value in values.items())
+    return re.sub(r"[^\w.=,+-]", lambda m: f"_{ord(m[0]):x}", ",".join(parts)) or "alone"
