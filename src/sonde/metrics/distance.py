@@ -17,7 +17,8 @@ from sonde.core.columns import Given
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Metric
-from sonde.metrics.grid import Bools, Floats, Ints
+from sonde.metrics.grid import Bools, Floats, Grid, Ints
+from sonde.metrics.judged import Judged
 from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import percentile_interval, wilson
 
@@ -129,6 +130,41 @@ class Monitored:
         """The facts that MONITOR is computed from: a valid anchor, and some wrong name."""
         some = np.array([len(m) > 0 for m in self.misled], dtype=np.bool_)
         return np.asarray(self.valid[self.rule] & some)
+
+    def judged(self) -> Judged:
+        """The answers to bare questions as other analyses take them; every frame is a template."""
+        sizes = np.array([len(own) for own in self.frames], dtype=np.int64)
+        first = np.cumsum(sizes) - sizes
+        asked = sizes[self.relation]
+        pair = np.repeat(np.arange(len(self.facts)), asked)
+        turn = np.arange(len(pair)) - np.repeat(np.cumsum(asked) - asked, asked)
+        texts = [
+            t for own, n in zip(self.said, asked.tolist(), strict=True) for t in own[1 : 1 + n]
+        ]
+        answers: dict[str, int] = {}
+        right = [own[1 : 1 + n] for own, n in zip(self.right, asked.tolist(), strict=True)]
+        unknown = np.full(len(pair), np.nan)
+        return Judged(
+            grid=Grid(
+                pair=pair,
+                template=first[self.relation[pair]] + turn,
+                name=np.zeros(len(pair), dtype=np.int64),
+                right=np.concatenate([np.zeros(0, dtype=np.bool_), *right]),
+                answer=np.array(
+                    [answers.setdefault(t, len(answers)) for t in texts], dtype=np.int64
+                ),
+                confidence=unknown,
+                relations=self.relation,
+                template_relations=np.repeat(np.arange(len(sizes)), sizes),
+            ),
+            relations=self.relations,
+            pairs=tuple(fact.id for fact in self.facts),
+            names=tuple((fact.subject.name,) for fact in self.facts),
+            templates=tuple(template for own in self.frames for template in own),
+            answers=tuple(answers),
+            way="written",
+            sure=unknown,
+        )
 
 
 @runtime_checkable

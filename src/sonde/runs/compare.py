@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from sonde.core.errors import UsageError, nearest
 from sonde.models.families import Described, describe, model_table, plain
@@ -14,7 +14,7 @@ from sonde.runs.run import Run, open_run
 if TYPE_CHECKING:
     from sonde.analysis.learning.sheets import Learning
     from sonde.analysis.runs import Compared, Lineage
-    from sonde.metrics.distance import Monitors
+    from sonde.metrics.distance import Monitored, Monitors
 
 WHO = ("model", "probe")
 SPEAK = (*WHO, "style", "context", "answer", "frame")
@@ -69,25 +69,25 @@ def compared(
     models: a table of models whose entries win over all others.
     """
     from sonde.analysis.runs import Compared
+    from sonde.metrics.distance import Monitors
 
     table = model_table(None if models is None else Path(models))
     grouped = group_names(list(runs.values()), groups, table)
-    monitors = [_monitoring(run) for run in runs.values()]
+    probes = [run.probe() for run in runs.values()]
+    of_all = all(isinstance(probe, Monitors) for probe in probes)  # of no use unless all have it
     return [
         Compared(
             name=name,
             group=group,
-            judged=run.judge(),
+            judged=run.judge() if monitored is None else monitored.judged(),
             dataset=_dataset(run),
             seconds=run.provenance()["run"]["seconds"],
             lineage=_lineage(run, table),
             setting=_setting(run),
-            # of no use unless all runs have it
-            monitored=probe.monitored(run.dataset(), run.answers())
-            if probe is not None and all(monitors)
-            else None,
+            monitored=monitored,
         )
-        for (name, run), group, probe in zip(runs.items(), grouped, monitors, strict=True)
+        for (name, run), group in zip(runs.items(), grouped, strict=True)
+        for monitored in [_monitored(run) if of_all else None]
     ]
 
 
@@ -229,9 +229,6 @@ def _dataset(run: Run) -> str:
     return f"{entry['name']} (content {entry['fingerprint'][:12]})"
 
 
-def _monitoring(run: Run) -> Monitors | None:
-    """The run's probe, if it measures MONITOR."""
-    from sonde.metrics.distance import Monitors
-
-    probe = run.probe()
-    return probe if isinstance(probe, Monitors) else None
+def _monitored(run: Run) -> Monitored:
+    """What MONITOR of a run is computed from."""
+    return cast("Monitors", run.probe()).monitored(run.dataset(), run.answers())

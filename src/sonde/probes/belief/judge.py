@@ -94,8 +94,8 @@ def _outcomes(
     places = np.empty(len(answers), dtype=np.int64)
     places[[said[answer] for answer in answers]] = np.arange(len(answers))
     asked, left = np.unique(columns["pair"][order]), np.unique(columns["pair"][kept])
-    whole = {n: columns[n][kept].astype(np.int64) for n in ("pair", "template", "name", "rank")}
-    rank = whole.pop("rank")
+    whole = {n: columns[n][kept].astype(np.int64) for n in ("pair", "template", "name")}
+    rank = columns["rank"][kept]
     confidence = columns["confidence"][kept].astype(np.float64)
     grid = Grid(
         **whole,

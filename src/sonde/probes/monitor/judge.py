@@ -17,8 +17,7 @@ from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.metrics.distance import RULES, Monitored, Rule
-from sonde.metrics.grid import Bools, Floats, Grid, Ints
-from sonde.metrics.judged import Judged
+from sonde.metrics.grid import Bools, Floats, Ints
 from sonde.probes.monitor.ask import Asking, Census, Settings, every
 from sonde.prompting.frames import Item, cleaned
 
@@ -211,38 +210,6 @@ def begins(text: str, name: str) -> bool:
     rest = text.removeprefix(name)
     goes_on = rest and (rest[0].isalnum() or unicodedata.category(rest[0])[0] == "M")
     return text.startswith(name) and not goes_on
-
-
-def as_judged(known: Monitored) -> Judged:
-    """The answers to bare questions as other analyses take them; every frame is a template."""
-    sizes = np.array([len(own) for own in known.frames], dtype=np.int64)
-    first = np.cumsum(sizes) - sizes
-    asked = sizes[known.relation]
-    pair = np.repeat(np.arange(len(known.facts)), asked)
-    turn = np.arange(len(pair)) - np.repeat(np.cumsum(asked) - asked, asked)
-    texts = [t for own, n in zip(known.said, asked.tolist(), strict=True) for t in own[1 : 1 + n]]
-    answers: dict[str, int] = {}
-    right = [own[1 : 1 + n] for own, n in zip(known.right, asked.tolist(), strict=True)]
-    unknown = np.full(len(pair), np.nan)
-    return Judged(
-        grid=Grid(
-            pair=pair,
-            template=first[known.relation[pair]] + turn,
-            name=np.zeros(len(pair), dtype=np.int64),
-            right=np.concatenate([np.zeros(0, dtype=np.bool_), *right]),
-            answer=np.array([answers.setdefault(t, len(answers)) for t in texts], dtype=np.int64),
-            confidence=unknown,
-            relations=known.relation,
-            template_relations=np.repeat(np.arange(len(sizes)), sizes),
-        ),
-        relations=known.relations,
-        pairs=tuple(fact.id for fact in known.facts),
-        names=tuple((fact.subject.name,) for fact in known.facts),
-        templates=tuple(template for own in known.frames for template in own),
-        answers=tuple(answers),
-        way="written",
-        sure=unknown,
-    )
 
 
 def _valid(rule: Rule, items: Sequence[Item], said: tuple[tuple[str, ...], ...]) -> Bools:

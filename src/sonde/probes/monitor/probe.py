@@ -21,7 +21,7 @@ from sonde.core.reports import Report
 from sonde.metrics.distance import Monitored
 from sonde.metrics.judged import Judged
 from sonde.probes.monitor.ask import Census, Settings, every
-from sonde.probes.monitor.judge import as_judged, judge
+from sonde.probes.monitor.judge import judge
 from sonde.probes.monitor.report import build_report
 
 
@@ -62,7 +62,7 @@ class Monitor(Settings):
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every answer to a bare question, for comparisons with other runs."""
-        return as_judged(self.monitored(dataset, answered))
+        return self.monitored(dataset, answered).judged()
 
 
 COMPONENT = Monitor

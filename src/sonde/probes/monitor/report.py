@@ -11,7 +11,7 @@ from sonde.core.reports import Estimates, Headline, Report
 from sonde.core.words import against_control, counted, listed, sided
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES
 from sonde.probes.monitor.ask import Settings
-from sonde.probes.monitor.judge import Outcomes, as_judged, begins
+from sonde.probes.monitor.judge import Outcomes, begins
 from sonde.probes.monitor.metrics import (
     ABOVE,
     AVG,
@@ -57,7 +57,7 @@ def build_report(dataset: Dataset, outcomes: Outcomes, settings: Settings) -> Re
         figures=figures(estimates, outcomes),
         findings=shown(_findings(estimates, outcomes, settings)),
         notes=_notes(outcomes, settings),
-        judged=as_judged(outcomes.monitored),
+        judged=outcomes.monitored.judged(),
     )
 
 
