@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sonde.core.reports import DotPlot, Estimate, Headline, Metric, Report, Series
 from sonde.reporting.build.tables import by_place
+
+NO_CONTROL = {"control": "", "control_label": "", "difference": ""}
 
 Cells = Sequence[tuple[Mapping[str, Any], Report]]
 """The settings of each cell, and its report."""
@@ -33,6 +36,11 @@ def sweep_report(title: str, cells: Cells) -> Report:
         summary=f"{len(cells)} runs, one for each cell of {', '.join(cells[0][0])}.",
         metrics=tuple(metrics),
         estimates=estimates,
+        headlines=tuple(
+            replace(h, label=f"{h.label}: {name}", estimate=f"{h.estimate}.{place}", **NO_CONTROL)
+            for h in shared[:1]
+            for name, place in places.items()
+        ),
         tables=(
             by_place(estimates, places, metrics, head="settings", id="cells", title="Every cell"),
         ),
