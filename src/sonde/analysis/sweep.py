@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sonde.core.reports import DotPlot, Estimate, Headline, Metric, Report, Series
+from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import by_place
 
-NO_CONTROL = {"control": "", "control_label": "", "difference": ""}
+NARROW = 2
+"""Numbers that a terminal shows of every cell; a page shows all."""
 
 Cells = Sequence[tuple[Mapping[str, Any], Report]]
 """The settings of each cell, and its report."""
@@ -24,6 +25,7 @@ def sweep_report(title: str, cells: Cells) -> Report:
     labels = [label(values) for values, _ in cells]
     shared = [h for h in cells[0][1].headlines if all(h.estimate in r.estimates for _, r in cells)]
     metrics = [Metric(h.estimate, h.label, h.kind) for h in shared]
+    columns = [metric if i < NARROW else metric.detail() for i, metric in enumerate(metrics)]
     places = {name: f"cell.{_slug(name)}" for name in labels}
     estimates = {
         metric.at(places[name]): report.estimates[metric.id]
@@ -37,15 +39,15 @@ def sweep_report(title: str, cells: Cells) -> Report:
         metrics=tuple(metrics),
         estimates=estimates,
         headlines=tuple(
-            replace(h, label=f"{h.label}: {name}", estimate=f"{h.estimate}.{place}", **NO_CONTROL)
+            Headline(label=f"{h.label}: {name}", estimate=f"{h.estimate}.{place}", kind=h.kind)
             for h in shared[:1]
             for name, place in places.items()
         ),
         tables=(
-            by_place(estimates, places, metrics, head="settings", id="cells", title="Every cell"),
+            by_place(estimates, places, columns, head="settings", id="cells", title="Every cell"),
         ),
         figures=tuple(_figure(h, labels, cells) for h in shared[:1]),
-        findings=tuple(_spread(m, labels, cells) for m in metrics[:1]),
+        findings=shown(_spread(m, labels, cells) for m in metrics[:1]),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -92,11 +94,11 @@ def _spread(metric: Metric, labels: Sequence[str], cells: Cells) -> str:
         for name, (_, report) in zip(labels, cells, strict=True)
     }
     known = {name: value for name, value in values.items() if value is not None}
-    if len(known) < 2:
+    if len(set(known.values())) < 2:
         return ""
     low, high = min(known, key=lambda n: known[n]), max(known, key=lambda n: known[n])
-    shown = f"{{:{'.1%' if metric.unit == 'percent' else '.3f'}}}".format
+    words = f"{{:{'.1%' if metric.unit == 'percent' else '.3f'}}}".format
     return (
-        f"{metric.label} lies between {shown(known[low])} ({low}) and {shown(known[high])} "
+        f"{metric.label} lies between {words(known[low])} ({low}) and {words(known[high])} "
         f"({high}); whether two cells differ is for a paired test to say (sonde analyse)."
     )
