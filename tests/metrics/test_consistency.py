@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -15,7 +15,7 @@ from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import acc_at_1
 from sonde.metrics.consistency import (
     consist,
-    consist_by_matching,
+    consist_of_texts,
     names_only,
     templates_only,
     within_groups,
@@ -69,10 +69,36 @@ def test_matching_by_equality_gives_the_same(of: Grid) -> None:
         [(f"{answer}", n) for answer, n in Counter(of.answer[of.pair == pair].tolist()).items()]
         for pair in range(len(of.relations))
     ]
-    same(consist_by_matching(counts, lambda a, b: a == b), pairwise(of))
+    same(by_matching(counts, lambda a, b: a == b), pairwise(of))
 
 
 WORDS = st.lists(st.sampled_from(["", "a", "b", "a b", "b c", "c"]), max_size=6)
+
+
+def by_matching(
+    counts: Sequence[Sequence[tuple[str, int]]], matches: Callable[[str, str], bool]
+) -> Estimate:
+    """Consist of pairs whose answers, and how often each was given, are told."""
+    texts: dict[str, int] = {}
+    rows = [
+        (pair, texts.setdefault(text, len(texts)))
+        for pair, answers in enumerate(counts)
+        for text, times in answers
+        for _ in range(times)
+    ]
+    pair, answer = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    nothing = np.zeros(len(rows), dtype=np.int64)
+    of = Grid(
+        pair=pair,
+        template=nothing,
+        name=nothing,
+        right=nothing > 0,
+        answer=answer,
+        confidence=np.full(len(rows), np.nan),
+        relations=np.zeros(len(counts), dtype=np.int64),
+        template_relations=np.zeros(1, dtype=np.int64),
+    )
+    return consist_of_texts(of, list(texts), matches)
 
 
 def inside(a: str, b: str) -> bool:
@@ -91,26 +117,26 @@ def test_matching_by_counts_gives_what_every_couple_gives(answers: list[list[str
         for own in answers
         if len(own) > 1
     ]
-    same(consist_by_matching([list(Counter(own).items()) for own in answers], inside), shares)
+    same(by_matching([list(Counter(own).items()) for own in answers], inside), shares)
 
 
 def test_matching_need_not_be_transitive() -> None:
-    found = consist_by_matching([[("New York", 1), ("York", 1), ("York Minster", 1)]], inside)
+    found = by_matching([[("New York", 1), ("York", 1), ("York Minster", 1)]], inside)
     assert found.value == pytest.approx(2 / 3)
 
 
 def test_an_empty_answer_matches_only_another() -> None:
-    everything = consist_by_matching([[("", 2), ("Paris", 1)]], lambda a, b: True)
+    everything = by_matching([[("", 2), ("Paris", 1)]], lambda a, b: True)
     assert everything.value == pytest.approx(1 / 3)
 
 
 def test_an_answer_given_twice_is_one_answer() -> None:
-    assert consist_by_matching([[("a", 1), ("a", 1)]], inside).value == 1
+    assert by_matching([[("a", 1), ("a", 1)]], inside).value == 1
 
 
 def test_pairs_with_one_prompt_are_not_measured() -> None:
     assert consist(one_relation([[[0]], [[1]]])).value is None
-    assert consist_by_matching([[("a", 1)], []], inside).value is None
+    assert by_matching([[("a", 1)], []], inside).value is None
     half = consist(one_relation([[[0]], [[1, 1]]]))
     assert (half.value, half.n) == (1.0, 1)
 

@@ -46,35 +46,18 @@ def consist(grid: Grid, seed: int = 0) -> Estimate:
     return mean_over_pairs(_share(same, possible), grid.relations, seed)
 
 
-def consist_by_matching(
-    counts: Sequence[Sequence[tuple[str, int]]],
-    matches: Callable[[str, str], bool],
-    seed: int = 0,
+def consist_of_texts(
+    grid: Grid, texts: Sequence[str], matches: Callable[[str, str], bool], seed: int = 0
 ) -> Estimate:
-    """The same where answers match without being equal: per pair, its answers and how often each.
+    """The same where answers match without being equal; `texts[a]` is what answer a says.
 
     `matches` must not depend on the order of the two; it need not be transitive. It is asked about
     answers that differ; equal ones agree. The empty answer "" agrees with itself alone. Pairs are
     resampled as they are, whatever their relation.
     """
-
-    @lru_cache(maxsize=1 << 16)  # pairs share answers, but there can be millions of couples
-    def agree(a: str, b: str) -> bool:
-        return bool(a and b) and matches(a, b)
-
-    shares = np.array([_share_matching(answers, agree) for answers in counts], dtype=np.float64)
-    return mean_over_pairs(shares, np.zeros(len(shares), dtype=np.int64), seed)
-
-
-def consist_of_texts(
-    grid: Grid, texts: Sequence[str], matches: Callable[[str, str], bool], seed: int = 0
-) -> Estimate:
-    """Consist where answers match without being equal; `texts[a]` is what answer a says."""
-    counts: list[list[tuple[str, int]]] = [[] for _ in grid.relations]
-    found, sizes = np.unique(np.stack([grid.pair, grid.answer]), axis=1, return_counts=True)
-    for pair, answer, size in zip(*found.tolist(), sizes.tolist(), strict=True):
-        counts[pair].append((texts[answer], size))
-    return consist_by_matching(counts, matches, seed)
+    pairs = len(grid.relations)
+    same, possible = matching_answers(texts, matches)(grid.pair, grid.answer, pairs)
+    return mean_over_pairs(_share(same, possible), np.zeros(pairs, dtype=np.int64), seed)
 
 
 def names_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) -> OneVaries:
@@ -181,7 +164,7 @@ def equal_answers(group: Ints, answer: Ints, groups: int) -> tuple[Ints, Ints]:
 
 
 def matching_answers(texts: Sequence[str], matches: Callable[[str, str], bool]) -> Agreeing:
-    """Agreement of answers that match without being equal, as `consist_by_matching` has it."""
+    """Agreement of answers that match without being equal, as `consist_of_texts` has it."""
 
     @lru_cache(maxsize=1 << 16)
     def agree(a: int, b: int) -> bool:
@@ -216,15 +199,3 @@ def _by_owner(same: Ints, possible: Ints, owner: Ints, owners: int) -> Floats:
     total = np.bincount(owner[kept], weights=same[kept] / possible[kept], minlength=owners)
     number = np.bincount(owner[kept], minlength=owners)
     return np.where(number > 0, total / np.maximum(number, 1), np.nan)
-
-
-def _share_matching(answers: Sequence[tuple[str, int]], agree: Callable[[str, str], bool]) -> float:
-    merged: Counter[str] = Counter()
-    for answer, n in answers:
-        merged[answer] += n
-    total = merged.total()
-    if total < 2:
-        return float("nan")
-    equal = sum(n * (n - 1) // 2 for n in merged.values())
-    alike = sum(merged[a] * merged[b] for a, b in combinations(sorted(merged), 2) if agree(a, b))
-    return (equal + alike) / (total * (total - 1) / 2)
