@@ -166,8 +166,9 @@ def test_a_text_that_is_too_long_says_by_how_much(tiny: Load) -> None:
 
 def test_a_refusal_names_some_facts_of_a_sequence(tiny: Load) -> None:
     model = CausalModel(tiny("gpt2"))
+    prompt = replace(trace(LONG * 9, (9, 12), fact="a"), own={"facts": ["a", "b", "c", "d"]})
     with pytest.raises(PromptTooLong, match=r"^facts 'a', 'b', 'c', …, template 't': the prompt"):
-        traces(model, [trace(LONG * 9, (9, 12), fact="a\nb\nc\nd")])
+        traces(model, [prompt])
 
 
 def sequences(count: int, training: int, first: int, stride: int) -> list[Prompt]:

@@ -163,6 +163,15 @@ class Prompt:
         """The ids of the facts that are asked about: one, or those of a whole sequence."""
         return self.own.get("facts") or [self.key.fact]
 
+    @property
+    def told(self) -> str:
+        """How a prompt is named in a message: by the first of its facts and the template."""
+        facts = self.facts
+        if len(facts) == 1:
+            return self.key.told
+        first = ", ".join(map(repr, facts[:3])) + (", …" if len(facts) > 3 else "")
+        return f"facts {first}, template {self.key.template!r}"
+
 
 OWN: Mapping[type, str] = {Score: "options", Trace: "spans"}
 """The part of a want that each row of a block may have for itself, in a column of that name."""

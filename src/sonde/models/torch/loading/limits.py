@@ -33,7 +33,7 @@ def naming(prompt: Prompt) -> Iterator[None]:
     try:
         yield
     except PromptError as error:
-        error.args = (f"{prompt.key.told}: {error}",)
+        error.args = (f"{prompt.told}: {error}",)
         raise
 
 
