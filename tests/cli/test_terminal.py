@@ -76,6 +76,7 @@ VERBS = (
     ("run", "lke-shots"),
     ("run", "framing"),
     ("run", "monitor"),
+    ("sweep",),
     ("optimise",),
     ("optimise", "autoprompt"),
     ("optimise", "finetune"),
