@@ -22,8 +22,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from sonde import __version__
+
 RESULTS = Path(__file__).parent / "results"
-VERSIONS = ("torch", "transformers", "lm-eval", "sonde")
+VERSIONS = ("torch", "transformers", "lm-eval")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +100,7 @@ def versions() -> list[str]:
             found.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return [*found, f"sonde {__version__}"]
 
 
 def commit() -> str:

@@ -53,7 +53,7 @@ def test_facts_are_read_once_however_they_are_selected() -> None:
     for each in (data, few, replace(few, notes={"a": 1})):
         assert each.frame("P1").height == 20
         assert [f.id for f in each.asked("P1")] == each.asked_frame("P1")["fact"].to_list()
-        assert {f.split for f in each.of_split("P2")} == {"test"}
+        assert set(each.split_frame("P2")["split"]) == {"test"}
     assert (data.size, few.asked_frame("P1").height) == (60, 3)
     assert read == {"P1": 1, "P2": 1, "P3": 1}
 

@@ -108,7 +108,7 @@ def _of_relation(
 ) -> Iterator[tuple[str, float]]:
     names = correct_names(data, relation)
     gold = {f.id: correct_for(f, names) for f in data.facts(relation)}
-    guess = commonest_objects(data.of_split(relation))[0][0]
+    guess = commonest_objects(data.split_frame(relation))[0][0]
 
     def holds(text: str, fact: str) -> bool:
         return correct(cleaned(text), gold[fact], language)

@@ -38,7 +38,7 @@ def plainly(dataset: Dataset, relation: str) -> Iterator[Pair]:
             right = objects[fact.subject.id]
             for entity in fact.objects:
                 right[entity.id] = tuple(dict.fromkeys((*right.get(entity.id, ()), *entity.names)))
-    ranked = commonest_objects(dataset.of_split(relation))
+    ranked = commonest_objects(dataset.split_frame(relation))
     for id, fact in firsts.items():
         yield Pair(
             fact=fact.id,

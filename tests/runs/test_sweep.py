@@ -51,7 +51,7 @@ def test_the_report_has_the_headlines_of_every_cell(tmp_path: Path) -> None:
 
 
 def test_what_only_reads_needs_no_sweep() -> None:
-    with pytest.raises(UsageError, match="k only change how answers are read"):
+    with pytest.raises(UsageError, match=r"how answers are read needs no sweep \(k\)"):
         list(cells(LAMA, {"k": (5, 10)}))
     with pytest.raises(UsageError, match="no setting 'colour'"):
         list(cells(LAMA, {"colour": ("red",)}))
@@ -60,3 +60,16 @@ def test_what_only_reads_needs_no_sweep() -> None:
 def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="holds no sweep"):
         sonde.open_sweep(tmp_path)
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    over = {"capitals": (True,)}
+    out = sonde.run(LAMA, Listing(), small_world(), tmp_path / "run").path
+    before = sorted(path.name for path in out.iterdir())
+    with pytest.raises(StoreError, match="not empty and holds no sweep"):
+        sonde.sweep(LAMA, Listing(), small_world(), over, out)
+    assert sorted(path.name for path in out.iterdir()) == before
+    sonde.sweep(LAMA, Listing(), small_world(), over, tmp_path / "out")
+    other = sonde.probe("belief", answer="score")
+    with pytest.raises(StoreError, match="holds a sweep of lama, not of belief"):
+        sonde.sweep(other, Listing(), small_world(), {"bias": (True,)}, tmp_path / "out")

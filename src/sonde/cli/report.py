@@ -18,6 +18,7 @@ from sonde.reporting.render.json import as_json as to_json
 from sonde.reporting.render.terminal import show
 from sonde.runs.controls import attach_controls
 from sonde.runs.run import Run, open_run
+from sonde.runs.sweep import Sweep, is_sweep, open_sweep
 
 NO_PICTURES = PictureOptions()
 
@@ -26,7 +27,7 @@ NO_PICTURES = PictureOptions()
 class ReportOptions:
     """Which run is read, how, and what is shown of it."""
 
-    folder: Path = argument("The folder of a finished run.")
+    folder: Path = argument("The folder of a finished run, or of a sweep.")
     as_json: bool = option(JSON, False, "--json")
     html: Path | None = option(PAGE, None)
     pictures: PictureOptions
@@ -41,6 +42,9 @@ def report(wanted: ReportOptions) -> None:
 
     Example: sonde report runs/demo --json
     """
+    if is_sweep(wanted.folder):
+        show_sweep(open_sweep(wanted.folder), wanted)
+        return
     run = open_run(wanted.folder)
     reading = parse(type(run.probe()), pairs(wanted.settings))
     show_run(
@@ -49,6 +53,21 @@ def report(wanted: ReportOptions) -> None:
         pictures=wanted.pictures,
         as_json=wanted.as_json,
         reading=reading,
+    )
+
+
+def show_sweep(sweep: Sweep, wanted: ReportOptions) -> None:
+    """Read the runs of a sweep and show them side by side."""
+    kind = type(sweep.cells[0][1].probe())
+    with waiting("reading the answers"):
+        found = sweep.report(**parse(kind, pairs(wanted.settings)))
+    show_report(
+        found,
+        sweep.provenance(),
+        [f"sweep: {sweep.path}"],
+        html=wanted.html,
+        pictures=wanted.pictures,
+        as_json=wanted.as_json,
     )
 
 

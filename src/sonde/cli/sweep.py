@@ -30,7 +30,7 @@ class SweepOptions:
 def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
     """Run a probe with every combination of some settings, and show the runs side by side.
 
-    Example: sonde sweep ic-lke -m smollm2 -d atlas --limit 5 --over shots=1,5,20
+    Example: sonde sweep ic-lke -m smollm2 -d atlas --limit 5 --over n=1,5,20
     """
     kind = find_probe(wanted.probe)
     over = axes(kind, wanted.over)
@@ -42,8 +42,7 @@ def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
     with waiting("reading the answers"):
         report = done.report()
     page = folder / "report.html" if wanted.html else None
-    lines = [f"sweep: {folder}"]
-    show_report(report, {"runs": [str(run.path) for _, run in done.cells]}, lines, html=page)
+    show_report(report, done.provenance(), [f"sweep: {folder}"], html=page)
 
 
 def axes(kind: type, texts: list[str]) -> dict[str, list[Any]]:

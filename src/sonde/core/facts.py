@@ -204,10 +204,6 @@ class Dataset:
         """Every fact of a relation, of all splits."""
         yield from facts_of(self.frame(relation))
 
-    def of_split(self, relation: str) -> Iterator[Fact]:
-        """The facts of a relation in the split that is asked about, whatever the limit."""
-        yield from facts_of(self.split_frame(relation))
-
     def asked(self, relation: str) -> Iterator[Fact]:
         """The facts of a relation that the selection asks about, in the dataset's order."""
         yield from facts_of(self.asked_frame(relation))

@@ -47,6 +47,10 @@ class Sweep:
         title = f"{self.probe} on {first.dataset['name']}: {first.model['name']}, a sweep"
         return sweep_report(title, reports)
 
+    def provenance(self) -> dict[str, Any]:
+        """Where the numbers come from: what every run says of itself."""
+        return {"runs": {run.path.name: run.provenance() for _, run in self.cells}}
+
 
 def sweep(
     probe: Probe,
@@ -60,6 +64,7 @@ def sweep(
     """Run the probe with every combination of some settings; finished cells are not asked again."""
     grid = list(cells(probe, over))
     folder = Path(out)
+    _refuse_foreign(folder, probe.name)
     folder.mkdir(parents=True, exist_ok=True)
     entries = {folder_name(values): dict(values) for values, _ in grid}
     body = {"probe": probe.name, "cells": entries}
@@ -75,15 +80,39 @@ def sweep(
 
 def open_sweep(path: str | Path) -> Sweep:
     """Open a sweep whose runs are all finished."""
-    place = Path(path) / GRID
-    try:
-        body = parsed(place.read_text(encoding="utf-8"))
-        entries = {str(name): dict(values) for name, values in body["cells"].items()}
-        probe = str(body["probe"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise StoreError(f"{path} holds no sweep: {place} cannot be read") from None
+    probe, entries = _grid(Path(path))
     runs = tuple((values, open_run(Path(path) / name)) for name, values in entries.items())
     return Sweep(path=Path(path), probe=probe, cells=runs)
+
+
+def is_sweep(path: Path) -> bool:
+    """Whether a folder holds a sweep."""
+    return (path / GRID).is_file()
+
+
+def _grid(path: Path) -> tuple[str, dict[str, dict[str, Any]]]:
+    """The probe of a sweep, and the settings of each cell by its folder."""
+    try:
+        body = parsed((path / GRID).read_text(encoding="utf-8"))
+        entries = {str(name): dict(values) for name, values in body["cells"].items()}
+        return str(body["probe"]), entries
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        raise StoreError(f"{path} holds no sweep: {path / GRID} cannot be read") from None
+
+
+def _refuse_foreign(path: Path, probe: str) -> None:
+    """Refuse a folder that holds anything but a sweep of this probe, before touching it."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise StoreError(f"{path} is a file; give a folder for the sweep")
+    if not is_sweep(path):
+        if any(path.iterdir()):
+            raise StoreError(f"{path} is not empty and holds no sweep; give a new folder with -o")
+        return
+    there = _grid(path)[0]
+    if there != probe:
+        raise StoreError(f"{path} holds a sweep of {there}, not of {probe}; give another folder")
 
 
 def cells(probe: Probe, over: Over) -> Iterator[tuple[Mapping[str, Any], Probe]]:
@@ -97,8 +126,8 @@ def cells(probe: Probe, over: Over) -> Iterator[tuple[Mapping[str, Any], Probe]]
             raise UsageError(f"setting {name} is given no value to sweep over")
     if over and all(known[name].reads for name in over):
         raise UsageError(
-            f"{', '.join(over)} only change how answers are read: make one run, and read it again "
-            "with 'sonde report RUN --set KEY=VALUE'"
+            f"how answers are read needs no sweep ({', '.join(over)}): make one run, and read it "
+            "again with 'sonde report RUN --set KEY=VALUE'"
         )
     own = asdict(cast(Any, probe))
     for combination in product(*over.values()):
