@@ -42,7 +42,7 @@ def test_no_relation_moves_anothers_draws(groups: dict[str, list[float]], seed: 
     together = Resampled({"before": sample([0.1, 0.9]), **samples}, seed)
     for name, own in samples.items():
         alone = Resampled({name: own}, seed)
-        assert np.array_equal(alone.draws[name], together.draws[name])
+        assert np.array_equal(alone.draws(name), together.draws(name))
 
 
 def test_the_mean_of_one_relation_is_that_relations_estimate() -> None:

@@ -24,7 +24,6 @@ from sonde.metrics.grid import (
     around,
     blocks,
     mean_over_pairs,
-    mean_over_relations,
     stream,
 )
 from sonde.stats.draws import (
@@ -59,10 +58,15 @@ class Fluctuation:
 
 def acc_at_1(grid: Grid, seed: int = 0) -> Estimate:
     """Mean over pairs of the share of a pair's prompts that are answered correctly."""
+    return mean_over_pairs(right_shares(grid), grid.relations, seed)
+
+
+def right_shares(grid: Grid) -> Floats:
+    """Share of each pair's prompts that are answered correctly; nan where it has none."""
     asked = np.bincount(grid.pair, minlength=len(grid.relations))
     right = np.bincount(grid.pair, weights=grid.right, minlength=len(grid.relations))
     with np.errstate(invalid="ignore"):
-        return mean_over_pairs(right / asked, grid.relations, seed)
+        return np.asarray(right / asked)
 
 
 def template_accuracies(grid: Grid) -> Floats:
@@ -85,15 +89,24 @@ def template_summary(grid: Grid, seed: int = 0) -> tuple[Estimate, Estimate, Est
     made = blocks(grid)
     if not made:
         return (Estimate.not_measured(),) * 3
-    worst, best = np.full((2, len(grid.relations)), np.nan)
-    for block in made:
-        worst[block.pairs] = block.counting(int(block.of_templates.argmin()))
-        best[block.pairs] = block.counting(int(block.of_templates.argmax()))
+    worst, best, mean = by_templates(grid, made)
+    weights = {str(block.relation): float(len(block.templates)) for block in made}
     return (
         mean_over_pairs(worst, grid.relations, seed),
         mean_over_pairs(best, grid.relations, seed),
-        _mean_of_templates(made, seed),
+        mean_over_pairs(mean, grid.relations, seed, weights),
     )
+
+
+def by_templates(grid: Grid, made: Sequence[Block]) -> tuple[Floats, Floats, Floats]:
+    """What each pair adds to the accuracy of its relation's worst, best and average template."""
+    worst, best, mean = np.full((3, len(grid.relations)), np.nan)
+    for block in made:
+        counting = block.counting()
+        worst[block.pairs] = counting[:, block.of_templates.argmin()]
+        best[block.pairs] = counting[:, block.of_templates.argmax()]
+        mean[block.pairs] = counting.mean(axis=1)
+    return worst, best, mean
 
 
 def one_word_rate(words: Floats | None, seed: int = 0, pair: Ints | None = None) -> Estimate:
@@ -126,22 +139,52 @@ def fluctuation(
     None where there is nothing to draw: no pair was asked under two templates ("relation"), or
     with two prompts ("pair").
     """
-    made = blocks(grid)
-    if not any(_choices(block, draw).max() > 1 for block in made):
+    return combined([moves(block, draw, seed) for block in blocks(grid)], draw, n, seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Moves:
+    """What one relation adds to the fluctuation.
+
+    choices: how many prompts a pair can be drawn from, at most. distribution of the number of pairs
+    right. variance of that number, and under resampling of the pairs; [draws].
+    """
+
+    choices: int
+    distribution: Floats
+    variance: float
+    variances: Floats
+
+
+def moves(block: Block, draw: Draw, seed: int = 0) -> Moves:
+    """How far the number of right pairs of a relation moves."""
+    rates = _filled(block) if draw == "relation" else block.of_pairs[:, None]
+    within = rates * (1 - rates)
+    sums = resampled_sums(
+        np.hstack([rates, within.mean(axis=1, keepdims=True)]), stream(seed, str(block.relation))
+    )
+    return Moves(
+        choices=int(_choices(block, draw).max()),
+        distribution=successes(rates) if draw == "relation" else independent(rates[:, 0]),
+        variance=float(rates.sum(axis=0).var() + within.sum(axis=0).mean()),
+        variances=sums[:, :-1].var(axis=1) + sums[:, -1],
+    )
+
+
+def combined(made: Sequence[Moves], draw: Draw, n: int, seed: int) -> Fluctuation | None:
+    """The fluctuation over some relations together; None where there is nothing to draw."""
+    if not any(of.choices > 1 for of in made):
         return None
-    pairs = sum(len(block.pairs) for block in made)
-    if draw == "relation":
-        rates = [_filled(block) for block in made]
-        distribution = summed([successes(rate) for rate in rates])
-    else:
-        rates = [block.of_pairs[:, None] for block in made]
-        distribution = independent(np.concatenate(rates)[:, 0])
+    distribution = summed([of.distribution for of in made])
+    pairs = len(distribution) - 1
     draws = drawn(distribution, n, stream(seed, f"fluctuation:{draw}")) / pairs
-    variance = sum(_variance(rate, pairs) for rate in rates)
+    variance = sum(of.variance for of in made)
+    variances = np.sum([of.variances for of in made], axis=0)
+    stdevs = np.sqrt(np.maximum(variances - variances.mean() + variance, 0.0)) / pairs
     return Fluctuation(
         range=_range(draws, distribution),
-        stdev=around(float(draws.std()), _stdevs(made, rates, variance, seed), n=pairs),
-        closed_form=sqrt(variance),
+        stdev=around(float(draws.std()), stdevs, n=pairs),
+        closed_form=sqrt(variance) / pairs,
         draws=draws,
     )
 
@@ -160,7 +203,7 @@ def manual_rank(grid: Grid, manual: Bools, seed: int = 0) -> Estimate:
     value = sum(_rank_sums(b.of_templates[None], manual[b.templates])[0] for b in mixed) / count
     draws = np.zeros(DRAWS)
     for block in mixed:
-        sums = resampled_sums(_filled(block), stream(seed, f"rank:{block.relation}"))
+        sums = resampled_sums(_filled(block), stream(seed, str(block.relation)))
         draws += _rank_sums(sums, manual[block.templates])
     draws /= count
     return around(float(value), draws - draws.mean() + value, n=count)
@@ -232,17 +275,6 @@ def _range(draws: Floats, distribution: Floats) -> Estimate:
     return Estimate(value=value, low=min(low, value), high=max(high, value), n=pairs)
 
 
-def _mean_of_templates(made: Sequence[Block], seed: int) -> Estimate:
-    """Every template counts the same, and under it every pair asked."""
-    counts = {block.relation: len(block.templates) for block in made}
-    values = [
-        sum(block.counting(i) for i in range(counts[block.relation])) / counts[block.relation]
-        for block in made
-    ]
-    relations = np.repeat([b.relation for b in made], [len(b.pairs) for b in made])
-    return mean_over_relations(np.concatenate(values), relations, counts, seed)
-
-
 def _choices(block: Block, draw: Draw) -> Ints:
     """How many templates, or prompts, each pair can be asked with."""
     return np.asarray((block.asked > 0 if draw == "relation" else block.asked).sum(axis=1))
@@ -251,26 +283,6 @@ def _choices(block: Block, draw: Draw) -> Ints:
 def _filled(block: Block) -> Floats:
     """Share of names right in each cell; that of all the pair's prompts where it was not asked."""
     return np.where(block.asked > 0, np.nan_to_num(block.rates), block.of_pairs[:, None])
-
-
-def _variance(rates: Floats, pairs: int) -> float:
-    """What one relation adds to the variance of the accuracy: its templates', then its names'."""
-    between = rates.sum(axis=0).var()
-    within = (rates * (1 - rates)).sum(axis=0).mean()
-    return float(between + within) / pairs**2
-
-
-def _stdevs(made: Sequence[Block], rates: Sequence[Floats], value: float, seed: int) -> Floats:
-    """The closed form under resampling of pairs; [draws]."""
-    pairs = sum(len(block.pairs) for block in made)
-    variances = np.zeros(DRAWS)
-    for block, rate in zip(made, rates, strict=True):
-        within = (rate * (1 - rate)).mean(axis=1, keepdims=True)
-        sums = resampled_sums(
-            np.hstack([rate, within]), stream(seed, f"fluctuation:{block.relation}")
-        )
-        variances += (sums[:, :-1].var(axis=1) + sums[:, -1]) / pairs**2
-    return np.asarray(np.sqrt(np.maximum(variances - variances.mean() + value, 0.0)))
 
 
 def _rank_sums(accuracies: Floats, manual: Bools) -> Floats:

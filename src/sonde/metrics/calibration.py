@@ -34,7 +34,12 @@ class Calibration:
 
 
 def calibration(
-    confidence: Floats, right: Bools, pair: Ints, bins: int = 10, seed: int = 0
+    confidence: Floats,
+    right: Bools,
+    pair: Ints,
+    bins: int = 10,
+    seed: int = 0,
+    relations: Ints | None = None,
 ) -> Calibration | None:
     """Compare confidence with accuracy over bins of equal size; None where nothing was measured.
 
@@ -43,8 +48,9 @@ def calibration(
     common accuracy, so that the order of the prompts cannot matter. Weighted by size, the gaps add
     up to mean confidence − accuracy.
 
-    Intervals are over pairs, all prompts of a pair together. The bins stay as they were cut, and
-    the interval of `ece`, which resampling can only raise, is moved so that its mean is the value.
+    Intervals are over pairs, all prompts of a pair together; within their relation, where
+    `relations` tells that of each pair. The bins stay as they were cut, and the interval of `ece`,
+    which resampling can only raise, is moved so that its mean is the value.
     """
     kept = ~np.isnan(confidence)
     order = np.argsort(confidence[kept], kind="stable")
@@ -56,7 +62,7 @@ def calibration(
     place = np.repeat(np.arange(len(cuts)), [len(cut) for cut in cuts])
     gaps = np.bincount(place, weights=given - evened)
     # as judged, not evened: what is shared among pairs would not vary between them
-    drawn, prompts = _resampled_gaps(given - judged, place, pair[kept][order], seed)
+    drawn, prompts = _resampled_gaps(given - judged, place, pair[kept][order], relations, seed)
     ece = float(np.abs(gaps).sum()) / len(order)
     draws = np.abs(drawn).sum(axis=1) / prompts
     return Calibration(
@@ -130,13 +136,26 @@ def _evened(confidence: Floats, right: Floats) -> Floats:
     return np.repeat(np.add.reduceat(right, first) / sizes, sizes)
 
 
-def _resampled_gaps(gap: Floats, place: Ints, pair: Ints, seed: int) -> tuple[Floats, Floats]:
+def _resampled_gaps(
+    gap: Floats, place: Ints, pair: Ints, relations: Ints | None, seed: int
+) -> tuple[Floats, Floats]:
     """Sums of each bin's gaps when pairs are resampled, [draws, bins], and of prompts; [draws]."""
     bins = int(place[-1]) + 1
     sizes = np.bincount(pair)
     sums = np.bincount(pair * bins + place, weights=gap, minlength=len(sizes) * bins)
-    values = np.column_stack([sums.reshape(len(sizes), bins), sizes])[sizes > 0]
-    drawn = resampled_sums(values, stream(seed, "calibration"))
+    values = np.column_stack([sums.reshape(len(sizes), bins), sizes])
+    asked = np.flatnonzero(sizes)
+    if relations is None:
+        drawn = resampled_sums(values[asked], stream(seed, "calibration"))
+    else:
+        owners = relations[asked]
+        drawn = np.sum(
+            [
+                resampled_sums(values[asked[owners == relation]], stream(seed, str(relation)))
+                for relation in np.unique(owners)
+            ],
+            axis=0,
+        )
     return drawn[:, :-1], drawn[:, -1]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from sonde.core.facts import Template
 from sonde.core.reports import Estimate
+from sonde.metrics.accuracy import by_templates
 from sonde.metrics.grid import Floats, Grid, Ints, blocks, cell_keys, mean_over_pairs
 
 Agreeing = Callable[[Ints, Ints, int], tuple[Ints, Ints]]
@@ -42,8 +43,12 @@ class Groups:
 
 def consist(grid: Grid, seed: int = 0) -> Estimate:
     """Share of a pair's unordered prompt pairs with equal answers, averaged over pairs; in 0..1."""
-    same, possible = equal_answers(grid.pair, grid.answer, len(grid.relations))
-    return mean_over_pairs(_share(same, possible), grid.relations, seed)
+    return mean_over_pairs(agreement(grid), grid.relations, seed)
+
+
+def agreement(grid: Grid) -> Floats:
+    """Share of each pair's unordered prompt pairs with equal answers; nan where it has one."""
+    return _share(*equal_answers(grid.pair, grid.answer, len(grid.relations)))
 
 
 def consist_of_texts(
@@ -93,10 +98,7 @@ def templates_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) 
     agreement = mean_over_pairs(over_templates(grid, agreeing), grid.relations, seed)
     if agreement.value is None:
         return OneVaries(consist=agreement, min=agreement, max=agreement)
-    worst, best = np.full((2, len(grid.relations)), np.nan)
-    for block in blocks(grid):
-        worst[block.pairs] = block.counting(int(block.of_templates.argmin()))
-        best[block.pairs] = block.counting(int(block.of_templates.argmax()))
+    worst, best, _ = by_templates(grid, blocks(grid))
     return OneVaries(
         consist=agreement,
         min=mean_over_pairs(worst, grid.relations, seed),

@@ -5,6 +5,7 @@ Shares of pairs; intervals are over pairs within their relation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import acc_at_1
 from sonde.metrics.estimates import Resampled, samples_of
-from sonde.metrics.grid import Bools, Floats, Grid, Ints, blocks, mean_over_pairs
+from sonde.metrics.grid import Block, Bools, Floats, Grid, Ints, blocks, mean_over_pairs
 from sonde.metrics.judged import Judged
 
 
@@ -33,22 +34,19 @@ class Coverage:
 
 def coverage(grid: Grid, seed: int = 0) -> Coverage:
     """The shares of pairs known. Under a template it was not asked with, a pair is not known."""
-    found = {name: np.full(len(grid.relations), np.nan) for name in ("each", "best", "any")}
-    for block in blocks(grid):
-        best = int(block.known.sum(axis=0).argmax())
-        asked = (block.asked > 0).sum(axis=1)
-        found["each"][block.pairs] = block.known.sum(axis=1) / asked
-        found["best"][block.pairs] = block.known[:, best]
-        found["any"][block.pairs] = block.known.any(axis=1)
-    each, best_template, oracle = (
-        mean_over_pairs(values, grid.relations, seed) for values in found.values()
-    )
-    return Coverage(
-        average=acc_at_1(grid, seed),
-        average_best_name=each,
-        maximum=best_template,
-        oracle=oracle,
-    )
+    of_pairs = covered(grid, blocks(grid))
+    each, best, some = (mean_over_pairs(shares, grid.relations, seed) for shares in of_pairs)
+    return Coverage(average=acc_at_1(grid, seed), average_best_name=each, maximum=best, oracle=some)
+
+
+def covered(grid: Grid, made: Sequence[Block]) -> tuple[Floats, Floats, Floats]:
+    """Of each pair: the share of templates that know it, whether the best does, and whether any."""
+    each, best, some = np.full((3, len(grid.relations)), np.nan)
+    for block in made:
+        each[block.pairs] = block.known.sum(axis=1) / (block.asked > 0).sum(axis=1)
+        best[block.pairs] = block.known[:, block.known.sum(axis=0).argmax()]
+        some[block.pairs] = block.known.any(axis=1)
+    return each, best, some
 
 
 def known(grid: Grid) -> tuple[Ints, Ints, Bools]:

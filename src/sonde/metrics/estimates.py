@@ -50,10 +50,7 @@ class Sample:
 
     def draws(self, seed: int) -> Floats:
         """The mean under resampling of whole clusters."""
-        _, index = np.unique(np.asarray(self.clusters), return_inverse=True)
-        sums: Floats = np.bincount(index, weights=self.differences()).astype(np.float64)
-        sizes: Floats = np.bincount(index).astype(np.float64)
-        return resampled_means(sums, sizes, np.random.default_rng(seed))
+        return draws_of([self], seed)[0]
 
     def estimate(self, draws: Floats) -> Estimate:
         """The mean: an exact interval for independent outcomes of 0 or 1, else the bootstrap's."""
@@ -75,6 +72,15 @@ class Sample:
         given = self.values if self.minus is None else np.concatenate([self.values, self.minus])
         alone = self.independent() == len(self.clusters)
         return alone and bool(np.isin(given, (0.0, 1.0)).all())
+
+
+def draws_of(samples: Sequence[Sample], seed: int) -> list[Floats]:
+    """The means of samples of the same clusters, which are resampled alike."""
+    _, index = np.unique(np.asarray(samples[0].clusters), return_inverse=True)
+    sums = [np.bincount(index, weights=sample.differences()) for sample in samples]
+    sizes: Floats = np.bincount(index).astype(np.float64)
+    drawn = resampled_means(np.column_stack(sums), sizes, np.random.default_rng(seed))
+    return list(drawn.T)
 
 
 def samples_of(
@@ -183,13 +189,19 @@ class Resampled:
     def __init__(self, samples: Mapping[str, Sample], seed: int) -> None:
         self.seed = seed
         self.samples = {name: s for name, s in samples.items() if len(s.values)}
-        self.draws = {name: s.draws(draw_key(seed, name)) for name, s in self.samples.items()}
+        self._drawn: dict[str, Floats] = {}
+
+    def draws(self, name: str) -> Floats:
+        """A relation's mean, drawn anew many times."""
+        if name not in self._drawn:
+            self._drawn[name] = self.samples[name].draws(draw_key(self.seed, name))
+        return self._drawn[name]
 
     def relation(self, name: str) -> Estimate:
         """One relation."""
         if name not in self.samples:
             return Estimate.not_measured()
-        made = self.samples[name].estimate(self.draws[name])
+        made = self.samples[name].estimate(self.draws(name))
         return replace(made, p=self._tested([name], [1.0]))
 
     def mean_over_relations(self, only: Collection[str] | None = None) -> Estimate:
@@ -207,7 +219,7 @@ class Resampled:
         total = sum(weights.values())
         shares = [weight / total for weight in weights.values()]
         samples = [self.samples[name] for name in weights]
-        draws = sum(self.draws[name] * share for name, share in zip(weights, shares, strict=True))
+        draws = sum(self.draws(name) * share for name, share in zip(weights, shares, strict=True))
         means = [sample.differences().mean() for sample in samples]
         value = float(sum(mean * share for mean, share in zip(means, shares, strict=True)))
         low, high = interval(np.asarray(draws), samples, shares)
@@ -222,6 +234,26 @@ class Resampled:
         if not few or samples[0].minus is None:
             return None
         return _p(samples, shares, f"p:{','.join(names)}", self.seed, draws=DRAWS)
+
+
+def resampled_together(
+    numbers: Mapping[str, Mapping[str, Sample]], seed: int
+) -> dict[str, Resampled]:
+    """Several numbers, each with its samples by relation: as `Resampled` one by one, but quicker.
+
+    Samples of one relation that have the same clusters are drawn at once.
+    """
+    made = {id: Resampled(samples, seed) for id, samples in numbers.items()}
+    alike: dict[tuple[str, bytes], list[Resampled]] = {}
+    for number in made.values():
+        for name, sample in number.samples.items():
+            clusters = np.asarray(sample.clusters).tobytes()
+            alike.setdefault((name, clusters), []).append(number)
+    for (name, _), members in alike.items():
+        drawn = draws_of([number.samples[name] for number in members], draw_key(seed, name))
+        for number, draws in zip(members, drawn, strict=True):
+            number._drawn[name] = draws
+    return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -93,10 +93,10 @@ class Block:
         """Accuracy of each template: mean over the pairs asked of their share of names right."""
         return np.asarray(np.nanmean(self.rates, axis=0))
 
-    def counting(self, template: int) -> Floats:
-        """What each pair adds to a template's accuracy: their mean is it, asked or not; [pairs]."""
-        asked = self.asked[:, template] > 0
-        return np.where(asked, np.nan_to_num(self.rates[:, template]) / asked.mean(), 0.0)
+    def counting(self) -> Floats:
+        """What each pair adds to a template's accuracy: the mean over pairs is it, asked or not."""
+        asked = self.asked > 0
+        return np.where(asked, np.nan_to_num(self.rates) / asked.mean(axis=0), 0.0)
 
 
 def blocks(grid: Grid) -> list[Block]:
@@ -132,21 +132,17 @@ def cell_keys(grid: Grid) -> tuple[Ints, Ints, Ints]:
     return start[grid.pair] + place[grid.template], start, width
 
 
-def mean_over_pairs(values: Floats, relations: Ints, seed: int) -> Estimate:
+def mean_over_pairs(
+    values: Floats, relations: Ints, seed: int, weights: Mapping[str, float] | None = None
+) -> Estimate:
     """Mean of one value per pair; nan is left out and not counted.
 
-    The interval is the bootstrap over pairs within their relation; the relations stay.
+    The interval is the bootstrap over pairs within their relation; the relations stay. With
+    weights, by the number of the relation, it is the weighted mean of the relations' means.
     """
     kept = ~np.isnan(values)
-    return _resampled(values[kept], relations[kept], seed).mean_over_facts()
-
-
-def mean_over_relations(
-    values: Floats, relations: Ints, weights: Mapping[int, float], seed: int
-) -> Estimate:
-    """Mean over relations, each with a weight of its own, of the mean over their pairs."""
-    resampled = _resampled(values, relations, seed)
-    return resampled.weighted_mean({str(relation): weight for relation, weight in weights.items()})
+    resampled = Resampled(samples_of(values[kept], relations[kept]), seed)
+    return resampled.weighted_mean(weights) if weights else resampled.mean_over_facts()
 
 
 def around(value: float, draws: Floats, n: int) -> Estimate:
@@ -158,10 +154,6 @@ def around(value: float, draws: Floats, n: int) -> Estimate:
 def stream(seed: int, name: str) -> np.random.Generator:
     """Random numbers that depend on a seed and a name alone."""
     return np.random.default_rng(draw_key(seed, name))
-
-
-def _resampled(values: Floats, relations: Ints, seed: int) -> Resampled:
-    return Resampled(samples_of(values, relations), seed)
 
 
 def _block(relation: int, pairs: Ints, templates: Ints, asked: Ints, right: Ints) -> Block:

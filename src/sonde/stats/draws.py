@@ -1,4 +1,4 @@
-"""Exact distributions of numbers of successes, draws from them, and resampling of whole rows.
+"""Exact distributions of numbers of successes, and draws from them.
 
 Knows success rates and counts, nothing of prompts or models. A distribution is an array of
 probabilities: entry k is the probability of k successes.
@@ -12,8 +12,7 @@ import numpy as np
 from numpy.fft import irfft, rfft
 from numpy.typing import NDArray
 
-from sonde.stats.intervals import DRAWS
-from sonde.stats.resampling import times_drawn
+from sonde.stats.resampling import resampled_sums as resampled_sums
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -88,12 +87,6 @@ def range_interval(distribution: Floats, n: int) -> tuple[int, int]:
 
     last = len(kept) - 1
     return _first(lambda w: at_most(w) >= 0.025, last), _first(lambda w: at_most(w) >= 0.975, last)
-
-
-def resampled_sums(values: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Floats:
-    """Sums over rows when as many rows are drawn with replacement; [rows, k] to [draws, k]."""
-    blocks = times_drawn(len(values), rng, draws)
-    return np.concatenate([times.astype(np.float64) @ values for times in blocks])
 
 
 def _spectrum(counts: Ints, kinds: Floats, turns: NDArray[np.complex128]) -> NDArray[np.complex128]:

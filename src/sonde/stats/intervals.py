@@ -7,13 +7,14 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.stats.resampling import times_drawn
+from sonde.stats.resampling import DRAWS as DRAWS
+from sonde.stats.resampling import resampled_sums
 
 Floats = NDArray[np.float64]
 
-DRAWS = 2000
 Z = 1.959963984540054
-MANY_KINDS = 4096
+MANY, MANY_KINDS = 20_000, 4096
+"""Of more clusters than the first, in no more kinds than the second, kinds are resampled."""
 
 
 def wilson(successes: float, n: float) -> tuple[float, float]:
@@ -65,18 +66,21 @@ def unvaried_difference(difference: float, n: float) -> tuple[float, float]:
 def resampled_means(
     sums: Floats, sizes: Floats, rng: np.random.Generator, draws: int = DRAWS
 ) -> Floats:
-    """Means under resampling of whole clusters, given each cluster's sum and size; [draws].
+    """Means under resampling of whole clusters, given each cluster's sum and size.
 
+    sums [clusters, k] to [draws, k]: every column is resampled alike; or [clusters] to [draws].
     Every cluster of size one is the ordinary bootstrap of single values.
     """
-    pairs, counts = np.unique(np.stack([sums, sizes]), axis=1, return_counts=True)
-    # few kinds of cluster for their number: draw how often each comes, not which comes
-    if pairs.shape[1] <= max(64, min(len(sums) // 100, MANY_KINDS)):
-        picked = rng.multinomial(len(sums), counts / len(sums), size=draws)
-        return np.asarray((picked @ pairs[0]) / (picked @ pairs[1]), dtype=np.float64)
-    both = np.column_stack([sums, sizes])
-    totals = [times.astype(np.float64) @ both for times in times_drawn(len(sums), rng, draws)]
-    return np.concatenate([total[:, 0] / total[:, 1] for total in totals])
+    columns = np.column_stack([sums, sizes])
+    kinds, counts = columns, None
+    if len(sums) > MANY:
+        kinds, counts = np.unique(columns, axis=0, return_counts=True)
+    if counts is not None and len(kinds) <= MANY_KINDS:
+        totals = rng.multinomial(len(sums), counts / len(sums), size=draws) @ kinds
+    else:
+        totals = resampled_sums(columns, rng, draws)
+    means = totals[:, :-1] / totals[:, -1:]
+    return np.asarray(means if sums.ndim > 1 else means[:, 0], dtype=np.float64)
 
 
 def percentile_interval(draws: Floats) -> tuple[float, float]:

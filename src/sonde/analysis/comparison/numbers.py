@@ -239,5 +239,5 @@ def _stdev(of: Resampled) -> Estimate:
     if len(means) < 2:
         return Estimate.not_measured()
     value = float(means.std(ddof=1))
-    draws = np.stack(list(of.draws.values())).std(axis=0, ddof=1)
+    draws = np.stack([of.draws(name) for name in of.samples]).std(axis=0, ddof=1)
     return around(value, np.maximum(draws - draws.mean() + value, 0.0), n=len(means))

@@ -1,23 +1,23 @@
 """Every number of a multi-prompt probe, over all judged prompts and in each relation.
 
-Knows judged prompts as a grid, nothing of how they were put or answered. What cannot be measured of
-a part is missing from it.
+Knows judged prompts as a grid, nothing of how they were put or answered. Pairs are resampled within
+their relation, the same draws for every number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from sonde.core.reports import Estimate
-from sonde.metrics.accuracy import Fluctuation, acc_at_1, template_summary
-from sonde.metrics.accuracy import fluctuation as fluctuates
-from sonde.metrics.calibration import Calibration, calibration
-from sonde.metrics.coverage import coverage
-from sonde.metrics.estimates import Resampled, samples_of
-from sonde.metrics.grid import Bools, Floats, Grid
+from sonde.metrics.accuracy import Fluctuation, by_templates, combined, moves, right_shares
+from sonde.metrics.calibration import Bin, calibration
+from sonde.metrics.consistency import agreement
+from sonde.metrics.coverage import covered
+from sonde.metrics.estimates import Sample, resampled_together, samples_of
+from sonde.metrics.grid import Block, Bools, Floats, Grid, blocks
 from sonde.reporting.build.multi_prompt.metrics import (
     ABOVE,
     ACC,
@@ -35,98 +35,106 @@ from sonde.reporting.build.multi_prompt.metrics import (
 )
 
 Consist = Callable[[Grid], Estimate]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Some rows of the grid with the control of their pairs, all counted anew from 0."""
-
-    grid: Grid
-    majority: Bools | None
+Named = dict[str, Estimate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """The numbers of a part by the ids of their metrics; `sizes`: its pairs, templates, prompts."""
+    """The numbers by the ids of their metrics: of everything, and of each relation that was asked.
 
-    estimates: Mapping[str, Estimate] = field(default_factory=dict)
-    fluctuations: Mapping[Draw, Fluctuation] = field(default_factory=dict)
-    calibration: Calibration | None = None
-    sizes: tuple[int, int, int] = (0, 0, 0)
+    `sizes` of a relation: its pairs, templates and prompts.
+    """
 
-
-def whole(grid: Grid, majority: Bools | None) -> Part:
-    """The grid without pairs and templates that no prompt asks about."""
-    pairs, pair = np.unique(grid.pair, return_inverse=True)
-    templates, template = np.unique(grid.template, return_inverse=True)
-    kept = Grid(
-        pair=pair.astype(np.int64),
-        template=template.astype(np.int64),
-        name=grid.name,
-        right=grid.right,
-        answer=grid.answer,
-        confidence=grid.confidence,
-        relations=grid.relations[pairs],
-        template_relations=grid.template_relations[templates],
-    )
-    return Part(grid=kept, majority=None if majority is None else majority[pairs])
+    overall: Named
+    relations: Mapping[int, Named]
+    fluctuations: Mapping[Draw, Fluctuation]
+    bins: Sequence[Bin]
+    sizes: Mapping[int, tuple[int, int, int]]
 
 
-def by_relation(grid: Grid, majority: Bools | None) -> dict[int, Part]:
-    """The rows of each relation that has any."""
+def measure(
+    grid: Grid, majority: Bools | None, *, draws: int, seed: int, consist: Consist | None
+) -> Numbers:
+    """Every number of a grid; `consist` instead of the agreement of equal answers."""
+    made = blocks(grid)
+    overall, relations = _means(grid, made, majority, seed)
+    fluctuations: dict[Draw, Fluctuation] = {}
+    for draw in DRAWN:
+        parts = {block.relation: moves(block, draw, seed) for block in made}
+        for relation, part in parts.items():
+            relations[relation] |= _fluctuation(combined([part], draw, draws, seed), draw)
+        if moved := combined(list(parts.values()), draw, draws, seed):
+            overall |= _fluctuation(moved, draw)
+            fluctuations[draw] = moved
+    bins = _calibrate(grid, overall, seed)
     owners = grid.relations[grid.pair]
-    return {int(r): whole(grid.rows(owners == r), majority) for r in np.unique(owners)}
-
-
-def measure(part: Part, *, draws: int, seed: int, consist: Consist) -> Numbers:
-    """Every number of a part."""
-    grid = part.grid
-    if not len(grid):
-        return Numbers()
-    drawn = {draw: fluctuates(grid, draw, draws, seed) for draw in DRAWN}
-    fluctuations = {draw: moved for draw, moved in drawn.items() if moved is not None}
-    sure = ~np.isnan(grid.confidence)
-    calibrated = calibration(grid.confidence[sure], grid.right[sure], grid.pair[sure], seed=seed)
-    worst, best, mean = template_summary(grid, seed)
-    covered = coverage(grid, seed)
-    estimates = {
-        ACC.id: acc_at_1(grid, seed),
-        **_control(part, seed),
-        WORST.id: worst,
-        BEST.id: best,
-        MEAN.id: mean,
-        **_fluctuation(fluctuations, len(grid.relations)),
-        CONSIST.id: consist(grid),
-        **({OVERCONF.id: calibrated.overconf, ECE.id: calibrated.ece} if calibrated else {}),
-        **{m.id: getattr(covered, m.id.removeprefix("coverage.")) for m in COVERAGE},
-    }
+    for relation, named in relations.items():
+        rows = grid.rows(owners == relation)
+        _calibrate(rows, named, seed)
+        if consist is not None:
+            named[CONSIST.id] = consist(rows)
+    if consist is not None:
+        overall[CONSIST.id] = consist(grid)
     return Numbers(
-        estimates=estimates,
+        overall=overall,
+        relations=relations,
         fluctuations=fluctuations,
-        calibration=calibrated,
-        sizes=(len(grid.relations), len(grid.template_relations), len(grid)),
+        bins=bins,
+        sizes={b.relation: (*b.asked.shape, int(b.asked.sum())) for b in made},
     )
 
 
-def _fluctuation(drawn: Mapping[Draw, Fluctuation], pairs: int) -> dict[str, Estimate]:
-    estimates: dict[str, Estimate] = {}
-    for draw, moved in drawn.items():
-        exact = Estimate(value=moved.closed_form, low=None, high=None, n=pairs)
-        values = (moved.range, moved.stdev, exact)
-        estimates |= {m.id: e for m, e in zip(fluctuation(draw), values, strict=True)}
-    return estimates
-
-
-def _control(part: Part, seed: int) -> dict[str, Estimate]:
-    """The accuracy of the commonest object, and how far the model is above it, pair by pair."""
-    if part.majority is None:
-        return {}
-    grid, pairs = part.grid, len(part.grid.relations)
-    asked = np.bincount(grid.pair, minlength=pairs)
-    shares: Floats = np.bincount(grid.pair, weights=grid.right, minlength=pairs) / asked
-    control = part.majority.astype(np.float64)
-    owners = np.unique(grid.relations, return_inverse=True)[1]
-    return {
-        MAJORITY.id: Resampled(samples_of(control, owners), seed).mean_over_facts(),
-        ABOVE.id: Resampled(samples_of(shares, owners, control), seed).mean_over_facts(),
+def _means(
+    grid: Grid, made: Sequence[Block], majority: Bools | None, seed: int
+) -> tuple[Named, dict[int, Named]]:
+    """What is a mean over pairs, of all and of each relation."""
+    columns = dict(_columns(grid, made))
+    samples = {id: _samples(grid, values) for id, values in columns.items()}
+    if majority is not None:
+        control = np.where(np.isnan(columns[ACC.id]), np.nan, majority)
+        samples[MAJORITY.id] = _samples(grid, control)
+        samples[ABOVE.id] = _samples(grid, columns[ACC.id], control)
+    resampled = resampled_together(samples, seed)
+    overall = {id: of.mean_over_facts() for id, of in resampled.items()}
+    weights = {str(block.relation): float(len(block.templates)) for block in made}
+    overall[MEAN.id] = resampled[MEAN.id].weighted_mean(weights)
+    relations = {
+        block.relation: {id: of.relation(str(block.relation)) for id, of in resampled.items()}
+        for block in made
     }
+    return overall, relations
+
+
+def _columns(grid: Grid, made: Sequence[Block]) -> Iterator[tuple[str, Floats]]:
+    """Numbers that have a value for each pair; nan where it has none."""
+    shares = right_shares(grid)
+    templates = zip((WORST, BEST, MEAN), by_templates(grid, made), strict=True)
+    reached = zip(COVERAGE, (shares, *covered(grid, made)), strict=True)
+    for metric, values in ((ACC, shares), *templates, (CONSIST, agreement(grid)), *reached):
+        yield metric.id, values
+
+
+def _samples(grid: Grid, values: Floats, minus: Floats | None = None) -> dict[str, Sample]:
+    kept = ~np.isnan(values)
+    control = None if minus is None else minus[kept]
+    return samples_of(values[kept], grid.relations[kept], control)
+
+
+def _fluctuation(moved: Fluctuation | None, draw: Draw) -> Named:
+    if moved is None:
+        return {}
+    exact = Estimate(value=moved.closed_form, low=None, high=None, n=moved.range.n)
+    values = (moved.range, moved.stdev, exact)
+    return {m.id: e for m, e in zip(fluctuation(draw), values, strict=True)}
+
+
+def _calibrate(grid: Grid, named: Named, seed: int) -> Sequence[Bin]:
+    """Add the calibration to some numbers; gives its bins."""
+    sure = ~np.isnan(grid.confidence)
+    found = calibration(
+        grid.confidence[sure], grid.right[sure], grid.pair[sure], 10, seed, grid.relations
+    )
+    if found is None:
+        return ()
+    named |= {OVERCONF.id: found.overconf, ECE.id: found.ece}
+    return found.bins

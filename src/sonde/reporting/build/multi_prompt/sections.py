@@ -6,9 +6,8 @@ prompts were put or answered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import ceil
 
 import numpy as np
@@ -18,7 +17,6 @@ from sonde.core.reports import Bars, Estimate, Estimates, Figure, Headline, Hist
 from sonde.core.words import against_control, trust
 from sonde.metrics.accuracy import Fluctuation, template_accuracies
 from sonde.metrics.calibration import Bin
-from sonde.metrics.consistency import consist as by_equal_answers
 from sonde.metrics.grid import Bools, Floats, Grid, Ints
 from sonde.reporting.build.figures import bars, calibration, distribution, strip
 from sonde.reporting.build.multi_prompt.metrics import (
@@ -40,7 +38,7 @@ from sonde.reporting.build.multi_prompt.metrics import (
     fluctuation,
 )
 from sonde.reporting.build.multi_prompt.metrics import Draw as Draw
-from sonde.reporting.build.multi_prompt.numbers import Consist, Numbers, by_relation, measure, whole
+from sonde.reporting.build.multi_prompt.numbers import Consist, Numbers, measure
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, listing, table, titled
 from sonde.reporting.build.tables import by_relation as relation_rows
@@ -89,30 +87,25 @@ def sections(
     Estimates: `METRICS`, each also for one relation, as `acc_at_1.relation.P36`. Parts that have
     nothing to show are left out.
     """
-    judge = partial(
-        measure, draws=draws, seed=seed, consist=consist or partial(by_equal_answers, seed=seed)
-    )
-    overall = judge(whole(grid, majority))
-    parts = {r: judge(part) for r, part in by_relation(grid, majority).items()}
-    estimates = _estimates(relations, overall, parts, controlled=majority is not None)
-    bins = overall.calibration.bins if overall.calibration else ()
-    asked = [(relations[r], r) for r in sorted(parts)]
+    numbers = measure(grid, majority, draws=draws, seed=seed, consist=consist)
+    estimates = _estimates(relations, numbers, controlled=majority is not None)
+    asked = [(relations[r], r) for r in sorted(numbers.relations)]
     return Sections(
         estimates=estimates,
-        counts=_counts(grid, len(parts)),
+        counts=_counts(grid, len(asked)),
         headlines=_headlines(draw, majority is not None),
         tables=shown(
             (
                 _summary_table(estimates, draw),
-                _relation_table(relations, parts, estimates, draw),
-                _bin_table(bins),
+                _relation_table(relations, numbers, estimates, draw),
+                _bin_table(numbers.bins),
                 _coverage_table(estimates),
             )
         ),
         figures=shown(
             (
-                _fluctuation_histogram(overall.fluctuations.get(draw), draw),
-                calibration({"model": bins}),
+                _fluctuation_histogram(numbers.fluctuations.get(draw), draw),
+                calibration({"model": numbers.bins}),
                 _template_strip(asked, templates, template_accuracies(grid), grid),
                 _coverage_bars([relation for relation, _ in asked], estimates),
             )
@@ -122,18 +115,14 @@ def sections(
 
 
 def _estimates(
-    relations: Sequence[Relation],
-    overall: Numbers,
-    parts: Mapping[int, Numbers],
-    *,
-    controlled: bool,
+    relations: Sequence[Relation], numbers: Numbers, *, controlled: bool
 ) -> dict[str, Estimate]:
-    """Every metric over all and in each relation; what a part lacks was not measured."""
+    """Every metric over all and in each relation; what a relation lacks was not measured."""
     ids = [m.id for m in METRICS if controlled or m not in (MAJORITY, ABOVE)]
-    estimates = {id: overall.estimates.get(id, NOTHING) for id in ids}
-    for number, relation in enumerate(relations):
-        part = parts.get(number, Numbers()).estimates
-        estimates |= {f"{id}.relation.{relation.id}": part.get(id, NOTHING) for id in ids}
+    estimates = {id: numbers.overall.get(id, NOTHING) for id in ids}
+    for r, relation in enumerate(relations):
+        named = numbers.relations.get(r, {})
+        estimates |= {f"{id}.relation.{relation.id}": named.get(id, NOTHING) for id in ids}
     return estimates
 
 
@@ -176,10 +165,11 @@ def _summary_table(estimates: Estimates, draw: Draw) -> Table:
 
 
 def _relation_table(
-    relations: Sequence[Relation], parts: Mapping[int, Numbers], estimates: Estimates, draw: Draw
+    relations: Sequence[Relation], numbers: Numbers, estimates: Estimates, draw: Draw
 ) -> Table:
     """One row per relation; those without a judged prompt have dashes."""
-    sizes = {relation.id: parts.get(r, Numbers()).sizes for r, relation in enumerate(relations)}
+    nothing = (0, 0, 0)
+    sizes = {relation.id: numbers.sizes.get(r, nothing) for r, relation in enumerate(relations)}
     spread, stdev, _ = fluctuation(draw)
 
     def size(title: str, i: int, help: str, detail: bool = False) -> Field[Relation]:
