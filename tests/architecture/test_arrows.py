@@ -67,7 +67,7 @@ SIBLINGS = {
     "probes": set(),
     "data/readers": set(),
     "analysis": {"controls", "report", "runs"},
-    "optimise": {"making", "facts", "folder", "shared"},
+    "optimise": {"making", "folder", "texts", "losses", "training"},
     "models": {"options", "tables", "load", "sentences", "torch"},
 }
 """Folders whose parts never import each other, and what their parts share."""

@@ -22,8 +22,8 @@ from sonde.doctor.agreement import choice
 from sonde.metrics.answers import judge
 from sonde.metrics.verdicts import judge_block
 from sonde.models.torch.wrappers.ensemble import ensemble
-from sonde.optimise.facts import Task
-from sonde.optimise.lpaqa.choosing import Scoring
+from sonde.optimise.lpaqa.choosing import scoring
+from sonde.optimise.making import Task
 from sonde.probes.framing.ask import FALSE, TRUE
 from sonde.probes.framing.judge import SAID_TRUE, verdicts
 from sonde.probes.lke.choices import Asked
@@ -102,7 +102,7 @@ def by_ensembles(answer: Scored) -> float:
 
 def by_optimise(answer: Scored) -> float:
     task = Task(relation=RELATION, train=(fact(TRUE), fact(FALSE)), dev=())
-    return float(Scoring(Giving(answer), task).logps(0, [fact(TRUE)]).exp()[0, 0])
+    return float(scoring(Giving(answer), task).logps(0, [fact(TRUE)]).exp()[0, 0])
 
 
 def whole(answer: Scored) -> list[float]:

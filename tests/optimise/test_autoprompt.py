@@ -18,13 +18,12 @@ from sonde.models.controls.counting import majority
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch.wrappers.soft import soft_model
-from sonde.optimise.autoprompt.method import AutoPrompt
-from sonde.optimise.autoprompt.search import ranked
-from sonde.optimise.autoprompt.trigger_prompts import Group
+from sonde.optimise.autoprompt import AutoPrompt
+from sonde.optimise.autoprompt import search as search_module
+from sonde.optimise.autoprompt.search import ranked, searched
 from sonde.optimise.autoprompt.triggers import Writer, candidates, start_token
-from sonde.optimise.facts import tasks
-from sonde.optimise.making import Job, Made, Order, optimise
-from sonde.optimise.shared.training import Standing
+from sonde.optimise.making import Job, Made, Order, optimise, tasks
+from sonde.optimise.training import Standing, side_by_side
 from tests import tiny
 
 from .world import answers, changed, dataset, fact, facts, opened, opposed, prompts
@@ -49,28 +48,28 @@ def allowed_of(model: Any, text: bool = True) -> set[int]:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_the_ranking_is_that_of_a_literal_implementation(name: str, folder: Folders) -> None:
+def test_the_ranking_is_that_of_a_literal_implementation(
+    name: str, folder: Folders, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The gradient by the trigger's embedding, and its product with each candidate's, in turn."""
     model = opened(folder(name))
     data = dataset("P36")
-    given = tasks(data, data.relations, limit=None, seed=0, drop=False)
+    given = tasks(data, data.relations, Order())
     job = Job(
         model=model, tasks=given, vocabulary=None, folder=Path(), seed=0, tick=lambda *_: None
     )
-    allowed = candidates(model, text=True)
-    first = start_token(model, allowed)
+    first = start_token(model, candidates(model, text=True))
     assert first is not None
     seen: list[Any] = []
-    group = Group(AutoPrompt(**QUICK), job, given, allowed, first)
-    search = group._search
 
-    def spied(*parts: Any) -> Any:
-        found = search(*parts)
-        seen.append((found, found._gradient([0], [np.arange(5)])))
-        return found
+    def spied(triggers: Any, *parts: Any, **named: Any) -> Any:
+        vectors = triggers.vectors().requires_grad_(True)
+        gradient = triggers.losses.gradient(triggers.train, [np.arange(5)], vectors)
+        seen.append((triggers, gradient))
+        return side_by_side(triggers, *parts, **named)
 
-    group._search = spied  # type: ignore[method-assign, assignment]
-    list(group.searched(lambda *_: None))
+    monkeypatch.setattr(search_module, "side_by_side", spied)
+    list(searched(AutoPrompt(**QUICK), job))
     found, grad = seen[0]
     found.ids[:] = first
     literal = _literal_gradient(model, found, first)
@@ -139,9 +138,9 @@ def test_a_search_lowers_the_loss_of_dev_facts(
     looks: list[float] = []
     look = Standing.look
 
-    def spied(self: Standing, share: float | None, loss: float, ids: Any) -> None:
+    def spied(self: Standing, share: float | None, loss: float) -> bool:
         looks.append(loss)
-        look(self, share, loss, ids)
+        return look(self, share, loss)
 
     monkeypatch.setattr(Standing, "look", spied)
     made = run(folder(name), tmp_path / "out", iterations=25, order=Order(relations=("P36",)))

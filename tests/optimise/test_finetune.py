@@ -23,7 +23,7 @@ from sonde.data.format import write_dataset
 from sonde.models.controls.counting import majority
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from sonde.optimise.finetune.method import FineTune
+from sonde.optimise.finetune import FineTune
 from sonde.optimise.finetune.stacks import Stacked
 from sonde.optimise.making import Order, optimise
 from tests import tiny

@@ -20,8 +20,8 @@ from sonde.core.prompts import Cloze, Fill, Prompt
 from sonde.data.format import write_dataset
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
+from sonde.optimise.lpaqa import Lpaqa
 from sonde.optimise.lpaqa.choosing import judged, weighed
-from sonde.optimise.lpaqa.method import Lpaqa
 from sonde.optimise.making import Made, optimise
 from sonde.testing import check_model
 

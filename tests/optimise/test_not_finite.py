@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from sonde.optimise.autoprompt.method import AutoPrompt
-from sonde.optimise.finetune.method import FineTune
-from sonde.optimise.lpaqa.method import Lpaqa
+from sonde.optimise.autoprompt import AutoPrompt
+from sonde.optimise.finetune import FineTune
+from sonde.optimise.lpaqa import Lpaqa
 from sonde.optimise.making import optimise
-from sonde.optimise.optiprompt.method import OptiPrompt
+from sonde.optimise.optiprompt import OptiPrompt
 from tests import tiny
 
 from .world import dataset, opened

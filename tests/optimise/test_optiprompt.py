@@ -16,8 +16,9 @@ from safetensors.numpy import load_file
 from sonde.core.errors import DataError, RunMismatch, StoreError
 from sonde.core.facts import Entity
 from sonde.core.markers import marker
-from sonde.optimise.making import Made, Order, optimise
-from sonde.optimise.optiprompt.method import OptiPrompt
+from sonde.optimise.making import Made, Order, Task, optimise
+from sonde.optimise.optiprompt import OptiPrompt
+from sonde.optimise.optiprompt import vectors as vectors_module
 from tests.tiny import CITIES
 
 from .world import changed, dataset, fact, facts, opened
@@ -220,17 +221,14 @@ def test_a_loss_that_is_no_number_stops_its_relation_and_keeps_the_last_good(
 def test_a_relation_that_breaks_leaves_the_one_beside_it_alone(
     folder: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sonde.optimise.optiprompt import soft_prompts as _soft_prompts
-    from sonde.optimise.shared import forms as _forms
-
     run(folder("bert"), tmp_path / "well")
-    plain = _forms.random_form
+    plain = vectors_module.random_form
 
-    def spoilt(model: Any, relation: str, count: int, seed: int) -> Any:
-        form = plain(model, relation, count, seed)
-        return replace(form, vectors=form.vectors * np.nan) if relation == "P19" else form
+    def spoilt(model: Any, task: Task, count: int, seed: int) -> Any:
+        form = plain(model, task, count, seed)
+        return form._replace(vectors=form.vectors * np.nan) if task.relation.id == "P19" else form
 
-    monkeypatch.setattr(_soft_prompts, "random_form", spoilt)
+    monkeypatch.setattr(vectors_module, "random_form", spoilt)
     found = run(folder("bert"), tmp_path / "out")
     assert "finite" in found["P19"].problem and not found["P36"].problem
     well, kept = vectors(tmp_path / "well"), vectors(tmp_path / "out")

@@ -23,7 +23,7 @@ from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch.wrappers.soft import soft_model
 from sonde.optimise.making import optimise
-from sonde.optimise.optiprompt.method import OptiPrompt
+from sonde.optimise.optiprompt import OptiPrompt
 from tests import tiny
 
 from .world import answers, dataset, opened, prompts

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import transformers
@@ -21,7 +20,7 @@ from sonde.models.torch.loading.trials import in_float32, largest, spread, tried
 from sonde.models.torch.loading.weights import Loaded, load_folder
 from sonde.models.torch.masked.logits import EQUAL, Ways, differs
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.optimise.shared.losses import Losses
+from sonde.optimise.losses import narrows
 from tests.docs.program import smollm2_installed
 from tests.parity.conftest import Load
 from tests.parity.test_masked import NeighbourHead
@@ -214,8 +213,5 @@ def test_training_applies_the_head_alone_whatever_the_logits(
 ) -> None:
     large, small = (scaled(tiny("bert"), scale, dtype) for scale in (40, 0.01))
     small.model.cls = NeighbourHead(small.model.cls)
-    narrow = [
-        Losses(MaskedModel(loaded), cast(Any, None), None, np.zeros(1), whole=True).narrow
-        for loaded in (large, small)
-    ]
+    narrow = [narrows(MaskedModel(loaded)) for loaded in (large, small)]
     assert narrow == [True, False]

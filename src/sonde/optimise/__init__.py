@@ -4,8 +4,8 @@ A folder each; methods of other packages come through `sonde.optimisers`.
 """
 
 MODULES = {
-    "autoprompt": "sonde.optimise.autoprompt.method",
-    "finetune": "sonde.optimise.finetune.method",
-    "lpaqa": "sonde.optimise.lpaqa.method",
-    "optiprompt": "sonde.optimise.optiprompt.method",
+    "autoprompt": "sonde.optimise.autoprompt",
+    "finetune": "sonde.optimise.finetune",
+    "lpaqa": "sonde.optimise.lpaqa",
+    "optiprompt": "sonde.optimise.optiprompt",
 }

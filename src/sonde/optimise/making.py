@@ -1,22 +1,30 @@
 """The frame that every method of making templates runs in: facts, folder, one relation after other.
 
-A method is a frozen dataclass, its fields the settings. It never sees a test fact. Knows no torch.
+A method is a frozen dataclass, its fields the settings. It never sees a test fact: of each relation
+it gets training facts to learn from and dev facts to choose by. Knows no torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, cast
 
 from sonde.core.abilities import Model
 from sonde.core.components import Components
-from sonde.core.facts import Dataset, Relation, Template
+from sonde.core.errors import AbilityError, DataError, UsageError
+from sonde.core.facts import Dataset, Fact, Relation, Template
+from sonde.core.fingerprints import draw_key
 from sonde.core.repeats import refuse_repeats
+from sonde.core.train_test_overlap import leaked
 from sonde.optimise import MODULES
-from sonde.optimise.facts import Task, tasks
 from sonde.optimise.folder import Folder, head
+
+HELD_OUT = 5  # one in so many training facts, where a relation has none for development
+SHOWN = 3  # test facts named when training facts are refused
+EMPTY = "it has no training facts"
 
 Tick = Callable[[int, int, str], None]
 """Tells how far things are: so much is done, so much there is in all, and how it goes."""
@@ -39,6 +47,16 @@ class Made:
     counts: Mapping[str, int] = field(default_factory=dict)
     problem: str = ""
     vectors: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A relation with the facts to train on and those to choose by; `counts` of what was left."""
+
+    relation: Relation
+    train: tuple[Fact, ...]
+    dev: tuple[Fact, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +126,7 @@ def optimise(
     method.refuse(model)
     chosen = chosen_relations(dataset, order.relations)
     refuse_repeats(dataset, chosen)
-    given = tasks(dataset, chosen, limit=order.limit, seed=order.seed, drop=order.drop_leaked)
-    ids = [relation.id for relation in chosen]
+    given = tasks(dataset, chosen, order)
     folder = Folder(path)
     with folder.writing(
         head(
@@ -119,7 +136,7 @@ def optimise(
             model=model.identity,
             reference=reference or model.identity.name,
             dataset=dataset,
-            relations=ids,
+            relations=[relation.id for relation in chosen],
         )
     ):
         done = {row["relation"] for row in folder.progress()}
@@ -142,9 +159,6 @@ def optimise(
     return [read_back(row) for row in folder.rows()]
 
 
-EMPTY = "it has no training facts"
-
-
 def chosen_relations(dataset: Dataset, names: Sequence[str]) -> tuple[Relation, ...]:
     """The relations that are asked for; all of them if none is named."""
     if not names:
@@ -156,3 +170,77 @@ def read_back(row: Mapping[str, Any]) -> Made:
     """A relation's result as the folder keeps it, without its vectors."""
     templates = tuple(Template(**template) for template in row["templates"])
     return Made(**{**row, "templates": templates})
+
+
+def tasks(dataset: Dataset, relations: Sequence[Relation], order: Order) -> list[Task]:
+    """The facts of each relation; training facts that are test facts are refused or dropped."""
+    overlap = {relation.id: leaked(dataset, relation.id) for relation in relations}
+    if not order.drop_leaked and any(overlap.values()):
+        raise DataError(overlap_told(dataset, overlap))
+    if not any(f.split == "train" for r in relations for f in dataset.facts(r.id)):
+        raise DataError(
+            f"dataset {dataset.name!r} has no facts of split 'train' for the relations asked for; "
+            "there is nothing to learn from"
+        )
+    return [task_of(dataset, relation, overlap[relation.id], order) for relation in relations]
+
+
+def task_of(dataset: Dataset, relation: Relation, left_out: frozenset[str], order: Order) -> Task:
+    """The facts of one relation, without those left out."""
+    usable = [fact for fact in dataset.facts(relation.id) if fact.id not in left_out]
+    train = [fact for fact in usable if fact.split == "train"]
+    dev = [fact for fact in usable if fact.split == "dev"]
+    held_out = 0
+    if not dev and len(train) > 1:
+        dev = drawn(train, max(len(train) // HELD_OUT, 1), order.seed)
+        chosen = {fact.id for fact in dev}
+        train = [fact for fact in train if fact.id not in chosen]
+        held_out = len(dev)
+    if order.limit is not None:
+        train, dev = (drawn(facts, order.limit, order.seed) for facts in (train, dev))
+    counts = {"leaked": len(left_out), "held_out": held_out}
+    return Task(relation=relation, train=tuple(train), dev=tuple(dev), counts=counts)
+
+
+def drawn(facts: list[Fact], count: int, seed: int) -> list[Fact]:
+    """At most so many of the facts, drawn each by its own name, in their own order."""
+    ordered = sorted(facts, key=lambda fact: draw_key(seed, fact.id))
+    ids = {fact.id for fact in ordered[:count]}
+    return [fact for fact in facts if fact.id in ids]
+
+
+def overlap_told(dataset: Dataset, overlap: Mapping[str, frozenset[str]]) -> str:
+    """Say which training facts are test facts too."""
+    facts = (
+        f"{relation} {fact.split}: {fact.subject.name} – {fact.objects[0].name}"
+        for relation, ids in overlap.items()
+        for fact in (dataset.facts(relation) if ids else ())
+        if fact.id in ids
+    )
+    shown = list(islice(facts, SHOWN))
+    total = sum(map(len, overlap.values()))
+    listed = "; ".join(shown) + ("; …" if total > len(shown) else "")
+    return (
+        f"{total} facts of {dataset.name!r} to learn from are test facts too ({listed}); leave "
+        "them out with --drop-leaked, which says how many, or mend the dataset"
+    )
+
+
+def refuse_without_gradients(model: Model, cannot: str) -> None:
+    """Refuse a model that has no weights, or reads two texts: it has no gradients to follow."""
+    if not hasattr(model, "loaded"):
+        raise AbilityError(
+            f"{model.identity.name} has no weights and no gradients, so {cannot}; use a masked or "
+            "causal model, such as hf:FOLDER"
+        )
+    from sonde.models.torch.wrappers.soft import refuse_unsuited
+
+    refuse_unsuited(model)
+
+
+def refuse_schedule(rate: float, warmup: float = 0.0) -> None:
+    """Refuse a learning rate or a warm-up that means nothing."""
+    if not 0 <= warmup <= 1:
+        raise UsageError(f"setting warmup must be between 0 and 1, not {warmup}")
+    if not rate > 0:
+        raise UsageError(f"setting rate must be above 0, not {rate}")

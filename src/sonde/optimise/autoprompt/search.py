@@ -1,52 +1,85 @@
-"""Search the triggers of many relations side by side; they share a frozen model and nothing else.
+"""AutoPrompt at work: the triggers of many relations searched side by side, and how they are kept.
 
-Knows rows of token ids, a function that gives their losses, and a table of embeddings; nothing of
-facts or texts.
+Triggers are kept as ordinary text where every training fact is read as the same tokens under it;
+where one is not, or a mask is left among them, as vectors of a soft prompt, which always are.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
-from sonde.engine.batching import Budget
+from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT
+from sonde.core.markers import marker
 from sonde.models.torch.loading.device import onto
-from sonde.models.torch.masked.model import ENOUGH
-from sonde.optimise.shared.losses import Losses
-from sonde.optimise.shared.texts import Rows
-from sonde.optimise.shared.training import BROKEN, Course, Plan, Standing
+from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.wrappers.soft import SoftEmbedding
+from sonde.optimise.autoprompt.triggers import Writer, candidates, start_token
+from sonde.optimise.losses import Judge, Losses
+from sonde.optimise.making import Job, Made
+from sonde.optimise.texts import Draft, Trainable, rows_of, tokenised_otherwise
+from sonde.optimise.training import (
+    TOGETHER,
+    Ended,
+    Progress,
+    Score,
+    SoftPrompt,
+    between,
+    courses,
+    embedded,
+    side_by_side,
+    with_soft_prompts,
+)
 
-Fits = Callable[[Sequence[int]], bool]
-"""Whether triggers can be kept as they are."""
+if TYPE_CHECKING:
+    from sonde.optimise.autoprompt import AutoPrompt
+
+TOKENS = {"cpu": 4096, "cuda": 65536}
+NO_CANDIDATE = "no token of the model may be a trigger; try --form vectors"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quest:
-    """How long to search, on how many facts, and how many tokens to try each time."""
+def searched(method: AutoPrompt, job: Job) -> Iterator[Made]:
+    """Search the triggers of every relation of a job, some at a time."""
+    base: Any = job.model
+    size = method.together or (len(job.tasks) if "cuda" in base.loaded.device else TOGETHER)
+    allowed = candidates(base, text=method.form == "text")
+    first = start_token(base, allowed)
+    if first is None:
+        for task in job.tasks:
+            yield Made(relation=task.relation.id, counts=task.counts, problem=NO_CANDIDATE)
+        return
+    table = embedded(base.model, list(range(len(allowed))))
+    vocabulary = Vocabulary(allowed, table, first)
+    progress = Progress(total=len(job.tasks) * method.iterations, tell=job.tick)
 
-    iterations: int
-    batch: int
-    candidates: int
-    seed: int
+    def search(
+        model: Trainable, embedding: SoftEmbedding, drafts: Sequence[Draft]
+    ) -> Iterator[Made]:
+        triggers = Triggers(method, job, model, embedding, drafts, vocabulary)
+        totals = [method.iterations] * len(drafts)
+        for ended in side_by_side(triggers, totals, progress, batches=2):
+            yield triggers.made(ended)
+
+    for i in range(0, len(job.tasks), size):
+        vectors = np.repeat(table[[first]], method.triggers, 0)
+        prompts = [
+            SoftPrompt(task, between(task.relation.id, method.triggers), vectors)
+            for task in job.tasks[i : i + size]
+        ]
+        yield from with_soft_prompts(job, method.name, prompts, search)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """The best triggers of the relation at place `index`, and how it went."""
+class Vocabulary(NamedTuple):
+    """Which tokens may be triggers, [vocabulary], their embeddings, and which one is at first."""
 
-    index: int
-    ids: tuple[int, ...]
-    before: float | None
-    after: float | None
-    replaced: int
-    epochs: float
-    problem: str
+    allowed: np.ndarray
+    table: np.ndarray
+    first: int
 
 
 def ranked(table: Any, grad: Any, allowed: Any, current: Any, count: int) -> Any:
@@ -62,172 +95,135 @@ def ranked(table: Any, grad: Any, allowed: Any, current: Any, count: int) -> Any
     return torch.where(best.values > -torch.inf, best.indices, current[:, None])
 
 
-class Search:
-    """Searches the triggers of some relations, [relations, triggers], together."""
+class Triggers:
+    """The triggers of some relations, [relations, triggers], exchanged one at a time.
+
+    `allowed` [relations, vocabulary] are the tokens that may be triggers: no right answer is.
+    """
 
     def __init__(
         self,
-        losses: Losses,
-        table: Any,
-        start: np.ndarray,
-        train: Rows,
-        dev: Rows,
-        names: Sequence[str],
-        quest: Quest,
-        budget: Budget,
-        allowed: Any,
-        fits: Fits,
-        tick: Callable[[int, str], None],
+        method: AutoPrompt,
+        job: Job,
+        model: Trainable,
+        embedding: SoftEmbedding,
+        drafts: Sequence[Draft],
+        vocabulary: Vocabulary,
     ) -> None:
-        self.losses, self.table, self.allowed, self.fits = losses, table, allowed, fits
-        self.ids = start.copy()
-        self.train, self.dev = train, dev
-        self.names, self.quest, self.budget, self.tick = names, quest, budget, tick
-        plan = Plan(
-            epochs=1, batch=quest.batch, rate=0, warmup=0, checks=1, patience=0, seed=quest.seed
-        )
-        self.courses = [
-            Course(name, np.flatnonzero(train.relation == i), plan) for i, name in enumerate(names)
-        ]
-        self.standings = [Standing(torch.from_numpy(row.copy())) for row in start]
-        self.replaced = [0] * len(names)
+        self.method, self.seed, self.model, self.drafts = method, job.seed, model, drafts
+        base: Any = job.model
+        self.writer = Writer(base.loaded.backend)
+        # the mask is no word: while it is there, the other triggers are looked at
+        self.mask = vocabulary.first if isinstance(model, MaskedModel) else -1
+        self.losses = Losses(model, embedding, Judge.of(model, drafts, whole=True), TOKENS)
+        self.table = torch.from_numpy(vocabulary.table).to(model.model.device)
+        self.train, self.dev = rows_of(drafts, "train"), rows_of(drafts, "dev")
+        self.courses = courses(drafts, self.train, method.batch, job.seed)
+        allowed = np.repeat(vocabulary.allowed[None], len(drafts), 0)
+        for row, draft in zip(allowed, drafts, strict=True):
+            row[[id for id in answer_tokens(draft) if id < len(row)]] = False
+        self.allowed = torch.from_numpy(allowed).to(model.model.device)
+        self.ids = np.full((len(drafts), method.triggers), vocabulary.first, dtype=np.int64)
+        self.best = self.ids.copy()
+        self.replaced = [0] * len(drafts)
+        self.broken = np.zeros(len(drafts), dtype=bool)
 
-    def run(self) -> Iterator[Found]:
-        """Search, and give each relation when it has ended."""
-        active = list(range(len(self.names)))
-        self._look(active)
-        for step in range(self.quest.iterations):
-            for i in [i for i in active if self.standings[i].problem]:
-                active.remove(i)
-                yield self._found(i, step)
-            if not active:
-                return
-            self._look(self._step(active, step))
-            self.tick(len(active), self._told())
-        for i in active:
-            yield self._found(i, self.quest.iterations)
-
-    def _step(self, active: list[int], step: int) -> list[int]:
-        """Try to replace one trigger of each relation; those where one was replaced."""
-        grad = self._gradient(active, [self.courses[i].batch(2 * step) for i in active])
+    def step(self, active: list[int], step: int) -> list[int]:
+        """Try to replace one trigger of each relation; those where one was, or numbers broke."""
+        batches = [self.courses[i].batch(2 * step) for i in active]
+        grad = self.losses.gradient(self.train, batches, self.vectors().requires_grad_(True))
         places = [self._place(i, step) for i in active]
-        at = onto(grad.device, places)
-        rows = onto(grad.device, active)
-        current = onto(grad.device, self.ids[active, places])
-        own = grad[rows, at]
-        best = ranked(self.table, own, self.allowed[rows], current, self.quest.candidates)
-        sound = torch.isfinite(own).all(1).cpu().numpy()
+        rows, current = onto(grad.device, active), onto(grad.device, self.ids[active, places])
+        slopes = grad[rows, onto(grad.device, places)]
+        best = ranked(self.table, slopes, self.allowed[rows], current, self.method.candidates)
         tried = np.repeat(self.ids[active][:, None], 1 + best.shape[1], 1)
         tried[np.arange(len(active)), 1:, places] = best.cpu().numpy()
-        tested = self._tested(active, tried, [self.courses[i].batch(2 * step + 1) for i in active])
-        changed = []
-        for k, i in enumerate(active):
-            if not sound[k] or not np.isfinite(tested[k, 0]):
-                self.standings[i].problem = BROKEN
-            elif self._take(i, tried[k], tested[k]):
-                changed.append(i)
-        return changed
+        losses = self._losses(tried, [self.courses[i].batch(2 * step + 1) for i in active])
+        sound = torch.isfinite(slopes).all(1).cpu().numpy() & np.isfinite(losses[:, 0])
+        self.broken[active] |= ~sound
+        return [
+            i for k, i in enumerate(active) if self.broken[i] or self._take(i, tried[k], losses[k])
+        ]
 
     def _place(self, i: int, step: int) -> int:
-        return Random(f"{self.quest.seed}:{self.names[i]}:{step}").randrange(self.ids.shape[1])
+        name = self.courses[i].name
+        return Random(f"{self.seed}:{name}:{step}").randrange(self.ids.shape[1])
 
-    def _take(self, i: int, tried: np.ndarray, tested: np.ndarray) -> bool:
+    def _take(self, i: int, tried: np.ndarray, losses: np.ndarray) -> bool:
         """Take the best of what was tried, if it is better than what is there, the first."""
-        for k in np.argsort(tested, kind="stable"):
-            if not tested[k] < tested[0]:
+        for k in np.argsort(losses, kind="stable"):
+            if not losses[k] < losses[0]:
                 return False
-            if self.fits(tried[k].tolist()):
+            if self._writable(tried[k].tolist()):
                 self.ids[i] = tried[k]
                 self.replaced[i] += 1
                 return True
         return False
 
-    def _gradient(self, active: list[int], batches: list[np.ndarray]) -> Any:
-        """The gradient of each relation's mean loss by its triggers' embeddings."""
-        chosen = np.concatenate(batches)
-        shares = np.concatenate([np.full(len(b), 1 / len(b)) for b in batches])
-        vectors = self._embedded(self.ids).requires_grad_(True)
-        grad = torch.zeros_like(vectors)
+    def _writable(self, ids: list[int]) -> bool:
+        if self.method.form == "vectors":
+            return True
+        return self.writer.text([id for id in ids if id != self.mask]) is not None
 
-        def forward(part: list[int]) -> Any:
-            loss, _ = self.losses(self.train, chosen[part], vectors)
-            weight = onto(loss.device, shares[part] * self.losses.scale).to(loss.dtype)
-            return torch.autograd.grad((loss * weight).sum(), vectors)[0]
-
-        for _, found in self._packed(self.train.lengths[chosen], forward):
-            grad += found
-        return grad / self.losses.scale
-
-    def _tested(
-        self, active: list[int], tried: np.ndarray, batches: list[np.ndarray]
-    ) -> np.ndarray:
+    def _losses(self, tried: np.ndarray, batches: list[np.ndarray]) -> np.ndarray:
         """The mean loss of each relation's batch under each of its tried triggers."""
         count = tried.shape[1]
         chosen = np.concatenate([np.tile(batch, count) for batch in batches])
         owner = np.concatenate(
             [np.repeat(k * count + np.arange(count), len(b)) for k, b in enumerate(batches)]
         )
-        found = self._measured(
-            taken(self.train, chosen, owner),
-            self._embedded(tried.reshape(-1, tried.shape[2])),
-            np.repeat(self.losses.which[active], count),
-        )
-        sums = np.bincount(owner, found[:, 0], len(active) * count).reshape(len(active), count)
+        vectors = self.vectors(tried.reshape(-1, tried.shape[2]))
+        losses = self.losses.measured(self.train, chosen, vectors, owner)[:, 0]
+        sums = np.bincount(owner, losses, len(batches) * count).reshape(len(batches), count)
         return np.asarray(sums / np.array([[len(batch)] for batch in batches]))
 
-    def _look(self, relations: list[int]) -> None:
-        """Look at the dev facts of some relations."""
-        chosen = np.flatnonzero(np.isin(self.dev.relation, relations))
-        rows = taken(self.dev, chosen, self.dev.relation[chosen])
-        found = self._measured(rows, self._embedded(self.ids), self.losses.which)
-        for i in relations:
-            own = found[rows.relation == i]
-            share = float(own[:, 1].mean()) if len(own) else None
-            loss = float(own[:, 0].mean()) if len(own) else 0.0
-            self.standings[i].look(share, loss, torch.from_numpy(self.ids[i]))
+    def vectors(self, ids: np.ndarray | None = None) -> Any:
+        """The embeddings of triggers, those that are there unless others are given."""
+        return self.table[onto(self.table.device, self.ids if ids is None else ids)]
 
-    @torch.no_grad()
-    def _measured(self, rows: Rows, vectors: Any, which: np.ndarray) -> np.ndarray:
-        """Loss and hit of each row, [rows, 2]."""
-        losses = copy.copy(self.losses)
-        losses.which = which
-        found = np.zeros((len(rows.ids), 2))
+    def scores(self, relations: list[int]) -> list[Score]:
+        """What dev facts say of the triggers as they are."""
+        scores = self.losses.scores(self.dev, relations, self.vectors())
+        return [
+            (None, float("nan")) if self.broken[i] else score
+            for i, score in zip(relations, scores, strict=True)
+        ]
 
-        def forward(part: list[int]) -> Any:
-            return torch.stack(losses(rows, np.array(part), vectors), 1)
+    def keep(self, relation: int) -> None:
+        """The triggers as they are."""
+        self.best[relation] = self.ids[relation]
 
-        if len(rows.ids):
-            for part, result in self._packed(rows.lengths, forward):
-                found[part] = result.cpu().numpy()
-        return found
+    def drop(self, relations: list[int]) -> None:
+        """The others go on as they are."""
 
-    def _embedded(self, ids: np.ndarray) -> Any:
-        return self.table[onto(self.table.device, ids)]
+    def made(self, ended: Ended) -> Made:
+        """What was made for a relation: a text, or else vectors."""
+        draft, ids = self.drafts[ended.index], self.best[ended.index].tolist()
+        text = self._text(draft, ids)
+        template, vectors = draft.template, {}
+        if text:
+            template = replace(template, text=text)
+        else:
+            rows = self.vectors(self.best[ended.index]).cpu().numpy()
+            relation = draft.task.relation.id
+            vectors = {marker(relation, k + 1): row for k, row in enumerate(rows)}
+        form = {"as_text": int(bool(text)), "as_vectors": int(not text)}
+        counts = {**draft.counts, **form, "replaced": self.replaced[ended.index]}
+        return ended.made(draft, templates=(template,), counts=counts, vectors=vectors)
 
-    def _packed(
-        self, lengths: np.ndarray, forward: Callable[[list[int]], Any]
-    ) -> Iterator[tuple[list[int], Any]]:
-        enough = ENOUGH[self.table.device.type] if self.losses.pads else 0
-        return self.budget.run(lengths.tolist(), forward, enough=enough)
-
-    def _told(self) -> str:
-        best = [s.best[0] for s in self.standings if s.best is not None]
-        return f"dev {100 * sum(best) / len(best):.1f} %" if best else ""
-
-    def _found(self, i: int, steps: int) -> Found:
-        standing = self.standings[i]
-        return Found(
-            index=i,
-            ids=tuple(standing.vectors.tolist()),
-            before=standing.first,
-            after=standing.best[0] if standing.best else None,
-            replaced=self.replaced[i],
-            epochs=2 * steps / self.courses[i].each,
-            problem=standing.problem,
-        )
+    def _text(self, draft: Draft, ids: list[int]) -> str:
+        """The template as text, nothing where some fact would be read as other tokens."""
+        written = self.writer.text(ids)
+        if self.method.form == "vectors" or self.mask in ids or written is None:
+            return ""
+        template = replace(draft.template, text=f"{SUBJECT_SLOT}{written} {ANSWER_SLOT} .")
+        tokens = dict(zip(draft.ids, ids, strict=True))
+        if tokenised_otherwise(self.model, draft.task, draft.template, tokens, template):
+            return ""
+        return template.text
 
 
-def taken(rows: Rows, chosen: np.ndarray, relation: np.ndarray) -> Rows:
-    """Some rows, each said to be of a relation of its own."""
-    parts = {f.name: getattr(rows, f.name)[chosen] for f in fields(rows)}
-    return replace(rows, **{**parts, "relation": relation})
+def answer_tokens(draft: Draft) -> set[int]:
+    """The tokens of every right answer."""
+    texts = draft.train.texts + draft.dev.texts
+    return {id for text in texts for right in text.golds[: text.answer] for id in right}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from sonde.core.markers import OPENS
 from sonde.engine.encode import literal
 from sonde.models.torch.masked.answers import token_name
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.optimise.shared.forms import WORD
+from sonde.optimise.texts import WORD
 
 NEUTRAL = ("the", "a", "is", ",", ".")
 """What a causal model's triggers are at first: the first of these that is one token."""
@@ -79,13 +79,6 @@ def capitalised(token: str) -> bool:
     (True, False, True)
     """
     return next((c for c in token if c.isalpha()), "").isupper()
-
-
-def without(allowed: np.ndarray, ids: Iterable[int]) -> np.ndarray:
-    """The same, some tokens left out."""
-    kept = allowed.copy()
-    kept[[id for id in ids if id < len(kept)]] = False
-    return kept
 
 
 def start_token(model: Any, allowed: np.ndarray) -> int | None:

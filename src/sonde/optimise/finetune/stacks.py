@@ -15,10 +15,10 @@ import torch
 from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.device import onto, steady_attention
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.optimise.shared.texts import Rows
+from sonde.optimise.losses import logits_at, pads, uncached
+from sonde.optimise.texts import Rows, Trainable
 
 log = logging.getLogger("sonde")
 
@@ -29,17 +29,19 @@ Weights = dict[str, Any]
 class Stacked:
     """Runs copies of a model. `narrow`: the head may be applied where logits are read alone."""
 
-    def __init__(self, model: CausalModel | MaskedModel, *, narrow: bool) -> None:
+    def __init__(self, model: Trainable, *, narrow: bool) -> None:
         self.model = model.model
         self.device = model.model.device
         self.narrow = narrow
-        self.causal = isinstance(model, CausalModel)
-        self.pads = self.causal or (isinstance(model, MaskedModel) and model.ways.pads)
+        self.causal = not isinstance(model, MaskedModel)
+        self.pads, self.uncached = pads(model), uncached(model)
 
     def copies(self, count: int) -> Weights:
         """So many copies of the model's own weights."""
-        found = self.model.named_parameters()
-        return {n: p.detach().float().expand(count, *p.shape).clone() for n, p in found}
+        return {
+            name: parameter.detach().float().expand(count, *parameter.shape).clone()
+            for name, parameter in self.model.named_parameters()
+        }
 
     def logits(self, weights: Mapping[str, Any], rows: Rows, chosen: np.ndarray) -> Any:
         """Logits of texts chosen[copy, i] at the places that are read, [copies, texts, places, …].
@@ -80,24 +82,13 @@ class Stacked:
             return vmap(run)(dict(weights), ids, mask, places)
 
     def _run(self, weights: Weights, inputs: dict[str, Any], places: Any) -> Any:
-        extra = {"use_cache": False} if self.causal else {}
         rows = torch.arange(len(inputs["input_ids"]), device=self.device)[:, None]
 
-        def keep(_module: Any, _inputs: Any, output: Any) -> Any:
-            output.last_hidden_state = output.last_hidden_state[rows, places]
-            return output
+        def run(**inputs: Any) -> Any:
+            return functional_call(self.model, weights, (), inputs)
 
-        if not self.narrow:
-            return (
-                functional_call(self.model, weights, (), {**inputs, **extra})
-                .logits[rows, places]
-                .float()
-            )
-        hook = self.model.base_model.register_forward_hook(keep)
-        try:
-            return functional_call(self.model, weights, (), {**inputs, **extra}).logits.float()
-        finally:
-            hook.remove()
+        inputs = {**inputs, **self.uncached}
+        return logits_at(self.model, (rows, places), inputs, narrow=self.narrow, run=run)
 
     @torch.no_grad()
     def stacks(self) -> bool:
@@ -108,13 +99,13 @@ class Stacked:
         chosen = np.array([[0, 1], [1, 0]])
         weights = self.copies(2)
         try:
-            found = self.logits(weights, rows, chosen)
+            together = self.logits(weights, rows, chosen)
         except Exception:  # architectures refuse in their own ways
             log.debug("copies do not go through the model together", exc_info=True)
             return False
-        one = {name: weight[:1] for name, weight in weights.items()}
-        alone = torch.cat([self.logits(one, rows, chosen[i : i + 1]) for i in (0, 1)])
-        return bool((found - alone).abs().max() < 1e-3 * max(1.0, float(alone.abs().max())))
+        single = {name: weight[:1] for name, weight in weights.items()}
+        alone = torch.cat([self.logits(single, rows, chosen[i : i + 1]) for i in (0, 1)])
+        return bool((together - alone).abs().max() < 1e-3 * max(1.0, float(alone.abs().max())))
 
 
 def trial(size: int) -> Rows:

@@ -1,220 +1,211 @@
-"""Train a copy of a model for each of some relations, side by side; they share nothing.
+"""Fine-tuning at work: a copy of the model for each of some relations, trained side by side.
 
-Each copy has its own facts, order, learning rate and dev checks, so that it ends as it would alone.
-The model itself is left as it is, and in evaluation mode: nothing is dropped out. Knows rows of
-token ids; nothing of facts.
+The model itself is left as it is, and in evaluation mode: nothing is dropped out. How each weight
+changed at best is kept in a file a relation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from safetensors.torch import save
 
+from sonde.core.markers import markers
 from sonde.models.torch.loading.device import onto
+from sonde.models.torch.loading.weights import DTYPES
 from sonde.optimise.finetune.stacks import Stacked, Weights
-from sonde.optimise.shared.losses import Losses
-from sonde.optimise.shared.texts import Rows
-from sonde.optimise.shared.training import BETAS, BROKEN, EPSILON, Course, Plan
+from sonde.optimise.losses import Judge, frozen, narrows
+from sonde.optimise.making import Job, Made
+from sonde.optimise.texts import Draft, Rows, draft, rows_of
+from sonde.optimise.training import (
+    Adam,
+    Progress,
+    Schedule,
+    Score,
+    courses,
+    side_by_side,
+)
+from sonde.store.files import write_whole
 
+if TYPE_CHECKING:
+    from sonde.optimise.finetune import FineTune
+
+log = logging.getLogger("sonde")
+
+WEIGHTS = "weights"
+COPIES = 8  # of the weights that a relation takes while it is trained: moments, gradient, best …
 LOOK = 64  # dev facts of a relation that are looked at in one pass
+NO_TEXT = "it has no template of plain words to train with"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tuned:
-    """How each weight of the relation at place `index` changed at best, and how it went."""
+def tuned(method: FineTune, job: Job) -> Iterator[Made]:
+    """Fine-tune for every relation of a job, some at a time."""
+    drafts = []
+    for task in job.tasks:
+        templates = task.relation.templates
+        if not templates or markers(templates[0].text):
+            yield Made(relation=task.relation.id, counts=task.counts, problem=NO_TEXT)
+            continue
+        written = draft(job.model, task, templates[0], job.vocabulary)
+        if written.train.texts:
+            drafts.append(written)
+        else:
+            yield written.nothing_left()
+    if drafts:
+        yield from in_groups(method, job, drafts)
 
-    index: int
-    change: Weights
-    before: float | None
-    after: float | None
-    epochs: float
-    problem: str
+
+def in_groups(method: FineTune, job: Job, drafts: Sequence[Draft]) -> Iterator[Made]:
+    """Train so many relations at once as the device holds."""
+    model: Any = job.model
+    steps = (-(-len(draft.train.texts) // method.batch) * method.epochs for draft in drafts)
+    progress = Progress(total=sum(steps), tell=job.tick)
+    with frozen(model.model):
+        stacked = Stacked(model, narrow=narrows(model))
+        size = group_size(method, stacked, len(drafts))
+        tell_size(method, model.model, len(drafts))
+        for i in range(0, len(drafts), size):
+            group = drafts[i : i + size]
+            copies = Copies(method, job, stacked, group)
+            totals = [course.each * method.epochs for course in copies.courses]
+            for ended in side_by_side(copies, totals, progress, patience=method.patience):
+                own = group[ended.index]
+                kept = keep_weights(method, job, own, copies.change(ended.index))
+                yield ended.made(own, counts={**own.counts, "weights_bytes": kept})
 
 
-class Tuning:
-    """Trains copies of a model for some relations."""
+def group_size(method: FineTune, stacked: Stacked, count: int) -> int:
+    """How many relations are trained at once."""
+    wanted = method.together or (count if stacked.device.type == "cuda" else 1)
+    if wanted > 1 and not stacked.stacks():
+        log.info("this model takes one set of weights at a time; relations train one by one")
+        return 1
+    if stacked.device.type == "cuda" and not method.together:
+        free, _ = torch.cuda.mem_get_info(stacked.device)
+        each = COPIES * sum(4 * p.numel() for p in stacked.model.parameters())
+        wanted = min(wanted, int(0.7 * free / each))
+    return max(wanted, 1)
+
+
+def tell_size(method: FineTune, model: Any, count: int) -> None:
+    """Say how much room the weights will take."""
+    if method.keep != "nothing":
+        bytes = DTYPES[method.keep].itemsize * sum(p.numel() for p in model.parameters())
+        log.info(
+            "weights take %.1f MB a relation, %.2f GB in all", bytes / 1e6, count * bytes / 1e9
+        )
+
+
+def keep_weights(method: FineTune, job: Job, draft: Draft, change: Weights) -> int:
+    """Write how each weight changed, and say how many bytes that took."""
+    if method.keep == "nothing":
+        return 0
+    dtype = DTYPES[method.keep]
+    content = save({name: part.to(dtype).cpu().contiguous() for name, part in change.items()})
+    (job.folder / WEIGHTS).mkdir(exist_ok=True)
+    write_whole(job.folder / WEIGHTS / f"{draft.task.relation.id}.safetensors", content)
+    return len(content)
+
+
+class Copies:
+    """A copy of a model's weights for each of some relations; `active` are those still trained."""
 
     def __init__(
-        self,
-        stacked: Stacked,
-        losses: Losses,
-        train: Rows,
-        dev: Rows,
-        names: Sequence[str],
-        plan: Plan,
-        decay: float,
-        tick: Callable[[int, str], None],
+        self, method: FineTune, job: Job, stacked: Stacked, drafts: Sequence[Draft]
     ) -> None:
-        self.stacked, self.losses = stacked, losses
-        self.train, self.dev = train, dev
-        self.plan, self.decay, self.tick = plan, decay, tick
-        self.courses = [
-            Course(name, np.flatnonzero(train.relation == i), plan) for i, name in enumerate(names)
-        ]
-        self.active = list(range(len(names)))
-        self.weights = stacked.copies(len(names))
-        self.means = {n: torch.zeros_like(w) for n, w in self.weights.items()}
-        self.squares = {n: torch.zeros_like(w) for n, w in self.weights.items()}
-        self.best = {n: w.clone() for n, w in self.weights.items()}
-        self.broken = torch.zeros(len(names), dtype=torch.bool, device=stacked.device)
-        self.problems = [""] * len(names)
-        self.first: list[float | None] = [None] * len(names)
-        self.score: list[tuple[float, float] | None] = [None] * len(names)
-        self.idle = [0] * len(names)
+        model: Any = job.model
+        self.stacked = stacked
+        self.schedule = Schedule(method.epochs, method.rate, method.warmup, method.checks)
+        self.judge = Judge.of(model, drafts, whole=method.softmax == "model")
+        self.train, self.dev = rows_of(drafts, "train"), rows_of(drafts, "dev")
+        self.courses = courses(drafts, self.train, method.batch, job.seed)
+        self.active = list(range(len(drafts)))
+        self.weights = stacked.copies(len(drafts))
+        self.best = {name: weight.clone() for name, weight in self.weights.items()}
+        self.adam = Adam(list(self.weights.values()), method.decay)
+        self.broken = torch.zeros(len(drafts), dtype=torch.bool, device=stacked.device)
 
-    def run(self) -> Iterator[Tuned]:
-        """Train, and give each relation as soon as it has ended."""
-        self._look(self.active)
-        step = 0
-        while self.active:
-            ended = [i for i in self.active if self._ended(i, step)]
-            for i in ended:
-                yield self._tuned(i, step)
-            self._drop(ended)
-            if self.active:
-                self._step(step)
-                step += 1
-                self._look([i for i in self.active if self.courses[i].due(step)])
-                self.tick(len(self.active), self._told())
-
-    def _ended(self, i: int, step: int) -> bool:
-        idle = 0 < self.plan.patience <= self.idle[i]
-        return bool(self.problems[i]) or idle or step >= self.courses[i].total
-
-    def _drop(self, ended: Sequence[int]) -> None:
-        """Go on without some relations."""
-        if not ended:
-            return
-        rows = [k for k, i in enumerate(self.active) if i not in ended]
-        for weights in (self.weights, self.means, self.squares, self.best):
-            for name in weights:
-                weights[name] = weights[name][rows]
-        self.broken = self.broken[rows]
-        self.active = [self.active[k] for k in rows]
-
-    def _step(self, step: int) -> None:
+    def step(self, active: list[int], step: int) -> list[int]:
         """One step of AdamW for each relation, on a batch of its own facts."""
-        batches = [self.courses[i].batch(step) for i in self.active]
-        chosen, shares = filled_up(batches)
-        for weight in self.weights.values():
+        chosen, shares = filled_up([self.courses[i].batch(step) for i in active])
+        weights = list(self.weights.values())
+        for weight in weights:
             weight.requires_grad_(True)
-        loss, _ = self._judged(self.weights, self.train, chosen, self.active)
+        loss, _ = self._judged(self.weights, self.train, chosen)
         each = (loss * onto(loss.device, shares).to(loss.dtype)).sum(1)
-        grads = torch.autograd.grad(
-            each.sum(), list(self.weights.values()), allow_unused=True, materialize_grads=True
-        )
-        for weight in self.weights.values():
+        grads = torch.autograd.grad(each.sum(), weights, allow_unused=True, materialize_grads=True)
+        for weight in weights:
             weight.requires_grad_(False)
-        self.broken |= ~torch.isfinite(each)
-        rates = torch.tensor([self.courses[i].rate(step) for i in self.active])
-        self._update(grads, rates.to(loss.device), step + 1)
+        self.broken[active] |= ~torch.isfinite(each)
+        rates = torch.tensor([self.schedule.rate_at(self.courses[i], step) for i in active])
+        self.adam.step(weights, grads, rates.to(loss.device), step + 1)
+        return [i for i in active if self.schedule.is_due(self.courses[i], step + 1)]
+
+    def _judged(self, weights: Weights, rows: Rows, chosen: np.ndarray) -> tuple[Any, Any]:
+        """Loss and hit of each text chosen[copy, i], [copies, texts] both."""
+        texts = chosen.reshape(-1)
+        text, place = np.nonzero(rows.places[texts] >= 0)
+        logits = self.stacked.logits(weights, rows, chosen).flatten(0, 1)
+        read = logits[onto(logits.device, text), onto(logits.device, place)]
+        loss, hit = self.judge.texts(read, rows, texts, (text, place))
+        return loss.reshape(chosen.shape), hit.reshape(chosen.shape)
 
     @torch.no_grad()
-    def _update(self, grads: Sequence[Any], rates: Any, count: int) -> None:
-        for (name, weight), grad in zip(self.weights.items(), grads, strict=True):
-            rate = rates.reshape(-1, *[1] * (weight.dim() - 1))
-            mean, square = self.means[name], self.squares[name]
-            mean.lerp_(grad, 1 - BETAS[0])
-            square.mul_(BETAS[1]).addcmul_(grad, grad, value=1 - BETAS[1])
-            scale = (square / (1 - BETAS[1] ** count)).sqrt_().add_(EPSILON)
-            if self.decay:
-                weight.mul_(1 - rate * self.decay)
-            weight.sub_((mean / scale).mul_(rate / (1 - BETAS[0] ** count)))
+    def scores(self, relations: list[int]) -> list[Score]:
+        """What dev facts say of the weights as they are."""
+        own = [np.flatnonzero(self.dev.relation == i) for i in relations]
+        sums = np.zeros((len(relations), 2))
+        for start in range(0, max(map(len, own)), LOOK):
+            parts = {k: rows[start : start + LOOK] for k, rows in enumerate(own)}
+            parts = {k: rows for k, rows in parts.items() if len(rows)}
+            chosen, shares = filled_up(list(parts.values()))
+            weights = self._weights_of([relations[k] for k in parts])
+            loss, hit = self._judged(weights, self.dev, chosen)
+            for column, values in enumerate((hit, loss)):
+                counted = np.where(shares > 0, values.cpu().numpy(), 0)
+                sums[list(parts), column] += counted.sum(1)
+        broken = self.broken.tolist()
+        return [
+            self._score(total, len(rows), broken[i])
+            for i, total, rows in zip(relations, sums.tolist(), own, strict=True)
+        ]
 
-    def _judged(
-        self, weights: Weights, rows: Rows, chosen: np.ndarray, relations: Sequence[int]
-    ) -> tuple[Any, Any]:
-        """Loss and hit of each text, [copies, texts] both."""
-        logits = self.stacked.logits(weights, rows, chosen)
-        places = rows.places[chosen]
-        read = np.nonzero(places.reshape(-1) >= 0)[0]
-        texts = read // places.shape[-1]
-        at = onto(logits.device, read)
-        golds = onto(logits.device, rows.golds[chosen].reshape(places.size, -1)[read])
-        owner = np.repeat(np.array(relations), chosen.shape[1])[texts]
-        loss, hit = self.losses._judged(logits.flatten(0, 2)[at], golds, owner)
-        counted = (read % places.shape[-1]) < rows.answer[chosen].reshape(-1)[texts]
-        text = onto(logits.device, texts)
-        zeros = torch.zeros(chosen.size, device=logits.device)
-        missed = (~hit & onto(logits.device, counted)).float()
-        right = zeros.index_add(0, text, missed) == 0
-        return (
-            zeros.index_add(0, text, loss).reshape(chosen.shape),
-            right.float().reshape(chosen.shape),
-        )
+    def _score(self, total: list[float], count: int, broken: bool) -> Score:
+        if broken:
+            return None, float("nan")
+        return (total[0] / count, total[1] / count) if count else (None, 0.0)
 
-    @torch.no_grad()
-    def _look(self, relations: Sequence[int]) -> None:
-        """Look at the dev facts of some relations, and keep what is best."""
+    def _weights_of(self, relations: list[int]) -> Weights:
+        if relations == self.active:
+            return self.weights
+        rows = [self.active.index(i) for i in relations]
+        return {name: weight[rows] for name, weight in self.weights.items()}
+
+    def keep(self, relation: int) -> None:
+        """The weights as they are."""
+        row = self.active.index(relation)
+        for name, weight in self.weights.items():
+            self.best[name][row] = weight[row]
+
+    def change(self, relation: int) -> Weights:
+        """How each weight of a relation changed at best."""
+        row = self.active.index(relation)
+        start = dict(self.stacked.model.named_parameters())
+        return {n: weight[row] - start[n].detach().float() for n, weight in self.best.items()}
+
+    def drop(self, relations: list[int]) -> None:
+        """Free the copies of relations that have ended."""
         if not relations:
             return
-        rows = [self.active.index(i) for i in relations]
-        broken = self.broken.cpu().numpy()
-        found = self._measured(relations, rows)
-        for k, i in zip(rows, relations, strict=True):
-            share, loss = found[i]
-            if broken[k] or (loss is not None and not np.isfinite(loss)):
-                self.problems[i] = BROKEN
-            elif self._better(i, share, loss):
-                for name, weight in self.weights.items():
-                    self.best[name][k] = weight[k]
-
-    def _better(self, i: int, share: float | None, loss: float | None) -> bool:
-        """Whether weights answer more dev facts, or as many with a smaller loss."""
-        if share is None or loss is None:  # nothing to choose by: the last weights stand
-            return True
-        known, self.score[i] = self.score[i], max(self.score[i] or (-1.0, 0.0), (share, -loss))
-        if known is None:
-            self.first[i] = share
-            return True
-        self.idle[i] = 0 if self.score[i] != known else self.idle[i] + 1
-        return self.score[i] != known
-
-    def _measured(
-        self, relations: Sequence[int], rows: list[int]
-    ) -> dict[int, tuple[float | None, float | None]]:
-        """The share of dev facts that each relation answers, and their mean loss."""
-        own = {i: np.flatnonzero(self.dev.relation == i) for i in relations}
-        weights = self.weights
-        if len(rows) < len(self.active):
-            weights = {name: weight[rows] for name, weight in self.weights.items()}
-        sums = np.zeros((len(relations), 2))
-        for start in range(0, max(map(len, own.values())), LOOK):
-            parts = [own[i][start : start + LOOK] for i in relations]
-            there = [k for k, part in enumerate(parts) if len(part)]
-            chosen, shares = filled_up([parts[k] for k in there])
-            some = weights
-            if len(there) < len(relations):
-                some = {name: weight[there] for name, weight in weights.items()}
-            loss, hit = self._judged(some, self.dev, chosen, [relations[k] for k in there])
-            counted = shares > 0
-            sums[there, 0] += (hit.cpu().numpy() * counted).sum(1)
-            sums[there, 1] += np.where(counted, loss.cpu().numpy(), 0).sum(1)
-        return {
-            i: (sums[k, 0] / len(own[i]), sums[k, 1] / len(own[i])) if len(own[i]) else (None, None)
-            for k, i in enumerate(relations)
-        }
-
-    def _told(self) -> str:
-        best = [score[0] for score in self.score if score is not None]
-        return f"dev {100 * sum(best) / len(best):.1f} %" if best else ""
-
-    def _tuned(self, i: int, step: int) -> Tuned:
-        k = self.active.index(i)
-        score = self.score[i]
-        own = dict(self.stacked.model.named_parameters())
-        return Tuned(
-            index=i,
-            change={n: weight[k] - own[n].detach().float() for n, weight in self.best.items()},
-            before=self.first[i],
-            after=score[0] if score is not None else None,
-            epochs=min(step, self.courses[i].total) / self.courses[i].each,
-            problem=self.problems[i],
-        )
+        rows = [k for k, i in enumerate(self.active) if i not in relations]
+        self.weights = {name: weight[rows] for name, weight in self.weights.items()}
+        self.best = {name: weight[rows] for name, weight in self.best.items()}
+        self.adam.keep(rows)
+        self.active = [self.active[k] for k in rows]
 
 
 def filled_up(batches: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -2,149 +2,141 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 
-from sonde.core.abilities import Model
 from sonde.core.errors import NotFinite, PromptError
 from sonde.core.facts import Fact, Template
 from sonde.core.prompts import Key, Prompt, Score, called
 from sonde.core.scores import option_logps
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.wrappers.ensemble import Answers, answer_logps, common_answers
-from sonde.optimise.facts import Task
-from sonde.optimise.making import Job, Made
+from sonde.optimise.making import Job, Made, Task
 
 if TYPE_CHECKING:
-    from sonde.optimise.lpaqa.method import Lpaqa
+    from sonde.optimise.lpaqa import Lpaqa
 
 
-class Asks(Protocol):
-    """Asks a model for facts under templates."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asks:
+    """Asks a model for facts under templates.
 
+    `logps(number, facts)` are the log-probabilities over the answers under a template,
+    [facts, answers] in float32; `columns` is where each name stands among the answers, which
+    are a whole `vocabulary` or a few options. `train` and
+    `dev` are the facts that can be used; `unfit`, `outside` and `long` what was left out.
+    """
+
+    logps: Callable[[int, Sequence[Fact]], Any]
     templates: tuple[Template, ...]
-    unfit: int
-    outside: int
-    long: int
-    splits: tuple[tuple[Fact, ...], tuple[Fact, ...]]
+    columns: Mapping[str, int]
+    answers: int
+    train: tuple[Fact, ...]
+    dev: tuple[Fact, ...]
+    vocabulary: bool = False
+    device: Any = "cpu"
+    unfit: int = 0
+    outside: int = 0
+    long: int = 0
 
     def golds(self, facts: Sequence[Fact]) -> Any:
         """Which answers are right, [facts, answers]."""
+        golds = torch.zeros(len(facts), self.answers, dtype=torch.bool)
+        for row, fact in zip(golds, facts, strict=True):
+            row[[self.columns[name] for name in names_of([fact]) if name in self.columns]] = True
+        return golds.to(self.device)
 
-    def logps(self, number: int, facts: Sequence[Fact]) -> Any:
-        """Log-probabilities over the answers under a template, [facts, answers] in float32."""
+
+def names_of(facts: Iterable[Fact]) -> tuple[str, ...]:
+    """Every name of every object, each once."""
+    names = (name for fact in facts for entity in fact.objects for name in entity.names)
+    return tuple(dict.fromkeys(names))
 
 
-class Filling:
+def filling(model: MaskedModel, task: Task, vocabulary: tuple[str, ...] | None) -> Asks:
     """Asks a masked model: answers are the words allowed, one token each under every template."""
+    subject = task.train[0].subject.name
+    templates = tuple(
+        t for t in task.relation.templates if takes_a_word(model, t, subject, vocabulary)
+    )
+    answers, columns = Answers(names=(), tokens=()), {}
+    if templates:
+        answers = common_answers(model, templates, subject, vocabulary)
+        column = {token: k for k, token in enumerate(answers.tokens[0])}
+        names = sorted(names_of((*task.train, *task.dev)))
+        tokens = model.encoder.single_tokens(names, templates[0].fill(subject)[0])
+        columns = {name: column[id] for name, id in tokens.items() if id in column}
+    train, dev = (
+        [fact for fact in facts if not columns.keys().isdisjoint(names_of([fact]))]
+        for facts in (task.train, task.dev)
+    )
+    short = [tuple(f for f in facts if fits(model, templates, f)) for facts in (train, dev)]
 
-    def __init__(self, model: MaskedModel, task: Task, vocabulary: tuple[str, ...] | None) -> None:
-        self.model = model
-        subject = task.train[0].subject.name
-        self.templates = tuple(
-            t for t in task.relation.templates if self._fits(t, subject, vocabulary)
-        )
-        self.unfit = len(task.relation.templates) - len(self.templates)
-        self.answers = Answers(names=(), tokens=())
-        if self.templates:
-            self.answers = common_answers(model, self.templates, subject, vocabulary)
-        self.outside = self.long = 0
-        self.columns = self._columns(task)
-        self.splits = self._usable(task.train), self._usable(task.dev)
+    def logps(number: int, facts: Sequence[Fact]) -> Any:
+        sides = [templates[number].fill(fact.subject.name) for fact in facts]
+        return answer_logps(model, model.encoder.masked(sides), answers.tokens[number])
 
-    def _fits(self, template: Template, subject: str, vocabulary: tuple[str, ...] | None) -> bool:
-        """Whether some word is one token in the template's hole."""
-        try:
-            common_answers(self.model, [template], subject, vocabulary)
-        except PromptError:
-            return False
-        return True
-
-    def _columns(self, task: Task) -> dict[str, int]:
-        """The column of each object's name that may be answered."""
-        if not self.templates:
-            return {}
-        facts = (*task.train, *task.dev)
-        names = {n for fact in facts for entity in fact.objects for n in entity.names}
-        first = self.templates[0].fill(facts[0].subject.name)[0]
-        place = {token: column for column, token in enumerate(self.answers.tokens[0])}
-        tokens = self.model.encoder.single_tokens(sorted(names), first)
-        return {name: place[id] for name, id in tokens.items() if id in place}
-
-    def _usable(self, facts: Sequence[Fact]) -> tuple[Fact, ...]:
-        """The facts with an object that may be answered, short enough under every template."""
-        inside = [fact for fact in facts if self._right(fact)]
-        context = self.model.loaded.context
-        short = [
-            fact
-            for fact in inside
-            if all(
-                len(span.ids) <= context
-                for span in self.model.encoder.masked(
-                    [t.fill(fact.subject.name) for t in self.templates]
-                )
-            )
-        ]
-        self.outside += len(facts) - len(inside)
-        self.long += len(inside) - len(short)
-        return tuple(short)
-
-    def _right(self, fact: Fact) -> list[int]:
-        names = (name for entity in fact.objects for name in entity.names)
-        return [self.columns[name] for name in names if name in self.columns]
-
-    def golds(self, facts: Sequence[Fact]) -> Any:
-        """Which answers are right, [facts, answers]."""
-        found = torch.zeros(len(facts), len(self.answers.names), dtype=torch.bool)
-        for row, fact in zip(found, facts, strict=True):
-            row[self._right(fact)] = True
-        return found.to(self.model.model.device)
-
-    def logps(self, number: int, facts: Sequence[Fact]) -> Any:
-        """Log-probabilities over the answers under a template, [facts, answers] in float32."""
-        sides = [self.templates[number].fill(fact.subject.name) for fact in facts]
-        return answer_logps(
-            self.model, self.model.encoder.masked(sides), self.answers.tokens[number]
-        )
+    return Asks(
+        logps=logps,
+        templates=templates,
+        columns=columns,
+        answers=len(answers.names),
+        train=short[0],
+        dev=short[1],
+        vocabulary=True,
+        device=model.model.device,
+        unfit=len(task.relation.templates) - len(templates),
+        outside=len(task.train) + len(task.dev) - len(train) - len(dev),
+        long=len(train) + len(dev) - sum(map(len, short)),
+    )
 
 
-class Scoring:
+def takes_a_word(
+    model: MaskedModel, template: Template, subject: str, vocabulary: tuple[str, ...] | None
+) -> bool:
+    """Whether some word is one token in the template's masked position."""
+    try:
+        common_answers(model, [template], subject, vocabulary)
+    except PromptError:
+        return False
+    return True
+
+
+def fits(model: MaskedModel, templates: Sequence[Template], fact: Fact) -> bool:
+    """Whether a fact is short enough for the model under every template."""
+    spans = model.encoder.masked([template.fill(fact.subject.name) for template in templates])
+    return all(len(span.ids) <= model.loaded.context for span in spans)
+
+
+def scoring(model: Any, task: Task) -> Asks:
     """Asks any other model: answers are the objects of the training facts, scored as options."""
+    options = names_of((*task.train, *task.dev))
+    templates = task.relation.templates
 
-    def __init__(self, model: Model, task: Task) -> None:
-        self.model: Any = model
-        self.templates = task.relation.templates
-        self.unfit = self.outside = self.long = 0
-        facts = (*task.train, *task.dev)
-        names = (name for fact in facts for entity in fact.objects for name in entity.names)
-        self.options = tuple(dict.fromkeys(names))
-        self.splits = task.train, task.dev
-
-    def golds(self, facts: Sequence[Fact]) -> Any:
-        """Which answers are right, [facts, answers]."""
-        place = {name: column for column, name in enumerate(self.options)}
-        found = torch.zeros(len(facts), len(self.options), dtype=torch.bool)
-        for row, fact in zip(found, facts, strict=True):
-            row[[place[name] for entity in fact.objects for name in entity.names]] = True
-        return found
-
-    def logps(self, number: int, facts: Sequence[Fact]) -> Any:
-        """Log-probabilities over the answers under a template, [facts, answers] in float32."""
-        template, want = self.templates[number], Score(options=self.options)
+    def logps(number: int, facts: Sequence[Fact]) -> Any:
         prompts = []
         for fact in facts:
-            prefix, suffix = template.fill(fact.subject.name)
-            key = key_of(fact, template)
+            prefix, suffix = templates[number].fill(fact.subject.name)
+            key, want = key_of(fact, templates[number]), Score(options=options)
             prompts.append(Prompt(key=key, prefix=prefix, suffix=suffix, want=want))
-        found = np.zeros((len(facts), len(self.options)), dtype=np.float32)
-        for i, answer in self.model.score(prompts):
-            found[i] = option_logps(answer)
-        return torch.log_softmax(torch.from_numpy(found), -1)
+        values = np.zeros((len(facts), len(options)), dtype=np.float32)
+        for i, answer in model.score(prompts):
+            values[i] = option_logps(answer)
+        return torch.log_softmax(torch.from_numpy(values), -1)
+
+    return Asks(
+        logps=logps,
+        templates=templates,
+        columns={name: k for k, name in enumerate(options)},
+        answers=len(options),
+        train=task.train,
+        dev=task.dev,
+    )
 
 
 def key_of(fact: Fact, template: Template) -> Key:
@@ -184,15 +176,6 @@ def weighed(logps: Any, logits: Any) -> Any:
     return torch.log_softmax(torch.einsum("ftn,t->fn", logps.float(), weights), -1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Templates by number, best first, with their weights."""
-
-    numbers: tuple[int, ...]
-    weights: tuple[float, ...]
-    epochs: float = 0.0
-
-
 def chosen(method: Lpaqa, job: Job) -> Iterator[Made]:
     """Choose for one relation after the other."""
     for done, task in enumerate(job.tasks, 1):
@@ -207,61 +190,51 @@ def chosen(method: Lpaqa, job: Job) -> Iterator[Made]:
 
 def chosen_for(method: Lpaqa, job: Job, task: Task) -> Made:
     """Measure the templates of a relation and choose among them."""
-    relation, model = task.relation.id, job.model
+    relation, model = task.relation.id, cast(Any, job.model)
     if not task.relation.templates:
         return Made(relation=relation, counts=task.counts, problem="it has no templates")
-    filling = isinstance(model, MaskedModel)
-    asks: Asks = (
-        Filling(model, task, job.vocabulary)
-        if isinstance(model, MaskedModel)
-        else Scoring(model, task)
-    )
-    train, dev = asks.splits
+    masked = isinstance(model, MaskedModel)
+    asks = filling(model, task, job.vocabulary) if masked else scoring(model, task)
     counts = {
         **task.counts,
-        "train": len(train),
-        "dev": len(dev),
+        "train": len(asks.train),
+        "dev": len(asks.dev),
         "outside_vocabulary": asks.outside,
         "too_long": asks.long,
         "templates": len(asks.templates),
         "templates_unfit": asks.unfit,
     }
-    if not asks.templates or not train:
+    if not asks.templates or not asks.train:
         what = "training facts" if asks.templates else "templates"
-        why = "have an answer that may be given" if filling else "can be used"
+        why = "have an answer that may be given" if masked else "can be used"
         return Made(relation=relation, counts=counts, problem=f"none of its {what} {why}")
-    golds = asks.golds(train)
-    scores = [means(sound_logps(asks, i, train), golds) for i in range(len(asks.templates))]
-    # equal scores in the order they were given
-    order = sorted(range(len(scores)), key=lambda i: (*(-s for s in scores[i]), i))
-    choice = choose(method, asks, order, relation, job.seed)
+    weights, epochs = choose(method, asks, Random(f"{job.seed}:{relation}"))
     return Made(
         relation=relation,
-        templates=tuple(
-            replace(asks.templates[i], weight=weight)
-            for i, weight in zip(choice.numbers, choice.weights, strict=True)
-        ),
-        before=share(asks, Choice(numbers=(0,), weights=(1.0,)), dev),
-        after=share(asks, choice, dev),
-        epochs=choice.epochs,
+        templates=tuple(replace(asks.templates[i], weight=w) for i, w in weights.items()),
+        before=share(asks, {0: 1.0}),
+        after=share(asks, weights),
+        epochs=epochs,
         counts=counts,
     )
 
 
-def choose(method: Lpaqa, asks: Asks, order: Sequence[int], relation: str, seed: int) -> Choice:
-    """The best template, or the best few with equal or tuned weights."""
-    if method.choose == "best":
-        return Choice(numbers=(order[0],), weights=(1.0,))
-    best = tuple(order[: method.k or len(order)])
-    if method.choose == "average" or len(best) == 1:
-        return Choice(numbers=best, weights=(1 / len(best),) * len(best))
-    weights = tuned(method, asks, best, Random(f"{seed}:{relation}"))
-    ranked = sorted(range(len(best)), key=lambda k: (-weights[k], k))
-    return Choice(
-        numbers=tuple(best[k] for k in ranked),
-        weights=tuple(weights[k] for k in ranked),
-        epochs=method.epochs,
-    )
+Weights = dict[int, float]
+"""Templates by number, best first, with their weights."""
+
+
+def choose(method: Lpaqa, asks: Asks, draw: Random) -> tuple[Weights, float]:
+    """The best template, or the best few with equal or tuned weights; and for how many epochs."""
+    golds, numbers = asks.golds(asks.train), range(len(asks.templates))
+    scores = [means(sound_logps(asks, i, asks.train), golds) for i in numbers]
+    # equal scores in the order they were given
+    order = sorted(numbers, key=lambda i: (*(-s for s in scores[i]), i))
+    best = order[:1] if method.choose == "best" else order[: method.k or len(order)]
+    if method.choose == "weighted" and len(best) > 1:
+        weights = tuned(method, asks, best, draw)
+        ranked = sorted(range(len(best)), key=lambda k: (-weights[k], k))
+        return {best[k]: weights[k] for k in ranked}, method.epochs
+    return dict.fromkeys(best, 1 / len(best)), 0.0
 
 
 def tuned(method: Lpaqa, asks: Asks, numbers: Sequence[int], draw: Random) -> list[float]:
@@ -269,15 +242,14 @@ def tuned(method: Lpaqa, asks: Asks, numbers: Sequence[int], draw: Random) -> li
 
     They begin equal, and equal weights are among those looked at.
     """
-    train, dev = asks.splits
-    logps, golds = gathered(asks, numbers, train), asks.golds(train)
-    held = (gathered(asks, numbers, dev), asks.golds(dev)) if dev else None
+    logps, golds = gathered(asks, numbers, asks.train)
+    held_out = gathered(asks, numbers, asks.dev) if asks.dev else None
     logits = torch.zeros(len(numbers), device=golds.device, requires_grad=True)
     adam = torch.optim.Adam([logits], lr=method.rate)
     best, kept = (-1.0, 0.0), logits.detach().clone()
     for epoch in range(method.epochs + 1):
         if epoch:
-            order = list(range(len(train)))
+            order = list(range(len(asks.train)))
             draw.shuffle(order)
             for start in range(0, len(order), method.batch):
                 part = order[start : start + method.batch]
@@ -285,25 +257,28 @@ def tuned(method: Lpaqa, asks: Asks, numbers: Sequence[int], draw: Random) -> li
                 adam.zero_grad()
                 loss.mean().backward()
                 adam.step()
-        with torch.no_grad():
-            found = means(weighed(held[0], logits), held[1]) if held else (float(epoch), 0.0)
-        if found > best:
-            best, kept = found, logits.detach().clone()
+        score = (float(epoch), 0.0)
+        if held_out is not None:
+            with torch.no_grad():
+                score = means(weighed(held_out[0], logits), held_out[1])
+        if score > best:
+            best, kept = score, logits.detach().clone()
     return [float(weight) for weight in torch.softmax(kept, 0)]
 
 
-def gathered(asks: Asks, numbers: Sequence[int], facts: Sequence[Fact]) -> Any:
-    """Log-probabilities under some templates, [facts, templates, answers]."""
-    # half precision on a GPU: hundreds of facts times thousands of words times many templates
-    half = torch.float16 if isinstance(asks, Filling) else torch.float32
-    return torch.stack([sound_logps(asks, i, facts).to(half) for i in numbers], 1)
+def gathered(asks: Asks, numbers: Sequence[int], facts: Sequence[Fact]) -> tuple[Any, Any]:
+    """Log-probabilities under some templates, [facts, templates, answers], and what is right."""
+    # half precision for a vocabulary: hundreds of facts, thousands of words, many templates
+    dtype = torch.float16 if asks.vocabulary else torch.float32
+    logps = torch.stack([sound_logps(asks, i, facts).to(dtype) for i in numbers], 1)
+    return logps, asks.golds(facts)
 
 
-def share(asks: Asks, choice: Choice, facts: Sequence[Fact]) -> float | None:
-    """The share of facts that a choice answers correctly; None without facts."""
-    if not facts:
+def share(asks: Asks, weights: Weights) -> float | None:
+    """The share of dev facts answered correctly with weighted templates; None without facts."""
+    if not asks.dev:
         return None
     total: Any = 0.0
-    for number, weight in zip(choice.numbers, choice.weights, strict=True):
-        total = total + weight * sound_logps(asks, number, facts)
-    return means(torch.log_softmax(total, -1), asks.golds(facts))[0]
+    for number, weight in weights.items():
+        total = total + weight * sound_logps(asks, number, asks.dev)
+    return means(torch.log_softmax(total, -1), asks.golds(asks.dev))[0]

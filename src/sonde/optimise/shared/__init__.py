@@ -1,1 +1,0 @@
-"""What several methods use: texts, losses, training of vectors."""
