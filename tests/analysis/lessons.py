@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from sonde.analysis.learning.sheets import Learning, Lesson, Method, learning
-from sonde.core.facts import Entity, Fact, Kind, Relation
+from sonde.core.facts import Kind
 from tests.analysis.world import judged
 from tests.grids import grid
+from tests.worlds import fact, relation
 
 KINDS: tuple[Kind, ...] = ("1-1", "N-1", "N-M")
 
@@ -24,16 +25,10 @@ def lesson(
     """A relation R0, R1, … with facts f0-0, f0-1, … that have these objects, each of a subject."""
     called = subjects or [f"S{i}" for i in range(len(objects))]
     facts = [
-        Fact(
-            id=f"f{number}-{i}",
-            relation=f"R{number}",
-            subject=Entity(id=called[i], names=(called[i],)),
-            objects=(Entity(id=name, names=(name,)),),
-        )
-        for i, name in enumerate(objects)
+        fact(f"R{number}", called[i], name, id=f"f{number}-{i}") for i, name in enumerate(objects)
     ]
     return Lesson(
-        relation=Relation(id=f"R{number}", label=f"label {number}", kind=KINDS[number % 3]),
+        relation=relation(f"R{number}", label=f"label {number}", kind=KINDS[number % 3]),
         facts={fact.id: fact for fact in facts},
         trained=trained,
     )

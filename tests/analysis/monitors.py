@@ -10,10 +10,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sonde.analysis.runs import Compared, Lineage
-from sonde.core.facts import Entity, Fact, Relation, Template
+from sonde.core.facts import Fact, Template
 from sonde.metrics.distance import EQUAL, Monitored
 from sonde.metrics.grid import Grid
+from tests import worlds
 from tests.analysis.world import judged
+from tests.worlds import entity, question, relation
 
 FRAMES, WRONG = 5, 3
 
@@ -45,7 +47,7 @@ def monitored(
         right.append(random.random(1 + frames + WRONG) < knows)
     exact = random.random(len(owners)) < valid
     made: dict[str, Any] = {
-        "relations": tuple(relation(r) for r in range(len(facts))),
+        "relations": tuple(relation(f"R{r}", label=f"label {r}") for r in range(len(facts))),
         "frames": tuple(frame_texts(r, frames) for r in range(len(facts))),
         "facts": tuple(fact(c, r) for c, r in enumerate(owners)),
         "relation": np.array(owners, dtype=np.int64),
@@ -63,24 +65,15 @@ def monitored(
     return Monitored(**(made | changes))
 
 
-def relation(number: int) -> Relation:
-    """R0, R1, …"""
-    return Relation(id=f"R{number}", label=f"label {number}", kind="N-1")
-
-
 def frame_texts(number: int, frames: int) -> tuple[Template, ...]:
     """The frames of a relation, with ids of their own."""
-    return tuple(
-        Template(id=f"R{number}-{j}", text=f"Which {j} of [X]? [Y].", style="question")
-        for j in range(frames)
-    )
+    return tuple(question(f"R{number}-{j}", f"Which {j} of [X]?") for j in range(frames))
 
 
 def fact(c: int, owner: int) -> Fact:
     """A fact; every third shares its subject with the one before."""
-    subject = Entity(id=f"Q{c - (c % 3 == 2)}", names=(f"subject {c}",))
-    thing = Entity(id=f"O{c}", names=(f"object {c}",))
-    return Fact(id=f"f{c}", relation=f"R{owner}", subject=subject, objects=(thing,))
+    subject = entity(f"subject {c}", id=f"Q{c - (c % 3 == 2)}")
+    return worlds.fact(f"R{owner}", subject, entity(f"object {c}", id=f"O{c}"), id=f"f{c}")
 
 
 def run(name: str, known: Monitored, setting: str = "", **lineage: Any) -> Compared:

@@ -26,8 +26,8 @@ from sonde.testing import oracle_for
 from tests.analysis.world import judged
 from tests.grids import grids, one_relation
 from tests.probes.belief_world import ANSWERS, FACTS, Told, world
-from tests.prompting.icl_world import dataset
 from tests.rows import answer_all
+from tests.worlds import world as capitals_and_instruments
 
 FILLS: frozenset[Ability] = frozenset({"fill"})
 
@@ -53,7 +53,7 @@ def test_numbers_of_a_masked_run_are_those_of_its_report() -> None:
 
 
 def test_numbers_of_a_written_run_are_those_of_its_report() -> None:
-    data, probe = dataset(), BeliefIcl(names="all", samples=20, draws=500, floor=1)
+    data, probe = capitals_and_instruments(), BeliefIcl(names="all", samples=20, draws=500, floor=1)
     both = same_numbers(probe, data, answer_all(oracle_for(data), probe.ask(data)), 1)
     assert {"acc_at_1", "consist", "overconf", "one_word_rate", "coverage.maximum"} <= both
     assert {"overconf_by_template.max", "overconf_by_template.min"} <= both

@@ -10,11 +10,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sonde.analysis.runs import Compared, Lineage
-from sonde.core.facts import Relation, Template
+from sonde.core.facts import Template
 from sonde.core.reports import Report, Table
 from sonde.metrics.grid import Grid
 from sonde.metrics.judged import Judged
 from tests.grids import grid, grids, one_relation
+from tests.worlds import relation
 
 
 def judged(grid: Grid, **more: Any) -> Judged:
@@ -22,7 +23,7 @@ def judged(grid: Grid, **more: Any) -> Judged:
     templates = tuple(Template(id=f"t{i}", text=f"[X] {i} [Y]") for i in range(99))
     values: dict[str, Any] = {
         "grid": grid,
-        "relations": tuple(Relation(id=f"R{i}", label="", kind="N-1") for i in range(9)),
+        "relations": tuple(relation(f"R{i}", label="") for i in range(9)),
         "pairs": tuple(f"f{i}" for i in range(len(grid.relations))),
         "templates": templates[: len(grid.template_relations)],
         "answers": tuple(f"a{i}" for i in range(9)),

@@ -10,35 +10,23 @@ from sonde.attribution.asking import Parted, Shape, find_fact, free, of_fact
 from sonde.attribution.report import Attributed, report, shares
 from sonde.core.attributions import Attribution, Token
 from sonde.core.errors import UsageError
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.facts import Dataset
 from sonde.core.reports import HeatStrip, Report
+from tests.worlds import dataset_of, fact, question, relation
 
 CAPITALS = {"France": "Paris", "Italy": "Rome", "Spain": "Madrid", "Chile": "Santiago"}
 
 
 def world() -> Dataset:
-    texts = ("What is the capital of [X]? [Y].", "Which city governs [X]? [Y].")
-    templates = tuple(
-        Template(id=f"q{i}", text=text, style="question") for i, text in enumerate(texts)
-    )
-    relation = Relation(id="P36", label="capital", kind="1-1", templates=templates)
-    bare = Relation(id="P37", label="language", kind="1-1", templates=())
-    facts = [
-        Fact(id=f"{r}:{subject}", relation=r, subject=Entity(id=subject, names=(subject,)),
-             objects=(Entity(id=city, names=(city,)),))
-        for r in ("P36", "P37") for subject, city in CAPITALS.items()
-    ]  # fmt: skip
-    return Dataset(
-        card=Card(name="world"),
-        relations=(relation, bare),
-        read=lambda id: [f for f in facts if f.relation == id],
-        fingerprint="",
-    )
+    texts = ("What is the capital of [X]?", "Which city governs [X]?")
+    asked = (question(f"q{i}", text) for i, text in enumerate(texts))
+    facts = [fact(id, *pair) for id in ("P36", "P37") for pair in CAPITALS.items()]
+    return dataset_of(facts, relation("P36", *asked), relation("P37"))
 
 
 def prompts(shape: Shape) -> list[Parted]:
     dataset = world()
-    return of_fact(dataset, find_fact(dataset, "P36:France", ""), shape, None)
+    return of_fact(dataset, find_fact(dataset, "P36-France", ""), shape, None)
 
 
 def words(prompt: Parted) -> dict[str, str]:
@@ -140,7 +128,7 @@ def test_a_space_stands_before_the_answer() -> None:
 
 def test_facts_that_are_not_there_are_refused_with_a_hint() -> None:
     dataset = world()
-    with pytest.raises(UsageError, match="did you mean 'P36:France'"):
-        find_fact(dataset, "P36:Frances", "P36")
+    with pytest.raises(UsageError, match="did you mean 'P36-France'"):
+        find_fact(dataset, "P36-Frances", "P36")
     with pytest.raises(UsageError, match="no question templates"):
-        of_fact(dataset, find_fact(dataset, "P37:France", ""), Shape(), None)
+        of_fact(dataset, find_fact(dataset, "P37-France", ""), Shape(), None)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from .world import Sonde, in_this_process, two_relations
+from tests.written import two_relations
+
+from .world import Sonde, in_this_process
 
 
 @pytest.fixture

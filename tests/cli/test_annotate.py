@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.facts import Dataset
 from sonde.data.annotation import (
     Judgement,
     agreement,
@@ -19,6 +19,7 @@ from sonde.data.annotation import (
     sample,
 )
 from sonde.data.format import write_dataset
+from tests.worlds import dataset_of, fact, relation
 
 from .world import Sonde, in_this_process
 
@@ -29,13 +30,8 @@ def sonde(capsys: pytest.CaptureFixture[str]) -> Sonde:
 
 
 def dataset(name: str, *texts: str) -> Dataset:
-    templates = tuple(Template(id=f"t{i}", text=text) for i, text in enumerate(texts))
-    relation = Relation(id="P1", label="home", kind="N-1", templates=templates)
-    ann, ghent = Entity(id="Q1", names=("Ann",)), Entity(id="Q2", names=("Ghent",))
-    fact = Fact(id="f", relation="P1", subject=ann, objects=(ghent,))
-    return Dataset(
-        card=Card(name=name), relations=(relation,), read=lambda id: [fact], fingerprint=name
-    )
+    home = relation("P1", *texts, label="home")
+    return dataset_of([fact("P1", "Ann", "Ghent")], home, name=name)
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sonde.core.errors import DataError, UsageError
+from tests.written import dataset, fact, rows, template
 
-from .world import Sonde, dataset, fact, process, rows, template
+from .world import Sonde, process
 
 DATA = DataError.exit_code
 FRANCE = fact("P36", "France", "Paris")

@@ -13,8 +13,9 @@ import pytest
 
 from sonde.core.errors import StoreError
 from sonde.store.manifest import Manifest
+from tests.written import many_shards
 
-from .world import COMMAND, Done, Sonde, files, many_shards, process, with_slow_model
+from .world import COMMAND, Done, Sonde, files, process, with_slow_model
 
 STORE = StoreError.exit_code
 

@@ -12,8 +12,9 @@ import pytest
 from sonde.core.facts import Fact
 from sonde.data.builders.writing import write_whole
 from sonde.data.format import open_dataset
+from tests.written import two_relations
 
-from .world import Sonde, two_relations
+from .world import Sonde
 
 SMALL = ("--least-facts", 4, "--least-objects", 3, "--train", 1, "--test", 4, "--options", 2)
 

@@ -10,8 +10,9 @@ from random import Random
 import pytest
 
 from sonde.core.errors import StoreError
+from tests.written import many_shards
 
-from .world import Sonde, files, many_shards, process
+from .world import Sonde, files, process
 
 STORE = StoreError.exit_code
 NAME = "00001.parquet"

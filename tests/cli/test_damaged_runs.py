@@ -18,8 +18,9 @@ import pytest
 
 from sonde.core.errors import StoreError
 from sonde.runs.run import open_run
+from tests.written import two_relations
 
-from .world import Done, Sonde, two_relations
+from .world import Done, Sonde
 
 STORE = StoreError.exit_code
 SHARD = "shards/00001.parquet"

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from sonde.core.errors import StoreError
+from tests.written import many_shards
 
-from .world import COMMAND, Done, files, leftovers, many_shards, process
+from .world import COMMAND, Done, files, leftovers, process
 
 STORE = StoreError.exit_code
 

@@ -33,8 +33,9 @@ from sonde.core.legible import legible
 from sonde.core.reports import HeatRow, HeatStrip
 from sonde.models.scripted import Scripted
 from sonde.reporting.render.terminal import strips
+from tests.written import rows
 
-from .world import COMMAND, Done, Sonde, rows
+from .world import COMMAND, Done, Sonde
 
 HOSTILE = {
     "CSI, blinking": "\x1b[5;7m",

@@ -12,7 +12,9 @@ from random import Random
 
 import pytest
 
-from .world import COMMAND, files, leftovers, many_shards, with_slow_model
+from tests.written import many_shards
+
+from .world import COMMAND, files, leftovers, with_slow_model
 
 PATIENCE = 300
 """Seconds; only a run that hangs takes so long, however busy the machine."""

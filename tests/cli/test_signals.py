@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from .world import COMMAND, Done, files, leftovers, many_shards, process, with_slow_model
+from tests.written import many_shards
+
+from .world import COMMAND, Done, files, leftovers, process, with_slow_model
 
 KEPT = "interrupted; finished work is kept: run the same command again to go on\n"
 

@@ -13,8 +13,9 @@ import pytest
 import sonde as package
 from sonde.core import errors
 from sonde.core.errors import SondeError
+from tests.written import many_shards
 
-from .world import COMMAND, Sonde, many_shards, process, with_slow_model
+from .world import COMMAND, Sonde, process, with_slow_model
 
 
 def on_a_terminal(words: tuple[object, ...], env: dict[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import combinations, permutations
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.errors import DataError, EndpointError, UsageError
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.facts import Card, Dataset, Entity, Fact
 from sonde.data.builders.fktc import Built, Given, Recipe, build
 from sonde.data.builders.fktc_questions import (
     Gathered,
@@ -31,6 +32,8 @@ from sonde.data.check import problems
 from sonde.data.format import open_dataset
 from sonde.prompting.frames import frames
 from sonde.prompting.options import correct_for, correct_names
+from tests import worlds
+from tests.worlds import dataset_of, entity, question, template
 
 CITIES = ("Bern", "Oslo", "Rome", "Lima", "Bonn", "Kyiv", "Riga", "Baku")
 ASKED = "What is the capital of [X]?"
@@ -42,36 +45,24 @@ OTHERS = (
 
 
 def thing(name: str, *more: str) -> Entity:
-    return Entity(id=f"Q-{name}", names=(name, *more))
+    return entity(name, *more, id=f"Q-{name}")
 
 
 def fact(subject: str, *objects: Entity, split: str = "test", wrong: Iterable[str] = ()) -> Fact:
-    return Fact(
-        id=f"P36:{subject}:{objects[0].name}",
-        relation="P36",
-        subject=thing(subject),
-        objects=objects,
-        split=split,
-        wrong=tuple(map(thing, wrong)),
-    )
+    id = f"P36:{subject}:{objects[0].name}"
+    return worlds.fact("P36", thing(subject), *objects, id=id, split=split, wrong=map(thing, wrong))
 
 
 def world(
     *facts: Fact, questions: Sequence[str] = (ASKED,), statement: str = "[X] is ruled from [Y]."
 ) -> Dataset:
     """One relation with a statement and some questions."""
-    stated = Template(id="P36-1", text=statement, group="P36-1")
     asked = [
-        Template(id=f"P36-q{i}", text=f"{text} [Y].", style="question", group="P36-q1")
-        for i, text in enumerate(questions, 1)
+        replace(question(f"P36-q{i}", text), group="P36-q1") for i, text in enumerate(questions, 1)
     ]
     facts = facts or tuple(fact(f"land {i}", thing(city)) for i, city in enumerate(CITIES))
-    return Dataset(
-        card=Card(name="world", licence="CC0", sources=("a book",)),
-        relations=(Relation(id="P36", label="capital", kind="N-1", templates=(stated, *asked)),),
-        read=lambda id: facts,
-        fingerprint="",
-    )
+    made = dataset_of(facts, worlds.relation("P36", statement, *asked, label="capital"))
+    return replace(made, card=Card(name="world", licence="CC0", sources=("a book",)))
 
 
 def made(dataset: Dataset, recipe: Recipe | None = None, given: Given | None = None) -> Built:
@@ -169,13 +160,10 @@ def test_a_question_whose_group_is_gone_stands_for_itself(tmp_path: Path) -> Non
 
 def test_new_frames_take_no_name_that_is_taken() -> None:
     dataset = world()
-    taken = Template(id="P36-frame-2", text="[Y] rules [X].", group="P36-frame-2")
-    relation = dataset.relations[0]
-    named = Relation(id="P36", label="capital", kind="N-1", templates=(*relation.templates, taken))
-    built = made(
-        Dataset(card=dataset.card, relations=(named,), read=dataset.read, fingerprint=""),
-        given={"P36": OTHERS[:1]},
-    )
+    [capital] = dataset.relations
+    taken = template("P36-frame-2", "[Y] rules [X].")
+    named = replace(capital, templates=(*capital.templates, taken))
+    built = made(replace(dataset, relations=(named,)), given={"P36": OTHERS[:1]})
     assert list(problems(built.dataset)) == []
 
 
@@ -377,8 +365,7 @@ def test_questions_are_found_in_what_a_model_writes(answer: str, found: list[str
 
 
 def test_a_request_names_the_label_where_there_is_no_sentence() -> None:
-    bare = Relation(id="P36", label="capital", kind="N-1")
-    assert "the capital of [X]" in request(bare, (), 5)
+    assert "the capital of [X]" in request(worlds.relation("P36", label="capital"), (), 5)
 
 
 def test_a_file_of_questions_is_read_by_relation(tmp_path: Path) -> None:

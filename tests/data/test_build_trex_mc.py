@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 import sonde
 from sonde.core.errors import DataError, UsageError
 from sonde.core.fact_frames import frame_of
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.facts import Card, Dataset, Entity, Fact, Template
 from sonde.data.builders import trex_mc
 from sonde.data.builders.trex_mc import Built
 from sonde.data.builders.triple_passes import Recipe, Smallest
@@ -25,6 +26,8 @@ from sonde.data.builders.triples import DatasetTriples, Faults, Source, triple_f
 from sonde.data.check import problems
 from sonde.data.format import fact_lines
 from sonde.data.known import relation_ids
+from tests import worlds
+from tests.worlds import dataset_of
 
 SMALL = Recipe(least_facts=4, least_objects=3, train=1, test=4, options=2)
 Row = dict[str, Any]
@@ -113,7 +116,7 @@ def test_identifiers_and_names_bar_an_option_in_any_order(
     pairs: list[tuple[Entity, Entity]], triples: list[Row], order: Any
 ) -> None:
     try:
-        found = built(triples, SMALL, dataset_of(pairs))
+        found = built(triples, SMALL, facts_about(pairs))
     except DataError:
         return
     for fact in all_facts(found):
@@ -125,17 +128,13 @@ def test_identifiers_and_names_bar_an_option_in_any_order(
         assert not right & wrong
     order.shuffle(pairs)
     order.shuffle(triples)
-    assert as_rows(built(triples, SMALL, dataset_of(pairs))) == as_rows(found)
+    assert as_rows(built(triples, SMALL, facts_about(pairs))) == as_rows(found)
 
 
-def dataset_of(pairs: list[tuple[Entity, Entity]]) -> Dataset:
-    facts = [
-        Fact(id=f"{i}", relation="r", subject=subject, objects=(object,))
-        for i, (subject, object) in enumerate(pairs)
-    ]
-    relation = Relation(id="r", label="r", kind="N-1", templates=(template("r-1"),))
-    card = Card(name="ids", licence="CC0")
-    return Dataset(card=card, relations=(relation,), read=lambda _: facts, fingerprint="")
+def facts_about(pairs: list[tuple[Entity, Entity]]) -> Dataset:
+    facts = [worlds.fact("r", *pair, id=f"{i}") for i, pair in enumerate(pairs)]
+    made = dataset_of(facts, worlds.relation("r", template("r-1")))
+    return replace(made, card=Card(name="ids", licence="CC0"))
 
 
 def _counts_add_up(found: Built, triples: list[Row], recipe: Recipe) -> None:
@@ -212,7 +211,7 @@ def test_a_subject_of_the_same_identifier_shares_what_is_correct() -> None:
     holland = [Entity(id="Q55", names=(name,)) for name in ("Holland", "Netherlands")]
     pairs = [(holland[0], things["a"]), (holland[1], things["b"])]
     pairs += [(things[s], things[o]) for s, o in ("cd", "de", "ef", "fc")]
-    data = dataset_of(pairs)
+    data = facts_about(pairs)
     recipe = Recipe(least_facts=4, least_objects=3, train=1, test=9, options=9)
     found = trex_mc.build([DatasetTriples(dataset=data)], recipe, templates=[data])
     for fact in all_facts(found):

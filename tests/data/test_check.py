@@ -5,39 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sonde.core.fact_frames import frame_of
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template, facts_of
+from sonde.core.facts import Dataset, Template, facts_of
 from sonde.data.check import faults, problems
 from sonde.data.joining import merged_facts
+from tests.worlds import dataset_of, entity, fact, relation, template
 
-PARIS, LYON, ROME = (Entity(id=name, names=(name,)) for name in ("Paris", "Lyon", "Rome"))
-FRANCE = Entity(id="France", names=("France",))
-WORDED = (Template(id="t", text="[X] has [Y].", group="t"),)
+WORDED = (template("t", "[X] has [Y]."),)
 
 
 def errors(dataset: Dataset) -> list[str]:
     return [fault.text for fault in faults(dataset) if fault.error]
 
 
-def fact(id: str, *wrong: Entity, own: Entity = PARIS) -> Fact:
-    return Fact(id=id, relation="r", subject=FRANCE, objects=(own,), wrong=wrong)
-
-
-def world(*templates: tuple[Template, ...], wrong: tuple[Entity, ...] = ()) -> Dataset:
-    relations = tuple(
-        Relation(id=f"r{i}", label="l", kind="1-1", templates=each)
-        for i, each in enumerate(templates)
-    )
-    return Dataset(
-        card=Card(name="d"),
-        relations=relations,
-        read=lambda id: [fact(id, *wrong)],
-        fingerprint="",
-    )
+def world(*templates: tuple[Template, ...], wrong: tuple[str, ...] = ()) -> Dataset:
+    relations = [relation(f"r{i}", *each) for i, each in enumerate(templates)]
+    facts = [fact(r.id, "France", "Paris", id=r.id, wrong=wrong) for r in relations]
+    return dataset_of(facts, *relations)
 
 
 def test_a_wrong_option_that_is_correct_is_named() -> None:
-    assert not list(problems(world(WORDED, wrong=(ROME,))))
-    (found,) = problems(world(WORDED, wrong=(ROME, PARIS)))
+    assert not list(problems(world(WORDED, wrong=("Rome",))))
+    (found,) = problems(world(WORDED, wrong=("Rome", "Paris")))
     assert found == "fact 'r0' lists as wrong what is correct: 'Paris'"
 
 
@@ -47,9 +35,14 @@ def test_templates_may_be_missing_everywhere_but_not_here_and_there() -> None:
 
 
 def test_facts_made_one_keep_no_option_that_became_correct() -> None:
-    given = frame_of([fact("a", LYON, ROME), fact("b", own=LYON)])
+    given = frame_of(
+        [
+            fact("r", "France", "Paris", id="a", wrong=("Lyon", "Rome")),
+            fact("r", "France", "Lyon", id="b"),
+        ]
+    )
     (made,) = facts_of(merged_facts(given))
-    assert made.wrong == (ROME,)
+    assert made.wrong == (entity("Rome"),)
 
 
 def test_an_id_that_stands_twice_is_an_error_and_what_may_be_meant_is_none() -> None:
@@ -58,11 +51,11 @@ def test_an_id_that_stands_twice_is_an_error_and_what_may_be_meant_is_none() -> 
     lost = world((Template(id="t", text="[X] has [Y].", group="gone"),))
     assert list(problems(lost)) == ["template 't' is grouped under 'gone', no template"]
     assert not errors(lost)
-    told = world((Template(id="t", text="[X] has [Y], as Paris."),), (), wrong=(PARIS,))
+    told = world((Template(id="t", text="[X] has [Y], as Paris."),), (), wrong=("Paris",))
     assert len(list(problems(told))) == 4
     assert not errors(told)
 
 
 def test_a_fact_id_that_stands_twice_is_an_error_also_over_relations() -> None:
-    one = replace(world(WORDED, WORDED), read=lambda id: [fact("same")])
+    one = replace(world(WORDED, WORDED), read=lambda id: [fact(id, "France", "Paris", id="same")])
     assert errors(one) == ["fact id 'same' stands more than once"]

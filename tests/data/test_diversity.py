@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,15 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.errors import MissingExtra
-from sonde.core.facts import Relation, Template
 from sonde.data.diversity import lexical, parser, semantic, syntactic, tree_distance
+from tests import worlds
 
 EDGES = st.lists(st.sampled_from([("V", "s", "N"), ("V", "o", "N"), ("N", "d", "D")]), max_size=5)
 
 
-def relation(*texts: str) -> Relation:
-    templates = tuple(Template(id=str(i), text=text) for i, text in enumerate(texts))
-    return Relation(id="P1", label="", kind="1-1", templates=templates)
+relation = partial(worlds.relation, "P1")
 
 
 def test_lexical_diversity_is_the_mean_distance_of_word_sets() -> None:

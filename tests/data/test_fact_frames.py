@@ -12,20 +12,22 @@ import pytest
 from sonde.core import fact_frames
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of, has_blank, plain_frame
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, facts_of
+from sonde.core.facts import Card, Dataset, Entity, Fact, Selection, facts_of
+from tests import worlds
+from tests.worlds import entity
 
 
 def fact(relation: str, number: int, split: str = "test") -> Fact:
-    return Fact(
+    plain = worlds.fact(
+        relation,
+        entity(f"subject {number}", f"s{number}", id=f"s{number}"),
+        *(entity(f"object {i}", id=f"o{i}") for i in range(number % 3 + 1)),
         id=f"{relation}:{number}",
-        relation=relation,
-        subject=Entity(id=f"s{number}", names=(f"subject {number}", f"s{number}")),
-        objects=tuple(Entity(id=f"o{i}", names=(f"object {i}",)) for i in range(number % 3 + 1)),
         split=split,
         tags=("hard",) * (number % 2),
-        wrong=(Entity(id="w", names=("wrong", "false")),) * (number % 2),
-        details={"title": f"T{number}", "text": ""} if number % 2 else {},
+        wrong=(entity("wrong", "false", id="w"),) * (number % 2),
     )
+    return replace(plain, details={"title": f"T{number}", "text": ""} if number % 2 else {})
 
 
 def counting(size: int) -> tuple[Dataset, Counter[str]]:
@@ -35,7 +37,7 @@ def counting(size: int) -> tuple[Dataset, Counter[str]]:
         read[relation] += 1
         return (fact(relation, i, "train" if i % 4 == 3 else "test") for i in range(size))
 
-    relations = tuple(Relation(id=id, label=id, kind="N-M") for id in ("P1", "P2", "P3"))
+    relations = tuple(map(worlds.relation, ("P1", "P2", "P3")))
     data = Dataset(card=Card(name="counted"), relations=relations, read=facts, fingerprint="")
     return data, read
 

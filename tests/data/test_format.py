@@ -15,6 +15,7 @@ from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.format import fact_lines, open_dataset, seal, write_dataset
+from tests.worlds import dataset_of, entity, fact, relation, template
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "dataset"
 
@@ -91,26 +92,16 @@ def test_what_is_written_is_read_back(dataset: Dataset) -> None:
 
 
 def tiny() -> Dataset:
-    fact = Fact(
-        id="P36:Q142",
-        relation="P36",
-        subject=Entity(id="Q142", names=("France", "République française")),
-        objects=(Entity(id="Q90", names=("Paris",)), Entity(id="Q0", names=('"<b>',))),
-        tags=("hard",),
+    france = entity("France", "République française", id="Q142")
+    objects = (entity("Paris", id="Q90"), entity('"<b>', id="Q0"))
+    first = fact("P36", france, *objects, id="P36:Q142", tags=("hard",))
+    rules = template(
+        "P36-2", "[Y] rules [X].", source="paraphrase", style="question", group="P36-1"
     )
-    first = Template(id="P36-1", text="The capital of [X] is [Y].", group="P36-1")
-    second = Template(
-        id="P36-2", text="[Y] rules [X].", source="paraphrase", style="question", group="P36-1"
-    )
-    relation = Relation(id="P36", label="capital", kind="1-1", templates=(first, second))
-    facts = {"P36": [fact, replace(fact, id="P36:Q1", split="train", tags=())]}
-    return Dataset(
-        card=Card(name="tiny", licence="CC0", sources=("nowhere",), description="Two facts."),
-        relations=(relation,),
-        read=lambda id: facts[id],
-        fingerprint="",
-        vocabulary=("Paris", "Rome"),
-    )
+    capital = relation("P36", "The capital of [X] is [Y].", rules, label="capital", kind="1-1")
+    made = dataset_of([first, replace(first, id="P36:Q1", split="train", tags=())], capital)
+    card = Card(name="tiny", licence="CC0", sources=("nowhere",), description="Two facts.")
+    return replace(made, card=card, vocabulary=("Paris", "Rome"))
 
 
 def test_the_form_is_as_it_always_was(tmp_path: Path) -> None:

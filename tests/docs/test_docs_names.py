@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,12 @@ import pytest
 import sonde
 from sonde.cli.main import INTERNAL, INTERRUPTED, Stopped
 from sonde.core import errors
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.catalog import load
 from sonde.data.format import write_dataset
 from sonde.models.scripted import Scripted
 from sonde.reporting.render.json import as_json
 from sonde.store.schema import SCHEMA
+from tests.worlds import dataset_of, fact, relation, template
 
 from . import program
 from .pages import DOCS, first_cells, rows, section
@@ -107,27 +108,11 @@ def test_small_files_of_a_run_have_the_documented_fields(name: str, run: sonde.R
     "name", ["dataset.json", "relations.jsonl", "templates.jsonl", "facts/ID.jsonl"]
 )
 def test_files_of_a_dataset_have_the_documented_fields(name: str, tmp_path: Path) -> None:
-    thing = Entity(id="Q1", names=("one",))
-    fact = Fact(
-        id="f",
-        relation="P1",
-        subject=thing,
-        objects=(thing,),
-        tags=("hard",),
-        wrong=(Entity(id="Q2", names=("two",)),),
-        details={"title": "One"},
-    )
-    template = Template(id="t", text="[X] [Y]", group="t", weight=0.5, origin="lama")
-    relation = Relation(id="P1", label="l", kind="1-1", templates=(template,))
-    dataset = Dataset(
-        card=Card(name="d"),
-        relations=(relation,),
-        read=lambda id: [fact],
-        fingerprint="",
-        vocabulary=("one",),
-        notes={"rows_read": 1},
-    )
-    write_dataset(dataset, tmp_path)
+    plain = fact("P1", "one", "one", tags=("hard",), wrong=("two",))
+    full = replace(plain, details={"title": "One"})
+    asked = template("t", "[X] [Y]", weight=0.5, origin="lama")
+    dataset = dataset_of([full], relation("P1", asked))
+    write_dataset(replace(dataset, vocabulary=("one",), notes={"rows_read": 1}), tmp_path)
     written = json.loads((tmp_path / name.replace("ID", "P1")).read_text())
     assert list(written) == first_cells(DATA, name)
     assert (tmp_path / "vocabulary.txt").exists()

@@ -13,8 +13,8 @@ from sonde.core.facts import Dataset
 from sonde.data.catalog import load as load_dataset
 from sonde.models.options import LoadOptions
 from sonde.models.torch.loading.weights import Loaded, load_folder
-from tests.cli.world import two_relations
 from tests.tiny import CAUSAL, MASKED, SEQ2SEQ
+from tests.written import two_relations
 
 Load = Callable[[str], Loaded]
 

@@ -20,8 +20,8 @@ from sonde.models.options import LoadOptions
 from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.seq2seq.model import Seq2SeqModel
 from tests import tiny as world
-from tests.cli.world import CAPITALS, dataset
 from tests.tiny import SEQ2SEQ
+from tests.written import CAPITALS, dataset
 
 from .conftest import Load
 from .faulty import Altered, AlteredWriter, fault, faults, look

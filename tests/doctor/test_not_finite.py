@@ -13,7 +13,8 @@ from sonde.models.instruments import examiner
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from tests import tiny
-from tests.cli.world import in_this_process, two_relations
+from tests.cli.world import in_this_process
+from tests.written import two_relations
 
 from .faulty import fault, faults, look
 

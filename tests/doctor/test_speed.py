@@ -16,7 +16,8 @@ from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq.model import Seq2SeqModel
 from tests import tiny as world
-from tests.cli.world import in_this_process, two_relations
+from tests.cli.world import in_this_process
+from tests.written import two_relations
 
 from .conftest import Load
 from .faulty import look

@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from sonde.core.abilities import Model
 from sonde.core.answers import Filled
 from sonde.core.errors import DataError, UsageError
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
+from sonde.core.facts import Dataset, Fact, Selection
 from sonde.lab.estimators.asking import EFFORTS, Setup, unused_only
 from sonde.lab.estimators.catalogue import Estimator, chosen, estimators
 from sonde.lab.estimators.reading import Columns, Prompts, by_chance, read_any, read_average
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import methods
 from sonde.runs.run import Run, find_probe
+from tests import worlds
+from tests.worlds import dataset_of, entity, question
 
 from .guessing import Fills, Writes
 
@@ -32,40 +34,30 @@ JUDGED = ("lama", "belief-average", "belief-oracle", "belief-icl", "ic-lke", "ei
 
 def dataset() -> Dataset:
     """Two relations of some facts; the facts of R2 have two objects."""
-    relations = tuple(
-        Relation(
-            id=id,
-            label=id,
+    relations = [
+        worlds.relation(
+            id,
+            "The x of [X] is [Y].",
+            "[X] has [Y] as x.",
+            question(f"{id}-3", "Which x has [X]?"),
+            "[X] took [Y].",
             kind="N-1" if id == "R1" else "N-M",
-            templates=(
-                Template(id=f"{id}-1", text="The x of [X] is [Y].", group=f"{id}-1"),
-                Template(id=f"{id}-2", text="[X] has [Y] as x.", group=f"{id}-2"),
-                Template(id=f"{id}-3", text="Which x has [X]? [Y].", style="question", group="q"),
-                Template(id=f"{id}-4", text="[X] took [Y].", group=f"{id}-4"),
-            ),
         )
         for id in OBJECTS
-    )
-    own = {id: tuple(_facts(id)) for id in OBJECTS}
-    words = tuple(name for names in OBJECTS.values() for name in names)
-    return Dataset(
-        card=Card(name="small"),
-        relations=relations,
-        read=own.__getitem__,
-        fingerprint="small",
-        vocabulary=words,
-    )
+    ]
+    made = dataset_of((fact for id in OBJECTS for fact in _facts(id)), *relations)
+    return replace(made, vocabulary=tuple(name for names in OBJECTS.values() for name in names))
 
 
 def _facts(relation: str) -> Iterator[Fact]:
     names = OBJECTS[relation]
     for i in range(ASKED + 6):
         objects = [names[i % len(names)], names[(i + 1) % len(names)]][: 1 + (relation == "R2")]
-        yield Fact(
+        yield worlds.fact(
+            relation,
+            entity(f"Sub{i} Fam", f"Ali{i}", id=f"{relation}s{i}"),
+            *objects,
             id=f"{relation}-{i}",
-            relation=relation,
-            subject=Entity(id=f"{relation}s{i}", names=(f"Sub{i} Fam", f"Ali{i}")),
-            objects=tuple(Entity(id=name, names=(name,)) for name in objects),
             split="test" if i < ASKED else "train",
         )
 

@@ -15,7 +15,6 @@ from sonde.core.abilities import Identity
 from sonde.core.answers import Answered, Filled, Scored
 from sonde.core.columns import RatedColumns, in_blocks
 from sonde.core.errors import ModelError
-from sonde.core.facts import Entity, Fact, Relation, Template
 from sonde.core.prompts import Cloze, Key, Prompt, Score
 from sonde.core.scores import option_logps, shares
 from sonde.doctor.agreement import choice
@@ -29,10 +28,11 @@ from sonde.probes.framing.judge import SAID_TRUE, verdicts
 from sonde.probes.lke.choices import Asked
 from sonde.probes.lke.choices import judge as lke_judge
 from sonde.probes.lke.items import Item
+from tests.worlds import fact, relation, template
 
-TEMPLATE = Template(id="t", text="[X] is [Y] of them", group="t")
-RELATION = Relation(id="r", label="r", kind="N-1", templates=(TEMPLATE,))
-KEY = Key(fact="f", relation="r", template="t", subject="it")
+TEMPLATE = template("t", "[X] is [Y] of them")
+RELATION = relation("r", TEMPLATE)
+KEY = Key(fact="r-it", relation="r", template="t", subject="it")
 LOGPS = st.lists(st.floats(-30, -0.125, width=32), min_size=1, max_size=3).map(tuple)
 
 
@@ -60,11 +60,6 @@ def row(answer: Scored) -> Answered:
     return Answered(key=KEY, prefix="it is ", suffix=" of them", answer=answer)
 
 
-def fact(name: str) -> Fact:
-    subject, own = (Entity(id=n, names=(n,)) for n in ("it", name))
-    return Fact(id="f", relation="r", subject=subject, objects=(own,))
-
-
 def by_lama(answer: Scored) -> float:
     return dict(judge(answer, {TRUE}).top)[TRUE]
 
@@ -76,7 +71,7 @@ def by_belief(answer: Scored) -> float:
 
 
 def by_ic_lke(answer: Scored) -> float:
-    item = Item(fact=fact(TRUE), options=answer.options)
+    item = Item(fact=fact("r", "it", TRUE), options=answer.options)
     zero = np.zeros(1, dtype=np.int64)
     asked = Asked(
         relations=(RELATION,),
@@ -101,8 +96,8 @@ def by_ensembles(answer: Scored) -> float:
 
 
 def by_optimise(answer: Scored) -> float:
-    task = Task(relation=RELATION, train=(fact(TRUE), fact(FALSE)), dev=())
-    return float(scoring(Giving(answer), task).logps(0, [fact(TRUE)]).exp()[0, 0])
+    task = Task(relation=RELATION, train=(fact("r", "it", TRUE), fact("r", "it", FALSE)), dev=())
+    return float(scoring(Giving(answer), task).logps(0, [fact("r", "it", TRUE)]).exp()[0, 0])
 
 
 def whole(answer: Scored) -> list[float]:

@@ -14,11 +14,12 @@ import sonde.testing
 from sonde.core.abilities import abilities
 from sonde.core.answers import Scored
 from sonde.core.errors import DataError
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
+from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import Key, Prompt, Score
 from sonde.models.load import load
 from sonde.testing import check_model
 from tests.rows import answer_all, asked
+from tests.worlds import dataset_of, entity, fact, relation
 
 TRAINED = (
     ("Jan van Eyck", "Dutch"),
@@ -31,26 +32,13 @@ TRAINED = (
 ASKED = (("Jan van Gent", "Dutch"), ("Anna Kos", "Czech"))
 
 
-def fact(number: int, subject: str, object: str, split: str) -> Fact:
-    return Fact(
-        id=f"f{number}",
-        relation="P1",
-        subject=Entity(id=f"s{number}", names=(subject,)),
-        objects=(Entity(id=object, names=(object,)),),
-        split=split,
-    )
-
-
 def world(trained: Sequence[tuple[str, str]] = TRAINED, split: str = "train") -> Dataset:
     rows = [(*pair, "test") for pair in ASKED] + [(*pair, split) for pair in trained]
-    facts = [fact(i, *row) for i, row in enumerate(rows)]
-    template = Template(id="t", text="[X] speaks [Y].")
-    return Dataset(
-        card=Card(name="world"),
-        relations=(Relation(id="P1", label="language", kind="N-1", templates=(template,)),),
-        read=lambda _id: facts,
-        fingerprint="abc",
-    )
+    facts = [
+        fact("P1", entity(subject, id=f"s{i}"), object, id=f"f{i}", split=split)
+        for i, (subject, object, split) in enumerate(rows)
+    ]
+    return dataset_of(facts, relation("P1", "[X] speaks [Y].", label="language"))
 
 
 def prompt(subject: str, *options: str) -> Prompt:

@@ -10,12 +10,13 @@ import pytest
 
 from sonde.core.abilities import abilities
 from sonde.core.errors import AbilityError, ModelError, UsageError
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection
+from sonde.core.facts import Dataset
 from sonde.models.controls.counting import Majority, majority
 from sonde.models.load import load, schemes
 from sonde.models.scripted import Scripted
 from sonde.models.tables import UNSEEN, fill_from
 from tests import tiny
+from tests.worlds import dataset_of, entity, fact, relation
 
 OBJECTS = ("Oslo", "Paris", "Paris", "Vienna")
 
@@ -24,22 +25,10 @@ def world(split: str = "test") -> Dataset:
     """One relation with four test facts and a training fact."""
     splits = [*("test",) * len(OBJECTS), "train"]
     facts = [
-        Fact(
-            id=f"f{i}",
-            relation="P36",
-            subject=Entity(id=f"s{i}", names=(f"S{i}",)),
-            objects=(Entity(id=name, names=(name, f"{name} city")),),
-            split=part,
-        )
+        fact("P36", f"S{i}", entity(name, f"{name} city"), id=f"f{i}", split=part)
         for i, (name, part) in enumerate(zip((*OBJECTS, "Oslo"), splits, strict=True))
     ]
-    return Dataset(
-        card=Card(name="world"),
-        relations=(Relation(id="P36", label="capital", kind="1-1"),),
-        read=lambda _id: facts,
-        fingerprint="abc",
-        selection=Selection(split=split),
-    )
+    return dataset_of(facts, relation("P36"), split=split)
 
 
 def test_the_majority_answers_with_the_most_frequent_object() -> None:

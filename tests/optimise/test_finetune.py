@@ -17,7 +17,6 @@ import sonde
 from sonde.cli.main import main
 from sonde.core.answers import Filled
 from sonde.core.errors import AbilityError, ModelError, PromptError
-from sonde.core.facts import Relation
 from sonde.core.prompts import Fill
 from sonde.data.format import write_dataset
 from sonde.models.controls.counting import majority
@@ -26,7 +25,7 @@ from sonde.models.options import LoadOptions
 from sonde.optimise.finetune import FineTune
 from sonde.optimise.finetune.stacks import Stacked
 from sonde.optimise.making import Order, optimise
-from tests import tiny
+from tests import tiny, worlds
 
 from .world import answers, changed, dataset, fact, facts, opened, opposed, prompts
 
@@ -280,9 +279,10 @@ def test_a_loss_that_is_no_number_ends_that_relation_alone(tmp_path: Path) -> No
 
 def test_relations_that_cannot_be_trained_are_told(folder: Folders, tmp_path: Path) -> None:
     data = dataset(vocabulary=("Paris", "Vienna"))
-    bare = Relation(id="P36", label="P36", kind="N-1")
     found = run(
-        folder("bert"), tmp_path / "out", replace(data, relations=(bare, data.relations[1]))
+        folder("bert"),
+        tmp_path / "out",
+        replace(data, relations=(worlds.relation("P36"), data.relations[1])),
     )
     assert "no template" in found["P36"].problem
     assert "no object that may be answered" in found["P19"].problem

@@ -14,11 +14,12 @@ from typing import Any
 import transformers
 from tokenizers import Tokenizer, normalizers
 
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.facts import Dataset, Fact, Template
 from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from tests import tiny
+from tests import tiny, worlds
+from tests.worlds import dataset_of, relation, template
 
 FIRST = ("Marie", "New", "Who", "France", "Austria", "It")
 SECOND = ("Curie", "Norway", "York", "is", "capital", "language", "cities", "born", "Norwegian")
@@ -29,14 +30,10 @@ SPLITS = ("train",) * 6 + ("dev",) * 2 + ("test",)
 
 def dataset(*relations: str, vocabulary: tuple[str, ...] | None = None) -> Dataset:
     """Both relations, or those named."""
-    chosen = [_relation(id) for id in relations or TEXTS]
-    return Dataset(
-        card=Card(name="world"),
-        relations=tuple(chosen),
-        read=facts,
-        fingerprint="world",
-        vocabulary=vocabulary,
-    )
+    ids = relations or tuple(TEXTS)
+    held = (fact for id in ids for fact in facts(id))
+    made = dataset_of(held, *(relation(id, template(f"{id}-own", TEXTS[id])) for id in ids))
+    return replace(made, vocabulary=vocabulary)
 
 
 def changed(data: Dataset, relation: str, instead: Iterable[Fact]) -> Dataset:
@@ -63,18 +60,7 @@ def opposed(right: str, wrong: str) -> Dataset:
 
 
 def fact(relation: str, subject: str, object: str, split: str) -> Fact:
-    return Fact(
-        id=f"{relation}:{subject}",
-        relation=relation,
-        subject=Entity(id=subject, names=(subject,)),
-        objects=(Entity(id=object, names=(object,)),),
-        split=split,
-    )
-
-
-def _relation(id: str) -> Relation:
-    template = Template(id=f"{id}-own", text=TEXTS[id], group=f"{id}-own")
-    return Relation(id=id, label=id, kind="N-1", templates=(template,))
+    return worlds.fact(relation, subject, object, id=f"{relation}:{subject}", split=split)
 
 
 def opened(folder: Path) -> Any:

@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 
 import sonde
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
+from sonde.core.facts import Dataset, Fact, Selection
 from sonde.probes.lama.probe import Lama
+from tests import worlds
 from tests.rows import asked
+from tests.worlds import dataset_of, entity
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "lm-pub-quiz.jsonl"
 CHOSEN = {"P27": 3, "P105": 6}
@@ -39,27 +41,15 @@ def bear(shared: Path, relation: str, facts: int) -> Dataset:
     known = json.loads((folder / "metadata_relations.json").read_text("utf-8"))[relation]
     lines = (folder / f"{relation}.jsonl").read_text("utf-8").splitlines()
     made = [_fact(relation, json.loads(line)) for line in lines]
-    templates = [
-        Template(id=f"{relation}-{number}", text=text, group=f"{relation}-{number}")
-        for number, text in enumerate(known["templates"], 1)
-    ]
-    dataset = Dataset(
-        card=Card(name="bear"),
-        relations=(Relation(id=relation, label="", kind="N-1", templates=tuple(templates)),),
-        read=lambda _: made,
-        fingerprint=relation,
-    )
+    dataset = dataset_of(made, worlds.relation(relation, *known["templates"]), name="bear")
     assert set(dataset.object_names(relation)) == set(known["answer_space_labels"])
     return dataset.select(Selection(relations=(relation,), limit=facts))
 
 
 def _fact(relation: str, row: Mapping[str, str]) -> Fact:
-    return Fact(
-        id=f"{relation}:{row['sub_id']}",
-        relation=relation,
-        subject=Entity(id=row["sub_id"], names=(row["sub_label"],)),
-        objects=(Entity(id=row["obj_id"], names=(row["obj_label"],)),),
-    )
+    subject = entity(row["sub_label"], id=row["sub_id"])
+    right = entity(row["obj_label"], id=row["obj_id"])
+    return worlds.fact(relation, subject, right, id=f"{relation}:{row['sub_id']}")
 
 
 def ours(model: Any, probe: Lama, dataset: Dataset) -> dict[str, list[list[float]]]:

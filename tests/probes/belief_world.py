@@ -11,15 +11,16 @@ from math import log
 
 from sonde.core.abilities import Identity
 from sonde.core.answers import Filled, Scored
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.facts import Dataset, Fact, Template
 from sonde.core.prompts import Prompt
 from sonde.models.tables import fill_from, score_from
+from tests.worlds import dataset_of, entity, fact, relation, template
 
 Shares = Mapping[str, float]
 
 TEMPLATES = (
-    Template(id="t1", text="The capital of [X] is [Y].", group="t1"),
-    Template(id="t2", text="[X] is governed from [Y].", source="paraphrase", group="t1"),
+    template("t1", "The capital of [X] is [Y]."),
+    template("t2", "[X] is governed from [Y].", source="paraphrase", group="t1"),
 )
 
 ANSWERS: Mapping[tuple[str, str], Shares] = {
@@ -57,33 +58,14 @@ class Told:
         return {name: log(share) for name, share in shares.items()}
 
 
-def entity(*names: str) -> Entity:
-    return Entity(id=names[0], names=names)
-
-
-def fact(subject: Entity, *objects: Entity, relation: str = "P36", id: str = "") -> Fact:
-    made = id or f"{relation}:{subject.id}"
-    return Fact(id=made, relation=relation, subject=subject, objects=objects)
-
-
 FACTS = (
-    fact(entity("France", "Gaul"), entity("Paris", "Lutetia")),
-    fact(entity("Peru"), entity("Lima")),
+    fact("P36", entity("France", "Gaul"), entity("Paris", "Lutetia")),
+    fact("P36", "Peru", "Lima"),
 )
 
 
-def world(
-    *facts: Fact, templates: Sequence[Template] = TEMPLATES, fingerprint: str = "0"
-) -> Dataset:
-    ids = dict.fromkeys(f.relation for f in facts)
-    return Dataset(
-        card=Card(name="world"),
-        relations=tuple(
-            Relation(id=i, label="capital", kind="1-1", templates=tuple(templates)) for i in ids
-        ),
-        read=lambda id: [f for f in facts if f.relation == id],
-        fingerprint=fingerprint,
-    )
+def world(*facts: Fact, templates: Sequence[Template] = TEMPLATES) -> Dataset:
+    return dataset_of(facts, relation("P36", *templates, label="capital", kind="1-1"))
 
 
 def marked(dataset: Dataset) -> Dataset:

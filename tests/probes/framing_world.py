@@ -1,5 +1,4 @@
-"""Capitals and instruments for `framing`, models that say what they are told to, and a literal
-reading of the definitions."""
+"""Models that say what they are told to, and a literal reading of the definitions of `framing`."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from statistics import fmean, stdev
 
 from sonde.core.abilities import Identity
 from sonde.core.answers import Answered, Generated, Scored
-from sonde.core.facts import Dataset, Relation, Selection, commonest_objects
+from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
@@ -17,17 +16,11 @@ from sonde.probes.framing.probe import Framing
 from sonde.prompting.frames import cleaned
 from sonde.prompting.matching import correct
 from sonde.prompting.options import correct_for, correct_names
-from tests.prompting.icl_world import RELATIONS, dataset, fact, facts, template
 from tests.rows import answer_all
+from tests.worlds import facts
 
 Write = Callable[[Prompt], str]
 Check = Callable[[Prompt], tuple[float, float]]
-
-
-def world(*relations: Relation, given: object = None, **selection: object) -> Dataset:
-    """The dataset of the ICL tests, or one with other facts or relations."""
-    made = dataset(given, *relations)  # type: ignore[arg-type]
-    return made.select(Selection(**selection))  # type: ignore[arg-type]
 
 
 def nothing(_prompt: Prompt) -> str:
@@ -215,17 +208,3 @@ def _spread(id: str, cells: dict[tuple[str, str], list[float]]) -> Iterator[tupl
     yield f"worst.{id}", min(accuracies)
     if len(accuracies) > 1:
         yield f"stdev.{id}", stdev(accuracies)
-
-
-__all__ = [
-    "RELATIONS",
-    "Says",
-    "answered",
-    "fact",
-    "facts",
-    "literal",
-    "read",
-    "template",
-    "whimsical",
-    "world",
-]

@@ -16,8 +16,7 @@ from sonde.metrics.judged import Judged
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
-
-from .lke_world import fact, world
+from tests.worlds import fact, world
 
 CITIES = ("Paris", "Vienna", "Oslo", "Warsaw", "York", "New York", "St.", "Norway")
 

@@ -1,4 +1,4 @@
-"""Capitals and instruments for in-context estimation: some facts to show, some to ask about."""
+"""Models for in-context estimation that answer as they are told to, and reports about them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,15 @@ from math import log
 from sonde.core.abilities import Identity, Probe
 from sonde.core.answers import Answered, Scored
 from sonde.core.columns import in_blocks
-from sonde.core.facts import Dataset, Fact, Selection
+from sonde.core.facts import Dataset, Fact
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
 from sonde.metrics.judged import Judged
 from sonde.models.scripted import Scripted
-from tests.prompting.icl_world import dataset, fact, facts
 from tests.rows import answer_all, asked
+from tests.worlds import fact
 
 ANSWERS = {"P36-Austria": "Vienna", "P36-Egypt": "Lima", "P1303-Gus": "violin"}
-
-
-def world(given: Sequence[Fact] | None = None, **selection: object) -> Dataset:
-    """The dataset of the ICL tests, or one with other facts."""
-    made = dataset(None if given is None else list(given))
-    return made.select(Selection(**selection))  # type: ignore[arg-type]
 
 
 def trained(*names: str, relation: str = "P36") -> list[Fact]:
@@ -82,6 +76,3 @@ def right(judged: Judged) -> dict[str, bool]:
     """Whether each fact was answered right."""
     pairs = zip(judged.grid.pair.tolist(), judged.grid.right.tolist(), strict=True)
     return {judged.pairs[pair]: right for pair, right in pairs}
-
-
-__all__ = ["ANSWERS", "Told", "fact", "facts", "read", "read_as", "right", "trained", "world"]

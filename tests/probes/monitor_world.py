@@ -5,64 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import log
+from typing import Any
 
 from sonde.core.abilities import Identity
 from sonde.core.answers import Generated, Scored
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
+from sonde.core.facts import Dataset, Fact, Relation
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
 from sonde.probes.monitor.probe import Monitor
 from tests.rows import answer_all
+from tests.worlds import dataset_of, fact, question, relation, template
 
 Likely = Callable[[Prompt], float]
 Saying = Callable[[Prompt], str]
 
 
-def question(id: str, text: str) -> Template:
-    return Template(id=id, text=f"{text} [Y].", style="question", group=id)
-
-
-CAPITAL = Relation(
-    id="P36",
+CAPITAL = relation(
+    "P36",
+    template("P36-s", "The capital of [X] is [Y]."),
+    question("P36-1", "What is the capital of [X]?"),
+    question("P36-2", "Which city is the capital of [X]?"),
+    question("P36-3", "Which city governs [X]?"),
     label="capital",
     kind="1-1",
-    templates=(
-        Template(id="P36-s", text="The capital of [X] is [Y].", group="P36-s"),
-        question("P36-1", "What is the capital of [X]?"),
-        question("P36-2", "Which city is the capital of [X]?"),
-        question("P36-3", "Which city governs [X]?"),
-    ),
 )
-BIRTH = Relation(
-    id="P19",
+BIRTH = relation(
+    "P19",
+    question("P19-1", "Where was [X] born?"),
+    question("P19-2", "In which place was [X] born?"),
     label="place of birth",
-    kind="N-1",
-    templates=(
-        question("P19-1", "Where was [X] born?"),
-        question("P19-2", "In which place was [X] born?"),
-    ),
 )
-
-
-def entity(name: str) -> Entity:
-    return Entity(id=name, names=(name,))
-
-
-def fact(relation: str, subject: str, object: str, *wrong: str, split: str = "test") -> Fact:
-    return Fact(
-        id=f"{relation}-{subject}",
-        relation=relation,
-        subject=entity(subject),
-        objects=(entity(object),),
-        wrong=tuple(map(entity, wrong)),
-        split=split,
-    )
-
-
 FACTS = (
-    fact("P36", "Peru", "Lima", "Oslo", "Quito", "Bern"),
-    fact("P36", "Norway", "Oslo", "Lima", "Oslo"),
-    fact("P36", "Austria", "Vienna", "Lima"),
+    fact("P36", "Peru", "Lima", wrong=("Oslo", "Quito", "Bern")),
+    fact("P36", "Norway", "Oslo", wrong=("Lima", "Oslo")),
+    fact("P36", "Austria", "Vienna", wrong=("Lima",)),
     fact("P36", "Chile", "Santiago", split="train"),
     fact("P36", "Kenya", "Nairobi", split="train"),
     fact("P36", "Japan", "Tokyo", split="train"),
@@ -76,15 +52,9 @@ FACTS = (
 def world(
     facts: Sequence[Fact] = FACTS,
     having: Sequence[Relation] = (CAPITAL, BIRTH),
-    **selection: object,
+    **selection: Any,
 ) -> Dataset:
-    made = Dataset(
-        card=Card(name="small"),
-        relations=tuple(having),
-        read=lambda id: (f for f in facts if f.relation == id),
-        fingerprint="small",
-    )
-    return made.select(Selection(**selection))  # type: ignore[arg-type]
+    return dataset_of(facts, *having, **selection)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,9 @@ from sonde.runs.run import probes
 from sonde.testing import check_probe
 from tests.rows import answer_all
 from tests.rows import asked as asked_of
+from tests.worlds import entity, fact
 
-from .belief_world import ANSWERS, FACTS, TEMPLATES, Told, entity, fact, marked, world
+from .belief_world import ANSWERS, FACTS, TEMPLATES, Told, marked, world
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "belief-estimates.txt"
 
@@ -59,7 +60,7 @@ def test_every_name_meets_every_template() -> None:
 
 
 def test_masked_models_watch_one_word_names_and_others_score_usual_names() -> None:
-    city = fact(entity("Mexico"), entity("Mexico City", "CDMX"))
+    city = fact("P36", "Mexico", entity("Mexico City", "CDMX"))
     fills = asked_of(Belief().suited(frozenset({"fill", "score"})), world(*FACTS, city))
     assert {p.want for p in fills} == {Fill(top=5, watched=("Paris", "Lutetia", "Lima", "CDMX"))}
     scores = asked_of(Belief().suited(frozenset({"score"})), world(*FACTS, city))
@@ -84,7 +85,7 @@ def test_a_run_can_keep_to_manual_templates_and_usual_names() -> None:
 
 
 def test_facts_with_one_subject_are_one_pair() -> None:
-    more = fact(entity("France", "Hexagon"), entity("Versailles"), id="again")
+    more = fact("P36", entity("France", "Hexagon"), "Versailles", id="again")
     given = world(*FACTS, more)
     prompts = [p for p in asked_of(Belief(answer="fill"), given) if p.key.fact]
     assert len({(p.key.template, p.key.subject) for p in prompts}) == len(prompts) == 8
@@ -123,7 +124,7 @@ def test_without_lama_s_own_template_nothing_is_said_of_lama(told: Report) -> No
 
 def test_the_score_of_lama_leaves_out_answers_that_stand_in_the_subject_s_name() -> None:
     told = {**ANSWERS, ("t1", "Lima Province"): {"Paris": 0.9}}
-    province = fact(entity("Lima Province"), entity("Lima"))
+    province = fact("P36", "Lima Province", "Lima")
     found = report(marked(world(*FACTS, province)), model=Told(answers=told))
     assert found.estimates["single_prompt.acc_at_1"].n == 2
     assert value(found, "single_prompt.acc_at_1") == 1
@@ -203,7 +204,7 @@ def test_a_name_under_which_the_answer_gets_less_likely_does_not_help() -> None:
 
 
 def test_the_control_is_right_where_the_commonest_object_is() -> None:
-    more = fact(entity("Viceroyalty"), entity("Lima"))
+    more = fact("P36", "Viceroyalty", "Lima")
     found = report(world(*FACTS, more))
     assert value(found, "control.majority.acc_at_1") == pytest.approx(2 / 3)
 
@@ -265,7 +266,7 @@ def test_answers_that_are_all_the_same_agree_and_do_not_fluctuate() -> None:
 
 
 def test_pairs_without_a_one_token_name_are_left_out_and_counted() -> None:
-    city = fact(entity("Mexico"), entity("Mexico City"))
+    city = fact("P36", "Mexico", "Mexico City")
     found = report(world(*FACTS, city))
     assert found.counts["pairs_left_out_not_one_token"] == 1
     assert found.counts["prompts_left_out_not_one_token"] == 2
@@ -274,7 +275,7 @@ def test_pairs_without_a_one_token_name_are_left_out_and_counted() -> None:
 
 
 def test_a_dataset_without_any_one_token_name_measures_nothing_and_says_so() -> None:
-    found = report(world(fact(entity("Mexico"), entity("Mexico City"))))
+    found = report(world(fact("P36", "Mexico", "Mexico City")))
     assert all(estimate.value is None for estimate in found.estimates.values())
     assert found.summary.startswith("No pair could be asked")
     assert found.counts["pairs_left_out_not_one_token"] == 1
@@ -358,7 +359,7 @@ def test_overconf_of_the_templates_is_summed_up_where_they_were_asked_often_enou
 def test_what_changes_answers_more_often_is_said_only_where_a_paired_test_says_so(
     pairs: int, told: bool
 ) -> None:
-    facts = [fact(entity(f"Land{i}", f"Old{i}"), entity("Paris")) for i in range(pairs)]
+    facts = [fact("P36", entity(f"Land{i}", f"Old{i}"), "Paris") for i in range(pairs)]
     answers = {
         (template, name): {"Paris" if template == "t1" else "Lima": 0.9}
         for template in ("t1", "t2")

@@ -16,7 +16,7 @@ import sonde
 from sonde.core.abilities import Ability
 from sonde.core.answers import Answer, Answered, Generated, Sampled
 from sonde.core.errors import AbilityError, DataError, UsageError
-from sonde.core.facts import Dataset, Relation, Selection
+from sonde.core.facts import Dataset
 from sonde.core.prompts import Generate, Prompt, Sample
 from sonde.core.reports import Estimate, Report, Table
 from sonde.core.settings import settings_of
@@ -27,10 +27,9 @@ from sonde.prompting.few_shot import Context, Style
 from sonde.testing import check_probe, oracle_for
 from tests import tiny
 from tests.docs.pages import DOCS, first_cells, rows
-from tests.prompting.icl_world import MUSIC, RELATIONS, dataset, fact, facts, template
 from tests.rows import answer_all
+from tests.worlds import CAPITAL, INSTRUMENT, MUSIC, fact, facts, relation, template, world
 
-CAPITAL, INSTRUMENT = RELATIONS
 CAN: frozenset[Ability] = frozenset({"generate", "sample"})
 
 
@@ -71,7 +70,7 @@ def table(result: Report, id: str) -> Table:
     return next(t for t in result.tables if t.id == id)
 
 
-CAPITALS_ONLY = dataset().select(Selection(relations=("P36",)))
+CAPITALS_ONLY = world(relations=("P36",))
 """Austria and Egypt, each asked in three hand-written templates."""
 
 
@@ -89,7 +88,7 @@ def test_each_pair_is_asked_in_every_chosen_template_and_name() -> None:
 
 
 def test_prompts_want_a_line_and_end_where_the_answer_begins() -> None:
-    for prompt in BeliefIcl(most=7).ask(dataset()):
+    for prompt in BeliefIcl(most=7).ask(world()):
         assert prompt.prefix.endswith("\nA:") and prompt.suffix == ""
         assert prompt.want.until == "\n" and prompt.want.most == 7  # type: ignore[union-attr]
 
@@ -100,7 +99,7 @@ def test_prompts_that_begin_alike_come_together() -> None:
 
 
 def test_one_prompt_of_a_pair_is_also_drawn_from() -> None:
-    prompts = list(BeliefIcl(names="all").ask(dataset()))
+    prompts = list(BeliefIcl(names="all").ask(world()))
     drawn = [p for p in prompts if isinstance(p.want, Sample)]
     assert all(p.want == Sample(count=100, most=16, seed=0) for p in drawn)
     assert sorted(p.key.fact for p in drawn) == sorted({p.key.fact for p in prompts})
@@ -111,7 +110,7 @@ def test_one_prompt_of_a_pair_is_also_drawn_from() -> None:
 
 def test_only_so_many_pairs_are_drawn_from_and_a_larger_number_keeps_them() -> None:
     def pairs(most: int) -> set[str]:
-        asked = BeliefIcl(sampled_pairs=most).ask(dataset())
+        asked = BeliefIcl(sampled_pairs=most).ask(world())
         return {p.key.fact for p in asked if isinstance(p.want, Sample)}
 
     assert [len(pairs(n)) for n in (1, 3, 10_000)] == [1, 3, 4]
@@ -119,8 +118,8 @@ def test_only_so_many_pairs_are_drawn_from_and_a_larger_number_keeps_them() -> N
 
 
 def test_qa_asks_question_templates_only_and_mask_style_can_do_so_too() -> None:
-    qa = [p.key for p in BeliefIcl(style="qa").ask(dataset())]
-    mask = [p.key for p in BeliefIcl(questions=True).ask(dataset())]
+    qa = [p.key for p in BeliefIcl(style="qa").ask(world())]
+    mask = [p.key for p in BeliefIcl(questions=True).ask(world())]
     assert qa == mask
     assert {k.template for k in qa} == {"P36-3", "P1303-2", "P1303-3"}
 
@@ -128,7 +127,7 @@ def test_qa_asks_question_templates_only_and_mask_style_can_do_so_too() -> None:
 def test_facts_of_one_subject_are_one_pair_and_each_ones_object_is_right() -> None:
     held = [*facts(), fact("P36", "Bolivia", "Sucre"), fact("P36", "Bolivia", "La Paz")]
     held[-1] = replace(held[-1], id="second")
-    data = dataset(held, CAPITAL)
+    data = world(held, CAPITAL)
     for said in ("Sucre", "La Paz"):
         result = report(BeliefIcl(samples=0), data, lambda _, said=said: said)  # type: ignore[misc]
         assert result.counts["pairs"] == 3
@@ -136,9 +135,8 @@ def test_facts_of_one_subject_are_one_pair_and_each_ones_object_is_right() -> No
 
 
 def test_an_answer_is_right_if_the_words_of_a_name_stand_in_it() -> None:
-    data = dataset(
-        [*facts(), fact("P1303", "Ida", "a guitar"), fact("P1303", "Jo", "bass guitar")]
-    ).select(Selection(relations=("P1303",)))
+    more = [fact("P1303", "Ida", "a guitar"), fact("P1303", "Jo", "bass guitar")]
+    data = world([*facts(), *more], relations=("P1303",))
     result = report(BeliefIcl(samples=0), data, lambda _: " The guitars, of course.")
     right = {row[1]: row[-1] for row in table(result, "prompts").rows}
     assert right == {"Gus": "wrong", "Hal": "right", "Ida": "right", "Jo": "wrong"}
@@ -156,7 +154,7 @@ def test_acc_at_1_is_the_mean_over_pairs_of_the_share_of_right_prompts() -> None
 
 def test_the_control_answers_the_commonest_object_under_the_same_matching() -> None:
     held = [fact("P1303", s, o if s != "Dee" else "guitars") for s, o in MUSIC]
-    data = dataset(held, INSTRUMENT)
+    data = world(held, INSTRUMENT)
     result = report(BeliefIcl(samples=0), data, lambda _: " drums")
     assert value(result, "control.majority.acc_at_1") == 0.5  # "guitars" too
     assert value(result, "above_control.acc_at_1") == pytest.approx(1 / 8 - 0.5)
@@ -252,7 +250,7 @@ def test_the_full_stop_that_closes_an_answer_is_not_one_of_its_tokens() -> None:
 
 def test_a_relation_with_one_template_has_no_fluctuation_and_no_consist() -> None:
     alone = replace(CAPITAL, templates=CAPITAL.templates[:1])
-    result = report(BeliefIcl(), dataset(facts(), alone), lambda _: " Vienna")
+    result = report(BeliefIcl(), world(facts(), alone), lambda _: " Vienna")
     for name in ("consist", "fluctuation.relation.range", "fluctuation.relation.stdev"):
         assert value(result, name) is None
     assert value(result, "acc_at_1") == 0.5
@@ -267,7 +265,7 @@ def test_empty_answers_are_wrong_alike_and_counted() -> None:
 
 def test_right_answers_that_stand_in_the_subjects_name_are_counted() -> None:
     held = [*facts(), fact("P36", "Mexico", "Mexico City"), fact("P36", "Kuwait City", "Kuwait")]
-    data = dataset(held, CAPITAL)
+    data = world(held, CAPITAL)
     result = report(BeliefIcl(samples=0), data, lambda p: f"{p.key.subject} City")
     assert value(result, "acc_at_1") == 0.5
     assert result.counts["right_and_in_subject"] == 3  # of Kuwait, in three templates
@@ -311,7 +309,7 @@ def test_answers_that_are_all_the_same_are_consistent_and_do_not_fluctuate() -> 
 
 def test_a_relation_without_question_templates_is_left_out_and_counted() -> None:
     bare = replace(INSTRUMENT, templates=INSTRUMENT.templates[:1])
-    data = dataset(facts(), CAPITAL, bare)
+    data = world(facts(), CAPITAL, bare)
     result = report(BeliefIcl(style="qa"), data, lambda _: " Vienna")
     assert result.counts["relations_without_templates"] == 1
     assert result.counts["pairs"] == 2
@@ -321,20 +319,20 @@ def test_a_relation_without_question_templates_is_left_out_and_counted() -> None
 @pytest.mark.parametrize("settings", [{"style": "qa"}, {"questions": True}])
 def test_no_question_template_at_all_is_refused(settings: dict[str, Any]) -> None:
     bare = replace(CAPITAL, templates=CAPITAL.templates[:2])
-    with pytest.raises(DataError, match="'tiny' has no hand-written question templates"):
-        next(BeliefIcl(**settings).ask(dataset(facts(), bare)))
+    with pytest.raises(DataError, match="'world' has no hand-written question templates"):
+        next(BeliefIcl(**settings).ask(world(facts(), bare)))
 
 
 def test_no_hand_written_template_at_all_is_refused() -> None:
     bare = replace(CAPITAL, templates=CAPITAL.templates[3:])
     with pytest.raises(DataError, match=r"no hand-written templates .* set templates to all"):
-        next(BeliefIcl().ask(dataset(facts(), bare)))
-    assert next(BeliefIcl(templates="all").ask(dataset(facts(), bare)))
+        next(BeliefIcl().ask(world(facts(), bare)))
+    assert next(BeliefIcl(templates="all").ask(world(facts(), bare)))
 
 
 def test_fewer_facts_than_shots_are_refused() -> None:
     with pytest.raises(DataError, match="relation P36 has 7 facts to show"):
-        next(BeliefIcl(shots=9).ask(dataset()))
+        next(BeliefIcl(shots=9).ask(world()))
 
 
 def test_a_model_must_write_and_draw_unless_no_confidence_is_wanted() -> None:
@@ -358,13 +356,13 @@ def test_settings_are_checked() -> None:
 
 @pytest.mark.parametrize(("style", "context"), [*product(get_args(Style), get_args(Context))])
 def test_every_shape_passes_the_checks(style: Style, context: Context) -> None:
-    check_probe(BeliefIcl(style=style, context=context, samples=5, draws=100), dataset())
+    check_probe(BeliefIcl(style=style, context=context, samples=5, draws=100), world())
 
 
 def test_a_template_id_may_be_used_in_two_relations() -> None:
-    one = Relation(id="P36", label="", kind="1-1", templates=(template("t", "[X] has [Y]."),))
+    one = relation("P36", template("t", "[X] has [Y]."))
     two = replace(one, id="P1303")
-    data = dataset(facts(), one, two)
+    data = world(facts(), one, two)
     probe = BeliefIcl(samples=0)
     result = probe.read(data, answer_all(oracle_for(data), list(probe.ask(data))))
     assert value(result, "acc_at_1") == 1.0 and result.counts["templates"] == 2

@@ -8,23 +8,24 @@ import pytest
 
 import sonde
 from sonde.core.abilities import Model
-from sonde.core.facts import Dataset, Template
+from sonde.core.facts import Dataset
 from sonde.core.reports import Report
 from sonde.reporting.render.html import page
 from tests import tiny
+from tests.worlds import entity, fact, template
 
-from .belief_world import entity, fact, marked, world
+from .belief_world import marked, world
 
 FACTS = (
-    fact(entity("France", "New France"), entity("Paris")),
-    fact(entity("Austria"), entity("Vienna", "York")),
-    fact(entity("Norway", "New Norway"), entity("Oslo", "New York")),
-    fact(entity("Peru"), entity("New York")),
+    fact("P36", entity("France", "New France"), "Paris"),
+    fact("P36", "Austria", entity("Vienna", "York")),
+    fact("P36", entity("Norway", "New Norway"), entity("Oslo", "New York")),
+    fact("P36", "Peru", "New York"),
 )
 TEMPLATES = (
-    Template(id="t1", text="The capital of [X] is [Y].", group="t1"),
-    Template(id="t2", text="[Y] is the capital of [X].", source="paraphrase", group="t1"),
-    Template(id="t3", text="In [X] it was written in [Y], and Paris.", group="t3"),
+    template("t1", "The capital of [X] is [Y]."),
+    template("t2", "[Y] is the capital of [X].", source="paraphrase", group="t1"),
+    template("t3", "In [X] it was written in [Y], and Paris."),
 )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sonde.core.facts import Relation, Template
+from sonde.core.facts import Template
 from sonde.core.reports import Bars, Curves, Estimate, Histogram, Strip
 from sonde.metrics.grid import Grid
 from sonde.reporting.build.multi_prompt.sections import Sections, sections
+from tests.worlds import relation
 
-RELATIONS = tuple(Relation(id=id, label="l", kind="N-1") for id in ("A", "B", "C"))
+RELATIONS = tuple(relation(id, label="l") for id in ("A", "B", "C"))
 TEMPLATES = tuple(Template(id=f"t{i}", text=f"[X] {i} [Y]") for i in range(4))
 
 

@@ -15,15 +15,16 @@ from sonde.core.columns import in_blocks
 from sonde.core.prompts import Key
 from sonde.probes.belief.judge import judge
 from sonde.prompting.pairs import world
+from tests.worlds import entity, fact
 
-from .belief_world import FACTS, TEMPLATES, entity, fact
+from .belief_world import FACTS, TEMPLATES
 from .belief_world import world as facts_of
 
 NAMES = ("Paris", "Lutetia", "Lima")
 KNOWN = world(facts_of(*FACTS), {"P36": TEMPLATES})
 
 
-def row(*logps: float | None, fact: str = "P36:France", subject: str = "France") -> Answered:
+def row(*logps: float | None, fact: str = "P36-France", subject: str = "France") -> Answered:
     """An answer with these log-probabilities for Paris, Lutetia and Lima; Rome comes first."""
     given = [logp for logp in logps if logp is not None]
     ranks = tuple(None if p is None else 2 + sum(q > p for q in given) for p in logps)
@@ -85,12 +86,12 @@ def test_content_free_prompts_are_kept_apart() -> None:
 def test_a_prompt_costs_some_bytes_and_no_object() -> None:
     many = 20_000
     names = tuple(f"name {i}" for i in range(many))
-    large = facts_of(fact(entity(*names), entity("Paris", "Lutetia")), FACTS[1])
+    large = facts_of(fact("P36", entity(*names), entity("Paris", "Lutetia")), FACTS[1])
     known = world(large, {"P36": TEMPLATES[:1]})
 
     def rows() -> Iterator[Answered]:
         return (
-            row(-1.0, -2.0, -3.0, fact=f"P36:{names[0]}", subject=names[0]) for _ in range(many)
+            row(-1.0, -2.0, -3.0, fact=f"P36-{names[0]}", subject=names[0]) for _ in range(many)
         )
 
     blocks = list(in_blocks(rows()))

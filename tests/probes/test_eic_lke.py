@@ -20,9 +20,10 @@ from sonde.probes.lke.passages import Shape, in_turn, spots
 from sonde.prompting.sequences import Separators
 from sonde.testing import check_probe
 from tests.rows import answer_all
+from tests.worlds import fact, facts, world
 
 from .lke_literal import Reader, assert_equal, causal, cities
-from .lke_world import fact, facts, read, trained, world
+from .lke_world import read, trained
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lke" / "eic-lke.txt"
 

@@ -18,22 +18,11 @@ from sonde.probes.framing.probe import Framing
 from sonde.testing import check_probe
 from tests import tiny
 from tests.rows import answer_all
+from tests.worlds import CAPITAL, INSTRUMENT, fact, facts, relation, world
 
-from .framing_world import (
-    RELATIONS,
-    Says,
-    answered,
-    fact,
-    facts,
-    literal,
-    read,
-    template,
-    whimsical,
-    world,
-)
+from .framing_world import Says, answered, literal, read, whimsical
 
 OVER = "mean_over_relations"
-CAPITALS, MUSIC = RELATIONS
 
 
 def table(report: Report, id: str) -> Table:
@@ -84,8 +73,8 @@ def uneven() -> Dataset:
         fact("P9", "Rex", "Cairo"),
         fact("P9", "Sue", "oboe"),
     ]
-    pets = replace(CAPITALS, id="P9", label="pet", templates=(template("P9-1", "[X] has a [Y]"),))
-    return world(CAPITALS, MUSIC, pets, given=[*facts(training=3), *more])
+    pets = relation("P9", "[X] has a [Y]", label="pet", kind="1-1")
+    return world([*facts(training=3), *more], CAPITAL, INSTRUMENT, pets)
 
 
 def test_each_answer_is_judged_by_its_own_rule() -> None:
@@ -194,8 +183,8 @@ def test_empty_answers_are_wrong_and_counted() -> None:
 def test_a_relation_without_templates_for_a_task_is_left_out_of_it(
     style: str, tasks: tuple[str, ...], missing: list[str]
 ) -> None:
-    kept = tuple(t for t in CAPITALS.templates if t.style != style)
-    report = read(Framing(), world(replace(CAPITALS, templates=kept), MUSIC), whimsical())
+    kept = tuple(t for t in CAPITAL.templates if t.style != style)
+    report = read(Framing(), world(None, replace(CAPITAL, templates=kept), INSTRUMENT), whimsical())
     for name in ("accuracy.wp", "accuracy.qa", "accuracy.fc_pos", "told.right"):
         asked = report.estimates[f"{name}.relation.P36"].value is not None
         assert asked == (name in tasks)
@@ -205,10 +194,10 @@ def test_a_relation_without_templates_for_a_task_is_left_out_of_it(
 
 
 def test_a_statement_that_does_not_end_with_its_object_is_checked_only() -> None:
-    relation = replace(CAPITALS, templates=(template("t", "[Y] is the capital of [X]."),))
-    prompts = list(Framing().ask(world(relation)))
+    relation = replace(CAPITAL, templates=CAPITAL.templates[1:2])
+    prompts = list(Framing().ask(world(None, relation)))
     assert {p.own["task"] for p in prompts} == {"fc"}
-    report = read(Framing(), world(relation), whimsical())
+    report = read(Framing(), world(None, relation), whimsical())
     assert report.headlines
     assert report.estimates[f"accuracy.wp.{OVER}"].value is None
     assert "sentences" not in report.summary

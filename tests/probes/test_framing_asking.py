@@ -15,19 +15,12 @@ from sonde.core.facts import Entity
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.probes.framing.ask import TASKS
 from sonde.probes.framing.probe import Framing
+from tests.worlds import CAPITAL, fact, facts, world
 
-from .framing_world import (
-    RELATIONS,
-    Says,
-    fact,
-    facts,
-    read,
-    world,
-)
+from .framing_world import Says, read
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "framing"
 OVER = "mean_over_relations"
-CAPITALS, MUSIC = RELATIONS
 
 
 def of(prompts: list[Prompt], task: str, kind: str = "none") -> list[Prompt]:
@@ -133,7 +126,7 @@ def test_fewer_examples_than_asked_for_are_counted() -> None:
 
 def test_a_dataset_without_templates_is_refused() -> None:
     with pytest.raises(DataError, match="neither statements"):
-        list(Framing().ask(world(replace(CAPITALS, templates=()))))
+        list(Framing().ask(world(None, replace(CAPITAL, templates=()))))
 
 
 def test_named_wrong_objects_are_used_and_right_ones_among_them_dropped() -> None:

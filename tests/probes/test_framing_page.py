@@ -10,8 +10,9 @@ import sonde
 from sonde.core.facts import Entity
 from sonde.probes.framing.probe import Framing
 from tests.docs.pages import DOCS, first_cells, rows
+from tests.worlds import fact, world
 
-from .framing_world import fact, read, whimsical, world
+from .framing_world import read, whimsical
 
 PAGE = DOCS / "framing.md"
 

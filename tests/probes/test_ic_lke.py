@@ -19,9 +19,10 @@ from sonde.models.controls.counting import majority
 from sonde.probes.lke.ic import IcLke
 from sonde.testing import check_probe
 from tests.rows import answer_all
+from tests.worlds import fact, facts, world
 
 from .lke_literal import Reader, assert_equal, causal, cities
-from .lke_world import Told, fact, facts, read, right, world
+from .lke_world import Told, read, right
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lke" / "ic-lke.txt"
 

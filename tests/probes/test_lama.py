@@ -12,7 +12,7 @@ import pytest
 import sonde
 from sonde.core.answers import Filled
 from sonde.core.errors import DataError, UsageError
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, Template
+from sonde.core.facts import Dataset, Fact, Selection, Template
 from sonde.core.prompts import Fill, Score
 from sonde.core.reports import Report
 from sonde.models.controls.counting import majority
@@ -21,25 +21,13 @@ from sonde.probes.lama.probe import Lama
 from sonde.testing import oracle_for
 from tests.rows import answer_all
 from tests.rows import asked as asked_of
-
-
-def fact(id: str, subject: str, *objects: str, relation: str = "P36") -> Fact:
-    return Fact(
-        id=id,
-        relation=relation,
-        subject=Entity(id=subject, names=(subject,)),
-        objects=tuple(Entity(id=o, names=(o,)) for o in objects),
-    )
+from tests.worlds import dataset_of, fact, relation, template
 
 
 def world(*facts: Fact) -> Dataset:
-    ids = dict.fromkeys(f.relation for f in facts)
-    template = Template(id="t", text="The answer for [X] is [Y].", group="t")
-    return Dataset(
-        card=Card(name="world"),
-        relations=tuple(Relation(id=i, label=i, kind="N-1", templates=(template,)) for i in ids),
-        read=lambda id: [f for f in facts if f.relation == id],
-        fingerprint="0",
+    asked = template("t", "The answer for [X] is [Y].")
+    return dataset_of(
+        facts, *(relation(id, asked) for id in dict.fromkeys(f.relation for f in facts))
     )
 
 
@@ -49,10 +37,10 @@ def report(dataset: Dataset, answers: dict[str, str], probe: Lama | None = None)
 
 
 FACTS = (
-    fact("a", "France", "Paris"),
-    fact("b", "Peru", "Lima"),
-    fact("c", "Mexico", "Mexico City"),
-    fact("d", "Kuwait", "Kuwait City", "Kuwait"),
+    fact("P36", "France", "Paris", id="a"),
+    fact("P36", "Peru", "Lima", id="b"),
+    fact("P36", "Mexico", "Mexico City", id="c"),
+    fact("P36", "Kuwait", "Kuwait City", "Kuwait", id="d"),
 )
 
 
@@ -77,14 +65,14 @@ def test_any_accepted_object_is_right() -> None:
 
 
 def test_relations_weigh_the_same_in_one_mean_and_facts_in_the_other() -> None:
-    facts = (*FACTS, fact("e", "Ann", "Rome", relation="P19"))
+    facts = (*FACTS, fact("P19", "Ann", "Rome", id="e"))
     result = report(world(*facts), {"e": "Rome"})
     assert result.estimates["p_at_1.mean_over_relations"].value == 0.5
     assert result.estimates["p_at_1.mean_over_facts"].value == 0.2
 
 
 def test_the_majority_control_answers_the_commonest_object() -> None:
-    facts = [fact(str(i), f"s{i}", "Rome" if i < 3 else f"city {i}") for i in range(5)]
+    facts = [fact("P36", f"s{i}", "Rome" if i < 3 else f"city {i}", id=str(i)) for i in range(5)]
     result = report(world(*facts), {"4": "city 4"})
     assert result.estimates["control.majority.p_at_1.relation.P36"].value == 0.6
     above = result.estimates["above_control.p_at_1.relation.P36"].value
@@ -92,7 +80,7 @@ def test_the_majority_control_answers_the_commonest_object() -> None:
 
 
 def test_three_facts_more_than_the_control_of_six_are_not_called_clear() -> None:
-    facts = [fact(str(i), f"s{i}", "Rome" if i < 2 else f"city {i}") for i in range(6)]
+    facts = [fact("P36", f"s{i}", "Rome" if i < 2 else f"city {i}", id=str(i)) for i in range(6)]
     right = {str(i): "Rome" if i < 2 else f"city {i}" for i in range(5)}
     said = report(world(*facts), right).findings
     assert said[0].startswith("Overall P@1 is not told from the majority control: +50.0 points")
@@ -101,7 +89,7 @@ def test_three_facts_more_than_the_control_of_six_are_not_called_clear() -> None
 
 def test_the_control_does_not_depend_on_how_many_facts_are_asked() -> None:
     """The commonest object is that of the split, not of the few facts a limit leaves."""
-    facts = [fact(str(i), f"s{i}", "Rome" if i < 4 else f"city {i}") for i in range(12)]
+    facts = [fact("P36", f"s{i}", "Rome" if i < 4 else f"city {i}", id=str(i)) for i in range(12)]
     whole = world(*facts)
     for limit in (2, 5, 12):
         few = whole.select(Selection(limit=limit))
@@ -128,16 +116,20 @@ def test_settings_are_checked_wherever_they_come_from() -> None:
 
 
 def test_uhn_drops_answers_that_stand_in_the_subjects_name() -> None:
-    facts = (*FACTS, fact("e", "Lima Airport", "Lima"), fact("f", "lima bean", "LIMA"))
+    facts = (
+        *FACTS,
+        fact("P36", "Lima Airport", "Lima", id="e"),
+        fact("P36", "lima bean", "LIMA", id="f"),
+    )
     result = report(world(*facts), {})
     assert result.counts["uhn_dropped"] == 3  # Kuwait is in Kuwait, too
     assert result.estimates["uhn.p_at_1.relation.P36"].n == 3
 
 
 def test_uhn_names_drops_what_a_part_of_the_name_suggests() -> None:
-    facts = [fact("a", "Giulia Rossi", "Italy", relation="P27")]
-    facts += [fact("b", "Kim Lee", "Peru", relation="P27")]
-    facts += [fact(f"x{i}", f"X{i}", f"land {i}", relation="P27") for i in range(5)]
+    facts = [fact("P27", "Giulia Rossi", "Italy", id="a")]
+    facts += [fact("P27", "Kim Lee", "Peru", id="b")]
+    facts += [fact("P27", f"X{i}", f"land {i}", id=f"x{i}") for i in range(5)]
     probe = Lama(uhn="names", answer="score")
     prompts = asked_of(probe, world(*facts))
     parts = [
@@ -181,7 +173,9 @@ def test_a_missing_template_is_named() -> None:
 
 
 def test_capitals_begin_the_sentence_whoever_opens_it() -> None:
-    voices = world(fact("a", "the Callas", "soprano"), fact("b", "ßen", "von Tenor"))
+    voices = world(
+        fact("P36", "the Callas", "soprano", id="a"), fact("P36", "ßen", "von Tenor", id="b")
+    )
     asked = {
         "[X] is a [Y].": ("The Callas is a ", "SSen is a "),
         "a [X] is [Y]": ("A the Callas is ",),
@@ -204,7 +198,8 @@ def test_capitals_begin_the_sentence_whoever_opens_it() -> None:
 @pytest.mark.parametrize("answer", ["fill", "score"])
 def test_capitals_change_no_name_that_is_judged(answer: Literal["fill", "score"]) -> None:
     voices = reworded(
-        world(fact("a", "Callas", "soprano"), fact("b", "Domingo", "tenor")), "[Y]: [X]"
+        world(fact("P36", "Callas", "soprano", id="a"), fact("P36", "Domingo", "tenor", id="b")),
+        "[Y]: [X]",
     )
     probe = Lama(answer=answer, capitals=True)
     for model in (oracle_for(voices), majority(voices)):
@@ -240,8 +235,8 @@ def reworded(dataset: Dataset, text: str) -> Dataset:
 def test_gold_never_enters_a_prompt() -> None:
     """Trading the facts' objects changes no prompt, only what counts as right."""
     traded = (
-        fact("a", "France", "Lima"),
-        fact("b", "Peru", "Paris"),
+        fact("P36", "France", "Lima", id="a"),
+        fact("P36", "Peru", "Paris", id="b"),
     )
     probe = Lama(answer="score")
 

@@ -26,10 +26,10 @@ from sonde.probes.lke.studies.baselines import LkeBaselines
 from sonde.prompting.matching import correct
 from sonde.testing import check_probe
 from tests import tiny
-from tests.prompting.icl_world import template
 from tests.rows import answer_all, asked
+from tests.worlds import template, world
 
-from .lke_world import read, read_as, world
+from .lke_world import read, read_as
 
 OVER = "mean_over_relations"
 
@@ -42,7 +42,7 @@ def atlas() -> Dataset:
 def with_templates(data: Dataset, *templates: tuple[Source, str]) -> Dataset:
     """The capitals alone, with other templates: (source, text) each."""
     made = tuple(
-        template(f"t{i}", text, "question" if "?" in text else "statement", source)
+        template(f"t{i}", text, style="question" if "?" in text else "statement", source=source)
         for i, (source, text) in enumerate(templates)
     )
     relation: Relation = replace(data.relation("P36"), templates=made)

@@ -9,8 +9,9 @@ import pytest
 from sonde.probes.lke.eic import EicLke
 from sonde.probes.lke.ic import IcLke
 from tests.docs.pages import DOCS, first_cells
+from tests.worlds import world
 
-from .lke_world import read, world
+from .lke_world import read
 
 PAGE = DOCS / "ic-lke.md"
 PAGES = {IcLke: PAGE, EicLke: DOCS / "eic-lke.md"}

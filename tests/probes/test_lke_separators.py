@@ -18,8 +18,9 @@ from sonde.prompting.separators import NAMES
 from sonde.testing import check_probe
 from tests import tiny
 from tests.rows import answer_all
+from tests.worlds import world
 
-from .lke_world import Told, read, read_as, world
+from .lke_world import Told, read, read_as
 
 OVER = "mean_over_relations"
 

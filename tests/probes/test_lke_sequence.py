@@ -25,8 +25,9 @@ from sonde.runs.run import run
 from sonde.testing import check_probe, oracle_for
 from tests import tiny
 from tests.rows import answer_all
+from tests.worlds import fact, world
 
-from .lke_world import fact, trained, world
+from .lke_world import trained
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,9 @@ from sonde.prompting.sequences import Separators, asked, examples, training
 from sonde.testing import check_probe
 from tests import tiny
 from tests.rows import answer_all
+from tests.worlds import fact, world
 
-from .lke_world import fact, read, trained, world
+from .lke_world import read, trained
 
 OVER = "mean_over_relations"
 

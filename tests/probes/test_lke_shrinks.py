@@ -22,8 +22,9 @@ from sonde.runs.plan import plan
 from sonde.runs.run import run
 from tests import tiny
 from tests.docs import program
+from tests.worlds import fact, facts, world
 
-from .lke_world import fact, facts, read, trained, world
+from .lke_world import read, trained
 
 PROBES = (IcLke, EicLke)
 Kind = type[IcLke] | type[EicLke]

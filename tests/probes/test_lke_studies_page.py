@@ -12,8 +12,9 @@ from sonde.probes.lke.studies.separators import LkeSeparators
 from sonde.probes.lke.studies.sequence import LkeSequence
 from sonde.probes.lke.studies.shots import LkeShots
 from tests.docs.pages import DOCS, first_cells, rows
+from tests.worlds import world
 
-from .lke_world import read, world
+from .lke_world import read
 
 PAGE = DOCS / "lke-studies.md"
 STUDIES: tuple[Probe, ...] = (

@@ -17,13 +17,13 @@ from sonde.probes.monitor.judge import begins
 from sonde.probes.monitor.probe import Monitor
 from sonde.testing import check_probe
 from tests.rows import answer_all
+from tests.worlds import fact
 
 from .monitor_world import (
     BIRTH,
     CAPITAL,
     FACTS,
     Told,
-    fact,
     golden,
     kind,
     read,

@@ -16,8 +16,9 @@ from sonde.models.torch.loading.weights import load_folder
 from sonde.probes.monitor.probe import Monitor
 from tests import tiny
 from tests.rows import answer_all
+from tests.worlds import fact
 
-from .monitor_world import BIRTH, CAPITAL, fact, world
+from .monitor_world import BIRTH, CAPITAL, world
 
 MOST = 3
 WRONG = ("Oslo", "New York", "Bern", "St. Gallen")
@@ -125,7 +126,7 @@ def made(model: Literal) -> Dataset:
             text = base.text.removesuffix(" [Y].").replace("[X]", subject)
             gold = settled(model, text) if i % 4 else "New York"
             wrong = WRONG[: 1 + i % 4] if i != 5 else (gold,)
-            facts.append(fact(relation.id, subject, gold, *wrong))
+            facts.append(fact(relation.id, subject, gold, wrong=wrong))
     return world(facts)
 
 

@@ -22,11 +22,19 @@ from sonde.prompting.few_shot import (
     question,
     shown,
 )
-
-from .icl_world import CAPITALS, MUSIC, RELATIONS, dataset, fact, facts, template
+from tests.worlds import (
+    CAPITAL,
+    CAPITALS,
+    INSTRUMENT,
+    MUSIC,
+    fact,
+    facts,
+    relation,
+    template,
+    world,
+)
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "icl"
-CAPITAL, INSTRUMENT = RELATIONS
 FEW: tuple[Context, ...] = ("random", "relation", "template")
 
 
@@ -57,10 +65,10 @@ def examples(text: str) -> list[tuple[str, str]]:
 def test_a_prompt_is_written_byte_for_byte(style: Style, context: Context) -> None:
     shape = Shape(style=style, context=context)
     written = [
-        prompt(dataset(), asked, template, shape)
+        prompt(world(), asked, template, shape)
         for asked in facts()
         if asked.split == "test"
-        for template in eligible(style, dataset().relation(asked.relation))
+        for template in eligible(style, world().relation(asked.relation))
     ]
     golden = GOLDEN / f"{style}-{context}.txt"
     assert "\n\n".join(written) + "\n" == golden.read_text(encoding="utf-8")
@@ -69,10 +77,11 @@ def test_a_prompt_is_written_byte_for_byte(style: Style, context: Context) -> No
 def test_the_papers_own_prompt_comes_out() -> None:
     """Two examples of belief-icl's appendix, with one fact to show and one to ask."""
     part = template("P361-1", "[Y] consists of [X].")
-    relation = Relation(id="P361", label="part of", kind="N-1", templates=(part,))
     held = [fact("P361", "Panzer Division Kempf", "Wehrmacht", split="train")]
     asked = fact("P361", "environmental factors", "environment")
-    text = prompt(dataset([*held, asked], relation), asked, part, Shape(shots=1))
+    text = prompt(
+        world([*held, asked], relation("P361", part, label="part of")), asked, part, Shape(shots=1)
+    )
     assert text == (
         "Predict the [MASK] in each sentence in one word.\n"
         "Q: [MASK] consists of Panzer Division Kempf.\n"
@@ -86,7 +95,7 @@ def test_zero_shot_is_the_instruction_and_the_question() -> None:
     asked = facts()[7]
     for style, instruction in INSTRUCTIONS.items():
         shape = Shape(style=style, context="zero-shot")
-        text = prompt(dataset(), asked, CAPITAL.templates[2], shape)
+        text = prompt(world(), asked, CAPITAL.templates[2], shape)
         assert text == f"{instruction}\nQ: {question(CAPITAL.templates[2], 'Egypt', style)}\nA:"
 
 
@@ -94,7 +103,7 @@ def test_zero_shot_is_the_instruction_and_the_question() -> None:
 @pytest.mark.parametrize("per", get_args(ShotsPer))
 def test_the_target_is_never_among_its_examples(context: Context, per: ShotsPer) -> None:
     """Everything is for training here, so that every target stands in the pool."""
-    data = dataset(facts(training=8))
+    data = world(facts(training=8))
     for seed in range(5):
         made = contexts(data, Shape(context=context, shots_per=per, seed=seed))
         for asked in facts(training=8):
@@ -107,7 +116,7 @@ def test_the_target_is_never_among_its_examples(context: Context, per: ShotsPer)
 
 def test_a_target_that_is_shown_under_another_name_is_left_out_too() -> None:
     asked = facts(training=8)[0]
-    made = contexts(dataset(facts(training=8)), Shape(shots=7))
+    made = contexts(world(facts(training=8)), Shape(shots=7))
     text = made.prompt(target(asked), CAPITAL.templates[0], "old Peru")
     assert len(examples(text)) == 7 and "of Peru" not in text and "old Peru" in text
 
@@ -115,14 +124,14 @@ def test_a_target_that_is_shown_under_another_name_is_left_out_too() -> None:
 def test_no_subject_is_shown_twice() -> None:
     """Peru has a row for each of three objects, as in datasets of one object a row."""
     rows = [replace(f, id=f"{f.id}-{i}") for f in facts()[:1] for i in range(3)]
-    data = dataset([*rows, *facts()[1:]])
+    data = world([*rows, *facts()[1:]])
     for seed in range(10):
         found = examples(prompt(data, facts()[7], CAPITAL.templates[0], Shape(seed=seed)))
         assert len({q for q, _ in found}) == 4
 
 
 def test_facts_share_their_examples_and_the_spare_replaces_the_target_alone() -> None:
-    data = dataset(facts(training=8))
+    data = world(facts(training=8))
     made = contexts(data, Shape())
     first = CAPITAL.templates[0]
     found = {
@@ -138,7 +147,7 @@ def test_facts_share_their_examples_and_the_spare_replaces_the_target_alone() ->
 
 
 def test_examples_can_be_drawn_anew_for_each_fact() -> None:
-    made = contexts(dataset(facts(training=8)), Shape(shots_per="fact", shots=2))
+    made = contexts(world(facts(training=8)), Shape(shots_per="fact", shots=2))
     capitals = [f for f in facts(training=8) if f.relation == "P36"]
     first = CAPITAL.templates[0]
     texts = {str(examples(made.prompt(target(f), first, f.subject.name))) for f in capitals}
@@ -153,7 +162,7 @@ def test_each_context_takes_its_examples_from_where_it_says() -> None:
         [
             pair
             for seed in range(8)
-            for pair in examples(prompt(dataset(), asked, first, Shape(context=c, seed=seed)))
+            for pair in examples(prompt(world(), asked, first, Shape(context=c, seed=seed)))
         ]
         for c in FEW
     )
@@ -170,15 +179,15 @@ def test_qa_style_draws_from_question_templates_only() -> None:
     bare = replace(INSTRUMENT, templates=INSTRUMENT.templates[:1])
     for seed in range(5):
         shape = Shape(style="qa", context="random", seed=seed)
-        found = examples(prompt(dataset(), asked, CAPITAL.templates[2], shape))
+        found = examples(prompt(world(), asked, CAPITAL.templates[2], shape))
         assert all(q.endswith("?") for q, _ in found)
-        without = dataset(facts(), CAPITAL, bare)
+        without = world(facts(), CAPITAL, bare)
         found = examples(prompt(without, asked, CAPITAL.templates[2], shape))
         assert all("capital" in q for q, _ in found)
 
 
 def test_without_a_train_split_other_facts_are_shown() -> None:
-    data = dataset(facts(training=0))
+    data = world(facts(training=0))
     asked = facts(training=0)[0]
     found = examples(prompt(data, asked, CAPITAL.templates[0], Shape()))
     assert len(found) == 4 and not any("Peru" in q for q, _ in found)
@@ -189,8 +198,8 @@ def test_another_fact_moves_no_draw_unless_it_is_drawn_itself() -> None:
     more = [fact("P36", f"Land {i}", f"Town {i}", split="train") for i in range(6)]
     for seed in range(10):
         shape = Shape(seed=seed)
-        before = examples(prompt(dataset(), asked, CAPITAL.templates[0], shape))
-        data = dataset([*facts(), *more])
+        before = examples(prompt(world(), asked, CAPITAL.templates[0], shape))
+        data = world([*facts(), *more])
         after = examples(prompt(data, asked, CAPITAL.templates[0], shape))
         kept = [pair for pair in after if "Land" not in pair[0]]
         assert kept == before[: len(kept)]
@@ -199,7 +208,7 @@ def test_another_fact_moves_no_draw_unless_it_is_drawn_itself() -> None:
 def test_styles_and_contexts_show_the_same_facts() -> None:
     asked, chosen = facts()[7], CAPITAL.templates[2]
     answers = [
-        [answer for _, answer in examples(prompt(dataset(), asked, chosen, shape))]
+        [answer for _, answer in examples(prompt(world(), asked, chosen, shape))]
         for shape in (Shape(), Shape(style="qa"), Shape(context="relation"))
     ]
     assert answers[0] == answers[1] == answers[2]
@@ -209,7 +218,7 @@ def test_draws_are_about_even() -> None:
     """Over many seeds each of six facts stands first about as often as another."""
     asked = facts()[7]
     first = [
-        examples(prompt(dataset(), asked, CAPITAL.templates[0], Shape(seed=seed, shots=1)))[0][1]
+        examples(prompt(world(), asked, CAPITAL.templates[0], Shape(seed=seed, shots=1)))[0][1]
         for seed in range(300)
     ]
     counts = [first.count(f"{capital}.") for _, capital in CAPITALS[:6]]
@@ -222,23 +231,23 @@ def test_an_answer_is_closed_by_one_full_stop() -> None:
 
 
 def test_a_question_ends_at_its_question_mark_whatever_the_subject() -> None:
-    asked = template("q", "Who wrote [X]? It was [Y].", "question")
+    asked = template("q", "Who wrote [X]? It was [Y].", style="question")
     assert question(asked, "Who Is It? Not [Y]", "qa") == "Who wrote Who Is It? Not [Y]?"
 
 
 @pytest.mark.parametrize("text", ["[X] was born in [Y].", "[Y] is what? [X].", "Who? [Y] [X]"])
 def test_a_question_template_that_does_not_ask_first_is_refused(text: str) -> None:
     with pytest.raises(TemplateError, match="must ask before it answers"):
-        question(template("q", text, "question"), "Ann", "qa")
+        question(template("q", text, style="question"), "Ann", "qa")
 
 
 @pytest.mark.parametrize(("context", "where"), [("template", "relation P36"), ("random", "the da")])
 def test_fewer_facts_than_shots_are_told(context: Context, where: str) -> None:
-    data = dataset([f for f in facts() if f.relation == "P36"], CAPITAL)
+    data = world([f for f in facts() if f.relation == "P36"], CAPITAL)
     with pytest.raises(DataError, match=rf"{where}.* has 7 facts to show .* 8 were asked for"):
         prompt(data, facts()[7], CAPITAL.templates[0], Shape(context=context, shots=8))
 
 
 def test_a_context_with_examples_needs_shots() -> None:
     with pytest.raises(UsageError, match="shots of at least 1"):
-        contexts(dataset(), Shape(shots=0))
+        contexts(world(), Shape(shots=0))

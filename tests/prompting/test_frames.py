@@ -8,14 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.core.facts import Dataset, Entity, Selection
+from sonde.core.facts import Entity
 from sonde.prompting.frames import SPARES, cleaned, draw_shots, frames, negatives, sentences
-
-from .icl_world import RELATIONS, dataset, fact
-
-
-def world(**selection: object) -> Dataset:
-    return dataset(None).select(Selection(**selection))  # type: ignore[arg-type]
+from tests.worlds import RELATIONS, fact, world
 
 
 def test_frames_are_questions_and_sentences_end_with_their_object() -> None:
@@ -53,7 +48,7 @@ def test_training_facts_are_shown_and_nothing_is_held_back() -> None:
 
 def test_facts_that_are_not_asked_about_stand_in_for_training_facts() -> None:
     facts = [fact("P36", f"land {i}", f"town {i}") for i in range(9)]
-    data = dataset(facts).select(Selection(relations=("P36",), limit=3))
+    data = world(facts, relations=("P36",), limit=3)
     asked = {f.id for f in data.asked("P36")}
     shots = draw_shots(data, "P36", 2)
     assert len(shots.facts) == 4
@@ -63,7 +58,7 @@ def test_facts_that_are_not_asked_about_stand_in_for_training_facts() -> None:
 
 def test_where_all_facts_are_asked_about_the_examples_are_held_back() -> None:
     facts = [fact("P36", f"land {i}", f"town {i}") for i in range(9)]
-    data = dataset(facts).select(Selection(relations=("P36",)))
+    data = world(facts, relations=("P36",))
     shots = draw_shots(data, "P36", 2)
     assert shots.held == {f.id for f in shots.facts}
     assert len(shots.held) == 2
@@ -79,8 +74,8 @@ def test_a_spare_takes_the_place_of_an_example_about_the_subject() -> None:
 def test_another_fact_moves_no_example() -> None:
     facts = [fact("P36", f"land {i}", f"town {i}", split="train") for i in range(20)]
     asked = fact("P36", "here", "there")
-    few = draw_shots(dataset([*facts[:19], asked]), "P36", 3)
-    many = draw_shots(dataset([*facts, asked]), "P36", 3)
+    few = draw_shots(world([*facts[:19], asked]), "P36", 3)
+    many = draw_shots(world([*facts, asked]), "P36", 3)
     rest = [f for f in many.facts if f.id != facts[19].id]
     assert rest == list(few.facts[: len(rest)])
 

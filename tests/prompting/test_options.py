@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from sonde.core.facts import Entity
 from sonde.prompting.options import correct_for, correct_names, options, spelled, spellings
-
-from .icl_world import dataset, fact
+from tests.worlds import fact, world
 
 ASKED = fact("P36", "Austria", "Vienna")
 POOL = [f"city {i}" for i in range(40)]
@@ -57,7 +56,7 @@ def test_wrong_objects_that_the_dataset_names_come_before_the_pool() -> None:
 def test_objects_of_every_fact_about_a_subject_are_right() -> None:
     facts = [ASKED, fact("P36", "Austria", "Linz", split="train"), fact("P36", "Peru", "Lima")]
     facts[1] = replace(facts[1], id="another")
-    names = correct_names(dataset(facts), "P36")
+    names = correct_names(world(facts), "P36")
     assert correct_for(ASKED, names) == {"Vienna", "Linz"}
     assert correct_for(facts[2], names) == {"Lima"}
 
@@ -65,7 +64,7 @@ def test_objects_of_every_fact_about_a_subject_are_right() -> None:
 def test_subjects_of_one_name_share_what_is_right() -> None:
     twin = replace(ASKED, id="twin", subject=Entity(id="Q2", names=("Austria",)))
     facts = [ASKED, replace(twin, objects=(Entity(id="Linz", names=("Linz", "Linz city")),))]
-    names = correct_names(dataset(facts), "P36")
+    names = correct_names(world(facts), "P36")
     assert correct_for(ASKED, names) == {"Vienna", "Linz", "Linz city"}
 
 
@@ -88,4 +87,4 @@ def test_names_of_other_right_objects_belong_to_no_option() -> None:
 def test_spellings_are_the_names_of_objects_that_have_several() -> None:
     wrong = (Entity(id="Graz", names=("Graz", "G")),)
     facts = [replace(ASKED, wrong=wrong), fact("P36", "Peru", "Lima")]
-    assert spellings(dataset(facts), "P36") == {"Graz": ("Graz", "G")}
+    assert spellings(world(facts), "P36") == {"Graz": ("Graz", "G")}

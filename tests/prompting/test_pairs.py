@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Selection, commonest_objects
+from sonde.core.facts import Dataset, Entity, Fact, Selection, commonest_objects
 from sonde.prompting.pairs import Pair, asked_pairs, pair_frame
+from tests.worlds import relation, world
 
 LETTERS = st.sampled_from("abc")
 ENTITIES = st.builds(Entity, id=LETTERS, names=st.lists(LETTERS, min_size=1, max_size=3).map(tuple))
@@ -50,13 +52,7 @@ def plainly(dataset: Dataset, relation: str) -> Iterator[Pair]:
 
 @given(FACTS, st.none() | st.integers(1, 4))
 def test_columns_and_a_plain_walk_give_the_same_pairs(facts: list[Fact], limit: int | None) -> None:
-    dataset = Dataset(
-        card=Card(name="small"),
-        relations=(Relation(id="P1", label="one", kind="N-M"),),
-        read=lambda id: facts,
-        fingerprint="",
-        selection=Selection(limit=limit),
-    )
+    dataset = replace(world(facts, relation("P1")), selection=Selection(limit=limit))
     assert list(dataset.facts("P1")) == facts
     assert list(asked_pairs(dataset, "P1")) == list(plainly(dataset, "P1"))
     assert pair_frame(dataset, "P1").columns == ["fact", "names", "objects", "majority"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.errors import TemplateError
-from sonde.core.facts import Entity, Fact
+from sonde.core.facts import Entity
 from sonde.prompting.sequences import (
     Line,
     Separators,
@@ -20,8 +20,7 @@ from sonde.prompting.sequences import (
     told,
     training,
 )
-
-from .icl_world import dataset, fact, facts
+from tests.worlds import entity, fact, facts, world
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lke" / "separators.txt"
 LINES = (
@@ -83,46 +82,39 @@ def test_a_sentence_must_have_its_answer_last(sentence: str) -> None:
 
 
 def test_only_facts_for_training_are_drawn() -> None:
-    drawn = training(dataset(), "P36", seed=0)
+    drawn = training(world(), "P36", seed=0)
     assert {line.fact for line in drawn} == {
         f.id for f in facts() if f.relation == "P36" and f.split == "train"
     }
 
 
 def test_the_seed_decides_the_order_and_not_which_facts_there_are() -> None:
-    one, other = (training(dataset(), "P36", seed=seed) for seed in (0, 1))
+    one, other = (training(world(), "P36", seed=seed) for seed in (0, 1))
     assert one != other
     assert set(one) == set(other)
 
 
 def test_a_new_fact_moves_no_other() -> None:
-    before = training(dataset(), "P36", seed=3)
+    before = training(world(), "P36", seed=3)
     more = [*facts(), fact("P36", "Cuba", "Havana", split="train")]
-    after = training(dataset(more), "P36", seed=3)
+    after = training(world(more), "P36", seed=3)
     assert tuple(line for line in after if line.subject != "Cuba") == before
 
 
 def test_a_subject_is_drawn_once_even_under_two_identifiers() -> None:
-    held = [fact("P36", "Peru", "Lima", split="train"), again("Q2", "Peru", "Cusco")]
-    assert len(training(dataset(held), "P36", seed=0)) == 1
-
-
-def again(id: str, name: str, object: str) -> Fact:
-    return Fact(
-        id=id,
-        relation="P36",
-        subject=Entity(id=id, names=(name,)),
-        objects=(Entity(id=object, names=(object,)),),
-        split="train",
-    )
+    held = [
+        fact("P36", "Peru", "Lima", split="train"),
+        fact("P36", entity("Peru", id="Q2"), "Cusco", id="Q2", split="train"),
+    ]
+    assert len(training(world(held), "P36", seed=0)) == 1
 
 
 def test_a_spare_takes_the_place_of_the_subject_that_is_asked_about() -> None:
-    drawn = training(dataset(), "P36", seed=0)
+    drawn = training(world(), "P36", seed=0)
     second = Entity(id="x", names=("other name", drawn[1].subject))
     assert examples(drawn, second, 3) == (drawn[0], drawn[2], drawn[3])
 
 
 def test_fewer_facts_than_asked_for_are_all_of_them() -> None:
-    drawn = training(dataset(), "P36", seed=0)
+    drawn = training(world(), "P36", seed=0)
     assert examples(drawn, Entity(id="x", names=("Nowhere",)), 99) == drawn

@@ -26,11 +26,12 @@ from sonde.reporting.build.tables import (
 from sonde.reporting.catalogue import RELATIONS, documented, metric_of
 from sonde.reporting.render.html import page
 from sonde.reporting.render.json import as_json
+from tests.worlds import relation
 
 RIGHT = Metric("right", "right", "percent", "share that is right")
 WRONG = Metric("wrong", "wrong", "percent", "share that is wrong", better="lower")
 NONE = Estimate.not_measured()
-TWO = tuple(Relation(id=id, label=id.lower(), kind="N-1", templates=()) for id in ("A", "B"))
+TWO = tuple(relation(id, label=id.lower()) for id in ("A", "B"))
 
 
 def told(value: float) -> Estimate:

@@ -14,9 +14,9 @@ from sonde.core.prompts import Prompt
 from sonde.probes.lama.probe import Lama
 from sonde.probes.lke.ic import IcLke
 from sonde.runs.prompt_length import fitting, largest
-from tests.prompting.icl_world import dataset, fact
+from tests.worlds import fact, world
 
-DATA = dataset(
+DATA = world(
     [*(fact("P36", f"s{i}", "o", split="train") for i in range(40)), fact("P36", "x", "y")]
 )
 

@@ -12,21 +12,13 @@ import pytest
 
 import sonde
 from sonde.core.columns import Answers
-from sonde.core.facts import Relation, Template
 from sonde.metrics.grid import Grid
 from sonde.metrics.judged import Judged
 from sonde.runs.controls import attach_controls
 from sonde.runs.run import Run
+from tests.worlds import relation
 
-RELATION = Relation(
-    id="P36",
-    label="capital",
-    kind="1-1",
-    templates=(
-        Template(id="t0", text="The capital of [X] is [Y]."),
-        Template(id="t1", text="[Y] is the capital of [X]."),
-    ),
-)
+RELATION = relation("P36", "The capital of [X] is [Y].", "[Y] is the capital of [X].")
 
 
 def judged(**more: Any) -> Judged:

@@ -34,9 +34,10 @@ from sonde.probes.lama.probe import Lama
 from sonde.store.runs import RunFolder
 from sonde.store.shards import Digests
 from tests import tiny
-from tests.cli.world import dataset as written_dataset
+from tests.worlds import numbered
+from tests.written import dataset as written_dataset
 
-from .world import Listing, small_world, unseal
+from .world import Listing, unseal
 
 CITIES = {"France": "Paris", "Austria": "Vienna", "Norway": "Oslo"}
 
@@ -170,7 +171,7 @@ class Asking:
 def ask_all(answers: Sequence[Any], out: Path) -> None:
     """Ask about the facts of a small world for such answers, and give them."""
     kinds = tuple(type(answer).__name__ for answer in answers)
-    sonde.run(Asking(kinds=kinds), Giving(answers), small_world(), out)
+    sonde.run(Asking(kinds=kinds), Giving(answers), numbered(), out)
 
 
 class Giving:
@@ -218,7 +219,7 @@ class Failing(Listing):
 
 def test_what_was_finished_before_is_kept_and_gone_on_from(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    probe, data = Lama(answer="score"), small_world()
+    probe, data = Lama(answer="score"), numbered()
     with pytest.raises(NotFinite, match="fact 'P2:0'"):
         sonde.run(probe, Failing(), data, out, shard_weight=36)
     assert [path.stem for path in RunFolder(out).shards()] == ["00000"]
@@ -244,7 +245,7 @@ def spoil_shard(out: Path) -> Path:
 
 def test_a_stored_nan_stops_the_reading_and_is_computed_anew(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    probe, data = Lama(answer="score"), small_world()
+    probe, data = Lama(answer="score"), numbered()
     run = sonde.run(probe, Listing(), data, out)
     before = run.report().estimates
     path = spoil_shard(out)

@@ -25,10 +25,12 @@ from sonde.probes.lama.probe import Lama
 from sonde.runs.plan import plan
 from sonde.runs.run import open_run
 from tests import tiny
-from tests.cli.world import fact as line
-from tests.cli.world import in_this_process, rows, two_relations
+from tests.cli.world import in_this_process
+from tests.worlds import dataset_of, numbered, numbered_fact
+from tests.written import fact as line
+from tests.written import rows, two_relations
 
-from .world import Listing, fact, small_world, unseal, world
+from .world import Listing, unseal
 
 SPAIN = {**line("P36", "Spain", "Madrid"), "id": "P36:Italy"}
 
@@ -73,9 +75,9 @@ def test_relations_that_are_not_asked_about_may_be_what_they_are(
 
 
 def test_one_message_lists_the_first_few_and_says_how_many(tmp_path: Path) -> None:
-    same = [replace(fact("P1", number), id="same") for number in range(9)]
+    same = [replace(numbered_fact("P1", number), id="same") for number in range(9)]
     with pytest.raises(DataError) as caught:
-        sonde.run(Lama(), Listing(), world({"P1": same}), tmp_path / "out")
+        sonde.run(Lama(), Listing(), dataset_of(same), tmp_path / "out")
     said = str(caught.value)
     assert "8 ids" in said
     assert "relation P1, fact 2: fact id 'same', as in relation P1, fact 1" in said
@@ -84,12 +86,14 @@ def test_one_message_lists_the_first_few_and_says_how_many(tmp_path: Path) -> No
 
 
 def test_facts_of_two_relations_need_ids_of_their_own(tmp_path: Path) -> None:
-    facts = {id: [replace(fact(id, number), id=f"f{number}") for number in (0, 1)] for id in "ab"}
+    facts = [
+        replace(numbered_fact(id, number), id=f"f{number}") for id in "ab" for number in (0, 1)
+    ]
     listing = Listing()
     with pytest.raises(
         DataError, match="relation b, fact 1: fact id 'f0', as in relation a, fact 1"
     ):
-        sonde.run(Lama(answer="score"), listing, world(facts), tmp_path / "out")
+        sonde.run(Lama(answer="score"), listing, dataset_of(facts), tmp_path / "out")
     assert not listing.asked
     assert not (tmp_path / "out").exists()
 
@@ -107,7 +111,7 @@ def doubled_relation(data: Dataset) -> Dataset:
 def test_templates_and_relations_need_ids_of_their_own(
     tmp_path: Path, double: Callable[[Dataset], Dataset]
 ) -> None:
-    data = double(small_world())
+    data = double(numbered())
     with pytest.raises(DataError, match="P1"):
         sonde.run(Lama(answer="score"), Listing(), data, tmp_path / "out")
     with pytest.raises(DataError, match="P1"):
@@ -115,19 +119,19 @@ def test_templates_and_relations_need_ids_of_their_own(
 
 
 def test_optimise_refuses_what_is_made_in_python_too(tmp_path: Path) -> None:
-    facts = [fact("P1", number, split) for number in (0, 0) for split in ("train", "dev")]
+    facts = [numbered_fact("P1", number, split) for number in (0, 0) for split in ("train", "dev")]
     with pytest.raises(DataError, match="relation P1, fact 2"):
-        optimise(Lpaqa(), majority(small_world()), world({"P1": facts}), tmp_path / "out")
+        optimise(Lpaqa(), majority(numbered()), dataset_of(facts), tmp_path / "out")
 
 
 def test_what_a_check_only_remarks_on_is_asked(tmp_path: Path) -> None:
     """Pairs that stand in two splits, as 54 of LAMA's do, mix nothing up."""
-    twice = [fact("P1", 0), replace(fact("P1", 0, "train"), id="P1:again")]
-    assert sonde.run(Lama(), majority(small_world()), world({"P1": twice}), tmp_path / "out")
+    twice = [numbered_fact("P1", 0), replace(numbered_fact("P1", 0, "train"), id="P1:again")]
+    assert sonde.run(Lama(), majority(numbered()), dataset_of(twice), tmp_path / "out")
 
 
 def test_facts_are_read_once_to_be_checked_selected_and_asked(tmp_path: Path) -> None:
-    data, read = small_world(), Counter[str]()
+    data, read = numbered(), Counter[str]()
 
     def counted(relation: str) -> Iterator[Fact]:
         read[relation] += 1
@@ -142,7 +146,7 @@ def test_facts_are_read_once_to_be_checked_selected_and_asked(tmp_path: Path) ->
 
 def test_a_run_that_was_made_of_such_facts_is_not_read(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    sonde.run(Lama(answer="score"), Listing(), small_world(), out)
+    sonde.run(Lama(answer="score"), Listing(), numbered(), out)
     path = out / "dataset" / "facts" / "P1.jsonl"
     first, _, *rest = path.read_text().splitlines()
     path.write_text("\n".join([first, first, *rest]))
@@ -153,9 +157,13 @@ def test_a_run_that_was_made_of_such_facts_is_not_read(tmp_path: Path) -> None:
 
 
 def test_finding_a_fact_never_picks_one_of_two() -> None:
-    facts = [fact("P1", 0), replace(fact("P1", 1), id="P1:0"), fact("P1", 2)]
+    facts = [
+        numbered_fact("P1", 0),
+        replace(numbered_fact("P1", 1), id="P1:0"),
+        numbered_fact("P1", 2),
+    ]
     with pytest.raises(DataError, match="'P1:0'"):
-        Facts(world({"P1": facts}))
+        Facts(dataset_of(facts))
 
 
 def test_facts_say_on_which_line_they_stand(data: Path) -> None:

@@ -18,8 +18,9 @@ from sonde.core.facts import Selection
 from sonde.core.prompts import Fill, Key, Prompt, Score
 from sonde.runs.run import default_folder, describe
 from sonde.runs.shards import shards
+from tests.worlds import dataset_of, numbered, numbered_fact
 
-from .world import Listing, fact, shard_bytes, small_world, world
+from .world import Listing, shard_bytes
 
 LAMA = sonde.probe("lama")
 
@@ -30,7 +31,7 @@ def test_a_run_asks_every_fact_once_and_reads_it_back(tmp_path: Path) -> None:
     run = sonde.run(
         LAMA,
         model,
-        small_world(),
+        numbered(),
         tmp_path / "out",
         progress=lambda done, total: ticks.append((done, total)),
         shard_weight=20,
@@ -49,30 +50,30 @@ def test_the_same_settings_go_on_and_ask_nothing_twice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     out = tmp_path / "out"
-    sonde.run(LAMA, Listing(), small_world(), out, shard_weight=12)
+    sonde.run(LAMA, Listing(), numbered(), out, shard_weight=12)
     before = shard_bytes(out)
     (out / "shards" / "00001.parquet").unlink()
     again = Listing()
     with caplog.at_level(logging.INFO, logger="sonde"):
-        sonde.run(LAMA, again, small_world(), out, shard_weight=12)
+        sonde.run(LAMA, again, numbered(), out, shard_weight=12)
     assert sorted(again.asked) == ["P1:2", "P1:3"]
     assert f"{out}: going on after 2 of 12" in caplog.text
     assert shard_bytes(out) == before
     third = Listing()
     with caplog.at_level(logging.INFO, logger="sonde"):
-        sonde.run(LAMA, third, small_world(), out, shard_weight=12)
+        sonde.run(LAMA, third, numbered(), out, shard_weight=12)
     assert third.asked == []
     assert f"{out} was complete" in caplog.text
 
 
 def test_another_seed_model_dataset_or_setting_is_refused_by_name(tmp_path: Path) -> None:
-    out, facts = tmp_path / "out", small_world()
+    out, facts = tmp_path / "out", numbered()
     sonde.run(LAMA, Listing(), facts, out)
     others = {
         "selection.seed": (LAMA, Listing(), facts.select(Selection(seed=1))),
         "selection.limit": (LAMA, Listing(), facts.select(Selection(limit=2))),
         "model.name": (LAMA, Listing(name="other"), facts),
-        "dataset.fingerprint": (LAMA, Listing(), small_world(7)),
+        "dataset.fingerprint": (LAMA, Listing(), numbered(7)),
         "probe.settings.top": (sonde.probe("lama", top=3), Listing(), facts),
     }
     for name, (probe, model, dataset) in others.items():
@@ -82,7 +83,7 @@ def test_another_seed_model_dataset_or_setting_is_refused_by_name(tmp_path: Path
 
 
 def test_how_answers_are_read_may_change_after_the_run(tmp_path: Path) -> None:
-    out, facts = tmp_path / "out", small_world()
+    out, facts = tmp_path / "out", numbered()
     sonde.run(LAMA, Listing(), facts, out)
     again = Listing()
     other = sonde.run(sonde.probe("lama", k=3), again, facts, out)
@@ -97,10 +98,10 @@ def test_how_answers_are_read_may_change_after_the_run(tmp_path: Path) -> None:
 
 def test_what_is_only_around_a_run_may_change(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    run = sonde.run(LAMA, Listing(), small_world(), out)
+    run = sonde.run(LAMA, Listing(), numbered(), out)
     path = out / "manifest.json"
     path.write_text(path.read_text().replace(run.manifest.surroundings["python"], "3.99.0"))
-    sonde.run(LAMA, Listing(), small_world(), out)
+    sonde.run(LAMA, Listing(), numbered(), out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,13 +124,13 @@ class Failing:
 def test_a_model_that_fails_keeps_what_was_answered(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(RuntimeError, match="out of memory"):
-        sonde.run(LAMA, Failing(at="P2:1"), small_world(), out, shard_weight=12)
+        sonde.run(LAMA, Failing(at="P2:1"), numbered(), out, shard_weight=12)
     with pytest.raises(StoreError, match=r"unfinished run \(3 shards so far\)"):
         sonde.open_run(out)
     model = Listing()
-    sonde.run(LAMA, model, small_world(), out, shard_weight=12)
+    sonde.run(LAMA, model, numbered(), out, shard_weight=12)
     assert len(model.asked) == 6
-    sonde.run(LAMA, Listing(), small_world(), tmp_path / "calm", shard_weight=12)
+    sonde.run(LAMA, Listing(), numbered(), tmp_path / "calm", shard_weight=12)
     assert shard_bytes(out) == shard_bytes(tmp_path / "calm")
     assert len((out / "timings.jsonl").read_text().splitlines()) == 2
 
@@ -139,7 +140,7 @@ def test_a_clock_that_is_set_back_changes_no_duration(
 ) -> None:
     clock = count(10**9, -3600)
     monkeypatch.setattr("time.time", lambda: float(next(clock)))
-    run = sonde.run(LAMA, Listing(), small_world(), tmp_path / "out")
+    run = sonde.run(LAMA, Listing(), numbered(), tmp_path / "out")
     [session] = run.provenance()["run"]["sessions"]
     assert session["began"] > 1e8
     assert 0 <= session["seconds"] < 1000
@@ -147,19 +148,19 @@ def test_a_clock_that_is_set_back_changes_no_duration(
 
 def test_a_model_without_the_ability_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
     with pytest.raises(AbilityError, match="can 'fill'; this one can score"):
-        sonde.run(sonde.probe("lama", answer="fill"), Listing(), small_world(), tmp_path / "out")
+        sonde.run(sonde.probe("lama", answer="fill"), Listing(), numbered(), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_nothing_to_ask_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
-    dataset = world({"P1": [fact("P1", 1, "train")]})
+    dataset = dataset_of([numbered_fact("P1", 1, "train")])
     with pytest.raises(UsageError, match="finds nothing to ask in dataset 'world'"):
         sonde.run(LAMA, Listing(), dataset, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_run_can_be_read_after_its_dataset_is_gone(tmp_path: Path) -> None:
-    dataset = replace(small_world().select(Selection(limit=2)), notes={"rows_read": 9})
+    dataset = replace(numbered().select(Selection(limit=2)), notes={"rows_read": 9})
     sonde.run(LAMA, Listing(), dataset, tmp_path / "out")
     run = sonde.open_run(tmp_path / "out")
     copy = run.dataset()
@@ -172,7 +173,7 @@ def test_a_run_can_be_read_after_its_dataset_is_gone(tmp_path: Path) -> None:
 
 
 def test_a_data_frame_has_a_row_for_each_prompt(tmp_path: Path) -> None:
-    run = sonde.run(LAMA, Listing(), small_world(), tmp_path / "out", shard_weight=12)
+    run = sonde.run(LAMA, Listing(), numbered(), tmp_path / "out", shard_weight=12)
     frame = run.to_polars()
     assert frame.height == 12
     assert {"fact", "relation", "template", "subject", "prefix", "suffix", "options", "logps"} <= {
@@ -193,7 +194,7 @@ def test_shards_are_cut_by_the_work_in_them() -> None:
 
 
 def test_the_folder_of_a_run_is_named_after_it_and_stays_below_runs() -> None:
-    dataset = small_world()
+    dataset = numbered()
     card = replace(dataset.card, name="../../my data")
     names = set()
     for model in (Listing(), Listing(name="hf:/some/where/")):
@@ -206,7 +207,7 @@ def test_the_folder_of_a_run_is_named_after_it_and_stays_below_runs() -> None:
 
 
 def test_a_run_tells_how_every_prompt_did(tmp_path: Path) -> None:
-    run = sonde.run(LAMA, Listing(), small_world(), tmp_path / "out")
+    run = sonde.run(LAMA, Listing(), numbered(), tmp_path / "out")
     frame = run.judged()
     names = "relation pair fact template name prompt answer right rank confidence gold guessable"
     assert frame.columns == names.split()
@@ -220,7 +221,7 @@ def test_a_run_tells_how_every_prompt_did(tmp_path: Path) -> None:
 
 def test_a_run_tells_how_every_fact_did_over_its_prompts(tmp_path: Path) -> None:
     probe = sonde.probe("belief", bias=False)
-    run = sonde.run(probe, Listing(), small_world(), tmp_path / "out")
+    run = sonde.run(probe, Listing(), numbered(), tmp_path / "out")
     facts, prompts = run.facts(), run.judged()
     assert facts.columns == "relation fact subject prompts right confidence answer".split()
     assert facts["fact"].to_list() == list(dict.fromkeys(prompts["fact"]))

@@ -9,8 +9,9 @@ import pytest
 import sonde
 from sonde.core.errors import StoreError, UsageError
 from sonde.runs.sweep import cells
+from tests.worlds import numbered
 
-from .world import Listing, small_world
+from .world import Listing
 
 LAMA = sonde.probe("lama", answer="score")
 
@@ -28,10 +29,10 @@ def test_a_grid_has_every_combination_and_leaves_other_settings_alone() -> None:
 
 def test_every_cell_is_a_run_that_is_not_asked_again(tmp_path: Path) -> None:
     over = {"capitals": (True, False)}
-    made = sonde.sweep(LAMA, Listing(), small_world(), over, tmp_path / "out")
+    made = sonde.sweep(LAMA, Listing(), numbered(), over, tmp_path / "out")
     assert [run.path.name for _, run in made.cells] == ["capitals=True", "capitals=False"]
     again = Listing()
-    sonde.sweep(LAMA, again, small_world(), {"capitals": (True, False, False)}, tmp_path / "out")
+    sonde.sweep(LAMA, again, numbered(), {"capitals": (True, False, False)}, tmp_path / "out")
     assert again.asked == []
     there = sonde.open_sweep(tmp_path / "out")
     assert [values for values, _ in there.cells] == [{"capitals": True}, {"capitals": False}]
@@ -39,7 +40,7 @@ def test_every_cell_is_a_run_that_is_not_asked_again(tmp_path: Path) -> None:
 
 def test_the_report_has_the_headlines_of_every_cell(tmp_path: Path) -> None:
     over = {"capitals": (True, False)}
-    made = sonde.sweep(LAMA, Listing(), small_world(), over, tmp_path / "out")
+    made = sonde.sweep(LAMA, Listing(), numbered(), over, tmp_path / "out")
     report = made.report()
     name = "p_at_1.mean_over_relations"
     for _, run in made.cells:
@@ -64,12 +65,12 @@ def test_a_folder_without_a_sweep_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
     over = {"capitals": (True,)}
-    out = sonde.run(LAMA, Listing(), small_world(), tmp_path / "run").path
+    out = sonde.run(LAMA, Listing(), numbered(), tmp_path / "run").path
     before = sorted(path.name for path in out.iterdir())
     with pytest.raises(StoreError, match="not empty and holds no sweep"):
-        sonde.sweep(LAMA, Listing(), small_world(), over, out)
+        sonde.sweep(LAMA, Listing(), numbered(), over, out)
     assert sorted(path.name for path in out.iterdir()) == before
-    sonde.sweep(LAMA, Listing(), small_world(), over, tmp_path / "out")
+    sonde.sweep(LAMA, Listing(), numbered(), over, tmp_path / "out")
     other = sonde.probe("belief", answer="score")
     with pytest.raises(StoreError, match="holds a sweep of lama, not of belief"):
-        sonde.sweep(other, Listing(), small_world(), {"bias": (True,)}, tmp_path / "out")
+        sonde.sweep(other, Listing(), numbered(), {"bias": (True,)}, tmp_path / "out")

@@ -26,8 +26,9 @@ from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.reference import trace_causal
 from sonde.runs.shards import WEIGHED, shards
 from tests.tiny import CAUSAL, trace
+from tests.worlds import numbered
 
-from .world import Listing, shard_bytes, small_world
+from .world import Listing, shard_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ def oracle(dataset: Dataset) -> Scripted:
 
 
 def test_each_span_of_a_sequence_is_its_own_facts(tmp_path: Path) -> None:
-    world = small_world()
+    world = numbered()
     run = sonde.run(Reciting(), oracle(world), world, tmp_path / "out")
     right, wrong, *_ = [row.answer for row in run.answered()]
     assert isinstance(right, Traced)
@@ -82,7 +83,7 @@ def test_each_span_of_a_sequence_is_its_own_facts(tmp_path: Path) -> None:
 def test_what_was_read_comes_back_from_the_folder(tmp_path: Path) -> None:
     folder = CAUSAL["llama"](tmp_path / "m", max_position_embeddings=512)
     model = CausalModel(load_folder("hf:m", folder, LoadOptions(device="cpu"), weights="m"))
-    world = small_world()
+    world = numbered()
     run = sonde.run(Reciting(), model, world, tmp_path / "out", shard_weight=2)
     assert len(list((tmp_path / "out" / "shards").glob("*.parquet"))) > 1
     prompts = list(Reciting().ask(world))
@@ -102,7 +103,7 @@ def test_what_was_read_comes_back_from_the_folder(tmp_path: Path) -> None:
 def test_a_model_that_cannot_read_is_refused_before_any_work(tmp_path: Path) -> None:
     model: Model = Listing()
     with pytest.raises(AbilityError, match="'reciting' needs a model that can 'trace'"):
-        sonde.run(Reciting(), model, small_world(), tmp_path / "out")
+        sonde.run(Reciting(), model, numbered(), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 import sonde
 from sonde.core.abilities import Identity
 from sonde.core.errors import AbilityError, DataError, UsageError
-from sonde.core.facts import APART, Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.facts import APART, Dataset, Fact
 from sonde.data.format import open_dataset, write_dataset
 from sonde.data.lines import read_rows
 from sonde.models.scripted import Scripted
@@ -18,44 +18,26 @@ from sonde.runs.guessing import unguessable
 from sonde.runs.run import run
 from tests import tiny
 from tests.rows import answer_all
-
-
-def fact(id: str, subject: str, *objects: str, relation: str = "P36", split: str = "test") -> Fact:
-    return Fact(
-        id=id,
-        relation=relation,
-        subject=Entity(id=subject, names=(subject,)),
-        objects=tuple(Entity(id=name, names=(name,)) for name in objects),
-        split=split,
-        tags=(APART,) if split != "test" else (),
-    )
-
+from tests.worlds import dataset_of, fact, relation, template
 
 CAPITALS = (
-    fact("a", "France", "Paris"),
-    fact("b", "Mexico", "Mexico City"),
-    fact("c", "lima bean", "LIMA"),
-    fact("d", "Panama", "Colón", "Panama"),
-    fact("e", "Lima Province", "Lima", split="train"),
+    fact("P36", "France", "Paris", id="a"),
+    fact("P36", "Mexico", "Mexico City", id="b"),
+    fact("P36", "lima bean", "LIMA", id="c"),
+    fact("P36", "Panama", "Colón", "Panama", id="d"),
+    fact("P36", "Lima Province", "Lima", id="e", split="train", tags=(APART,)),
 )
 PEOPLE = (
-    fact("f", "Giulia Rossi", "Italy", relation="P27"),
-    fact("g", "Kim Lee", "Peru", relation="P27"),
-    *(fact(f"x{i}", f"X{i}", f"land {i}", relation="P27") for i in range(5)),
+    fact("P27", "Giulia Rossi", "Italy", id="f"),
+    fact("P27", "Kim Lee", "Peru", id="g"),
+    *(fact("P27", f"X{i}", f"land {i}", id=f"x{i}") for i in range(5)),
 )
 
 
 def world(*facts: Fact) -> Dataset:
-    relations = tuple(
-        Relation(id=id, label="l", kind="N-1", templates=(Template(id="t", text="[X] has [Y]."),))
-        for id in dict.fromkeys(f.relation for f in facts)
-    )
-    return Dataset(
-        card=Card(name="w"),
-        relations=relations,
-        read=lambda id: [f for f in facts if f.relation == id],
-        fingerprint="w",
-    )
+    asked = template("t", "[X] has [Y].")
+    ids = dict.fromkeys(f.relation for f in facts)
+    return dataset_of(facts, *(relation(id, asked) for id in ids), name="w")
 
 
 def ids(dataset: Dataset) -> list[str]:

@@ -18,7 +18,7 @@ from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.runs.shards import answer
 from tests import tiny
-from tests.cli.world import CAPITALS, LANGUAGES, dataset
+from tests.written import CAPITALS, LANGUAGES, dataset
 
 LONG = "Paris is the capital of France, and Vienna that of Austria. Oslo is in Norway. "
 

@@ -20,7 +20,7 @@ from sonde.models.torch.seq2seq.model import Seq2SeqModel
 from sonde.probes.lama.probe import Lama
 from sonde.runs.shards import answer
 from tests import tiny
-from tests.cli.world import CAPITALS, LANGUAGES, dataset
+from tests.written import CAPITALS, LANGUAGES, dataset
 
 Make = Callable[..., Any]
 

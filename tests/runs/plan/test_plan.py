@@ -19,7 +19,8 @@ from sonde.core.prompts import Prompt, Score, put
 from sonde.runs.plan import COUNTED, choose, plan, steps
 from sonde.runs.throughput import Pool, measure
 from tests.rows import asked
-from tests.runs.world import Listing, small_world, world
+from tests.runs.world import Listing
+from tests.worlds import dataset_of, numbered, relation
 
 PROBE = sonde.probe("lama", answer="score")
 
@@ -54,7 +55,7 @@ def price(prompt: Prompt) -> Cost:
 
 
 def test_a_plan_counts_prompts_options_and_shards(tmp_path: Path) -> None:
-    made = plan(PROBE, Priced(), small_world(6), tmp_path / "run", shard_weight=12, seconds=0)
+    made = plan(PROBE, Priced(), numbered(6), tmp_path / "run", shard_weight=12, seconds=0)
     assert (made.prompts, made.options, made.shards) == (12, 72, 6)
     assert made.wants == {"score": 12}
     assert made.cost == Cost(prompts=12, options=72, naive=1440, computed=396)
@@ -68,36 +69,36 @@ def test_a_plan_counts_prompts_options_and_shards(tmp_path: Path) -> None:
 
 def test_planning_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    plan(PROBE, Priced(), small_world(), tmp_path / "run", seconds=0.01)
-    plan(PROBE, Priced(), small_world(), seconds=0.01)
+    plan(PROBE, Priced(), numbered(), tmp_path / "run", seconds=0.01)
+    plan(PROBE, Priced(), numbered(), seconds=0.01)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_folder_already_holds_is_not_planned_again(tmp_path: Path) -> None:
     out = tmp_path / "run"
-    sonde.run(PROBE, Priced(), small_world(), out, shard_weight=12)
-    whole = plan(PROBE, Priced(), small_world(), out, shard_weight=12)
+    sonde.run(PROBE, Priced(), numbered(), out, shard_weight=12)
+    whole = plan(PROBE, Priced(), numbered(), out, shard_weight=12)
     assert (whole.left, whole.done_prompts, whole.time) == (0, 12, None)
     assert whole.cost == Cost()
     (out / "shards" / "00000.parquet").unlink()
     (out / "shards" / "00005.parquet").unlink()
-    rest = plan(PROBE, Priced(), small_world(), out, shard_weight=12, seconds=0)
+    rest = plan(PROBE, Priced(), numbered(), out, shard_weight=12, seconds=0)
     assert (rest.left, rest.done_shards, rest.done_prompts) == (2, 4, 8)
     assert rest.cost == Cost(prompts=4, options=24, naive=480, computed=132)
 
 
 def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
-    sonde.run(PROBE, Priced(), small_world(), tmp_path / "run")
+    sonde.run(PROBE, Priced(), numbered(), tmp_path / "run")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(
         RunMismatch, match=r"model\.name: 'priced' in the folder, 'other' asked for"
     ):
-        plan(PROBE, Priced(name="other"), small_world(), tmp_path / "run")
+        plan(PROBE, Priced(name="other"), numbered(), tmp_path / "run")
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_model_without_tokens_has_a_time_and_no_cost(tmp_path: Path) -> None:
-    made = plan(PROBE, Listing(), small_world(), tmp_path / "run", seconds=0.01)
+    made = plan(PROBE, Listing(), numbered(), tmp_path / "run", seconds=0.01)
     assert made.cost is None and made.memory is None
     assert made.time is not None
     assert 0 < made.time.low < made.time.value < made.time.high
@@ -105,7 +106,7 @@ def test_a_model_without_tokens_has_a_time_and_no_cost(tmp_path: Path) -> None:
 
 
 def test_a_very_large_run_is_counted_in_part_and_scaled() -> None:
-    model, facts = Priced(), small_world(2 * COUNTED)
+    model, facts = Priced(), numbered(2 * COUNTED)
     made = plan(PROBE, model, facts, seconds=0, shard_weight=2 * COUNTED)
     assert not made.exact
     assert made.counted == COUNTED
@@ -124,7 +125,7 @@ def test_every_relation_is_counted_somewhere() -> None:
 
 
 def test_a_counted_shard_comes_after_the_end_of_the_one_before() -> None:
-    prompts = put(asked(PROBE, small_world(20)))
+    prompts = put(asked(PROBE, numbered(20)))
     cut = [prompts.part(i, i + 10) for i in range(0, 40, 10)]
     (none, tail), *found = steps(enumerate(cut), {1, 2}, done=())
     assert (none, list(tail)) == (None, list(cut[0])[-8:])
@@ -134,11 +135,11 @@ def test_a_counted_shard_comes_after_the_end_of_the_one_before() -> None:
 
 def test_nothing_to_ask_is_refused() -> None:
     with pytest.raises(UsageError, match="finds nothing to ask"):
-        plan(PROBE, Priced(), world({"P1": []}))
+        plan(PROBE, Priced(), dataset_of([], relation("P1", "[X] has [Y].")))
 
 
 def pool(sizes: Sequence[int]) -> Pool:
-    prompts = asked(PROBE, small_world(sum(sizes)))
+    prompts = asked(PROBE, numbered(sum(sizes)))
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     cut = tuple(prompts[a : a + n] for a, n in zip(starts, sizes, strict=True))
     return Pool(shards=cut, work=tuple([1] * n for n in sizes))
