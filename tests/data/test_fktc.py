@@ -12,8 +12,8 @@ import pytest
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
 from sonde.data.check import problems
-from sonde.prompting.frames import frames, negatives, sentences
-from sonde.prompting.options import correct_for, correct_names
+from sonde.prompting.frames import frames, sentences
+from sonde.prompting.options import correct_for, correct_names, negatives
 
 SEVEN = tuple(
     f"Where, in {word} words, lies [X]?" for word in "one two three four five six no".split()

@@ -23,8 +23,7 @@ from sonde.metrics.verdicts import judge_block
 from sonde.models.torch.wrappers.ensemble import ensemble
 from sonde.optimise.lpaqa.choosing import scoring
 from sonde.optimise.making import Task
-from sonde.probes.framing.ask import FALSE, TRUE
-from sonde.probes.framing.judge import SAID_TRUE, verdicts
+from sonde.probes.framing.judge import FALSE, TRUE, verdicts
 from sonde.probes.lke.choices import Asked
 from sonde.probes.lke.choices import judge as lke_judge
 from sonde.probes.lke.items import Item
@@ -134,7 +133,7 @@ def test_everyone_chooses_the_same_option(answer: Scored) -> None:
     best = TRUE if one > other else FALSE
     assert choice(answer) == best
     assert judge(answer, {best}).rank == 1
-    assert (verdicts(RatedColumns.gathered([answer]))[0] == SAID_TRUE) == (best == TRUE)
+    assert verdicts(RatedColumns.gathered([answer])).tolist() == [best]
 
 
 @given(answer=answers())

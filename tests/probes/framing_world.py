@@ -13,8 +13,7 @@ from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import Report
 from sonde.probes.framing.probe import Framing
-from sonde.prompting.frames import cleaned
-from sonde.prompting.matching import correct
+from sonde.prompting.matching import cleaned, correct
 from sonde.prompting.options import correct_for, correct_names
 from tests.rows import answer_all
 from tests.worlds import facts

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from polars import col
 
 import sonde
+from sonde.core.answers import Generated
 from sonde.core.facts import Dataset, Entity
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Report, Strip, Table
 from sonde.models.controls.counting import majority
-from sonde.probes.framing import judge as _framing_judge
+from sonde.probes.framing import tables as framing_tables
 from sonde.probes.framing.probe import Framing
+from sonde.prompting.matching import cleaned
 from sonde.testing import check_probe
 from tests import tiny
 from tests.rows import answer_all
@@ -113,7 +116,7 @@ def test_always_saying_true_is_right_on_half_of_the_balanced_statements() -> Non
         }
         assert list(values.values()) == [1, 0, 0.5, 1]
         assert report.estimates[f"above_half.fc{after}.{OVER}"].value == 0
-    assert any("not told from the 50 %" in finding for finding in report.findings)
+    assert any("not distinguishable from the 50 %" in finding for finding in report.findings)
     assert any("leans to True" in finding for finding in report.findings)
 
 
@@ -141,6 +144,25 @@ def test_a_model_that_repeats_the_name_in_front_is_seen_to_do_so() -> None:
              ("told.none", "told.right", "told.wrong", "copied.right", "copied.wrong")}  # fmt: skip
     assert list(found.values()) == [0, 1, 0, 1, 1]
     assert report.estimates[f"told_minus_none.right.{OVER}"].value == 1
+
+
+def test_sentences_and_bare_questions_are_judged_one_by_one() -> None:
+    data, probe = world(), Framing()
+    rows = answered(probe, data, whimsical())
+    report, judged = probe.read(data, rows), probe.judged(data, rows[::-1])
+    frame, titles = judged.frame(), {t.id: t for r in data.relations for t in r.templates}
+    bare = [row for row in rows if row.own["task"] != "fc" and row.own["told"] == "none"]
+    assert len(frame) == len(bare)
+    asked = {(row.key.fact, row.key.template): row for row in bare}
+    for row in frame.iter_rows(named=True):
+        answer = asked[row["fact"], row["template"]].answer
+        assert isinstance(answer, Generated) and row["answer"] == cleaned(answer.text)
+    for id, style in (("wp", "statement"), ("qa", "question")):
+        of_style = [name for name, template in titles.items() if template.style == style]
+        facts = frame.filter(frame["template"].is_in(of_style), relation="P36").group_by("fact")
+        mean = facts.agg(col("right").mean())["right"].mean()
+        assert mean == pytest.approx(report.estimates[f"accuracy.{id}.relation.P36"].value)
+    assert judged.facts()["prompts"].sum() == len(frame)
 
 
 def test_the_control_in_the_report_is_the_control_as_a_model() -> None:
@@ -244,7 +266,7 @@ def test_facts_are_shown_with_their_answers() -> None:
 
 
 def test_of_many_facts_some_are_shown_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_framing_judge, "SHOWN", 1)
+    monkeypatch.setattr(framing_tables, "SHOWN", 1)
     report = read(Framing(), world(), whimsical())
     assert len(table(report, "facts").rows) == 1
     assert "1 of the 4 facts" in table(report, "facts").note

@@ -13,7 +13,7 @@ import pytest
 from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Entity
 from sonde.core.prompts import Generate, Prompt, Score
-from sonde.probes.framing.ask import TASKS
+from sonde.probes.framing.judge import TASKS
 from sonde.probes.framing.probe import Framing
 from tests.worlds import CAPITAL, fact, facts, world
 

@@ -14,7 +14,7 @@ from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import DotPlot, Report
 from sonde.probes.lke.studies.separators import SEPARATORS, LkeSeparators
-from sonde.prompting.separators import NAMES
+from sonde.prompting.sequences import NAMES
 from sonde.testing import check_probe
 from tests import tiny
 from tests.rows import answer_all

@@ -13,8 +13,8 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.prompts import Prompt
 from sonde.metrics.distance import Monitors
 from sonde.metrics.judged import Judges
-from sonde.probes.monitor.judge import begins
 from sonde.probes.monitor.probe import Monitor
+from sonde.prompting.matching import begins
 from sonde.testing import check_probe
 from tests.rows import answer_all
 from tests.worlds import fact

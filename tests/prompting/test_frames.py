@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.facts import Entity
-from sonde.prompting.frames import SPARES, cleaned, draw_shots, frames, negatives, sentences
+from sonde.prompting.frames import SPARES, draw_shots, frames, sentences
+from sonde.prompting.matching import cleaned
+from sonde.prompting.options import negatives
 from tests.worlds import RELATIONS, fact, world
 
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import DataError
-from sonde.prompting.fictions import made_up
-from sonde.prompting.replacing import places, with_unknown, with_wrong
+from sonde.prompting.replacing import made_up, places, with_unknown, with_wrong
 from sonde.prompting.sequences import Line
 
 CAPITALS = {"Peru": "Lima", "Chile": "Santiago", "Norway": "Oslo", "Kenya": "Nairobi"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sonde.core.errors import TemplateError, UsageError
-from sonde.prompting.separators import NAMES, USUAL, named_separators
-from sonde.prompting.sequences import Separators
+from sonde.prompting.sequences import NAMES, USUAL, Separators, named_separators
 
 
 def test_the_usual_separators_are_spaces() -> None:

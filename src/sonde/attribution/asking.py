@@ -12,17 +12,9 @@ from typing import Literal
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import SUBJECT_SLOT, Dataset, Fact, Selection, Template
 from sonde.prompting.few_shot import question
-from sonde.prompting.frames import (
-    Form,
-    asked,
-    cleaned,
-    draw_shots,
-    frames,
-    negatives,
-    shown,
-    told,
-)
-from sonde.prompting.options import correct_for, correct_names
+from sonde.prompting.frames import Form, asked, draw_shots, frames, shown, told
+from sonde.prompting.matching import cleaned
+from sonde.prompting.options import correct_for, correct_names, negatives
 
 __all__ = ["Parted", "Shape", "cleaned", "find_fact", "free", "of_fact"]
 

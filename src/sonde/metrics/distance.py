@@ -17,8 +17,8 @@ from sonde.core.columns import Given
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Metric
-from sonde.metrics.grid import Bools, Floats, Grid, Ints
-from sonde.metrics.judged import Judged
+from sonde.metrics.grid import Bools, Floats, Ints
+from sonde.metrics.judged import Judged, judge_texts
 from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import percentile_interval, wilson
 
@@ -133,37 +133,22 @@ class Monitored:
 
     def judged(self) -> Judged:
         """The answers to bare questions as other analyses take them; every frame is a template."""
-        sizes = np.array([len(own) for own in self.frames], dtype=np.int64)
-        first = np.cumsum(sizes) - sizes
-        asked = sizes[self.relation]
-        pair = np.repeat(np.arange(len(self.facts)), asked)
-        turn = np.arange(len(pair)) - np.repeat(np.cumsum(asked) - asked, asked)
-        texts = [
-            t for own, n in zip(self.said, asked.tolist(), strict=True) for t in own[1 : 1 + n]
-        ]
-        answers: dict[str, int] = {}
-        right = [own[1 : 1 + n] for own, n in zip(self.right, asked.tolist(), strict=True)]
-        unknown = np.full(len(pair), np.nan)
-        return Judged(
-            grid=Grid(
-                pair=pair,
-                template=first[self.relation[pair]] + turn,
-                name=np.zeros(len(pair), dtype=np.int64),
-                right=np.concatenate([np.zeros(0, dtype=np.bool_), *right]),
-                answer=np.array(
-                    [answers.setdefault(t, len(answers)) for t in texts], dtype=np.int64
-                ),
-                confidence=unknown,
-                relations=self.relation,
-                template_relations=np.repeat(np.arange(len(sizes)), sizes),
-            ),
+        from polars import DataFrame
+
+        asked = [len(framed) for framed in self.framed]
+        sides = list(zip(range(len(asked)), asked, strict=True))
+        rows = {
+            "fact": [c for c, frames in sides for _ in range(frames)],
+            "template": [j for _, frames in sides for j in range(frames)],
+            "said": [text for c, frames in sides for text in self.said[c][1 : 1 + frames]],
+            "right": [right for c, frames in sides for right in self.right[c][1 : 1 + frames]],
+        }
+        return judge_texts(
+            DataFrame(rows),
             relations=self.relations,
-            pairs=tuple(fact.id for fact in self.facts),
-            names=tuple((fact.subject.name,) for fact in self.facts),
-            templates=tuple(template for own in self.frames for template in own),
-            answers=tuple(answers),
-            way="written",
-            sure=unknown,
+            facts=self.facts,
+            relation=self.relation,
+            templates=self.frames,
         )
 
 

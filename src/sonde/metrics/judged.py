@@ -5,14 +5,14 @@ Knows facts and numbers, nothing of how prompts were put, answered or stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from sonde.core.columns import Given
-from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Relation, Template
+from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Fact, Relation, Template
 from sonde.metrics.grid import Bools, Floats, Grid, Ints
 
 if TYPE_CHECKING:
@@ -135,6 +135,47 @@ class Judged:
         sizes = np.array([len(names) for names in self.names])
         first = np.cumsum(sizes) - sizes
         return [name for own in self.names for name in own], first[self.grid.pair] + self.grid.name
+
+
+def judge_texts(
+    prompts: DataFrame,
+    *,
+    relations: Sequence[Relation],
+    facts: Sequence[Fact],
+    relation: Ints,
+    templates: Sequence[Sequence[Template]],
+) -> Judged:
+    """Written answers as other analyses take them; nothing is known of their confidence.
+
+    `prompts` has the columns fact, template (its place among those of its relation), said and
+    right, the prompts of a fact one after the other. `relation`: the number of each fact's.
+    """
+    from polars import Boolean, Int64, String
+
+    prompts = prompts.cast({"fact": Int64, "template": Int64, "said": String, "right": Boolean})
+    sizes = np.array([len(each) for each in templates], dtype=np.int64)
+    pair, answers = prompts["fact"].to_numpy(), prompts["said"].unique().sort()
+    numbers = {text: number for number, text in enumerate(answers.to_list())}
+    unknown = np.full(len(pair), np.nan)
+    return Judged(
+        grid=Grid(
+            pair=pair,
+            template=(np.cumsum(sizes) - sizes)[relation[pair]] + prompts["template"].to_numpy(),
+            name=np.zeros(len(pair), dtype=np.int64),
+            right=prompts["right"].to_numpy(),
+            answer=np.array([numbers[text] for text in prompts["said"]], dtype=np.int64),
+            confidence=unknown,
+            relations=relation,
+            template_relations=np.repeat(np.arange(len(sizes)), sizes),
+        ),
+        relations=tuple(relations),
+        pairs=tuple(fact.id for fact in facts),
+        names=tuple((fact.subject.name,) for fact in facts),
+        templates=tuple(template for each in templates for template in each),
+        answers=tuple(answers),
+        way="written",
+        sure=unknown,
+    )
 
 
 @runtime_checkable

@@ -1,6 +1,7 @@
 r"""Questions as a model gets them: bare or as Q and A, after examples, after an object's name.
 
-Knows facts and templates, nothing of models. In `qa` form, with one example and a misleading name:
+Knows facts, templates and the keys of prompts, nothing of models. In `qa` form, with one example
+and a misleading name:
 
     Q: Where was Marie Curie born?
     A: Warsaw
@@ -14,16 +15,25 @@ what is studied alone.
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from heapq import nsmallest
-from typing import Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from sonde.core.facts import Dataset, Entity, Fact, Relation, Template
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.core.answers import Generated
+from sonde.core.columns import Answers, Given, in_blocks
+from sonde.core.errors import AbilityError
+from sonde.core.facts import Dataset, Entity, Fact, Relation, Template, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.core.words import counted
-from sonde.prompting.options import correct_for, correct_names
+from sonde.prompting.matching import cleaned
+from sonde.prompting.options import correct_for, correct_names, negatives
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 Form = Literal["plain", "qa"]
 
@@ -132,6 +142,111 @@ class AskedFacts:
         return negatives(fact, correct, self._pool, self._dataset.selection.seed, most)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Asked:
+    """Every fact that a run asked about, by number, and what its answers are compared with.
+
+    `relation` is each fact's place in `relations`, `majority` the commonest object of each of them.
+    """
+
+    relations: tuple[Relation, ...]
+    items: tuple[Item, ...]
+    relation: NDArray[np.int64]
+    majority: tuple[str, ...]
+
+    @classmethod
+    def of(cls, dataset: Dataset, items: Iterable[tuple[Relation, Iterable[Item]]]) -> Asked:
+        """The facts of some relations; those without any are left out."""
+        kept = [(relation, facts) for relation, each in items if (facts := tuple(each))]
+        ranked = [commonest_objects(dataset.split_frame(relation.id)) for relation, _ in kept]
+        owners = [number for number, (_, facts) in enumerate(kept) for _ in facts]
+        return cls(
+            relations=tuple(relation for relation, _ in kept),
+            items=tuple(item for _, facts in kept for item in facts),
+            relation=np.array(owners, dtype=np.int64),
+            majority=tuple(objects[0][0] if objects else "" for objects in ranked),
+        )
+
+    @cached_property
+    def subject(self) -> NDArray[np.int64]:
+        """Facts of one relation with the same number have the same subject."""
+        numbers: dict[tuple[str, str], int] = {}
+        keys = ((item.fact.relation, item.fact.subject.id) for item in self.items)
+        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+    @cached_property
+    def correct(self) -> list[frozenset[str]]:
+        """Every name that is right for each fact, cleaned."""
+        return [frozenset(map(cleaned, item.correct)) - {""} for item in self.items]
+
+    def majority_right(self, rule: Callable[[str, int], bool]) -> NDArray[np.bool_]:
+        """Whether the commonest object of its relation is right for each fact, by a rule."""
+        guesses = [self.majority[number] for number in self.relation.tolist()]
+        return np.array([rule(guess, fact) for fact, guess in enumerate(guesses)], dtype=np.bool_)
+
+    def is_right(self, text: str, fact: int) -> bool:
+        """Whether a text is a right name, but for space and closing punctuation."""
+        return cleaned(text) in self.correct[fact]
+
+    def prompts(
+        self,
+        answers: Given,
+        templates: Mapping[Any, int],
+        add: Callable[[Answers, DataFrame], DataFrame],
+        added: Mapping[str, type],
+        by: tuple[str, ...] = ("template",),
+    ) -> DataFrame:
+        """A row for each prompt; of two answers to the same prompt the later one counts.
+
+        Columns: the numbers of its fact, of its template, by the columns relation and `by`, and of
+        the name that it has, the right one being 0; what else is in `by`, what was `told` and the
+        `way` it was answered, scored or generated. Of written answers: `said`, cleaned, whether it
+        is a right name, and `copied`: whether it is the name in front. `add` puts further columns
+        to the rows of a block; their types are `added`.
+        """
+        import polars
+
+        key = {"fact": int, "template": int, "name": int, "told": str, "way": str}
+        key |= dict.fromkeys(by[:-1], str)
+        written = {"said": str, "right": bool, "copied": bool}
+        blocks = (add(block, self._rows(block, templates, by)) for block in in_blocks(answers))
+        rows = polars.concat(
+            [polars.DataFrame(schema={**key, **written, **added}), *blocks], how="diagonal_relaxed"
+        )
+        return rows.unique(list(key), keep="last", maintain_order=True)
+
+    def _rows(self, block: Answers, templates: Mapping[Any, int], by: tuple[str, ...]) -> DataFrame:
+        from polars import DataFrame, lit
+
+        fact = block.numbers(("relation", "fact"), self._facts)
+        rows = block.frame.select("told", *by[:-1], way=lit(block.kind)).with_columns(
+            fact=fact,
+            template=block.numbers(("relation", *by), templates),
+            name=block.numbers(("relation", "fact", "object"), self._names, lambda _: 0),
+        )
+        if block.kind == "scored":
+            return rows
+        if block.kind != "generated":
+            raise AbilityError(f"scored and written answers are read here, not {block.kind} ones")
+        texts = [cleaned(answer.text) for answer in cast(list[Generated], block.columns)]
+        names = map(cleaned, block.frame["object"])
+        right = [text in self.correct[f] for text, f in zip(texts, fact.tolist(), strict=True)]
+        copied = [text == name != "" for text, name in zip(texts, names, strict=True)]
+        return rows.hstack(DataFrame({"said": texts, "right": right, "copied": copied}))
+
+    @cached_property
+    def _facts(self) -> dict[tuple[str, str], int]:
+        return {(item.fact.relation, item.fact.id): n for n, item in enumerate(self.items)}
+
+    @cached_property
+    def _names(self) -> dict[tuple[str, str, str], int]:
+        return {
+            (item.fact.relation, item.fact.id, name): number
+            for item in self.items
+            for number, name in enumerate((item.gold, *item.wrong))
+        }
+
+
 def frames(relation: Relation, most: int = 0) -> tuple[Template, ...]:
     """The relation's question templates, the base frame first; `most` of them, 0 for all."""
     found = tuple(t for t in relation.templates if t.style == "question")
@@ -171,18 +286,6 @@ def told(name: str, text: str) -> str:
     return f"{name}. {text}"
 
 
-def cleaned(text: str) -> str:
-    """A written answer as it is compared: its first line, without space or closing punctuation.
-
-    >>> cleaned(" New York City.\\nQ: And"), cleaned(' "Oslo",'), cleaned(" ...")
-    ('New York City', '"Oslo', '')
-    """
-    line = text.strip().partition("\n")[0].strip()
-    while line and (line[-1].isspace() or unicodedata.category(line[-1])[0] == "P"):
-        line = line[:-1]
-    return line
-
-
 def draw_shots(dataset: Dataset, relation: str, count: int) -> Shots:
     """Facts to show, drawn by the seed, one of each subject: training facts, if there are enough.
 
@@ -206,24 +309,6 @@ def draw_shots(dataset: Dataset, relation: str, count: int) -> Shots:
         if len(found) >= enough:
             break
     return Shots(facts=found, held=frozenset(f.id for f in found if f.id in asked))
-
-
-def negatives(
-    fact: Fact, correct: frozenset[str], pool: Sequence[str], seed: int, most: int
-) -> tuple[tuple[str, ...], int]:
-    """Up to `most` names of objects that are wrong for the fact, and how many were right after all.
-
-    They are those that the dataset names for the fact, in its order where there are no more; else
-    they are drawn by the seed, from these or, without any, from `pool`, the relation's objects.
-    None is in `correct`, the names right for the subject.
-    """
-    named = tuple(dict.fromkeys(entity.name for entity in fact.wrong))
-    wrong = tuple(name for name in (named or pool) if name not in correct)
-    right = sum(name in correct for name in named)
-    if named and len(wrong) <= most:
-        return wrong, right
-    key = f"negatives:{fact.relation}:{fact.id}"
-    return tuple(nsmallest(most, wrong, key=lambda n: (draw_key(seed, f"{key}:{n}"), n))), right
 
 
 def _drawn(facts: Iterable[Fact], count: int, seed: int) -> tuple[Fact, ...]:

@@ -94,6 +94,29 @@ def correct(answer: str, names: Iterable[str], language: str = "en") -> bool:
     return any(within(normal(name, language), said) for name in names)
 
 
+def cleaned(text: str) -> str:
+    """A written answer as it is compared: its first line, without space or closing punctuation.
+
+    >>> cleaned(" New York City.\\nQ: And"), cleaned(' "Oslo",'), cleaned(" ...")
+    ('New York City', '"Oslo', '')
+    """
+    line = text.strip().partition("\n")[0].strip()
+    while line and (line[-1].isspace() or unicodedata.category(line[-1])[0] == "P"):
+        line = line[:-1]
+    return line
+
+
+def begins(text: str, name: str) -> bool:
+    """Whether a text begins with a name as a word: Nigeria does not begin with Niger.
+
+    >>> begins("Niger, in Africa", "Niger"), begins("Nigeria", "Niger")
+    (True, False)
+    """
+    rest = text.removeprefix(name)
+    goes_on = rest and (rest[0].isalnum() or unicodedata.category(rest[0])[0] == "M")
+    return text.startswith(name) and not goes_on
+
+
 def consistent(one: str, other: str, language: str = "en") -> bool:
     """Whether two answers say the same: one holds the other, whichever it is.
 

@@ -7,7 +7,7 @@ tell which is right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
 
 from sonde.core.facts import Dataset, Fact
@@ -34,6 +34,24 @@ def options(
         count - 1, wrong, key=lambda name: (draw_key(seed, f"options:{fact.id}:{name}"), name)
     )
     return tuple(sorted((gold, *drawn)))
+
+
+def negatives(
+    fact: Fact, correct: frozenset[str], pool: Sequence[str], seed: int, most: int
+) -> tuple[tuple[str, ...], int]:
+    """Up to `most` names of objects that are wrong for the fact, and how many were right after all.
+
+    They are those that the dataset names for the fact, in its order where there are no more; else
+    they are drawn by the seed, from these or, without any, from `pool`, the relation's objects.
+    None is in `correct`, the names right for the subject.
+    """
+    named = tuple(dict.fromkeys(entity.name for entity in fact.wrong))
+    wrong = tuple(name for name in (named or pool) if name not in correct)
+    right = sum(name in correct for name in named)
+    if named and len(wrong) <= most:
+        return wrong, right
+    key = f"negatives:{fact.relation}:{fact.id}"
+    return tuple(nsmallest(most, wrong, key=lambda n: (draw_key(seed, f"{key}:{n}"), n))), right
 
 
 def correct_names(dataset: Dataset, relation: str) -> Mapping[str, frozenset[str]]:

@@ -6,19 +6,25 @@ in front of a subject read
     Chile Santiago Peru Lima Japan Tokyo France
 
 and the answer is to follow. Examples are drawn by name, so that another fact moves no draw.
+Separators have short names, so that a list of them can be written on one line: `colon/newline` is a
+colon inside a pair and a new line between two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from sonde.core.errors import TemplateError
+from sonde.core.errors import TemplateError, UsageError
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Entity, Fact, Template
 from sonde.core.fingerprints import draw_key
 
 TRAIN = "train"
+NAMES: Mapping[str, str] = {"space": " ", "colon": " : ", "comma": ", ", "newline": "\n"}
+"""Separators by short names; what is no name is taken as it is written."""
+
+USUAL = "space/space"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +60,24 @@ class Separators:
         before, rest = self.inside.split(SUBJECT_SLOT)
         middle, after = rest.split(ANSWER_SLOT)
         return before, middle, after
+
+
+def named_separators(name: str) -> Separators:
+    r"""The separators that a name stands for: inside a pair, a slash, between two pairs.
+
+    >>> named_separators("colon/newline")
+    Separators(inside=' : ', between='\n')
+    >>> named_separators(" is /;").inside
+    ' is '
+    """
+    inside, slash, between = name.rpartition("/")
+    if not slash or not inside or not between:
+        raise UsageError(
+            f"separators are written INSIDE/BETWEEN, such as colon/newline, not {name!r}; named "
+            f"are {', '.join(NAMES)}, and other texts stand for themselves"
+        )
+    within, apart = (NAMES.get(word, word.replace("\\n", "\n")) for word in (inside, between))
+    return Separators(inside=within, between=apart)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

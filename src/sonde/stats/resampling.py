@@ -33,6 +33,21 @@ def resampled_sums(values: Floats, rng: np.random.Generator, draws: int = DRAWS)
     return np.concatenate([times.astype(np.float64) @ values for times in blocks])
 
 
+def resampled_rates(table: Floats, owners: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+    """The mean of every column: over all rows, then when the rows' owners are drawn anew.
+
+    table [rows, k], nan where there is no value; to [1 + draws, k], nan where no row has one.
+    """
+    there = ~np.isnan(table)
+    _, index = np.unique(owners, return_inverse=True)
+    sums = np.zeros((int(index.max()) + 1, 2 * table.shape[1]))
+    np.add.at(sums, index, np.hstack([np.where(there, table, 0.0), there]))
+    drawn = np.vstack([sums.sum(axis=0), resampled_sums(sums, rng)])
+    totals, counts = np.split(drawn, 2, axis=1)
+    rates = np.divide(totals, counts, out=np.full_like(totals, np.nan), where=counts > 0)
+    return np.asarray(rates)
+
+
 def times_drawn(rows: int, rng: np.random.Generator, draws: int) -> Iterator[Counts]:
     """Counts of every row, [some draws, rows], until there were `draws`; moves the stream on."""
     if rows * draws > KEPT // 2:

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from sonde.core.errors import DataError, EndpointError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation
 from sonde.data.builders.fktc_questions import Fault, Gathered, Origin, Rule, Writer, templates
-from sonde.prompting.frames import negatives
-from sonde.prompting.options import correct_for, correct_names, spellings
+from sonde.prompting.options import correct_for, correct_names, negatives, spellings
 
 NAMED = 8
 

@@ -16,7 +16,7 @@ from sonde.lab.worlds.truth import Bools, Floats
 from sonde.metrics.distance import Monitored, combined
 from sonde.metrics.grid import Ints
 from sonde.metrics.judged import Judged
-from sonde.prompting.frames import cleaned
+from sonde.prompting.matching import cleaned
 
 STAYS = 0.5
 """MONITOR's distance up to which an answer counts as known: its probability moves less than it

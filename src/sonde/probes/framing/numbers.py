@@ -1,144 +1,253 @@
-"""Every number of `framing`, by its name. Knows judgements in arrays, no tables.
+"""Every number of `framing`: what they are called, which prompts each is of, and their estimates.
 
-A fact's accuracy in a task is its mean over the task's templates, with false statements first
-averaged over the wrong names; a relation's is the mean over its facts.
+Knows judged prompts, no tables. A fact's accuracy in a task is its mean over the task's templates,
+with false statements first averaged over the wrong names; a relation's is the mean over its facts.
+In the names of metrics `{task}` is that of a line, `{read}` how verdicts are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from sonde.core.fingerprints import draw_key
-from sonde.core.reports import Estimate
+from sonde.core.reports import Estimate, Estimates, Metric
 from sonde.metrics.estimates import ByFact
-from sonde.metrics.grid import Floats, Ints
-from sonde.probes.framing.ask import Task
-from sonde.probes.framing.judge import (
-    MISSING,
-    RIGHT,
-    SAID_FALSE,
-    SAID_NEITHER,
-    SAID_TRUE,
-    Cells,
-    Outcomes,
-    Way,
-    shares,
+from sonde.metrics.grid import Floats, around
+from sonde.probes.framing.judge import Outcomes, Task
+from sonde.prompting.frames import Told
+from sonde.prompting.matching import correct
+from sonde.reporting.catalogue import RELATIONS
+from sonde.stats.resampling import resampled_rates
+
+ACCURACY = Metric("accuracy.{task}", "accuracy", "percent", "share that is right")
+WORST = Metric("worst.{task}", "worst", "percent", "with the worst paraphrase of each relation")
+BEST = Metric("best.{task}", "best", "percent", "with the best paraphrase of each relation")
+STDEV = Metric(
+    "stdev.{task}",
+    "stdev",
+    "percent",
+    "standard deviation between the paraphrases of a relation",
+    better="lower",
 )
-from sonde.stats.draws import resampled_sums
-from sonde.stats.intervals import percentile_interval
+SPREAD = (ACCURACY, BEST, WORST, STDEV)
 
-Table = Callable[[Cells], Floats]
-"""One number for each fact and template, or for each fact; nan where there is none."""
+MAJORITY = Metric(
+    "control.majority.{task}",
+    "majority",
+    "percent",
+    "accuracy of always answering the commonest object",
+    better="",
+)
+ABOVE = Metric(
+    "above_control.{task}",
+    "above",
+    "percent",
+    "accuracy minus the control's, fact by fact; from −1 to 1",
+)
+QUESTION_MINUS_SENTENCE = Metric(
+    "question_minus_sentence",
+    "question minus sentence",
+    "percent",
+    "accuracy of questions minus that of sentences, both by lemmas",
+    better="",
+)
+WRITTEN = ("wp", "qa", "qa_lemma")
+CONTROLS = (
+    *(metric.of(task=task) for metric, task in product((MAJORITY, ABOVE), WRITTEN)),
+    QUESTION_MINUS_SENTENCE,
+)
+
+BALANCED = Metric("accuracy.fc{read}", "balanced", "percent", "mean of true and false statements")
+SAME_VERDICT = Metric(
+    "control.same_verdict.fc{read}", "same", "percent", "of always saying the same: 50 %", better=""
+)
+ABOVE_HALF = Metric("above_half.fc{read}", "above 50 %", "percent", "balanced, less one half")
+SAID_TRUE = Metric(
+    "said_true.fc{read}",
+    "says True",
+    "percent",
+    "true and false statements count the same: 50 % where all is right",
+    better="",
+)
+SAID_FALSE = Metric(
+    "said_false.fc{read}", "says False", "percent", "the same of those called False", better=""
+)
+SAID_NEITHER = Metric(
+    "said_neither.fc{read}", "neither", "percent", "a tie, or another word", better="lower"
+)
+VERDICTS = (BALANCED, SAME_VERDICT, ABOVE_HALF, SAID_TRUE, SAID_FALSE, SAID_NEITHER)
+BY_OPTION = tuple(metric.of(read="") for metric in VERDICTS)
+
+AGREE = Metric(
+    "readings_agree.fc",
+    "readings agree",
+    "percent",
+    "share of statements with the same verdict by option and by the first word",
+)
+BOTH = (AGREE,)
+
+TOLD = Metric("told.{name}", "accuracy", "percent", "of the base question, by equal names")
+MOVED = Metric(
+    "told_minus_none.{name}",
+    "moved",
+    "percent",
+    "accuracy against nothing in front, fact by fact",
+    better="",
+)
+COPIED = Metric(
+    "copied.{name}", "copied", "percent", "answers that are the name in front", better=""
+)
+NAMES: tuple[Told, ...] = ("right", "wrong")
+INTERFERENCE = (
+    TOLD.of(name="none"),
+    *(metric.of(name=name) for metric, name in product((TOLD, MOVED, COPIED), NAMES)),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A task as it is reported: whose templates it has, and how its answers are judged."""
+class Line(NamedTuple):
+    """A task as it is reported: which prompts it is of, and the column that says what is right."""
 
     id: str
     task: Task
     words: str
     judged: str
-    table: Table
+    told: Told = "none"
+    way: str = "generated"
+    column: str = "right"
 
 
-def _pos(way: Way, said: int, cells: Cells) -> Floats:
-    return shares(cells.fc[way][:, :, 0], said)
-
-
-def _neg(way: Way, said: int, cells: Cells) -> Floats:
-    return over(shares(cells.fc[way][:, :, 1:], said), 2)
-
-
-def _right(name: str, cells: Cells) -> Floats:
-    return shares(getattr(cells, name), RIGHT)
-
-
-READINGS: tuple[tuple[Way, str, str], ...] = (
-    ("scored", "", "option"),
-    ("generated", "_written", "first word"),
-)
+READINGS = (("scored", "", "option"), ("generated", "_written", "first word"))
 """How a verdict is read, what the names of its numbers end with, and what it is called."""
 
-LINES: tuple[Line, ...] = (
-    Line("wp", "wp", "sentence", "lemmas", partial(_right, "wp")),
-    Line("qa_lemma", "qa", "question", "lemmas", partial(_right, "qa_lemma")),
-    Line("qa", "qa", "question", "equal names", partial(_right, "qa")),
+LINES = (
+    Line("wp", "wp", "sentence", "lemmas"),
+    Line("qa_lemma", "qa", "question", "lemmas", column="lemma"),
+    Line("qa", "qa", "question", "equal names"),
     *(
-        Line(f"fc_{kind}{after}", "fc", f"{truth} statement", judged, partial(table, way, said))
-        for way, after, judged in READINGS
-        for kind, truth, said, table in (
-            ("pos", "true", SAID_TRUE, _pos),
-            ("neg", "false", SAID_FALSE, _neg),
-        )
+        Line(f"fc_{kind}{read}", "fc", f"{truth} statement", judged, told, way)
+        for way, read, judged in READINGS
+        for kind, truth, told in (("pos", "true", NAMES[0]), ("neg", "false", NAMES[1]))
     ),
 )
 """Every task with each way of judging it."""
 
+METRICS = (
+    *(metric.of(task=line.id) for line, metric in product(LINES, SPREAD)),
+    *CONTROLS,
+    *(metric.of(read=read) for (_, read, _), metric in product(READINGS, VERDICTS)),
+    AGREE,
+    *INTERFERENCE,
+)
+
+DIFFERENCES: Mapping[Metric, tuple[Metric, Metric]] = {
+    **{ABOVE.of(task=t): (ACCURACY.of(task=t), MAJORITY.of(task=t)) for t in WRITTEN},
+    **{MOVED.of(name=name): (TOLD.of(name=name), TOLD.of(name="none")) for name in NAMES},
+    QUESTION_MINUS_SENTENCE: (ACCURACY.of(task="qa_lemma"), ACCURACY.of(task="wp")),
+}
+"""What is the mean of one number less another, fact by fact."""
+
+
+def mean(estimates: Estimates, metric: Metric) -> Estimate:
+    """The mean over relations."""
+    return estimates[metric.at(RELATIONS)]
+
+
+def was_measured(estimates: Estimates, metric: Metric) -> bool:
+    """Whether there is a mean over relations."""
+    return mean(estimates, metric).value is not None
+
 
 def measure(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     """Everything that is estimated."""
+    asked = outcomes.asked
     by_fact = ByFact(
-        ids=tuple(relation.id for relation in outcomes.relations),
-        relation=outcomes.relation,
-        subject=outcomes.subject,
+        ids=tuple(relation.id for relation in asked.relations),
+        relation=asked.relation,
+        subject=asked.subject,
         seed=seed,
     )
-    cells = outcomes.cells
-    values, estimates = dict(_values(cells)), dict[str, Estimate]()
-    for name, value in values.items():
-        estimates |= by_fact.estimates(name, value)
+    values, estimates = dict(_values(outcomes)), dict[str, Estimate]()
+    for metric, value in values.items():
+        estimates |= by_fact.estimates(metric.id, value)
+    for metric, (of, minus) in DIFFERENCES.items():
+        estimates |= by_fact.estimates(metric.id, values[of], values[minus])
     for line in LINES:
-        estimates |= _spread(by_fact, line.id, line.table(cells))
-    for task in ("wp", "qa_lemma", "qa"):
-        value = values[f"accuracy.{task}"]
-        guess = np.where(
-            np.isnan(value), np.nan, outcomes.by_name if task == "qa" else outcomes.by_lemma
-        )
-        estimates |= by_fact.estimates(f"control.majority.{task}", guess)
-        estimates |= by_fact.estimates(f"above_control.{task}", value, guess)
-    for _, after, _ in READINGS:
-        for name in ("mean_over_relations", *(f"relation.{id}" for id in by_fact.ids)):
-            half, above = _beside_half(estimates[f"accuracy.fc{after}.{name}"])
-            estimates[f"control.same_verdict.fc{after}.{name}"] = half
-            estimates[f"above_half.fc{after}.{name}"] = above
-    for told in ("right", "wrong"):
-        less = values[f"told.{told}"], values["told.none"]
-        estimates |= by_fact.estimates(f"told_minus_none.{told}", *less)
-    sides = values["accuracy.qa_lemma"], values["accuracy.wp"]
-    return estimates | by_fact.estimates("question_minus_sentence", *sides)
+        estimates |= _spread(by_fact, line.id, accuracies(outcomes, line))
+    for (_, read, _), over in product(
+        READINGS, (RELATIONS, *(f"relation.{r}" for r in by_fact.ids))
+    ):
+        half, above = _beside_half(estimates[BALANCED.of(read=read).at(over)])
+        estimates[SAME_VERDICT.of(read=read).at(over)] = half
+        estimates[ABOVE_HALF.of(read=read).at(over)] = above
+    return estimates
 
 
-def _values(cells: Cells) -> Iterator[tuple[str, Floats]]:
+def _values(outcomes: Outcomes) -> Iterator[tuple[Metric, Floats]]:
     """One value for each fact, of every mean."""
+    asked = outcomes.asked
+
+    def holds(guess: str, fact: int) -> bool:
+        return correct(guess, asked.items[fact].correct, outcomes.language)
+
     for line in LINES:
-        yield f"accuracy.{line.id}", over(line.table(cells), 1)
-    for way, after, _ in READINGS:
-        yield (
-            f"accuracy.fc{after}",
-            _halves(_pos(way, SAID_TRUE, cells), _neg(way, SAID_FALSE, cells)),
-        )
-        for name, said in (("true", SAID_TRUE), ("false", SAID_FALSE), ("neither", SAID_NEITHER)):
-            yield f"said_{name}.fc{after}", _halves(_pos(way, said, cells), _neg(way, said, cells))
-    agreeing = _agreeing(cells)
-    yield "readings_agree.fc", _halves(agreeing[:, :, 0], over(agreeing[:, :, 1:], 2))
-    base = shares(cells.qa[:, 0], RIGHT) if cells.qa.shape[1] else np.full(len(cells.qa), np.nan)
-    yield "told.none", base
-    for name, codes in (("told", cells.told), ("copied", cells.copied)):
-        yield f"{name}.right", shares(codes[:, 0], RIGHT)
-        yield f"{name}.wrong", over(shares(codes[:, 1:], RIGHT), 1)
+        value = averaged(accuracies(outcomes, line), 1)
+        yield ACCURACY.of(task=line.id), value
+        if line.id in WRITTEN:
+            guess = asked.majority_right(asked.is_right if line.id == "qa" else holds)
+            yield MAJORITY.of(task=line.id), np.where(np.isnan(value), np.nan, guess)
+    for way, read, _ in READINGS:
+        yield BALANCED.of(read=read), _halves(outcomes, way, "right")
+        yield SAID_TRUE.of(read=read), _halves(outcomes, way, "says_true")
+        yield SAID_FALSE.of(read=read), _halves(outcomes, way, "says_false")
+        yield SAID_NEITHER.of(read=read), _halves(outcomes, way, "says_neither")
+    yield AGREE, _halves(outcomes, "scored", "agree")
+    yield TOLD.of(name="none"), table(outcomes, "qa", "none")[:, 0]
+    for metric, column in ((TOLD, "right"), (COPIED, "copied")):
+        for name in NAMES:
+            yield metric.of(name=name), table(outcomes, "qa", name, column=column)[:, 0]
 
 
-def _agreeing(cells: Cells) -> Floats:
-    """Whether a statement has the same verdict by option and as written; nan if one is missing."""
-    scored, written = cells.fc["scored"], cells.fc["generated"]
-    there = (scored != MISSING) & (written != MISSING)
-    same = (scored == written) & (scored != SAID_NEITHER)
-    return np.where(there, same.astype(np.float64), np.nan)
+def accuracies(outcomes: Outcomes, line: Line) -> Floats:
+    """What a line averages, as a table."""
+    return table(outcomes, line.task, line.told, line.way, line.column)
+
+
+def table(
+    outcomes: Outcomes, task: Task, told: Told, way: str = "generated", column: str = "right"
+) -> Floats:
+    """A column's mean over the names of each fact and template; nan where there is none.
+
+    [facts, templates]: relations with fewer templates than others miss the last ones.
+    """
+    from polars import col
+
+    prompts = outcomes.prompts
+    chosen = prompts.filter(col("task") == task, col("told") == told, col("way") == way)
+    cells = chosen.group_by("fact", "template").agg(col(column).mean()).drop_nulls()
+    width = 1 + max((len(t) for own in outcomes.templates for t in own.values()), default=0)
+    values = np.full((len(outcomes.asked.items), width), np.nan)
+    # rounded, or equal means would seem to differ by their last digit
+    values[cells["fact"].to_numpy(), cells["template"].to_numpy()] = cells[column].round(12)
+    return values
+
+
+def averaged(values: Floats, axis: int) -> Floats:
+    """The mean along an axis of what is there; nan where nothing is."""
+    there = ~np.isnan(values)
+    counts = there.sum(axis=axis)
+    sums = np.where(there, values, 0.0).sum(axis=axis)
+    means = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+    return np.asarray(np.round(means, 12))  # for the same reason
+
+
+def _halves(outcomes: Outcomes, way: str, column: str) -> Floats:
+    """The mean of true and of false statements, for facts that have both."""
+    true, false = (averaged(table(outcomes, "fc", told, way, column), 1) for told in NAMES)
+    return (true + false) / 2
 
 
 def _beside_half(share: Estimate) -> tuple[Estimate, Estimate]:
@@ -150,82 +259,44 @@ def _beside_half(share: Estimate) -> tuple[Estimate, Estimate]:
     return half, Estimate(value=share.value - 0.5, low=low - 0.5, high=high - 0.5, n=share.n)
 
 
-def over(values: Floats, axis: int) -> Floats:
-    """The mean along an axis of what is there; nan where nothing is."""
-    there = ~np.isnan(values)
-    counts = there.sum(axis=axis)
-    sums = np.where(there, values, 0.0).sum(axis=axis)
-    found = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
-    # rounded, or equal means would seem to differ by their last digit
-    return np.asarray(np.round(found, 12))
-
-
-def _halves(one: Floats, other: Floats) -> Floats:
-    """The mean of two, for facts that have both."""
-    return (over(one, 1) + over(other, 1)) / 2
-
-
-def by_template(table: Floats) -> Floats:
-    """The accuracy of every template over the facts that were asked with it."""
-    return over(table, 0)
-
-
-def _spread(by_fact: ByFact, id: str, table: Floats) -> dict[str, Estimate]:
-    """The best and the worst template of each relation, and the deviation between them."""
-    best, worst = np.full((2, len(table)), np.nan)
-    estimates, deviations = {}, []
-    for number, relation in enumerate(by_fact.ids):
-        rows = by_fact.relation == number
-        own = table[rows]
-        best[rows], worst[rows] = _column(own, np.argmax), _column(own, np.argmin)
-        seed = draw_key(by_fact.seed, relation)
-        deviation = _deviation(own, by_fact.subject[rows], seed)
-        deviations += deviation
-        estimates[f"stdev.{id}.relation.{relation}"] = _estimated(deviation)
-    return {
-        **by_fact.estimates(f"best.{id}", best),
-        **by_fact.estimates(f"worst.{id}", worst),
-        **estimates,
-        f"stdev.{id}.mean_over_relations": _estimated(deviations),
-    }
-
-
-def _column(table: Floats, chosen: Callable[[Floats], np.intp]) -> Floats:
-    """The facts under the template chosen by its accuracy, of several the first."""
-    accuracies = by_template(table)
-    known = np.flatnonzero(~np.isnan(accuracies))
-    if not len(known):
-        return np.full(len(table), np.nan)
-    return table[:, known[chosen(accuracies[known])]]
-
-
-Spread = tuple[float, Floats, int]
+Deviation = tuple[Floats, int]
 """A standard deviation, the same with other subjects drawn, and how many facts it is of."""
 
 
-def _deviation(table: Floats, subjects: Ints, seed: int) -> list[Spread]:
+def _spread(by_fact: ByFact, task: str, values: Floats) -> dict[str, Estimate]:
+    """The best and the worst template of each relation, and the deviation between them."""
+    best, worst = np.full((2, len(values)), np.nan)
+    deviations: dict[str, list[Deviation]] = {}
+    for number, relation in enumerate(by_fact.ids):
+        rows = np.flatnonzero(by_fact.relation == number)
+        rates = averaged(values[rows], 0)
+        if not np.isnan(rates).all():
+            best[rows] = values[rows, np.nanargmax(rates)]
+            worst[rows] = values[rows, np.nanargmin(rates)]
+        kept, seed = values[rows][:, ~np.isnan(rates)], draw_key(by_fact.seed, relation)
+        deviations[relation] = _deviation(kept, by_fact.subject[rows], seed)
+    stdev = STDEV.of(task=task)
+    return {
+        **by_fact.estimates(BEST.of(task=task).id, best),
+        **by_fact.estimates(WORST.of(task=task).id, worst),
+        **{stdev.at(f"relation.{id}"): _estimated(found) for id, found in deviations.items()},
+        stdev.at(RELATIONS): _estimated([d for found in deviations.values() for d in found]),
+    }
+
+
+def _deviation(values: Floats, subjects: np.ndarray, seed: int) -> list[Deviation]:
     """The deviation between the templates of a relation; none of fewer than two."""
-    whole = by_template(table)
-    kept = table[:, ~np.isnan(whole)]
-    if kept.shape[1] < 2:
+    if values.shape[1] < 2:
         return []
-    whole = whole[~np.isnan(whole)]
-    some = ~np.isnan(kept).all(axis=1)
-    there = ~np.isnan(kept[some])
-    _, index = np.unique(subjects[some], return_inverse=True)
-    rows = np.zeros((index.max() + 1, 2 * kept.shape[1]))
-    np.add.at(rows, index, np.hstack([np.where(there, kept[some], 0.0), there]))
-    sums, counts = np.split(resampled_sums(rows, np.random.default_rng(seed)), 2, axis=1)
-    drawn = np.divide(sums, counts, out=np.tile(whole, (len(sums), 1)), where=counts > 0)
+    some = ~np.isnan(values).all(axis=1)
+    rates = resampled_rates(values[some], subjects[some], np.random.default_rng(seed))
+    drawn = np.where(np.isnan(rates), rates[0], rates)
     # rounded, because equal accuracies may seem to differ by their last digit
-    value, others = np.std(whole, ddof=1), np.std(drawn, axis=1, ddof=1)
-    return [(round(float(value), 12), np.round(others, 12), int(some.sum()))]
+    return [(np.round(np.std(drawn, axis=1, ddof=1), 12), int(some.sum()))]
 
 
-def _estimated(spreads: Sequence[Spread]) -> Estimate:
-    if not spreads:
+def _estimated(deviations: Sequence[Deviation]) -> Estimate:
+    if not deviations:
         return Estimate.not_measured()
-    value = float(np.mean([one[0] for one in spreads]))
-    low, high = percentile_interval(np.mean([one[1] for one in spreads], axis=0))
-    n = sum(one[2] for one in spreads)
-    return Estimate(value=value, low=min(low, value), high=max(high, value), n=n)
+    mean = np.mean([values for values, _ in deviations], axis=0)
+    return around(float(mean[0]), mean[1:], sum(n for _, n in deviations))

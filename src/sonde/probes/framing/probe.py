@@ -1,31 +1,87 @@
-"""Framing: the same facts as sentences to complete, as questions and as statements to check.
+r"""Framing: the same facts as sentences to complete, as questions and as statements to check.
 
-Knows no model. methods: accuracy of each task over paraphrases with its spread, fact checking by
-option and by written verdict, and what a right or a wrong name in front of a question does, beside
-the controls: the commonest object, and always the same verdict.
+Knows no model. Examples, where there are any, are the same before every prompt of a task and a
+relation, worded as the task's first template:
+
+    Statement: The capital of Chile is Santiago. The statement is True or False? True
+    Statement: The capital of Peru is Tokyo. The statement is True or False? False
+    Statement: The capital of Austria is Vienna. The statement is True or False?
+
+methods: accuracy of each task over paraphrases with its spread, fact checking by option and by
+written verdict, and what a right or a wrong name in front of a question does, beside the controls:
+the commonest object, and always the same verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from typing import ClassVar, Self
 
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Given
-from sonde.core.facts import Dataset
-from sonde.core.prompts import Prompt
+from sonde.core.errors import DataError
+from sonde.core.facts import Dataset, Fact, Relation, Template
+from sonde.core.fingerprints import draw_key
+from sonde.core.prompts import Generate, Key, Prompt, Score, Want
 from sonde.core.reports import Report
-from sonde.probes.framing.ask import Census, Settings, every, refuse_nothing
-from sonde.probes.framing.judge import judge
+from sonde.core.settings import setting
+from sonde.metrics.judged import Judged
+from sonde.probes.framing.judge import (
+    FALSE,
+    FEW,
+    MOST,
+    TASKS,
+    TRUE,
+    Census,
+    Outcomes,
+    Task,
+    Templates,
+    judge,
+)
 from sonde.probes.framing.report import build_report
+from sonde.prompting.few_shot import question
+from sonde.prompting.frames import (
+    Asked,
+    AskedFacts,
+    Form,
+    Item,
+    Told,
+    asked,
+    frames,
+    sentences,
+    shown,
+    told,
+)
+from sonde.prompting.matching import check_language
+
+CHOOSE = Score(options=(TRUE, FALSE))
+
+BLOCK = 1024
+"""Facts that are asked template by template, so that prompts which begin alike come together."""
+
+TOGETHER = 64
+"""Facts whose statements are judged by option, then in writing, so that texts meet in a shard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Framing(Settings):
+class Framing:
     """The same facts as sentences, as questions, as statements to check, and after other names."""
 
     name: ClassVar[str] = "framing"
+
+    frame: Form = setting("plain", "ask questions as they are, or between Q: and A: (qa)")
+    shots: int = setting(0, "how many examples of the relation stand before a prompt", least=0)
+    paraphrases: int = setting(7, "the most templates of a relation for each task", least=1)
+    negatives: int = setting(5, "the most wrong objects for each fact", least=1)
+    language: str = setting(
+        "en", "whose lemmas answers are compared by, or none: as they are written", reads=True
+    )
+
+    def __post_init__(self) -> None:
+        check_language(self.language)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """As it is: the model must write answers, and score verdicts."""
@@ -36,16 +92,172 @@ class Framing(Settings):
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Relation by relation, task by task, template by template."""
         census, some = Census(), False
-        for asking in every(dataset, self):
-            for prompt in asking.prompts(census):
+        for relation in dataset.asked_relations():
+            for prompt in Asking(dataset, relation, self).prompts(census):
                 some = True
                 yield prompt
         if not some:
-            refuse_nothing(dataset, census)
+            _refuse_nothing(dataset, census)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and compute every number."""
-        return build_report(dataset, judge(dataset, answered, self), self)
+        outcomes = self._outcomes(dataset, answered)
+        wanted = {"shots": self.shots, "paraphrases": self.paraphrases, "negatives": self.negatives}
+        return build_report(dataset, outcomes, **wanted)
+
+    def judged(self, dataset: Dataset, answered: Given) -> Judged:
+        """Every completed sentence and every answer to a bare question."""
+        return self._outcomes(dataset, answered).judged()
+
+    def _outcomes(self, dataset: Dataset, answered: Given) -> Outcomes:
+        census = Census()
+        askings = [Asking(dataset, relation, self) for relation in dataset.asked_relations()]
+        items = Asked.of(dataset, [(asking.relation, asking.items(census)) for asking in askings])
+        templates = {asking.relation.id: asking.templates for asking in askings}
+        chosen = [templates[relation.id] for relation in items.relations]
+        return judge(items, chosen, answered, census, self.language)
 
 
 COMPONENT = Framing
+
+
+class Asking:
+    """What is asked in one relation; templates are by task, the one of the examples first."""
+
+    def __init__(self, dataset: Dataset, relation: Relation, settings: Framing) -> None:
+        self._dataset, self._settings = dataset, settings
+        self.relation = relation
+        self.templates: Templates = {
+            "wp": sentences(relation, settings.paraphrases),
+            "qa": frames(relation, settings.paraphrases),
+            "fc": statements(relation, settings.paraphrases),
+        }
+        self._written: dict[tuple[Task, tuple[str, ...]], str] = {}
+
+    def items(self, census: Census) -> Iterator[Item]:
+        """The facts that are asked about; none where no template asks for them."""
+        for task, templates in self.templates.items():
+            if not templates:
+                census.without[task].append(self.relation.id)
+            elif len(templates) < self._settings.paraphrases:
+                census.fewer[task].append(self.relation.id)
+        return self._facts.items(census) if any(self.templates.values()) else iter(())
+
+    def prompts(self, census: Census) -> Iterator[Prompt]:
+        """Task by task and template by template, some facts at a time."""
+        waiting = self.items(census)
+        while block := list(islice(waiting, BLOCK)):
+            for task in TASKS:
+                for number, template in enumerate(self.templates[task]):
+                    for start in range(0, len(block), TOGETHER):
+                        some = block[start : start + TOGETHER]
+                        for want in wants(task):
+                            for item in some:
+                                for kind, name in named(task, number, item):
+                                    yield self._prompt(item, task, template, kind, name, want)
+
+    def text(self, item: Item, task: Task, template: Template, name: str) -> str:
+        """Everything up to where the answer begins; `name` is that of an object, or empty."""
+        subject, form = item.fact.subject.name, self._settings.frame
+        before = self._examples(task, item.before)
+        if task == "wp":
+            return before + template.fill(subject)[0]
+        if task == "fc":
+            return before + asked(checked(template, subject, name), form)
+        bare = question(template, subject, "qa")
+        return before + asked(told(name, bare) if name else bare, form)
+
+    def _prompt(
+        self, item: Item, task: Task, template: Template, kind: Told, name: str, want: Want
+    ) -> Prompt:
+        key = Key(
+            fact=item.fact.id,
+            relation=item.fact.relation,
+            template=template.id,
+            subject=item.fact.subject.name,
+        )
+        text = self.text(item, task, template, name)
+        return Prompt(
+            key=key, own={"task": task, "told": kind, "object": name}, prefix=text, want=want
+        )
+
+    @cached_property
+    def _facts(self) -> AskedFacts:
+        settings = self._settings
+        return AskedFacts(self._dataset, self.relation.id, settings.shots, settings.negatives)
+
+    def _examples(self, task: Task, before: tuple[Fact, ...]) -> str:
+        """The examples of a task; nearly all facts have the same ones."""
+        key = (task, tuple(fact.id for fact in before))
+        if key not in self._written:
+            lines = self._verdicts(before) if task == "fc" else self._answers(task, before)
+            self._written[key] = "".join(lines)
+        return self._written[key]
+
+    def _answers(self, task: Task, before: Sequence[Fact]) -> Iterator[str]:
+        base = self.templates[task][0]
+        for fact in before:
+            subject, name = fact.subject.name, fact.objects[0].name
+            if task == "wp":
+                yield f"{filled(base, subject, name)}\n"
+            else:
+                yield shown(question(base, subject, "qa"), name, self._settings.frame)
+
+    def _verdicts(self, before: Sequence[Fact]) -> Iterator[str]:
+        """True and false statements in turn; the seed says which comes first."""
+        base, seed = self.templates["fc"][0], self._dataset.selection.seed
+        first = draw_key(seed, f"verdict:{self.relation.id}") % 2
+        for number, fact in enumerate(before):
+            right = (number + first) % 2 == 0
+            names = (fact.objects[0].name,) if right else self._facts.wrong(fact, 1)[0]
+            for name in names:  # none, where no object is wrong
+                text = checked(base, fact.subject.name, name)
+                yield shown(text, TRUE if right else FALSE, self._settings.frame)
+
+
+def statements(relation: Relation, most: int) -> tuple[Template, ...]:
+    """The relation's statements, wherever their object stands; `most` of them."""
+    return tuple(t for t in relation.templates if t.style == "statement")[:most]
+
+
+def named(task: Task, number: int, item: Item) -> Iterator[tuple[Told, str]]:
+    """The objects that a fact's prompts in the task's template of that number name, if any."""
+    if task != "fc":
+        yield "none", ""
+    if task == "fc" or (task == "qa" and number == 0):  # names stand before the base frame alone
+        yield "right", item.gold
+        yield from (("wrong", name) for name in item.wrong)
+
+
+def wants(task: Task) -> tuple[Want, ...]:
+    """What the model is to do: choose a verdict and write one, or write an answer."""
+    return (CHOOSE, Generate(most=FEW)) if task == "fc" else (Generate(most=MOST),)
+
+
+def filled(template: Template, subject: str, name: str) -> str:
+    """A whole sentence about a subject and an object."""
+    return name.join(template.fill(subject))
+
+
+def checked(template: Template, subject: str, name: str) -> str:
+    """A statement and the question whether it is true.
+
+    >>> checked(Template(id="t", text="[X] is in [Y] ."), "Oslo", "Norway")
+    'Statement: Oslo is in Norway. The statement is True or False?'
+    """
+    statement = filled(template, subject, name).strip().rstrip(" .")
+    return f"Statement: {statement}. The statement is {TRUE} or {FALSE}?"
+
+
+def _refuse_nothing(dataset: Dataset, census: Census) -> None:
+    """Say why there is nothing to ask; called where a whole dataset gave no prompt."""
+    if census.held:
+        raise DataError(
+            f"dataset {dataset.name!r}: every fact that is asked about is needed as an example, so "
+            "none is left to ask about; set shots lower, or give other facts the split 'train'"
+        )
+    raise DataError(
+        f"dataset {dataset.name!r} has no templates for what is asked: neither statements, such as "
+        "'[X] was born in [Y].', nor questions, such as 'Where was [X] born? [Y].'; add some, or "
+        "name other relations"
+    )

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report
 from sonde.core.words import against_control, counted, in_points, listed, sided, told_apart
-from sonde.probes.framing import metrics
-from sonde.probes.framing.ask import FEW, MOST, Census, Settings, Task
-from sonde.probes.framing.judge import Outcomes
-from sonde.probes.framing.numbers import LINES, READINGS, measure
+from sonde.probes.framing import numbers
+from sonde.probes.framing.judge import FEW, MOST, Census, Outcomes, Task
+from sonde.probes.framing.numbers import LINES, READINGS, mean, measure, was_measured
 from sonde.probes.framing.tables import figures, tables
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.catalogue import RELATIONS
@@ -29,44 +28,45 @@ ASKED: Mapping[Task, str] = {
 VERDICT: Mapping[str, str] = {"": "likelier option", "_written": "first word written"}
 
 
-def build_report(dataset: Dataset, outcomes: Outcomes, settings: Settings) -> Report:
-    """Everything that is reported about some answers."""
+def build_report(
+    dataset: Dataset, outcomes: Outcomes, *, shots: int, paraphrases: int, negatives: int
+) -> Report:
+    """Everything that is reported about some answers; the numbers are those that were asked for."""
     estimates = measure(outcomes, dataset.selection.seed)
-    counts = {**outcomes.counts(), **outcomes.census.counts()}
+    census = outcomes.census
+    counts = {**outcomes.counts(), **census.counts()}
+    findings = (
+        *_findings(estimates, counts),
+        *_relations(census, paraphrases),
+        *census.sentences(shots, negatives),
+    )
     return Report(
         title=f"Framing on {dataset.name}",
         summary=_summary(estimates),
-        metrics=tuple(_metrics()),
+        metrics=numbers.METRICS,
         estimates=estimates,
         counts={**dataset.notes, **counts},
         headlines=tuple(h for h in _headlines() if estimates[h.estimate].value is not None),
-        tables=shown(tables(estimates, outcomes)),
+        tables=shown(tables(estimates, outcomes, dataset.selection.seed)),
         figures=shown(figures(estimates, outcomes)),
-        findings=shown(_findings(estimates, outcomes.census, counts, settings)),
-        notes=tuple(_notes(settings)),
+        findings=shown(findings),
+        notes=tuple(_notes(shots)),
+        judged=outcomes.judged(),
     )
-
-
-def _metrics() -> Iterator[Metric]:
-    yield from (metric.of(task=line.id) for line in LINES for metric in metrics.SPREAD)
-    yield from metrics.CONTROLS
-    yield from (metric.of(read=read) for _, read, _ in READINGS for metric in metrics.VERDICTS)
-    yield metrics.AGREE
-    yield from metrics.INTERFERENCE
 
 
 def _summary(estimates: Estimates) -> str:
     parts = [
         f"{_share(estimates, metric)} of {words}"
         for metric, words in (
-            (metrics.ACCURACY.of(task="wp"), "sentences are completed rightly"),
-            (metrics.ACCURACY.of(task="qa"), "questions are answered with just a right name"),
+            (numbers.ACCURACY.of(task="wp"), "sentences are completed rightly"),
+            (numbers.ACCURACY.of(task="qa"), "questions are answered with just a right name"),
             (
-                metrics.BALANCED.of(read=""),
+                numbers.BALANCED.of(read=""),
                 "statements are judged rightly (balanced: 50 % is guessing)",
             ),
         )
-        if metrics.was_measured(estimates, metric)
+        if was_measured(estimates, metric)
     ]
     if not parts:
         return "No fact could be asked about."
@@ -76,32 +76,32 @@ def _summary(estimates: Estimates) -> str:
 def _headlines() -> Iterator[Headline]:
     for task, words in (("wp", "Sentences completed"), ("qa", "Questions answered")):
         yield headline(
-            metrics.ACCURACY.of(task=task).named(words),
+            numbers.ACCURACY.of(task=task).named(words),
             RELATIONS,
-            control=metrics.MAJORITY.of(task=task),
-            above=metrics.ABOVE.of(task=task),
+            control=numbers.MAJORITY.of(task=task),
+            above=numbers.ABOVE.of(task=task),
         )
     for _, read, words in READINGS:
         yield headline(
-            metrics.BALANCED.of(read=read),
+            numbers.BALANCED.of(read=read),
             RELATIONS,
             label=f"Statements judged by {words}, balanced",
-            control=metrics.SAME_VERDICT.of(read=read),
-            above=metrics.ABOVE_HALF.of(read=read),
+            control=numbers.SAME_VERDICT.of(read=read),
+            above=numbers.ABOVE_HALF.of(read=read),
             control_label="always True, or always False",
         )
     for name, words in (("right", "the right name"), ("wrong", "a wrong name")):
         yield headline(
-            metrics.TOLD.of(name=name),
+            numbers.TOLD.of(name=name),
             RELATIONS,
             label=f"Base question after {words}",
-            control=metrics.TOLD.of(name="none"),
-            above=metrics.MOVED.of(name=name),
+            control=numbers.TOLD.of(name="none"),
+            above=numbers.MOVED.of(name=name),
             control_label="nothing in front",
         )
 
 
-def _notes(settings: Settings) -> Iterator[str]:
+def _notes(shots: int) -> Iterator[str]:
     yield (
         f"Answers are written greedily, at most {MOST} tokens to the end of the line. By lemmas an "
         "answer is right if it holds a right name, by equal names if it is one, without closing "
@@ -111,9 +111,9 @@ def _notes(settings: Settings) -> Iterator[str]:
         "A statement is judged by the likelier of True and False, a tie being wrong, and by the "
         f"first word written, of at most {FEW} tokens; any other word is wrong."
     )
-    if settings.shots:
+    if shots:
         yield (
-            f"Before each prompt stand up to {settings.shots} facts of its relation, worded as the "
+            f"Before each prompt stand up to {shots} facts of its relation, worded as the "
             "task's first template, without names in front; before statements true and false "
             "ones in turn. A fact about the subject itself is replaced by a spare."
         )
@@ -128,33 +128,25 @@ def _notes(settings: Settings) -> Iterator[str]:
     )
 
 
-def _findings(
-    estimates: Estimates, census: Census, counts: Mapping[str, int], settings: Settings
-) -> Iterator[str]:
-    """A sentence for each thing that was measured, or that had to be left out; some are empty."""
-    yield against_control(
-        "Accuracy on sentences", metrics.mean(estimates, metrics.ABOVE.of(task="wp"))
-    )
-    yield against_control(
-        "Accuracy on questions", metrics.mean(estimates, metrics.ABOVE.of(task="qa"))
-    )
+def _findings(estimates: Estimates, counts: Mapping[str, int]) -> Iterator[str]:
+    """A sentence for each thing that was measured; some are empty."""
+    for task, words in (("wp", "sentences"), ("qa", "questions")):
+        yield against_control(f"Accuracy on {words}", mean(estimates, numbers.ABOVE.of(task=task)))
     yield _question_and_sentence(estimates)
     yield _paraphrases(estimates)
     yield from _verdicts(estimates)
     yield from _told(estimates)
     yield from _unusable(counts)
-    yield from _relations(census, settings)
-    yield from census.sentences(settings.shots, settings.negatives)
 
 
 def _share(estimates: Estimates, metric: Metric) -> str:
     """A share averaged over relations, in words."""
-    value = metrics.mean(estimates, metric).value
+    value = mean(estimates, metric).value
     return "not measured" if value is None else f"{value:.1%}"
 
 
 def _question_and_sentence(estimates: Estimates) -> str:
-    apart = metrics.mean(estimates, metrics.QUESTION_MINUS_SENTENCE)
+    apart = mean(estimates, numbers.QUESTION_MINUS_SENTENCE)
     if apart.value is None:
         return ""
     if not told_apart(apart):
@@ -172,9 +164,9 @@ def _paraphrases(estimates: Estimates) -> str:
     parts = []
     for line in LINES:
         shown = line.id in ("wp", "qa", "fc_pos", "fc_neg")
-        if shown and metrics.was_measured(estimates, metrics.STDEV.of(task=line.id)):
+        if shown and was_measured(estimates, numbers.STDEV.of(task=line.id)):
             ends = (
-                _share(estimates, end.of(task=line.id)) for end in (metrics.WORST, metrics.BEST)
+                _share(estimates, end.of(task=line.id)) for end in (numbers.WORST, numbers.BEST)
             )
             parts.append(f"{line.words}s {' to '.join(ends)}")
     if not parts:
@@ -184,7 +176,7 @@ def _paraphrases(estimates: Estimates) -> str:
 
 def _verdicts(estimates: Estimates) -> Iterator[str]:
     """Both readings of verdicts, or one where the other is the same."""
-    agree = metrics.mean(estimates, metrics.AGREE).value
+    agree = mean(estimates, numbers.AGREE).value
     for _, after, _ in READINGS[: 1 if agree == 1 else None]:
         yield from _checks(estimates, after, VERDICT[after])
     if agree is not None:
@@ -195,20 +187,20 @@ def _verdicts(estimates: Estimates) -> Iterator[str]:
 
 
 def _checks(estimates: Estimates, after: str, words: str) -> Iterator[str]:
-    above = metrics.mean(estimates, metrics.ABOVE_HALF.of(read=after))
+    above = mean(estimates, numbers.ABOVE_HALF.of(read=after))
     if above.value is None:
         return
     true, false = (
-        _share(estimates, metrics.ACCURACY.of(task=f"{task}{after}"))
+        _share(estimates, numbers.ACCURACY.of(task=f"{task}{after}"))
         for task in ("fc_pos", "fc_neg")
     )
+    side = sided(above, "above", "below", "not distinguishable from")
     yield (
         f"By the {words}, {true} of true statements are called True and {false} of false ones "
-        f"False; together that is {sided(above, 'above', 'below', 'not told from')} the 50 % of "
-        f"always saying the same: {in_points(above)}."
+        f"False; together that is {side} the 50 % of always saying the same: {in_points(above)}."
     )
-    for metric, verdict in ((metrics.SAID_TRUE, "True"), (metrics.SAID_FALSE, "False")):
-        said = metrics.mean(estimates, metric.of(read=after))
+    for metric, verdict in ((numbers.SAID_TRUE, "True"), (numbers.SAID_FALSE, "False")):
+        said = mean(estimates, metric.of(read=after))
         if _most(said):
             yield (
                 f"By the {words} the model leans to {verdict}: it says so of "
@@ -216,7 +208,7 @@ def _checks(estimates: Estimates, after: str, words: str) -> Iterator[str]:
             )
     by_relation = [
         [_most(e) for name, e in estimates.items() if name.startswith(metric.at("relation."))]
-        for metric in (metrics.SAID_TRUE.of(read=after), metrics.SAID_FALSE.of(read=after))
+        for metric in (numbers.SAID_TRUE.of(read=after), numbers.SAID_FALSE.of(read=after))
     ]
     yes, no = map(sum, by_relation)
     if yes and no:
@@ -233,12 +225,12 @@ def _most(share: Estimate) -> bool:
 
 def _told(estimates: Estimates) -> Iterator[str]:
     for kind, words in (("right", "The right name"), ("wrong", "A wrong name")):
-        moved = metrics.mean(estimates, metrics.MOVED.of(name=kind))
+        moved = mean(estimates, numbers.MOVED.of(name=kind))
         if moved.value is not None:
             verb = sided(moved, "raises", "lowers", "does not clearly change")
             yield f"{words} in front of the question {verb} its accuracy: {in_points(moved)}."
-    copied = metrics.COPIED.of(name="wrong")
-    if metrics.was_measured(estimates, copied):
+    copied = numbers.COPIED.of(name="wrong")
+    if was_measured(estimates, copied):
         yield f"After a wrong name, {_share(estimates, copied)} of the answers are that name."
 
 
@@ -253,18 +245,17 @@ def _unusable(counts: Mapping[str, int]) -> Iterator[str]:
         yield f"{verdicts}, as written, with neither True nor False: wrong."
 
 
-def _relations(census: Census, settings: Settings) -> Iterator[str]:
-    for task, relations in census.without.items():
+def _relations(census: Census, paraphrases: int) -> Iterator[str]:
+    """The relations that a task has no templates for, or few."""
+    missing = [
+        (census.without[task], f"no {kind}, so nothing was {ASKED[task]} there")
+        for task, kind in TEMPLATES.items()
+    ]
+    few = [
+        (census.fewer[task], f"fewer {kind} than the {paraphrases} asked for")
+        for task, kind in TEMPLATES.items()
+    ]
+    for relations, words in (*missing, *few):
         if relations:
             have = counted(len(relations), "relation has", "relations have")
-            yield (
-                f"{have} no {TEMPLATES[task]}, so nothing was {ASKED[task]} there: "
-                f"{listed(relations)}."
-            )
-    for task, relations in census.fewer.items():
-        if relations:
-            have = counted(len(relations), "relation has", "relations have")
-            yield (
-                f"{have} fewer {TEMPLATES[task]} than the {settings.paraphrases} asked for: "
-                f"{listed(relations)}."
-            )
+            yield f"{have} {words}: {listed(relations)}."

@@ -1,8 +1,8 @@
-"""Tables and figures of `framing`: numbers, and what can be browsed. Knows nothing of prompts."""
+"""Tables and figures of `framing`: numbers, and what can be browsed. Knows judged prompts."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -10,15 +10,15 @@ import numpy as np
 
 from sonde.core.facts import Relation
 from sonde.core.reports import Cell, Estimates, Figure, Metric, Table
-from sonde.probes.framing import metrics
-from sonde.probes.framing.ask import TASKS, Task
-from sonde.probes.framing.judge import RIGHT, Codes, Outcomes, Said
-from sonde.probes.framing.numbers import LINES, READINGS, Line, by_template, over
+from sonde.probes.framing import numbers
+from sonde.probes.framing.judge import TASKS, Outcomes, Task
+from sonde.probes.framing.numbers import LINES, READINGS, Line, accuracies, averaged, was_measured
 from sonde.reporting.build.figures import dots_by_relation, strip
 from sonde.reporting.build.tables import (
     Field,
     browse,
     by_relation,
+    drawn,
     measured,
     side_by_side,
     table,
@@ -30,48 +30,41 @@ TRUE_ONES = Metric("accuracy.fc_pos{read}", "true ones", "percent", "that are ca
 FALSE_ONES = Metric("accuracy.fc_neg{read}", "false ones", "percent", "that are called False")
 
 SENTENCE, BY_LEMMAS, QUESTION, TRUE, FALSE = (
-    metrics.ACCURACY.of(task=task) for task in ("wp", "qa_lemma", "qa", "fc_pos", "fc_neg")
+    numbers.ACCURACY.of(task=task) for task in ("wp", "qa_lemma", "qa", "fc_pos", "fc_neg")
 )
+NOTHING, RIGHT_NAME, WRONG_NAME = (numbers.TOLD.of(name=name) for name in ("none", *numbers.NAMES))
+BALANCED = numbers.BALANCED.of(read="")
 BY_RELATION = (
     SENTENCE.named("sentence", "by lemmas"),
     BY_LEMMAS.named("question, lemmas", "by lemmas").detail(),
     QUESTION.named("question", "by equal names"),
-    metrics.MAJORITY.of(task="qa").detail(),
+    numbers.MAJORITY.of(task="qa").detail(),
     TRUE.named("true", "statements called True, by option"),
     FALSE.named("false", "statements called False, by option"),
-    metrics.BALANCED.of(read="").detail(),
-    metrics.TOLD.of(name="right").named("right name", "in front of a question").detail(),
-    metrics.TOLD.of(name="wrong").named("wrong name", "in front of a question").detail(),
-    metrics.COPIED.of(name="wrong").named("copied", "answers that are the wrong name").detail(),
-    metrics.STDEV.of(task="wp").named("stdev sentences", "over paraphrases").detail(),
-    metrics.STDEV.of(task="qa").named("stdev questions", "over paraphrases").detail(),
+    BALANCED.detail(),
+    RIGHT_NAME.named("right name", "in front of a question").detail(),
+    WRONG_NAME.named("wrong name", "in front of a question").detail(),
+    numbers.COPIED.of(name="wrong").named("copied", "answers that are the wrong name").detail(),
+    numbers.STDEV.of(task="wp").named("stdev sentences", "over paraphrases").detail(),
+    numbers.STDEV.of(task="qa").named("stdev questions", "over paraphrases").detail(),
 )
 """What the table of relations shows, where it was measured."""
 
-
 TASK_NAMES: Mapping[Task, str] = {"wp": "sentence", "qa": "question", "fc": "statement"}
+SHOWN = 5_000
 ANSWERS = 3
 LONG = 60
-"""So many different answers of a fact are shown, and so many characters of each."""
+"""So many facts are shown, so many different answers of each, and so many characters of these."""
 
 ENDS = 90
 """How many characters of a prompt are shown at its beginning and at its end."""
 
-
 DRAWN = ("wp", "qa", "fc_pos", "fc_neg")
-BY_TASK: Mapping[str, Metric] = {
-    "sentence": metrics.ACCURACY.of(task="wp"),
-    "question": metrics.ACCURACY.of(task="qa"),
-    "statement, balanced": metrics.BALANCED.of(read=""),
-}
-IN_FRONT: Mapping[str, Metric] = {
-    "nothing in front": metrics.TOLD.of(name="none"),
-    "right name": metrics.TOLD.of(name="right"),
-    "wrong name": metrics.TOLD.of(name="wrong"),
-}
+BY_TASK = {"sentence": SENTENCE, "question": QUESTION, "statement, balanced": BALANCED}
+IN_FRONT = {"nothing in front": NOTHING, "right name": RIGHT_NAME, "wrong name": WRONG_NAME}
 
 
-def tables(estimates: Estimates, outcomes: Outcomes) -> Iterator[Table]:
+def tables(estimates: Estimates, outcomes: Outcomes, seed: int) -> Iterator[Table]:
     """Every task, both readings of verdicts, names in front, every relation; then to browse."""
     yield _task_table(estimates, outcomes)
     yield _check_table(estimates)
@@ -79,30 +72,26 @@ def tables(estimates: Estimates, outcomes: Outcomes) -> Iterator[Table]:
     yield _relation_table(estimates, outcomes)
     yield _template_table(outcomes)
     yield _prompt_table(outcomes)
-    yield _fact_table(outcomes)
+    yield _fact_table(outcomes, seed)
 
 
 def _task_table(estimates: Estimates, outcomes: Outcomes) -> Table:
     def look(line: Line, metric: Metric) -> Cell:
         return estimates.get(metric.of(task=line.id).at(RELATIONS))
 
-    values = (
-        metric.without_interval()
-        for metric in (metrics.MAJORITY, metrics.WORST, metrics.BEST, metrics.STDEV)
-    )
+    def paraphrases(line: Line) -> str:
+        sizes = {len(templates[line.task]) for templates in outcomes.templates} - {0}
+        return " to ".join(map(str, sorted({min(sizes), max(sizes)})))
+
+    values = (numbers.MAJORITY, numbers.WORST, numbers.BEST, numbers.STDEV)
     return table(
-        [
-            line
-            for line in LINES
-            if metrics.was_measured(estimates, metrics.ACCURACY.of(task=line.id))
-        ],
+        [ln for ln in LINES if was_measured(estimates, numbers.ACCURACY.of(task=ln.id))],
         [
             Field("task", lambda line: line.words),
             Field("judged by", lambda line: line.judged),
-            *(metrics.ACCURACY, *values),
-            Field(
-                "paraphrases", lambda ln: _numbers(outcomes, ln.task), "text", "of a relation", True
-            ),
+            numbers.ACCURACY,
+            *(metric.without_interval() for metric in values),
+            Field("paraphrases", paraphrases, "text", "of a relation", True),
         ],
         look,
         id="tasks",
@@ -112,23 +101,17 @@ def _task_table(estimates: Estimates, outcomes: Outcomes) -> Table:
     )
 
 
-def _numbers(outcomes: Outcomes, task: Task) -> str:
-    sizes = {len(templates[task]) for templates in outcomes.templates} - {0}
-    low, high = min(sizes), max(sizes)
-    return f"{high}" if low == high else f"{low} to {high}"
-
-
 def _check_table(estimates: Estimates) -> Table:
     readings = {
         words: read
         for _, read, words in READINGS
-        if metrics.was_measured(estimates, TRUE_ONES.of(read=read))
+        if was_measured(estimates, TRUE_ONES.of(read=read))
     }
-    found = side_by_side(
+    by_reading = side_by_side(
         readings,
         [
-            *(TRUE_ONES, FALSE_ONES, metrics.BALANCED, metrics.ABOVE_HALF.detail()),
-            *(metrics.SAID_TRUE.without_interval(), metrics.SAID_NEITHER.without_interval()),
+            *(TRUE_ONES, FALSE_ONES, numbers.BALANCED, numbers.ABOVE_HALF.detail()),
+            *(numbers.SAID_TRUE.without_interval(), numbers.SAID_NEITHER.without_interval()),
         ],
         lambda words, metric: estimates[metric.of(read=readings[words]).at(RELATIONS)],
         head="verdict",
@@ -140,18 +123,14 @@ def _check_table(estimates: Estimates) -> Table:
         ("always True", 1.0, 0.0, 0.5, 0.0, 1.0, 0.0),
         ("always False", 0.0, 1.0, 0.5, 0.0, 0.0, 0.0),
     )
-    return replace(found, rows=(*found.rows, *always)) if readings else found
+    return replace(by_reading, rows=(*by_reading.rows, *always)) if readings else by_reading
 
 
 def _told_table(estimates: Estimates) -> Table:
     names = {"nothing": "none", "the right name": "right", "a wrong name": "wrong"}
     return side_by_side(
-        [
-            words
-            for words, name in names.items()
-            if metrics.was_measured(estimates, metrics.TOLD.of(name=name))
-        ],
-        [metrics.TOLD, metrics.MOVED, metrics.COPIED],
+        [w for w, name in names.items() if was_measured(estimates, numbers.TOLD.of(name=name))],
+        [numbers.TOLD, numbers.MOVED, numbers.COPIED],
         lambda words, metric: estimates.get(metric.of(name=names[words]).at(RELATIONS)),
         head="in front",
         id="interference",
@@ -161,37 +140,41 @@ def _told_table(estimates: Estimates) -> Table:
 
 
 def _relation_table(estimates: Estimates, outcomes: Outcomes) -> Table:
-    numbers = {relation.id: number for number, relation in enumerate(outcomes.relations)}
-
-    def paraphrases(relation: Relation) -> str:
-        templates = outcomes.templates[numbers[relation.id]]
-        return "/".join(str(len(templates[task])) for task in TASKS)
-
+    asked = outcomes.asked
+    majority = {r.id: name for r, name in zip(asked.relations, asked.majority, strict=True)}
+    paraphrases = {
+        relation.id: "/".join(str(len(templates[task])) for task in TASKS)
+        for relation, templates in zip(asked.relations, outcomes.templates, strict=True)
+    }
     return by_relation(
         estimates,
-        outcomes.relations,
+        asked.relations,
         [
-            *(metric for metric in BY_RELATION if metrics.was_measured(estimates, metric)),
-            Field("commonest object", lambda r: outcomes.majority[numbers[r.id]], detail=True),
-            Field("paraphrases", paraphrases, help="sentences/questions/statements", detail=True),
+            *(metric for metric in BY_RELATION if was_measured(estimates, metric)),
+            Field("commonest object", lambda r: majority[r.id], detail=True),
+            Field(
+                "paraphrases",
+                lambda r: paraphrases[r.id],
+                help="sentences/questions/statements",
+                detail=True,
+            ),
         ],
     )
 
 
 def _rates(outcomes: Outcomes, line: Line) -> Iterator[tuple[Relation, str, float, int]]:
     """Every template of a line: its relation, its text, its accuracy, and of how many facts."""
-    judged = line.table(outcomes.cells)
-    for number, relation in enumerate(outcomes.relations):
-        own = judged[outcomes.relation == number]
-        facts = (~np.isnan(own)).sum(axis=0).tolist()
-        texts = [template.text for template in outcomes.templates[number][line.task]]
-        rates = by_template(own).tolist()
-        yield from zip([relation] * len(texts), texts, rates, facts, strict=False)
+    values = accuracies(outcomes, line)
+    for number, relation in enumerate(outcomes.asked.relations):
+        of_relation = values[outcomes.asked.relation == number]
+        facts, rates = (~np.isnan(of_relation)).sum(axis=0), averaged(of_relation, 0)
+        for place, template in enumerate(outcomes.templates[number][line.task]):
+            yield relation, template.text, float(rates[place]), int(facts[place])
 
 
 def _template_table(outcomes: Outcomes) -> Table:
     rows = [(line, *row) for line in LINES for row in _rates(outcomes, line)]
-    order = {relation.id: number for number, relation in enumerate(outcomes.relations)}
+    order = {relation.id: number for number, relation in enumerate(outcomes.asked.relations)}
     fields: list[Field[tuple[Line, Relation, str, float, int]]] = [
         Field("relation", lambda row: titled(row[1])),
         Field("task", lambda row: row[0].words),
@@ -205,18 +188,24 @@ def _template_table(outcomes: Outcomes) -> Table:
 
 
 def _prompt_table(outcomes: Outcomes) -> Table:
-    asked = [(relation, task) for relation in outcomes.relations for task in TASKS]
-    fields: list[Field[tuple[Relation, Task]]] = [
-        Field("relation", lambda row: titled(row[0])),
+    """A prompt of each relation and task, with no name in it where that can be."""
+    asked = outcomes.asked
+    # what is told sorts as none, right
+    texts = outcomes.prompts.drop_nulls("text").sort("told", maintain_order=True)
+    kept = {
+        (fact, task): text for fact, task, text in texts.select("fact", "task", "text").rows()[::-1]
+    }
+    order = sorted(kept, key=lambda key: (key[0], TASKS.index(key[1])))
+    fields: list[Field[tuple[int, Task]]] = [
+        Field("relation", lambda row: titled(asked.relations[asked.relation[row[0]]])),
         Field("task", lambda row: TASK_NAMES[row[1]]),
         Field(
             "prompt",
-            lambda row: f"{_shortened(outcomes.prompts[row[0].id, row[1]])}___",
+            lambda row: f"{_shortened(kept[row])}___",
             help="its beginning and its end; ⏎ ends a line, the answer belongs at ___",
         ),
     ]
-    rows = [row for row in asked if (row[0].id, row[1]) in outcomes.prompts]
-    return browse(rows, fields, id="prompts", title="A prompt of each task")
+    return browse(order, fields, id="prompts", title="A prompt of each task")
 
 
 def _shortened(text: str) -> str:
@@ -224,36 +213,34 @@ def _shortened(text: str) -> str:
     return line if len(line) <= 2 * ENDS else f"{line[:ENDS].rstrip()} … {line[-ENDS:].lstrip()}"
 
 
-def _fact_table(outcomes: Outcomes) -> Table:
-    means = {line.id: over(line.table(outcomes.cells), 1) for line in LINES}
-    items, said, copied = outcomes.items, outcomes.said, outcomes.cells.copied
+def _fact_table(outcomes: Outcomes, seed: int) -> Table:
+    asked, items = outcomes.asked, outcomes.asked.items
+    means = {line.id: averaged(accuracies(outcomes, line), 1) for line in LINES}
+    ids = [f"shown:{item.fact.relation}:{item.fact.id}" for item in items]
+    chosen = drawn(ids, seed, SHOWN)
+    said = _answers(outcomes, chosen)
 
     def share(title: str, line: str, help: str) -> Field[int]:
         return Field(title, lambda row: measured(means[line][row]), "percent", help)
 
+    def answers(title: str, task: Task, told: str, help: str) -> Field[int]:
+        return Field(title, lambda row: _listed(said[row, task, told]), help=help)
+
     fields: list[Field[int]] = [
-        Field("relation", lambda row: titled(outcomes.relations[outcomes.relation[row]])),
+        Field("relation", lambda row: titled(asked.relations[asked.relation[row]])),
         Field("subject", lambda row: items[row].fact.subject.name),
         Field("right", lambda row: items[row].gold, help="the fact's own object"),
-        Field("sentences", lambda row: _commonest(said[row], "wp"), help="how they were completed"),
+        answers("sentences", "wp", "none", "how they were completed"),
         share("right by lemmas", "wp", "share of its sentences"),
-        Field("questions", lambda row: _commonest(said[row], "qa"), help="how they were answered"),
+        answers("questions", "qa", "none", "how they were answered"),
         share("right by name", "qa", "share of its questions"),
-        Field(
-            "after the right name",
-            lambda row: _short(said[row]["told", 0]) if ("told", 0) in said[row] else "",
-            help="the answer to the base question",
-        ),
-        Field(
-            "after wrong names",
-            lambda row: _after_names(said[row], copied[row]),
-            help="the answers; copied: the name in front",
-        ),
+        answers("after the right name", "qa", "right", "the answer to the base question"),
+        answers("after wrong names", "qa", "wrong", "the answers; copied: the name in front"),
         share("true", "fc_pos", "true statements called True, by option"),
         share("false", "fc_neg", "false statements called False, by option"),
     ]
     return browse(
-        sorted(said),
+        chosen,
         fields,
         id="facts",
         title="Facts",
@@ -262,40 +249,43 @@ def _fact_table(outcomes: Outcomes) -> Table:
     )
 
 
-def _commonest(said: Said, task: Task) -> str:
-    """The answers to paraphrases, the commonest first; equally common ones by name."""
-    return _listed(Counter(_short(text) for (own, _), text in said.items() if own == task))
+Said = Mapping[tuple[int, str, str], Counter[str]]
+"""How often each answer was given, by fact, task and what was told."""
 
 
-def _after_names(said: Said, copied: Codes) -> str:
-    told = ((number, text) for (own, number), text in said.items() if own == "told" and number)
-    return _listed(
-        Counter(
-            f"{_short(text)}{' (copied)' if copied[number] == RIGHT else ''}"
-            for number, text in told
-        )
-    )
+def _answers(outcomes: Outcomes, facts: list[int]) -> Said:
+    from polars import col
+
+    said: defaultdict[tuple[int, str, str], Counter[str]] = defaultdict(Counter)
+    rows = outcomes.prompts.filter(col("fact").is_in(facts), col("task") != "fc")
+    for fact, task, told, text, copied in rows.select(
+        "fact", "task", "told", "said", "copied"
+    ).rows():
+        short = text if len(text) <= LONG else f"{text[:LONG].rstrip()}…"
+        mark = " (copied)" if copied and told == "wrong" else ""
+        said[fact, task, told][f"{short or '(nothing)'}{mark}"] += 1
+    return said
 
 
 def _listed(counts: Counter[str]) -> str:
+    """The commonest first; equally common ones by name."""
     order = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
     parts = [f"{text}{f' ×{n}' if n > 1 else ''}" for text, n in order[:ANSWERS]]
     more = [f"{len(order) - ANSWERS} more"] if len(order) > ANSWERS else []
     return "; ".join([*parts, *more])
 
 
-def _short(text: str) -> str:
-    if not text:
-        return "(nothing)"
-    return text if len(text) <= LONG else f"{text[:LONG].rstrip()}…"
-
-
 def figures(estimates: Estimates, outcomes: Outcomes) -> Iterator[Figure]:
     """Every paraphrase, and every relation by task and by the name in front."""
-    drawn = [line for line in LINES if line.id in DRAWN]
-    several = " Relations differ, too, not only wordings." if len(outcomes.relations) > 1 else ""
+    several = (
+        " Relations differ, too, not only wordings." if len(outcomes.asked.relations) > 1 else ""
+    )
     yield strip(
-        [(f"{line.words}, by {line.judged}", _dots(line, outcomes)) for line in drawn],
+        [
+            (f"{line.words}, by {line.judged}", _dots(line, outcomes))
+            for line in LINES
+            if line.id in DRAWN
+        ],
         id="accuracy-by-paraphrase",
         title="Accuracy with every paraphrase",
         axis="accuracy with one template",
@@ -316,10 +306,10 @@ def figures(estimates: Estimates, outcomes: Outcomes) -> Iterator[Figure]:
             "The base question, judged by equal names. Whiskers are 95 % intervals.",
         ),
     ):
-        kept = {name: m for name, m in series.items() if metrics.was_measured(estimates, m)}
+        kept = {name: m for name, m in series.items() if was_measured(estimates, m)}
         if kept:
             words = {"id": id, "title": title, "axis": "accuracy", "note": note}
-            yield dots_by_relation(estimates, outcomes.relations, kept, **words)
+            yield dots_by_relation(estimates, outcomes.asked.relations, kept, **words)
 
 
 def _dots(line: Line, outcomes: Outcomes) -> list[tuple[float, str]]:

@@ -1,227 +1,219 @@
 """Answers of MONITOR put in their places, whatever order they come in. Knows no estimates.
 
-Probabilities are put there a block at a time; written answers are compared one by one.
+The places of a fact are its prompts in a row: the anchor, the frames with nothing told, the wrong
+names in front of the base frame and, in a full grid, in front of the other frames one by one.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sonde.core.answers import Generated
-from sonde.core.columns import Answers, Given, in_blocks
-from sonde.core.errors import AbilityError
-from sonde.core.facts import Dataset, commonest_objects
-from sonde.metrics.distance import RULES, Monitored, Rule
+from sonde.core.columns import Answers, Given
+from sonde.core.facts import Template
+from sonde.metrics.distance import Alphas, Monitored, Rule
 from sonde.metrics.grid import Bools, Floats, Ints
-from sonde.probes.monitor.ask import Asking, Census, Settings, every
-from sonde.prompting.frames import Item, cleaned
+from sonde.prompting.frames import Asked, LeftOut
+from sonde.prompting.matching import begins, cleaned
 
-PARTS = ("monitor", "accuracy", "grid")
-"""What a prompt is for: MONITOR itself, the accuracies beside it, or the rest of the grid."""
+if TYPE_CHECKING:
+    from polars import DataFrame, Series
+
+Texts = NDArray[np.object_]
+
+
+@dataclass(slots=True, kw_only=True)
+class Census(LeftOut):
+    """What had to be left out or made smaller, by reason."""
+
+    without_frames: list[str] = field(default_factory=list)
+    one_frame: list[str] = field(default_factory=list)
+    uneven: int = 0
+
+    def counts(self) -> dict[str, int]:
+        """Everything by name, as the report gives it."""
+        return {
+            "relations_without_frames": len(self.without_frames),
+            "relations_with_one_frame": len(self.one_frame),
+            **LeftOut.counts(self),
+            "facts_cut_into_other_tokens": self.uneven,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcomes:
-    """What a run measured, and what else is told of it, one entry per fact where not said.
+    """What a run measured, and what else is told of it, a row for each fact.
 
-    `grid[c]` [frames, wrong names]: whether the answer is right in each frame after each wrong
-    name, the base frame first, and nothing without `full`. `by_majority`: whether the relation's
+    `right` [facts, places]: whether each prompt was answered rightly, nan where it was not asked;
+    `full`: the places go on through the full grid. `copied`: the share of wrong names in front of
+    the base frame that are the answer, nan without any. `by_majority`: whether the relation's
     commonest object is right. `subjects`: facts with the same number have the same subject.
-    `read`, `written`: characters and tokens of each of the PARTS.
+    `cost`: characters read and tokens written for MONITOR itself, for the accuracies beside it
+    (`accuracy`) and for the rest of the grid (`grid`).
     """
 
     monitored: Monitored
     census: Census
-    grid: tuple[Bools, ...]
+    full: bool
+    right: Floats
+    copied: Floats
     by_majority: Bools
     subjects: Ints
-    read: Mapping[str, int]
-    written: Mapping[str, int]
+    cost: Mapping[str, tuple[int, int]]
 
 
-class Slots:
-    """All prompts in a row: of each fact the anchor, the frames, wrong names frame by frame."""
+def judge(
+    asked: Asked,
+    frames: Sequence[tuple[Template, ...]],
+    answers: Given,
+    census: Census,
+    *,
+    full: bool,
+    rule: Rule,
+    alphas: Alphas,
+    seed: int,
+) -> Outcomes:
+    """Take answers in any order; of two to the same prompt the later one counts.
 
-    def __init__(self, asked: Sequence[tuple[Asking, Item]], full: bool) -> None:
-        self.frames = np.array([len(asking.frames) for asking, _ in asked], dtype=np.int64)
-        self.wrong = np.array([len(item.wrong) for _, item in asked], dtype=np.int64)
-        sizes = 1 + self.frames + self.wrong * (self.frames if full else 1)
-        self.total = int(sizes.sum())
-        self.start = np.cumsum(sizes) - sizes
-        self.stop = self.start + 1 + self.frames + self.wrong
-        keys = [(item.fact.relation, item.fact.id) for _, item in asked]
-        self._facts = {key: c for c, key in enumerate(keys)}
-        self._frames = {
-            (asking.relation.id, frame.id): j
-            for asking in dict.fromkeys(asking for asking, _ in asked)
-            for j, frame in enumerate(asking.frames)
-        }
-        self._wrong = {
-            (*key, name): m
-            for key, (_, item) in zip(keys, asked, strict=True)
-            for m, name in enumerate(item.wrong)
-        }
-
-    def of(self, block: Answers) -> tuple[Ints, Ints]:
-        """The slot of each prompt, and which of the PARTS it is for."""
-        fact = block.numbers(("relation", "fact"), self._facts)
-        frame = block.numbers(("relation", "template"), self._frames)
-        name = block.numbers(("relation", "fact", "object"), self._wrong, lambda _: 0)
-        codes, words = block.codes("told")
-        bare, right = (
-            np.isin(codes, [words.index(w)] if w in words else []) for w in ("none", "right")
-        )
-        misled = 1 + self.frames[fact] + frame * self.wrong[fact] + name
-        place = np.where(right, 0, np.where(bare, 1 + frame, misled))
-        of_grid = ~bare & ~right & (frame > 0)
-        part = np.where(of_grid, 2, np.where(right | (block.kind == "scored"), 0, 1))
-        return self.start[fact] + place, part
-
-
-def judge(dataset: Dataset, answers: Given, settings: Settings) -> Outcomes:
-    """Take answers in any order; of two to the same prompt the later one counts."""
-    census = Census()
-    relations = every(dataset, settings, census)
-    asked = [(asking, item) for asking in relations for item in asking.items(census)]
-    slots = Slots(asked, settings.full)
-    taken = _Taken(slots)
-    for block in in_blocks(answers):
-        taken.add(block)
-    table = _table(taken.scored, slots.total)
-    lengths = (~np.isnan(table)).sum(axis=1)
-    bounds = zip(slots.start.tolist(), slots.stop.tolist(), strict=True)
-    kept = [c for c, (a, b) in enumerate(bounds) if len(set(lengths[a:b].tolist())) == 1]
-    census.uneven = len(asked) - len(kept)
-    names = [frozenset(map(cleaned, item.correct)) - {""} for _, item in asked]
-    monitored = _monitored(dataset, settings, asked, slots, kept, table, taken.said, names)
-    common = {relation.id: _commonest(dataset, relation.id) for relation in monitored.relations}
-    majority = [common[asked[c][1].fact.relation] in names[c] for c in kept]
-    owners: dict[tuple[str, str], int] = {}
-    subjects = ((fact.relation, fact.subject.id) for fact in monitored.facts)
+    `frames` of each relation, the base frame first.
+    """
+    counts = np.array([len(frames[number]) for number in asked.relation.tolist()], dtype=np.int64)
+    wrong = np.array([len(item.wrong) for item in asked.items], dtype=np.int64)
+    prompts, logps = _prompts(asked, frames, answers)
+    prompts = prompts.with_columns(place=_places(prompts, counts, wrong))
+    stops = 1 + counts + wrong
+    likely = _likely(prompts.filter(way="scored"), logps, stops)
+    lengths = (~np.isnan(likely)).sum(axis=2)
+    even = [len(set(own[:stop].tolist())) == 1 for own, stop in zip(lengths, stops, strict=True)]
+    kept = np.flatnonzero(even)
+    census.uneven = len(stops) - len(kept)
+    written = prompts.filter(way="generated")
+    said, right = _answers(written, stops)
+    monitored = Monitored(
+        relations=asked.relations,
+        frames=tuple(
+            own if np.isin(number, asked.relation[kept]) else ()
+            for number, own in enumerate(frames)
+        ),
+        facts=tuple(asked.items[c].fact for c in kept),
+        relation=asked.relation[kept],
+        anchor=tuple(likely[c, 0, : lengths[c, 0]] for c in kept),
+        framed=tuple(likely[c, 1 : 1 + counts[c], : lengths[c, 0]] for c in kept),
+        misled=tuple(likely[c, 1 + counts[c] : stops[c], : lengths[c, 0]] for c in kept),
+        wrong=tuple(asked.items[c].wrong for c in kept),
+        said=tuple(tuple(said[c, : stops[c]]) for c in kept),
+        right=tuple(right[c, : stops[c]] == 1 for c in kept),
+        valid=_valid(asked, kept, said, stops),
+        rule=rule,
+        alphas=alphas,
+        seed=seed,
+    )
     return Outcomes(
         monitored=monitored,
         census=census,
-        grid=tuple(_grid(slots, c, taken.said, names[c], settings.full) for c in kept),
-        by_majority=np.array(majority, dtype=np.bool_),
-        subjects=np.array([owners.setdefault(s, len(owners)) for s in subjects], dtype=np.int64),
-        read=dict(zip(PARTS, taken.read.tolist(), strict=True)),
-        written=dict(zip(PARTS, taken.written.tolist(), strict=True)),
+        full=full,
+        right=right[kept],
+        copied=_copied(written, len(stops))[kept],
+        by_majority=asked.majority_right(asked.is_right)[kept],
+        subjects=asked.subject[kept],
+        cost=_cost(prompts),
     )
 
 
-class _Taken:
-    """What was answered in each slot, and how much was read and written for it."""
+def _prompts(
+    asked: Asked, frames: Sequence[Sequence[Template]], answers: Given
+) -> tuple[DataFrame, Floats]:
+    """A row for each prompt, and the log-probabilities of all tokens that were scored, in a row.
 
-    def __init__(self, slots: Slots) -> None:
-        self._slots = slots
-        self.said = np.full(slots.total, "", dtype=object)
-        self.scored: list[tuple[Ints, Ints, Floats]] = []
-        self.read, self.written = np.zeros((2, len(PARTS)), dtype=np.int64)
-
-    def add(self, block: Answers) -> None:
-        """Take the answers of a block."""
-        at, part = self._slots.of(block)
-        read = block.frame["prefix"].str.len_chars().to_numpy()
-        np.add.at(self.read, part, read.astype(np.int64))
-        if block.kind == "scored":
-            self.scored.append((at, np.diff(block.rated.tokens), block.rated.logps))
-        elif block.kind == "generated":
-            texts = cast(list[Generated], block.columns)
-            self.said[at] = [cleaned(answer.text) for answer in texts]
-            np.add.at(self.written, part, [len(answer.logps) for answer in texts])
-        else:
-            raise AbilityError("monitor reads scored and written answers, not other ones")
-
-
-def _table(scored: Sequence[tuple[Ints, Ints, Floats]], slots: int) -> Floats:
-    """The probability of each token of each prompt's object; [slots, tokens], nan behind."""
-    at, counts, logps = (
-        np.concatenate([part[i] for part in scored]) if scored else np.zeros(0, dtype=np.int64)
-        for i in range(3)
-    )
-    table = np.full((slots, int(counts.max(initial=0))), np.nan)
-    latest = np.full(slots, -1)
-    latest[at] = np.arange(len(at))
-    owner = np.repeat(np.arange(len(at)), counts)
-    token = np.arange(len(owner)) - (np.cumsum(counts) - counts)[owner]
-    kept = latest[at[owner]] == owner
-    table[at[owner[kept]], token[kept]] = np.exp(logps[kept].astype(np.float64))
-    return table
-
-
-def _monitored(
-    dataset: Dataset,
-    settings: Settings,
-    asked: Sequence[tuple[Asking, Item]],
-    slots: Slots,
-    kept: Sequence[int],
-    table: Floats,
-    said: np.ndarray,
-    names: Sequence[frozenset[str]],
-) -> Monitored:
-    askings = list(dict.fromkeys(asking for asking, _ in asked))
-    owner = np.array([askings.index(asking) for asking, _ in asked], dtype=np.int64)[kept]
-    bounds = list(zip(slots.start[kept], slots.stop[kept], slots.frames[kept], strict=True))
-    items = [asked[c][1] for c in kept]
-    wide = [table[a:b, ~np.isnan(table[a])] for a, b, _ in bounds]
-    texts = tuple(tuple(said[a:b].tolist()) for a, b, _ in bounds)
-    one, two, three = settings.alphas
-    return Monitored(
-        relations=tuple(asking.relation for asking in askings),
-        frames=tuple(a.frames if (owner == i).any() else () for i, a in enumerate(askings)),
-        facts=tuple(item.fact for item in items),
-        relation=owner,
-        anchor=tuple(own[0] for own in wide),
-        framed=tuple(own[1 : 1 + r] for own, (_, _, r) in zip(wide, bounds, strict=True)),
-        misled=tuple(own[1 + r :] for own, (_, _, r) in zip(wide, bounds, strict=True)),
-        wrong=tuple(item.wrong for item in items),
-        said=texts,
-        right=tuple(
-            np.array([text in names[c] for text in own], dtype=np.bool_)
-            for c, own in zip(kept, texts, strict=True)
-        ),
-        valid={rule: _valid(rule, items, texts) for rule in RULES},
-        rule=settings.anchor,
-        alphas=(one, two, three),
-        seed=dataset.selection.seed,
-    )
-
-
-def _grid(slots: Slots, fact: int, said: np.ndarray, names: frozenset[str], full: bool) -> Bools:
-    frames, wrong = int(slots.frames[fact]), int(slots.wrong[fact])
-    if not full:
-        return np.zeros((0, wrong), dtype=np.bool_)
-    first = slots.start[fact] + 1 + frames
-    right = [text in names for text in said[first : first + frames * wrong]]
-    return np.array(right, dtype=np.bool_).reshape(frames, wrong)
-
-
-def begins(text: str, name: str) -> bool:
-    """Whether a text begins with a name as a word: Nigeria does not begin with Niger.
-
-    >>> begins("Niger, in Africa", "Niger"), begins("Nigeria", "Niger")
-    (True, False)
+    `first` and `tokens` say where those of a prompt are; `read` are the characters of its text,
+    `written` the tokens of its answer.
     """
-    rest = text.removeprefix(name)
-    goes_on = rest and (rest[0].isalnum() or unicodedata.category(rest[0])[0] == "M")
-    return text.startswith(name) and not goes_on
+    from polars import Series
+
+    logps: list[Floats] = [np.zeros(0)]
+
+    def add(block: Answers, rows: DataFrame) -> DataFrame:
+        rows = rows.with_columns(read=block.frame["prefix"].str.len_chars())
+        if block.kind == "generated":
+            lengths = [len(answer.logps) for answer in cast(list[Generated], block.columns)]
+            return rows.with_columns(written=Series(lengths))
+        ends, before = block.rated.tokens, sum(map(len, logps))
+        logps.append(block.rated.logps.astype(np.float64))
+        return rows.with_columns(first=Series(before + ends[:-1]), tokens=Series(np.diff(ends)))
+
+    numbers = {
+        (relation.id, template.id): number
+        for relation, own in zip(asked.relations, frames, strict=True)
+        for number, template in enumerate(own)
+    }
+    added = dict.fromkeys(("first", "tokens", "read", "written"), int)
+    return asked.prompts(answers, numbers, add, added), np.concatenate(logps)
 
 
-def _valid(rule: Rule, items: Sequence[Item], said: tuple[tuple[str, ...], ...]) -> Bools:
-    golds = [cleaned(item.gold) for item in items]
-    if rule == "any":
-        found = [gold in own for gold, own in zip(golds, said, strict=True)]
-    else:
-        same = str.__eq__ if rule == "exact" else begins
-        found = [same(own[0], gold) for gold, own in zip(golds, said, strict=True)]
-    return np.array(found, dtype=np.bool_)
+def _places(prompts: DataFrame, counts: Ints, wrong: Ints) -> Series:
+    """Where each prompt stands among those of its fact, counted from the anchor, 0."""
+    from polars import Series, col, when
+
+    fact = prompts["fact"].to_numpy()
+    misled = Series(counts[fact]) + col("template") * Series(wrong[fact]) + col("name")
+    place = when(told="right").then(0).when(told="none").then(1 + col("template"))
+    return prompts.select(place=place.otherwise(misled))["place"]
 
 
-def _commonest(dataset: Dataset, relation: str) -> str:
-    objects = commonest_objects(dataset.split_frame(relation))
-    return cleaned(objects[0][0]) if objects else ""
+def _likely(scored: DataFrame, logps: Floats, stops: Ints) -> Floats:
+    """The probability of every token of a prompt's object; [facts, places, tokens], nan behind."""
+    fact, place, first, tokens = (
+        scored[name].to_numpy() for name in ("fact", "place", "first", "tokens")
+    )
+    shape = (len(stops), int(stops.max(initial=1)), int(tokens.max(initial=0)))
+    likely = np.full(shape, np.nan)
+    row = np.repeat(np.arange(len(tokens)), tokens)
+    token = np.arange(len(row)) - (np.cumsum(tokens) - tokens)[row]
+    likely[fact[row], place[row], token] = np.exp(logps[first[row] + token])
+    return likely
+
+
+def _answers(written: DataFrame, stops: Ints) -> tuple[Texts, Floats]:
+    """What was said in each place of each fact, and whether that is right."""
+    at = written["fact"].to_numpy(), written["place"].to_numpy()
+    shape = (len(stops), max(int(stops.max(initial=1)), 1 + int(at[1].max(initial=0))))
+    said, right = np.full(shape, "", dtype=object), np.full(shape, np.nan)
+    said[at], right[at] = written["said"], written["right"]
+    return said, right
+
+
+def _valid(asked: Asked, kept: Ints, said: Texts, stops: Ints) -> dict[Rule, Bools]:
+    """Whose anchor counts, by each rule."""
+    golds = [cleaned(asked.items[c].gold) for c in kept]
+    firsts = list(zip(golds, said[kept, 0].tolist(), strict=True))
+    every = [gold in said[c, : stops[c]] for gold, c in zip(golds, kept, strict=True)]
+    rules: dict[Rule, list[bool]] = {
+        "exact": [text == gold for gold, text in firsts],
+        "prefix": [begins(text, gold) for gold, text in firsts],
+        "any": every,
+    }
+    return {rule: np.array(valid, dtype=np.bool_) for rule, valid in rules.items()}
+
+
+def _copied(written: DataFrame, facts: int) -> Floats:
+    from polars import col
+
+    shares = written.filter(told="wrong", template=0).group_by("fact").agg(col("copied").mean())
+    copied = np.full(facts, np.nan)
+    copied[shares["fact"].to_numpy()] = shares["copied"]
+    return copied
+
+
+def _cost(prompts: DataFrame) -> dict[str, tuple[int, int]]:
+    from polars import col, lit, when
+
+    of_grid = (col("told") == "wrong") & (col("template") > 0)
+    of_monitor = (col("told") == "right") | (col("way") == "scored")
+    part = when(of_grid).then(lit("grid")).when(of_monitor).then(lit("monitor"))
+    sums = prompts.group_by(part=part.otherwise(lit("accuracy"))).agg(col("read", "written").sum())
+    return {part: (read, written) for part, read, written in sums.rows()}

@@ -1,45 +1,81 @@
-"""Every number of MONITOR, by its name. Knows outcomes, no tables.
+"""Every number of MONITOR: what they are called, and their estimates. Knows outcomes, no tables.
 
-Names end in `.mean_over_relations` or `.relation.P36`. Accuracies are over prompts: the frames with
-nothing told, and the base frame after each wrong name.
+Accuracies are over prompts: the frames with nothing told, and the base frame after each wrong name
+(PART `accuracy`), or every frame after each wrong name (`full`); GROUP is all facts, or those with
+a valid anchor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from sonde.core.fingerprints import draw_key
-from sonde.core.reports import Estimate
+from sonde.core.reports import Estimate, Metric
 from sonde.metrics.distance import (
+    ANCHOR,
+    IRD,
+    MONITOR,
+    PFD,
     PULLED,
     ROUNDING,
     RULES,
     SOLID,
+    SOLID_ANCHORS,
     Ratios,
     combined,
     over_prompts,
 )
 from sonde.metrics.estimates import ByFact
-from sonde.metrics.grid import Bools, Floats, Ints
+from sonde.metrics.grid import Bools, Floats
 from sonde.probes.monitor.judge import Outcomes
-from sonde.prompting.frames import cleaned
-from sonde.stats.draws import resampled_sums
+from sonde.reporting.catalogue import RELATIONS
 from sonde.stats.intervals import percentile_interval, unvaried_difference, wilson
+from sonde.stats.resampling import resampled_rates
 
+DIFFERENCE = Metric(
+    "ird_minus_pfd", "IRD minus PFD", "number", "their difference, fact by fact", better=""
+)
+ANCHOR_RATE = Metric(
+    "anchor_rate.{rule}", "anchors, {rule}", "percent", "share of facts with an anchor valid so"
+)
+COPIED = Metric(
+    "copied_wrong_name",
+    "copied",
+    "percent",
+    "share of answers after a wrong name that repeat it",
+    better="lower",
+)
+
+AVG = Metric("{part}.{group}.avg", "avg", "percent", "mean accuracy over prompts")
+MAX = Metric("{part}.{group}.max", "max", "percent", "of the best prompt")
+MIN = Metric("{part}.{group}.min", "min", "percent", "of the worst prompt")
+STDEV = Metric("{part}.{group}.stdev", "stdev", "percent", "over prompts", better="lower")
+BASE = Metric("{part}.{group}.base", "base", "percent", "of the base frame")
+MAJORITY = Metric(
+    "{part}.{group}.majority", "majority", "percent", "always the commonest object", better=""
+)
+ABOVE = Metric("{part}.{group}.above", "above", "percent", "avg minus majority; from −1 to 1")
+OVER_PROMPTS = (AVG, MAX, MIN, STDEV, BASE, MAJORITY, ABOVE)
 GROUPS = ("all", "valid")
-"""Whose accuracies are taken: of all facts, or of those with a valid anchor."""
 
-OVER_PROMPTS = ("avg", "max", "min", "stdev", "base", "majority", "above")
+BY_FACT = (
+    *(MONITOR, PFD, IRD, DIFFERENCE, ANCHOR, SOLID_ANCHORS),
+    *(ANCHOR_RATE.of(rule=rule) for rule in RULES),
+    COPIED,
+)
+METRICS = (*BY_FACT, *OVER_PROMPTS)
 
-Estimates = dict[str, Estimate]
-Row = Callable[[Outcomes, int], Floats]
-"""Whether a fact was answered in each of some prompts."""
+
+def of_all(metric: Metric) -> Metric:
+    """An accuracy over prompts, of all facts."""
+    return metric.of(part="accuracy", group="all")
 
 
-def measure(outcomes: Outcomes) -> Estimates:
+def measure(outcomes: Outcomes) -> dict[str, Estimate]:
     """Everything that is estimated."""
     known = outcomes.monitored
     by_fact = ByFact(
@@ -48,97 +84,71 @@ def measure(outcomes: Outcomes) -> Estimates:
         subject=outcomes.subjects,
         seed=known.seed,
     )
-    estimates = _distances(outcomes, by_fact) | _shares(outcomes, by_fact)
-    for group in GROUPS:
-        kept = known.valid[known.rule] if group == "valid" else np.ones(len(known.facts), np.bool_)
-        estimates.update(_accuracies(outcomes, kept, f"accuracy.{group}", prompts_of))
-        if any(len(grid) for grid in outcomes.grid):
-            estimates.update(_accuracies(outcomes, kept, f"full.{group}", grid_of))
+    estimates = _ratios(outcomes, by_fact)
+    for metric, values, minus in _values(outcomes):
+        estimates |= by_fact.estimates(metric.id, values, minus)
+    groups = {"all": np.ones(len(known.facts), np.bool_), "valid": known.valid[known.rule]}
+    for (part, table), group in product(accuracy_tables(outcomes).items(), GROUPS):
+        spreads = _spreads(outcomes, by_fact, table, groups[group])
+        for metric, place in product(OVER_PROMPTS, spreads):
+            name = metric.of(part=part, group=group).at(place)
+            estimates[name] = spreads[place].estimate(metric.label)
     return estimates
 
 
-def prompts_of(outcomes: Outcomes, c: int) -> Floats:
-    """Whether a fact was answered in each prompt: frames, then wrong names."""
-    return outcomes.monitored.right[c][1:].astype(np.float64)
+def _ratios(outcomes: Outcomes, by_fact: ByFact) -> dict[str, Estimate]:
+    known, counted = outcomes.monitored, outcomes.monitored.counted()
 
-
-def grid_of(outcomes: Outcomes, c: int) -> Floats:
-    """Whether a fact was answered in each prompt of the full grid, the base frame first."""
-    frames = len(outcomes.monitored.framed[c])
-    bare = outcomes.monitored.right[c][1 : 1 + frames]
-    return np.concatenate([bare, outcomes.grid[c].ravel()]).astype(np.float64)
-
-
-def table_of(outcomes: Outcomes, relation: int, kept: Bools, row: Row = prompts_of) -> Floats:
-    """Right or wrong for each kept fact of a relation and each prompt; nan where it has none."""
-    places = np.flatnonzero((outcomes.monitored.relation == relation) & kept)
-    found = [row(outcomes, c) for c in places.tolist()]
-    width = max((len(row) for row in found), default=0)
-    table = np.full((len(found), width), np.nan)
-    for place, own in enumerate(found):
-        table[place, : len(own)] = own
-    return table
-
-
-def _distances(outcomes: Outcomes, by_fact: ByFact) -> Estimates:
-    known = outcomes.monitored
-    counted, pfd, ird = known.counted(), known.pfd(), known.ird()
-
-    def by_relation(values: Floats | Ints) -> dict[str, np.ndarray]:
+    def by_relation(values: np.ndarray) -> dict[str, np.ndarray]:
         return {id: values[(known.relation == r) & counted] for r, id in enumerate(by_fact.ids)}
 
-    ratios = Ratios(
-        by_relation(combined(pfd, ird, known.alphas)),
-        by_relation(known.anchors()),
-        by_relation(outcomes.subjects),
-        known.seed,
-    )
-    moved, misled = (np.where(counted, values, np.nan) for values in (pfd, ird))
+    whole = combined(known.pfd(), known.ird(), known.alphas)
+    values, anchors, subjects = map(by_relation, (whole, known.anchors(), outcomes.subjects))
+    ratios = Ratios(values, anchors, subjects, known.seed)
     return {
-        "monitor.mean_over_relations": ratios.mean_over_relations(),
-        **{f"monitor.relation.{id}": ratios.relation(id) for id in by_fact.ids},
-        **by_fact.estimates("pfd", moved),
-        **by_fact.estimates("ird", misled),
-        **by_fact.estimates("ird_minus_pfd", misled, moved),
+        MONITOR.at(RELATIONS): ratios.mean_over_relations(),
+        **{MONITOR.at(f"relation.{id}"): ratios.relation(id) for id in by_fact.ids},
     }
 
 
-def _shares(outcomes: Outcomes, by_fact: ByFact) -> Estimates:
-    """Means over facts that are plain shares or probabilities."""
+def _values(outcomes: Outcomes) -> Iterator[tuple[Metric, Floats, Floats | None]]:
+    """One value for each fact, of every mean, and what is taken from it."""
     known = outcomes.monitored
-    anchors = np.where(known.valid[known.rule], known.anchors(), np.nan)
-    solid = np.where(np.isnan(anchors), np.nan, anchors > SOLID)
-    rates = {f"anchor_rate.{rule}": known.valid[rule].astype(np.float64) for rule in RULES}
-    shares = {"anchor_probability": anchors, "solid_anchors": solid, **rates}
-    shares["copied_wrong_name"] = _copied(outcomes)
-    return {k: e for name, own in shares.items() for k, e in by_fact.estimates(name, own).items()}
+    counted, valid = known.counted(), known.valid[known.rule]
+    pfd, ird = (np.where(counted, values, np.nan) for values in (known.pfd(), known.ird()))
+    yield PFD, pfd, None
+    yield IRD, ird, None
+    yield DIFFERENCE, ird, pfd
+    yield ANCHOR, np.where(valid, known.anchors(), np.nan), None
+    yield SOLID_ANCHORS, np.where(valid, known.anchors() > SOLID, np.nan), None
+    for rule in RULES:
+        yield ANCHOR_RATE.of(rule=rule), known.valid[rule].astype(np.float64), None
+    yield COPIED, outcomes.copied, None
 
 
-def _copied(outcomes: Outcomes) -> Floats:
-    """The share of a fact's wrong names that the model says when they stand in front."""
-    known = outcomes.monitored
-    shares = np.full(len(known.facts), np.nan)
-    for c, wrong in enumerate(known.wrong):
-        said = known.said[c][1 + len(known.framed[c]) :]
-        same = [cleaned(name) == text for name, text in zip(wrong, said, strict=True)]
-        if same:
-            shares[c] = np.mean(same)
-    return shares
+def accuracy_tables(outcomes: Outcomes) -> dict[str, Floats]:
+    """Whether each fact was answered with each prompt, the base frame first; nan where not asked.
+
+    By part: [facts, prompts].
+    """
+    asked = np.array([len(right) for right in outcomes.monitored.right], dtype=np.int64)
+    right = outcomes.right[:, 1:]
+    few = np.where(np.arange(right.shape[1]) < asked[:, None] - 1, right, np.nan)
+    return {"accuracy": few, "full": right} if outcomes.full and len(asked) else {"accuracy": few}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Spread:
+class Spread(NamedTuple):
     """What accuracies over prompts come to: in truth, then under resampling of `subjects`."""
 
-    rows: dict[str, Floats]
+    rows: Mapping[str, Floats]
     subjects: float
     facts: int
 
     def estimate(self, what: str) -> Estimate:
         """One of them; where no draw differs, with the interval of a share of so many trials."""
-        value, draws = float(self.rows[what][0]), self.rows[what][1:]
-        if np.isnan(value):
+        if not self.rows or np.isnan(self.rows[what][0]):
             return Estimate.not_measured()
+        value, draws = float(self.rows[what][0]), self.rows[what][1:]
         if what in PULLED:
             draws = draws - draws.mean() + value
         low, high = percentile_interval(draws)
@@ -150,65 +160,41 @@ class _Spread:
         return Estimate(value=value, low=min(low, value), high=max(high, value), n=self.facts)
 
 
-def _accuracies(outcomes: Outcomes, kept: Bools, name: str, row: Row) -> Estimates:
-    """Over prompts: average, largest, smallest, standard deviation, and that of the base frame."""
-    known = outcomes.monitored
-    spreads: dict[str, _Spread] = {}
-    for number, relation in enumerate(known.relations):
-        own = np.flatnonzero((known.relation == number) & kept)
-        if len(own):
-            table = table_of(outcomes, number, kept, row)
-            sums = _summed(table, outcomes.by_majority[own], outcomes.subjects[own])
-            drawn = resampled_sums(sums, np.random.default_rng(draw_key(known.seed, relation.id)))
-            rows = _over(np.vstack([sums.sum(axis=0), drawn]))
-            spreads[f"relation.{relation.id}"] = _Spread(
-                rows=rows, subjects=len(sums), facts=len(own)
-            )
-    if spreads:
-        spreads["mean_over_relations"] = _mean(list(spreads.values()))
-    places = ("mean_over_relations", *(f"relation.{relation.id}" for relation in known.relations))
-    missing = Estimate.not_measured()
-    return {
-        f"{name}.{what}.{place}": spreads[place].estimate(what) if place in spreads else missing
-        for place in places
-        for what in OVER_PROMPTS
-    }
+def _spreads(outcomes: Outcomes, by_fact: ByFact, table: Floats, kept: Bools) -> dict[str, Spread]:
+    """The accuracies over prompts of every relation, and their mean."""
+    spreads = {}
+    for number, relation in enumerate(by_fact.ids):
+        rows = np.flatnonzero((by_fact.relation == number) & kept)
+        right = table[rows][:, ~np.isnan(table[rows]).all(axis=0)]
+        subjects = outcomes.subjects[rows]
+        values = {}
+        if len(rows):
+            columns = np.column_stack([right, outcomes.by_majority[rows]])
+            stream = np.random.default_rng(draw_key(by_fact.seed, relation))
+            values = _over(resampled_rates(columns, subjects, stream))
+        spreads[f"relation.{relation}"] = Spread(values, len(np.unique(subjects)), len(rows))
+    return {RELATIONS: _mean([spread for spread in spreads.values() if spread.facts]), **spreads}
 
 
-def _mean(spreads: list[_Spread]) -> _Spread:
+def _over(rates: Floats) -> dict[str, Floats]:
+    """What is made of the accuracies of all prompts, the last column being the control's."""
+    rows = over_prompts(rates[:, :-1])
+    above = rows["avg"] - rates[:, -1]
+    small = abs(above) < ROUNDING
+    return {**rows, "majority": rates[:, -1], "above": np.where(small, 0.0, above)}
+
+
+def _mean(spreads: Sequence[Spread]) -> Spread:
     """The mean over relations; as many trials as equal weights leave."""
-    rows = {what: [s.rows[what] for s in spreads] for what in OVER_PROMPTS}
-    there = {what: [row for row in own if not np.isnan(row[0])] for what, own in rows.items()}
-    return _Spread(
-        rows={w: np.mean(own, axis=0) if own else np.full(1, np.nan) for w, own in there.items()},
-        subjects=len(spreads) ** 2 / sum(1 / s.subjects for s in spreads),
-        facts=sum(s.facts for s in spreads),
+    if not spreads:
+        return Spread({}, 0.0, 0)
+    rows = {what: np.array([spread.rows[what] for spread in spreads]) for what in spreads[0].rows}
+    there = {what: each[~np.isnan(each[:, 0])] for what, each in rows.items()}
+    return Spread(
+        {
+            what: each.mean(axis=0) if len(each) else np.full(1, np.nan)
+            for what, each in there.items()
+        },
+        len(spreads) ** 2 / sum(1 / spread.subjects for spread in spreads),
+        sum(spread.facts for spread in spreads),
     )
-
-
-def _summed(table: Floats, by_majority: Bools, subjects: Ints) -> Floats:
-    """Sums of each subject: right answers of every prompt, prompts there are, control, facts."""
-    columns = np.concatenate(
-        [
-            np.nan_to_num(table),
-            ~np.isnan(table),
-            by_majority[:, None],
-            np.ones((len(table), 1)),
-        ],
-        axis=1,
-    )
-    _, index = np.unique(subjects, return_inverse=True)
-    sums = np.zeros((int(index.max()) + 1, columns.shape[1]))
-    np.add.at(sums, index, columns)
-    return sums
-
-
-def _over(sums: Floats) -> dict[str, Floats]:
-    """What is made of the accuracies of all prompts; [draws, columns] to [draws] each."""
-    prompts = (sums.shape[1] - 2) // 2
-    asked = sums[:, prompts : 2 * prompts]
-    rates = np.divide(sums[:, :prompts], asked, out=np.full_like(asked, np.nan), where=asked > 0)
-    control = sums[:, -2] / sums[:, -1]
-    found = over_prompts(rates)
-    above = found["avg"] - control
-    return {**found, "majority": control, "above": np.where(abs(above) < ROUNDING, 0.0, above)}

@@ -8,29 +8,62 @@ over prompts, the anchors' probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import ClassVar, Self
 
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Given
-from sonde.core.errors import DataError
-from sonde.core.facts import Dataset
-from sonde.core.prompts import Prompt
+from sonde.core.errors import DataError, UsageError
+from sonde.core.facts import Dataset, Relation, Template
+from sonde.core.prompts import Generate, Key, Prompt, Score
 from sonde.core.reports import Report
-from sonde.metrics.distance import Monitored
+from sonde.core.settings import setting
+from sonde.metrics.distance import EQUAL, Monitored, Rule
 from sonde.metrics.judged import Judged
-from sonde.probes.monitor.ask import Census, Settings, every
-from sonde.probes.monitor.judge import judge
+from sonde.probes.monitor.judge import Census, Outcomes, judge
 from sonde.probes.monitor.report import build_report
+from sonde.prompting.few_shot import question
+from sonde.prompting.frames import Asked, AskedFacts, Form, Item, Told, asked, frames, shown, told
+
+TOGETHER = 64
+"""Facts whose probabilities are asked for, then their answers, so that texts meet in a shard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Monitor(Settings):
+class Monitor:
     """Reliability of answers under other framings of the question and misleading names."""
 
     name: ClassVar[str] = "monitor"
     shrinks: ClassVar[str] = "shots"
+
+    frame: Form = setting("plain", "put questions as they are, or as 'Q: …' and 'A:' (qa)")
+    shots: int = setting(
+        0, "answered questions of the relation in front; small models need some", least=0
+    )
+    anchor: Rule = setting(
+        "exact",
+        "whose anchor counts: the answer after the right name is the object (exact), begins with "
+        "it (prefix), or any prompt is answered so (any)",
+        reads=True,
+    )
+    alphas: tuple[float, ...] = setting(
+        EQUAL, "weights of PFD², IRD² and PFD·IRD in MONITOR", reads=True
+    )
+    frames: int = setting(0, "the most frames of a relation; 0 for all that it has", least=0)
+    negatives: int = setting(5, "the most wrong names for a fact", least=1)
+    most: int = setting(15, "the most tokens of an answer", least=1)
+    full: bool = setting(
+        False, "also write answers in every frame after every wrong name, to compare the cost"
+    )
+
+    def __post_init__(self) -> None:
+        if len(self.alphas) != 3:
+            raise UsageError(f"setting alphas takes three numbers, not {len(self.alphas)}")
+        if min(self.alphas) < 0 or max(self.alphas) <= 0:
+            given = ", ".join(f"{alpha:g}" for alpha in self.alphas)
+            raise UsageError(f"setting alphas: none below 0 and one above it, not {given}")
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """As it is: the model must score and write."""
@@ -39,12 +72,17 @@ class Monitor(Settings):
         return self
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
-        """Relation by relation, fact by fact: the anchor, the frames, the wrong names."""
+        """Relation by relation, some facts at a time: probabilities, then written answers."""
         census, some = Census(), False
-        for asking in every(dataset, self, census):
-            for prompt in asking.prompts(census):
+        for relation, templates in self._relations(dataset, census):
+            waiting = self._items(dataset, relation, census)
+            while items := list(islice(waiting, TOGETHER)):
+                written = [(item, p) for item in items for p in self._prompts(item, templates)]
+                for item, prompt in written:
+                    if prompt.own["told"] != "wrong" or prompt.key.template == templates[0].id:
+                        yield replace(prompt, want=Score(options=(item.gold,)))
+                yield from (prompt for _, prompt in written)
                 some = True
-                yield prompt
         if not some:
             raise DataError(
                 f"dataset {dataset.name!r} has no question to ask: monitor needs templates of "
@@ -54,15 +92,86 @@ class Monitor(Settings):
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Find the anchors and compute every number."""
-        return build_report(dataset, judge(dataset, answered, self), self)
+        outcomes = self._outcomes(dataset, answered)
+        return build_report(
+            dataset,
+            outcomes,
+            bare=self.frame == "plain" or not self.shots,
+            shots=self.shots,
+            negatives=self.negatives,
+            most=self.most,
+        )
 
     def monitored(self, dataset: Dataset, answered: Given) -> Monitored:
         """What MONITOR is computed from, for comparisons with other runs."""
-        return judge(dataset, answered, self).monitored
+        return self._outcomes(dataset, answered).monitored
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every answer to a bare question, for comparisons with other runs."""
         return self.monitored(dataset, answered).judged()
+
+    def _outcomes(self, dataset: Dataset, answered: Given) -> Outcomes:
+        census = Census()
+        templates = dict[str, Sequence[Template]]()
+        items = []
+        for relation, own in self._relations(dataset, census):
+            templates[relation.id] = own
+            items.append((relation, self._items(dataset, relation, census)))
+        facts = Asked.of(dataset, items)
+        one, two, three = self.alphas
+        return judge(
+            facts,
+            [tuple(templates[relation.id]) for relation in facts.relations],
+            answered,
+            census,
+            full=self.full,
+            rule=self.anchor,
+            alphas=(one, two, three),
+            seed=dataset.selection.seed,
+        )
+
+    def _relations(
+        self, dataset: Dataset, census: Census
+    ) -> Iterator[tuple[Relation, tuple[Template, ...]]]:
+        """The relations that have questions, each with its frames, the base frame first."""
+        for relation in dataset.asked_relations():
+            templates = frames(relation, self.frames)
+            if not templates:
+                census.without_frames.append(relation.id)
+                continue
+            if len(templates) == 1:
+                census.one_frame.append(relation.id)
+            yield relation, templates
+
+    def _items(self, dataset: Dataset, relation: Relation, census: Census) -> Iterator[Item]:
+        return AskedFacts(dataset, relation.id, self.shots, self.negatives).items(census)
+
+    def _prompts(self, item: Item, templates: Sequence[Template]) -> Iterator[Prompt]:
+        """The anchor, the frames, the wrong names; with `full` these in every frame."""
+        base, subject = templates[0], item.fact.subject.name
+        before = "".join(
+            shown(question(base, fact.subject.name, "qa"), fact.objects[0].name, self.frame)
+            for fact in item.before
+        )
+        misleading = templates if self.full else templates[:1]
+        places: list[tuple[Template, Told, str]] = [
+            (base, "right", item.gold),
+            *((template, "none", "") for template in templates),
+            *((template, "wrong", name) for template in misleading for name in item.wrong),
+        ]
+        for template, kind, name in places:
+            text = question(template, subject, "qa")
+            yield Prompt(
+                key=Key(
+                    fact=item.fact.id,
+                    relation=item.fact.relation,
+                    template=template.id,
+                    subject=subject,
+                ),
+                own={"told": kind, "object": name},
+                prefix=before + asked(told(name, text) if name else text, self.frame),
+                want=Generate(most=self.most),
+            )
 
 
 COMPONENT = Monitor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
@@ -10,25 +11,25 @@ from sonde.core.facts import Dataset
 from sonde.core.reports import Estimates, Headline, Report
 from sonde.core.words import against_control, counted, listed, sided
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES
-from sonde.probes.monitor.ask import Settings
-from sonde.probes.monitor.judge import Outcomes, begins
-from sonde.probes.monitor.metrics import (
+from sonde.probes.monitor.judge import Outcomes
+from sonde.probes.monitor.numbers import (
     ABOVE,
     AVG,
     BASE,
+    BY_FACT,
     COPIED,
     DIFFERENCE,
+    GROUPS,
     MAJORITY,
     MAX,
-    METRICS,
     MIN,
     OVER_PROMPTS,
     STDEV,
+    measure,
     of_all,
 )
-from sonde.probes.monitor.numbers import GROUPS, measure
-from sonde.probes.monitor.tables import figures, tables
-from sonde.prompting.frames import cleaned
+from sonde.probes.monitor.tables import VALID_WHERE, figures, tables
+from sonde.prompting.matching import begins, cleaned
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import titled
 from sonde.reporting.catalogue import RELATIONS
@@ -36,27 +37,35 @@ from sonde.reporting.catalogue import RELATIONS
 FEW = 10
 
 
-def build_report(dataset: Dataset, outcomes: Outcomes, settings: Settings) -> Report:
-    """Everything that is reported about some answers."""
+def build_report(
+    dataset: Dataset, outcomes: Outcomes, *, bare: bool, shots: int, negatives: int, most: int
+) -> Report:
+    """Everything that is reported about some answers.
+
+    `bare`: questions were put as they are, or without examples. The numbers are those asked for.
+    """
     estimates = measure(outcomes)
-    parts = ("accuracy", "full") if settings.full else ("accuracy",)
+    parts = ("accuracy", "full") if outcomes.full else ("accuracy",)
     accuracies = (
         metric.of(part=part, group=group)
-        for part in parts
-        for group in GROUPS
-        for metric in OVER_PROMPTS
+        for part, group, metric in product(parts, GROUPS, OVER_PROMPTS)
+    )
+    findings = (
+        *_findings(estimates),
+        *_anchors(outcomes, bare),
+        *_left_out(outcomes, shots, negatives),
     )
     return Report(
         title=f"MONITOR on {dataset.name}",
         summary=_summary(estimates, outcomes),
-        metrics=(*(m for m in METRICS if m not in OVER_PROMPTS), *accuracies),
+        metrics=(*BY_FACT, *accuracies),
         estimates=estimates,
         counts={**dataset.notes, **_counts(outcomes), **outcomes.census.counts()},
         headlines=_headlines(),
-        tables=tables(estimates, outcomes, settings),
-        figures=figures(estimates, outcomes),
-        findings=shown(_findings(estimates, outcomes, settings)),
-        notes=_notes(outcomes, settings),
+        tables=shown(tables(estimates, outcomes)),
+        figures=shown(figures(estimates, outcomes)),
+        findings=shown(findings),
+        notes=_notes(outcomes, most),
         judged=outcomes.monitored.judged(),
     )
 
@@ -111,18 +120,12 @@ def _counts(outcomes: Outcomes) -> dict[str, int]:
     }
 
 
-def _notes(outcomes: Outcomes, settings: Settings) -> tuple[str, ...]:
+def _notes(outcomes: Outcomes, most: int) -> tuple[str, ...]:
     known = outcomes.monitored
     weights = ", ".join(f"{alpha:.3g}" for alpha in known.alphas)
-    rules = {
-        "exact": "the answer written after the right name is that name",
-        "prefix": "the answer written after the right name begins with that name",
-        "any": "the answer to some prompt is the right name",
-    }
-    most = f"at most {settings.most} tokens"
     return (
-        f"An anchor is valid where {rules[known.rule]}. Answers are written greedily, {most}, and "
-        "compared by their first line without closing punctuation.",
+        f"An anchor is valid where {VALID_WHERE[known.rule]}. Answers are written greedily, at "
+        f"most {most} tokens, and compared by their first line without closing punctuation.",
         f"MONITOR is the sum of √(α₁PFD² + α₂IRD² + α₃PFD·IRD) over the sum of the anchors' "
         f"probabilities, with α = {weights}; one score a relation, then the mean. Probabilities "
         "are of the object's own tokens, one by one.",
@@ -134,77 +137,56 @@ def _notes(outcomes: Outcomes, settings: Settings) -> tuple[str, ...]:
     )
 
 
-def _findings(estimates: Estimates, outcomes: Outcomes, settings: Settings) -> Iterator[str]:
-    """A sentence for each thing that was measured, or that had to be left out; some are empty."""
-    yield from _moved(estimates)
-    yield from _spread(estimates)
+def _findings(estimates: Estimates) -> Iterator[str]:
+    """A sentence for each thing that was measured; one may be empty."""
+    pfd, ird, copied, low, high, base = (
+        estimates[metric.at(RELATIONS)].value
+        for metric in (PFD, IRD, COPIED, *map(of_all, (MIN, MAX, BASE)))
+    )
+    if pfd is not None and ird is not None:
+        which = sided(
+            estimates[DIFFERENCE.at(RELATIONS)],
+            "more by wrong names",
+            "more by other frames",
+            "about as much by either",
+        )
+        yield (
+            f"The probability of a right answer moves by {pfd:.3f} in other frames and by "
+            f"{ird:.3f} after wrong names: {which}."
+        )
+    if low is not None and high is not None and base is not None:
+        yield (
+            f"Accuracy is {low:.1%} with the worst prompt of each relation and {high:.1%} with the "
+            f"best; the base frame gives {base:.1%}."
+        )
     yield against_control("Accuracy over prompts", estimates[of_all(ABOVE).at(RELATIONS)])
-    yield from _copied(estimates)
-    yield from _anchors(outcomes, settings)
-    yield from _left_out(outcomes, settings)
+    if copied:
+        yield f"After a wrong name the model repeats it in {copied:.1%} of its answers."
 
 
-def _moved(estimates: Estimates) -> Iterator[str]:
-    pfd, ird = (estimates[metric.at(RELATIONS)].value for metric in (PFD, IRD))
-    if pfd is None or ird is None:
-        return
-    which = sided(
-        estimates[DIFFERENCE.at(RELATIONS)],
-        "more by wrong names",
-        "more by other frames",
-        "about as much by either",
-    )
-    yield (
-        f"The probability of a right answer moves by {pfd:.3f} in other frames and by {ird:.3f} "
-        f"after wrong names: {which}."
-    )
-
-
-def _spread(estimates: Estimates) -> Iterator[str]:
-    low, high, base = (estimates[of_all(metric).at(RELATIONS)].value for metric in (MIN, MAX, BASE))
-    if low is None or high is None or base is None:
-        return
-    yield (
-        f"Accuracy is {low:.1%} with the worst prompt of each relation and {high:.1%} with the "
-        f"best; the base frame gives {base:.1%}."
-    )
-
-
-def _copied(estimates: Estimates) -> Iterator[str]:
-    share = estimates[COPIED.at(RELATIONS)].value
-    if share is not None and share > 0:
-        yield f"After a wrong name the model repeats it in {share:.1%} of its answers."
-
-
-def _anchors(outcomes: Outcomes, settings: Settings) -> Iterator[str]:
+def _anchors(outcomes: Outcomes, bare: bool) -> Iterator[str]:
+    """Whether there are enough anchors, and the relations with few."""
     known = outcomes.monitored
     valid = known.valid[known.rule]
-    share = float(valid.mean()) if len(valid) else 0.0
-    if share < 0.5:
-        hint = ""
-        if settings.frame == "plain" or not settings.shots:
-            hint = " Small models give more with frame=qa and a few shots."
-        some = f"Only {int(valid.sum()):,} of {len(valid):,} facts have a valid anchor"
+    if not len(valid) or valid.mean() < 0.5:
+        hint = " Small models give more with frame=qa and a few shots." if bare else ""
         yield (
-            f"{some}, so MONITOR speaks of these alone.{hint}"
+            f"Only {int(valid.sum()):,} of {len(valid):,} facts have a valid anchor, so MONITOR "
+            f"speaks of these alone.{hint}"
             if valid.any()
             else f"None of {len(valid):,} facts has a valid anchor.{hint}"
         )
-    counted = known.counted()
-    none, few = [], []
-    for number, relation in enumerate(known.relations):
-        own = int((counted & (known.relation == number)).sum())
-        if not own:
-            none.append(titled(relation))
-        elif own < FEW:
-            few.append(f"{titled(relation)} ({own})")
+    anchors = np.bincount(known.relation[known.counted()], minlength=len(known.relations))
+    counts = {titled(r): n for r, n in zip(known.relations, anchors.tolist(), strict=True)}
+    none = [name for name, count in counts.items() if not count]
+    few = [f"{name} ({count})" for name, count in counts.items() if 0 < count < FEW]
     if none:
         yield f"Without a valid anchor, and not measured: {listed(none)}."
     if few:
         yield f"Fewer than {FEW} anchors, so little can be said of: {listed(few)}."
 
 
-def _left_out(outcomes: Outcomes, settings: Settings) -> Iterator[str]:
+def _left_out(outcomes: Outcomes, shots: int, negatives: int) -> Iterator[str]:
     census, known = outcomes.census, outcomes.monitored
     if census.without_frames:
         yield f"No question to ask, left out: {listed(census.without_frames)}."
@@ -213,14 +195,13 @@ def _left_out(outcomes: Outcomes, settings: Settings) -> Iterator[str]:
             f"A single frame, so PFD there is the effect of the right name alone: "
             f"{listed(census.one_frame)}."
         )
-    yield from census.sentences(settings.shots, settings.negatives)
+    yield from census.sentences(shots, negatives)
     if census.without_wrong:
         valid = int((known.valid[known.rule] & ~known.counted()).sum())
         yield f"MONITOR leaves out {valid:,} of them that have a valid anchor."
     if census.uneven:
         facts = counted(census.uneven, "fact was", "facts were")
         yield f"{facts} left out: their object is cut into tokens differently."
-    counts = {len(own) for own in known.frames}
-    if len(counts) > 1:
-        sizes = np.array([len(own) for own in known.frames])
-        yield f"Relations have {sizes.min()} to {sizes.max()} frames; each counts its own."
+    sizes = {len(frames) for frames in known.frames}
+    if len(sizes) > 1:
+        yield f"Relations have {min(sizes)} to {max(sizes)} frames; each counts its own."

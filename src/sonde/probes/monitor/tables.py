@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from sonde.core.facts import Relation
+from sonde.core.facts import Relation, Template
 from sonde.core.reports import (
     Cell,
     Curve,
@@ -18,20 +18,38 @@ from sonde.core.reports import (
     Strip,
     Table,
 )
-from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES, SOLID, SOLID_ANCHORS
+from sonde.metrics.distance import (
+    ANCHOR,
+    IRD,
+    MONITOR,
+    PFD,
+    RULES,
+    SOLID,
+    SOLID_ANCHORS,
+    Rule,
+)
 from sonde.metrics.grid import Floats
-from sonde.probes.monitor.ask import Settings
 from sonde.probes.monitor.judge import Outcomes
-from sonde.probes.monitor.metrics import ANCHOR_RATE, AVG, BASE, MAJORITY, MAX, MIN, STDEV, of_all
-from sonde.probes.monitor.numbers import GROUPS, table_of
+from sonde.probes.monitor.numbers import (
+    ANCHOR_RATE,
+    AVG,
+    BASE,
+    GROUPS,
+    MAJORITY,
+    MAX,
+    MIN,
+    STDEV,
+    accuracy_tables,
+    of_all,
+)
 from sonde.reporting.build.figures import Dot, distribution, dots_by_relation, strip
-from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import (
     RELATION_IN_ONE,
     Field,
     browse,
     by_relation,
     drawn,
+    listing,
     table,
     titled,
 )
@@ -40,48 +58,44 @@ from sonde.reporting.catalogue import RELATIONS
 SHOWN, POINTS = 50_000, 2_000
 """The most facts in the table of them, and dots in their figure."""
 
+VALID_WHERE: Mapping[Rule, str] = {
+    "exact": "the answer written after the right name is that name",
+    "prefix": "the answer written after the right name begins with that name",
+    "any": "the answer to some prompt is the right name",
+}
 
-def tables(estimates: Estimates, outcomes: Outcomes, settings: Settings) -> tuple[Table, ...]:
+
+def tables(estimates: Estimates, outcomes: Outcomes) -> Iterator[Table]:
     """All of them, the widest view first."""
-    return shown(
-        (
-            _relations(estimates, outcomes),
-            _by_prompt(estimates, outcomes),
-            _accuracies(estimates, outcomes),
-            _anchors(estimates),
-            _cost(outcomes, settings),
-            _frames(outcomes),
-            _facts(outcomes),
-        )
-    )
+    yield _relations(estimates, outcomes)
+    yield _by_prompt(estimates, outcomes)
+    yield _accuracies(estimates, outcomes)
+    yield _anchors(estimates)
+    yield _cost(outcomes)
+    yield _frames(outcomes)
+    yield _facts(outcomes)
 
 
 def _relations(estimates: Estimates, outcomes: Outcomes) -> Table:
-    known = outcomes.monitored
-    count = len(known.relations)
-    numbers = {relation.id: number for number, relation in enumerate(known.relations)}
-    facts = np.bincount(known.relation, minlength=count)
-    anchors = np.bincount(known.relation[known.counted()], minlength=count)
-    wrong = np.bincount(known.relation, [len(w) for w in known.wrong], minlength=count)
+    known, counted = outcomes.monitored, outcomes.monitored.counted()
+    frames = {r.id: len(own) for r, own in zip(known.relations, known.frames, strict=True)}
+    facts = {r.id: np.flatnonzero(known.relation == i) for i, r in enumerate(known.relations)}
+
+    def anchors(relation: Relation) -> int:
+        return int(counted[facts[relation.id]].sum())
 
     def mean_wrong(relation: Relation) -> float | None:
-        number = numbers[relation.id]
-        return float(wrong[number] / facts[number]) if facts[number] else None
+        names = [len(known.wrong[c]) for c in facts[relation.id]]
+        return float(np.mean(names)) if names else None
 
-    frames = [len(own) for own in known.frames]
     return by_relation(
         estimates,
         known.relations,
         [
             *(MONITOR, PFD, IRD, ANCHOR, SOLID_ANCHORS.detail()),
-            Field(
-                "anchors",
-                lambda r: int(anchors[numbers[r.id]]),
-                "count",
-                "facts that MONITOR is computed from",
-            ),
-            Field("facts", lambda r: int(facts[numbers[r.id]]), "count"),
-            Field("R", lambda r: frames[numbers[r.id]], "count", "frames", True),
+            Field("anchors", anchors, "count", "facts that MONITOR is computed from"),
+            Field("facts", lambda r: len(facts[r.id]), "count"),
+            Field("R", lambda r: frames[r.id], "count", "frames", True),
             Field("M", mean_wrong, "number", "wrong names of a fact, mean", True),
         ],
         title="Reliability by relation",
@@ -105,8 +119,7 @@ def _by_prompt(estimates: Estimates, outcomes: Outcomes) -> Table:
 def _accuracies(estimates: Estimates, outcomes: Outcomes) -> Table:
     known = outcomes.monitored
     facts = {"all": len(known.facts), "valid": int(known.valid[known.rule].sum())}
-    full = AVG.of(part="full", group="all").at(RELATIONS) in estimates
-    rows = [(part, group) for part in ("accuracy", "full")[: 1 + full] for group in GROUPS]
+    rows = [(part, group) for part in accuracy_tables(outcomes) for group in GROUPS]
 
     def look(row: tuple[str, str], metric: Metric) -> Estimate:
         part, group = row
@@ -134,51 +147,41 @@ def _accuracies(estimates: Estimates, outcomes: Outcomes) -> Table:
 
 
 def _anchors(estimates: Estimates) -> Table:
-    words = {
-        "exact": "the answer after the right name is that name",
-        "prefix": "it begins with that name",
-        "any": "the answer to some prompt is that name",
-    }
-    fields: list[Field[str]] = [
-        Field("rule", lambda rule: rule),
-        Field("valid where", lambda rule: words[rule]),
-        Field(
-            "share of facts",
-            lambda rule: estimates[ANCHOR_RATE.of(rule=rule).at(RELATIONS)],
-            "percent",
-            "mean over relations",
-        ),
-    ]
-    return table(RULES, fields, id="anchors", title="Facts with a valid anchor, by rule")
+    return listing(
+        estimates,
+        [ANCHOR_RATE.of(rule=rule).named(rule, VALID_WHERE[rule]) for rule in RULES],
+        RELATIONS,
+        head="rule",
+        value="share of facts",
+        id="anchors",
+        title="Facts with a valid anchor, by rule",
+        note="Means over relations.",
+    )
 
 
-def _cost(outcomes: Outcomes, settings: Settings) -> Table:
+def _cost(outcomes: Outcomes) -> Table:
     """Prompts as counted, characters and tokens as they came."""
     known = outcomes.monitored
     sizes = [(len(f), len(w)) for f, w in zip(known.framed, known.wrong, strict=True)]
-    own = sum(1 + r + m for r, m in sizes)
+    few = sum(1 + r + m for r, m in sizes)
     grid = sum(r * (1 + m) for r, m in sizes)
 
-    def way(words: str, prompts: int, *parts: str) -> dict[str, Cell]:
-        read, written = (
-            sum(sums.get(part, 0) for part in parts) if parts else None
-            for sums in (outcomes.read, outcomes.written)
-        )
-        counts = {"prompts": prompts, "characters read": read, "tokens written": written}
-        return {"way": words, **counts}
+    def row(way: str, prompts: int, *parts: str) -> tuple[Cell, ...]:
+        costs = [outcomes.cost.get(part, (0, 0)) for part in parts]
+        return way, prompts, *(map(sum, zip(*costs, strict=True)) if parts else (None, None))
 
     rows = [
-        way("MONITOR: R + 1 + M probabilities, the anchor written", own, "monitor"),
-        way("accuracy over its prompts: R + M answers written", own - len(sizes), "accuracy"),
-        way("accuracy over the full grid: R × (1 + M) answers written", grid, "accuracy", "grid")
-        if settings.full
-        else way("full grid, R × (1 + M), not asked", grid),
+        row("MONITOR: R + 1 + M probabilities, the anchor written", few, "monitor"),
+        row("accuracy over its prompts: R + M answers written", few - len(sizes), "accuracy"),
+        row("accuracy over the full grid: R × (1 + M) answers written", grid, "accuracy", "grid")
+        if outcomes.full
+        else row("full grid, R × (1 + M), not asked", grid),
     ]
-    fields: list[Field[dict[str, Cell]] | str] = [
-        "way",
-        Field("prompts", kind="count"),
-        Field("characters read", kind="count", help="before shared beginnings"),
-        Field("tokens written", kind="count"),
+    fields: list[Field[tuple[Cell, ...]]] = [
+        Field("way", lambda row: row[0]),
+        Field("prompts", lambda row: row[1], "count"),
+        Field("characters read", lambda row: row[2], "count", "before shared beginnings"),
+        Field("tokens written", lambda row: row[3], "count"),
     ]
     return table(
         rows,
@@ -192,35 +195,44 @@ def _cost(outcomes: Outcomes, settings: Settings) -> Table:
 
 def _frames(outcomes: Outcomes) -> Table:
     """How every frame did: the first of each relation is its base frame."""
-    known = outcomes.monitored
-    facts = [np.flatnonzero(known.relation == i).tolist() for i in range(len(known.relations))]
-    counted = known.counted()
-    valid = [[c for c in places if counted[c]] for places in facts]
+    known, counted = outcomes.monitored, outcomes.monitored.counted()
+    facts = [np.flatnonzero(known.relation == i) for i in range(len(known.relations))]
 
-    def right(i: int, j: int) -> float:
-        return float(np.mean([known.right[c][1 + j] for c in facts[i]]))
-
-    def distance(i: int, j: int) -> float | None:
-        return _mean([np.abs(known.framed[c][j] - known.anchor[c]) for c in valid[i]])
+    def mean(frame: tuple[int, int], of: Callable[[Floats, Floats], float]) -> float | None:
+        """Over the facts that count, of the tokens' probabilities as anchor and in the frame."""
+        relation, j = frame
+        valid = [c for c in facts[relation].tolist() if counted[c]]
+        values = [of(known.anchor[c], known.framed[c][j]) for c in valid]
+        return float(np.mean(values)) if values else None
 
     fields: list[Field[tuple[int, int]]] = [
         Field("relation", lambda f: titled(known.relations[f[0]])),
-        Field("frame", lambda f: known.frames[f[0]][f[1]].text.replace("[Y].", "").strip()),
-        Field("accuracy", lambda f: right(*f), "percent", "over all facts"),
+        Field("frame", lambda f: _asked(known.frames[f[0]][f[1]])),
+        Field(
+            "accuracy",
+            lambda f: float(np.mean(outcomes.right[facts[f[0]], 1 + f[1]] == 1)),
+            "percent",
+            "over all facts",
+        ),
         Field(
             "probability",
-            lambda f: _mean([known.framed[c][f[1]] for c in valid[f[0]]]),
+            lambda f: mean(f, lambda _, framed: framed.mean()),
             "number",
             "of the object; valid anchors",
         ),
-        Field("distance", lambda f: distance(*f), "number", "from the anchor; valid anchors"),
+        Field(
+            "distance",
+            lambda f: mean(f, lambda anchor, framed: np.abs(framed - anchor).mean()),
+            "number",
+            "from the anchor; valid anchors",
+        ),
     ]
     frames = [(i, j) for i, own in enumerate(known.frames) for j in range(len(own))]
     return browse(frames, fields, id="frames", title="Frames")
 
 
-def _mean(rows: list[Floats]) -> float | None:
-    return float(np.mean([row.mean() for row in rows])) if rows else None
+def _asked(template: Template) -> str:
+    return template.text.replace("[Y].", "").strip()
 
 
 def _facts(outcomes: Outcomes) -> Table:
@@ -265,32 +277,28 @@ def _facts(outcomes: Outcomes) -> Table:
     return browse(kept, fields, id="facts", title="Facts", total=len(known.facts))
 
 
-def figures(estimates: Estimates, outcomes: Outcomes) -> tuple[Figure, ...]:
-    """Those figures that have something to show."""
+def figures(estimates: Estimates, outcomes: Outcomes) -> Iterator[Figure]:
+    """Relations, facts, prompts, anchors."""
     known = outcomes.monitored
-    return shown(
-        (
-            dots_by_relation(
-                estimates,
-                known.relations,
-                {metric.label: metric for metric in (MONITOR, PFD, IRD)},
-                id="monitor-by-relation",
-                title="MONITOR of every relation, with its two parts",
-                axis="smaller is more reliable",
-                note="Whiskers are 95 % intervals. PFD and IRD are distances of probabilities; "
-                "MONITOR divides by that of the anchors.",
-            ),
-            _distances(outcomes),
-            _prompt_accuracies(outcomes),
-            distribution(
-                known.anchors()[known.valid[known.rule]],
-                id="anchor-probability",
-                title="How likely the valid anchors are",
-                unit="number",
-                axis="probability of the object after its own name",
-                marks={"solid": SOLID},
-            ),
-        )
+    yield dots_by_relation(
+        estimates,
+        known.relations,
+        {metric.label: metric for metric in (MONITOR, PFD, IRD)},
+        id="monitor-by-relation",
+        title="MONITOR of every relation, with its two parts",
+        axis="smaller is more reliable",
+        note="Whiskers are 95 % intervals. PFD and IRD are distances of probabilities; "
+        "MONITOR divides by that of the anchors.",
+    )
+    yield _distances(outcomes)
+    yield _prompt_accuracies(outcomes)
+    yield distribution(
+        known.anchors()[known.valid[known.rule]],
+        id="anchor-probability",
+        title="How likely the valid anchors are",
+        unit="number",
+        axis="probability of the object after its own name",
+        marks={"solid": SOLID},
     )
 
 
@@ -314,22 +322,19 @@ def _distances(outcomes: Outcomes) -> Curves:
 
 def _prompt_accuracies(outcomes: Outcomes) -> Strip:
     """Accuracy of every prompt: the frames, and the base frame after each wrong name."""
-    known = outcomes.monitored
+    known, right = outcomes.monitored, accuracy_tables(outcomes)["accuracy"]
+
+    def dots(number: int) -> list[Dot]:
+        of_relation = right[known.relation == number]
+        rates = np.nanmean(of_relation[:, ~np.isnan(of_relation).all(axis=0)], axis=0).tolist()
+        frames = [(_asked(template), "frame") for template in known.frames[number]]
+        wrong = [(f"wrong name {n + 1}", "after a wrong name") for n in range(len(rates))]
+        return [(rate, *name) for rate, name in zip(rates, (*frames, *wrong), strict=False)]
+
     return strip(
-        ((titled(r), list(_dots(outcomes, i))) for i, r in enumerate(known.relations)),
+        ((titled(relation), dots(number)) for number, relation in enumerate(known.relations)),
         id="accuracy-by-prompt",
         title="Accuracy with every prompt",
         axis="accuracy over all facts of the relation",
         note="One dot a prompt: frames with nothing told, and the base frame after wrong names.",
     )
-
-
-def _dots(outcomes: Outcomes, relation: int) -> Iterator[Dot]:
-    known = outcomes.monitored
-    everyone = np.ones(len(known.facts), dtype=np.bool_)
-    rates = np.nanmean(table_of(outcomes, relation, everyone), axis=0).tolist()
-    frames = known.frames[relation]
-    for rate, template in zip(rates, frames, strict=False):
-        yield rate, template.text.replace("[Y].", "").strip(), "frame"
-    for number, rate in enumerate(rates[len(frames) :], 1):
-        yield rate, f"wrong name {number}", "after a wrong name"

@@ -30,8 +30,7 @@ from sonde.probes.lke.metrics import (
 from sonde.probes.lke.metrics import SEPARATORS as METRICS
 from sonde.probes.lke.studies.study import Study, after_examples, shown_relations
 from sonde.prompting.options import MANY
-from sonde.prompting.separators import USUAL, named_separators
-from sonde.prompting.sequences import told
+from sonde.prompting.sequences import USUAL, named_separators, told
 from sonde.reporting.build.figures import WHISKERS
 from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import Field, table
