@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sonde.lab.report.brief import brief
+from sonde.lab.report.report import brief
 
 from .trials import known, trial, verdicts
 
@@ -21,9 +21,9 @@ FOUND = {"a2", "a3", "a4", "b1"}
 
 def made() -> tuple[str, list[tuple[object, ...]], str]:
     """The summary, the rows of the table, and everything else that is said."""
-    ids = [one.taught.fact for one in FACTS]
+    ids = [one.fact for one in FACTS]
     said = verdicts("lama", ids, [float(fact in FOUND) for fact in ids])
-    report = brief(trial(FACTS, [said]), "lama", beside="that one")
+    report = brief(trial(FACTS, [said]), beside="that one")
     [table] = report.tables
     return report.summary, list(table.rows), " ".join((*report.findings, *report.notes))
 
@@ -50,5 +50,5 @@ def test_shares_are_those_of_the_same_facts() -> None:
 
 def test_steps_that_no_fact_is_on_have_no_row() -> None:
     said = verdicts("lama", ["a1"], [1.0])
-    [table] = brief(trial([known("a1", 5)], [said]), "lama", beside="that one").tables
+    [table] = brief(trial([known("a1", 5)], [said]), beside="that one").tables
     assert table.rows == (("5", 1, 0, 1), ("all", 1, 0, 1))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from polars import DataFrame
 
 from sonde.core.reports import Estimate
 from sonde.lab.evaluation.judging import Group, judge
@@ -13,17 +14,16 @@ from sonde.lab.evaluation.measures import (
     CAUSES,
     MANY,
     Measured,
-    causes,
-    includes,
+    includes_none,
     mean,
     mean_less,
     measures,
     over_worlds,
 )
-from sonde.lab.evaluation.verdicts import ANY, Asked, model
-from sonde.lab.worlds.truth import Guess, Known, Verdicts
+from sonde.lab.evaluation.trials import ANY, Verdicts
+from sonde.lab.worlds.truth import Guess
 from sonde.metrics.calibration import calibration
-from tests.lab.trials import known, study, trial, verdicts
+from tests.lab.trials import Known, known, study, trial, verdicts
 
 GUESSES: tuple[Guess, ...] = ("", "majority", "cue")
 FACTS = st.lists(
@@ -44,7 +44,7 @@ def group(facts: list[Known], *said: Verdicts, world: str = "plain-1") -> Group:
     return found
 
 
-def asked(rows: list[tuple[int, Guess, bool, bool, bool]]) -> Asked:
+def asked(rows: list[tuple[int, Guess, bool, bool, bool]]) -> DataFrame:
     """Facts, some of them stored and some found; no fact is taught in a relation never shown."""
     facts = [
         known(
@@ -56,8 +56,8 @@ def asked(rows: list[tuple[int, Guess, bool, bool, bool]]) -> Asked:
         )
         for i, (exposure, guess, shown, stored, _) in enumerate(rows)
     ]
-    said = verdicts("e", [f.taught.fact for f in facts], [float(row[-1]) for row in rows])
-    return model(trial(facts, [said])).asked["e"]
+    said = verdicts("e", [f.fact for f in facts], [float(row[-1]) for row in rows])
+    return trial(facts, [said]).beside(said)
 
 
 def values(found: dict[str, Measured]) -> dict[str, float]:
@@ -68,12 +68,12 @@ def values(found: dict[str, Measured]) -> dict[str, float]:
 @settings(deadline=None, max_examples=50)
 def test_causes_part_the_untaught_facts(rows: list[tuple[int, Guess, bool, bool, bool]]) -> None:
     one = asked(rows)
-    parts = causes(one)
-    assert list(parts) == list(CAUSES)
-    assert (np.sum([*parts.values()], axis=0) == ~one.taught).all()
+    parts = {c: one.select(part.where).to_series().to_numpy() for c, part in CAUSES.items()}
+    untaught = ~one["taught"].to_numpy()
+    assert (np.sum([*parts.values()], axis=0) == untaught).all()
     found = values(dict(measures(one)))
     total = sum(found.get(f"false.{cause}", 0.0) * part.sum() for cause, part in parts.items())
-    assert total == pytest.approx(found.get("false.untaught", 0.0) * (~one.taught).sum())
+    assert total == pytest.approx(found.get("false.untaught", 0.0) * untaught.sum())
 
 
 @given(FACTS)
@@ -84,9 +84,10 @@ def test_steps_of_the_ladder_add_up_to_recall(
     one = asked(rows)
     found = values(dict(measures(one)))
     steps = sum(
-        found.get(f"recall.exposure.{step}", 0.0) * (one.exposure == step).sum() for step in (1, 5)
+        found.get(f"recall.exposure.{step}", 0.0) * (one["exposure"] == step).to_numpy().sum()
+        for step in (1, 5)
     )
-    assert steps == pytest.approx(found.get("recall.taught", 0.0) * one.taught.sum())
+    assert steps == pytest.approx(found.get("recall.taught", 0.0) * one["taught"].to_numpy().sum())
 
 
 @given(FACTS)
@@ -97,7 +98,7 @@ def test_what_is_found_adds_up_from_both_sides(
     one = asked(rows)
     found = values(dict(measures(one)))
     decided = found["share.estimated"] * len(rows)
-    true = found.get("recall.taught", 0.0) * one.taught.sum()
+    true = found.get("recall.taught", 0.0) * one["taught"].to_numpy().sum()
     assert true + found.get("false.rate.taught", 0.0) * decided == pytest.approx(decided)
     assert found["share.less_stored"] == pytest.approx(
         found["share.estimated"] - found["share.stored"]
@@ -107,7 +108,7 @@ def test_what_is_found_adds_up_from_both_sides(
 def test_a_perfect_estimator_errs_nowhere() -> None:
     facts = [known(f"a{i}", i % 3, stored=i % 3 > 0) for i in range(30)]
     truth = [float(one.stored) for one in facts]
-    found = group(facts, verdicts("e", [f.taught.fact for f in facts], truth))
+    found = group(facts, verdicts("e", [f.fact for f in facts], truth))
     for measure, value in {
         "auroc.taught": 1.0,
         "auroc.stored": 1.0,
@@ -125,14 +126,14 @@ def test_a_perfect_estimator_errs_nowhere() -> None:
 
 def test_a_useless_estimator_ranks_nothing() -> None:
     facts = [known(f"a{i}", i % 2) for i in range(10)]
-    found = group(facts, verdicts("e", [f.taught.fact for f in facts], [0.3] * 10))
+    found = group(facts, verdicts("e", [f.fact for f in facts], [0.3] * 10))
     assert found.of("auroc.taught", "e").value == 0.5
     assert found.of("auroc.stored", "e") == Estimate.not_measured()
 
 
 def test_scores_are_read_as_probabilities() -> None:
     facts = [known(f"a{i}", 1, stored=i < 3) for i in range(4)]
-    found = group(facts, verdicts("e", [f.taught.fact for f in facts], [0.9, 0.9, 0.9, 0.5]))
+    found = group(facts, verdicts("e", [f.fact for f in facts], [0.9, 0.9, 0.9, 0.5]))
     assert found.of("gap.stored", "e").value == pytest.approx(0.8 - 0.75)
     assert found.of("brier.stored", "e").value == pytest.approx((3 * 0.01 + 0.25) / 4)
     assert found.of("ece.stored", "e").value == pytest.approx((3 * 0.1 + 0.5) / 4)
@@ -143,7 +144,7 @@ def test_scores_are_read_as_probabilities() -> None:
 
 def test_gains_are_paired_with_lama_and_the_control() -> None:
     facts = [known(f"a{i}", guess="cue" if i < 4 else "") for i in range(8)]
-    ids = [f.taught.fact for f in facts]
+    ids = [f.fact for f in facts]
     found = group(
         facts,
         verdicts("lama", ids, [1, 0, 0, 0, 0, 0, 0, 0]),
@@ -161,7 +162,7 @@ def test_gains_are_paired_with_lama_and_the_control() -> None:
 
 def test_an_unshown_relation_is_held_against_chance() -> None:
     facts = [known(f"b{i}", shown=False) for i in range(40)]
-    ids = [f.taught.fact for f in facts]
+    ids = [f.fact for f in facts]
     chance = np.linspace(0.04, 0.06, 40).tolist()
     lucky = verdicts("lucky", ids, [1, 1] + [0] * 38, chance=chance)
     never = verdicts("never", ids, [0] * 40, chance=chance)
@@ -169,13 +170,17 @@ def test_an_unshown_relation_is_held_against_chance() -> None:
     found = group(facts, lucky, never, knows)
     off = {name: found.of("unshown.less_chance", name) for name in found.names}
     assert off["lucky"].value == pytest.approx(0.0)
-    assert includes(off["lucky"]) and includes(off["never"]) and not includes(off["knows"])
+    assert (
+        includes_none(off["lucky"])
+        and includes_none(off["never"])
+        and not includes_none(off["knows"])
+    )
 
 
 def test_facts_at_the_top_are_found_by_one_or_counted_as_not_stored() -> None:
     facts = [known(f"a{i}", 9, stored=i < 3) for i in range(5)]
     facts += [known(f"a{i}", 0) for i in range(5, 10)]
-    ids = [f.taught.fact for f in facts]
+    ids = [f.fact for f in facts]
     found = group(
         facts,
         verdicts("one", ids, [1, 0, 0, 0, 0] + [0] * 5),
@@ -201,9 +206,7 @@ def test_kinds_and_sorts_of_worlds_are_judged_apart() -> None:
 
 def test_models_of_one_world_count_once() -> None:
     def one(value: float) -> Measured:
-        return Measured(
-            value=value, estimate=lambda: Estimate(value=value, low=value - 0.1, high=1.0, n=9)
-        )
+        return Measured(value, lambda: Estimate(value=value, low=value - 0.1, high=1.0, n=9))
 
     found = over_worlds([[one(0.2), one(0.4)], [one(0.5)]])
     assert found.value == pytest.approx(0.4) and found.n == 2
@@ -213,7 +216,7 @@ def test_models_of_one_world_count_once() -> None:
 
 
 def test_worlds_that_agree_leave_the_interval_of_their_facts() -> None:
-    nothing = mean(np.zeros(30), np.zeros(30, dtype=np.int64), np.ones(30, dtype=np.bool_))
+    nothing = mean(np.zeros(30), np.zeros(30, dtype=np.int64))
     found, single = over_worlds([[nothing]] * 3), nothing.estimate()
     assert found.value == found.low == 0.0
     assert found.high is not None and single.high is not None
@@ -221,8 +224,7 @@ def test_worlds_that_agree_leave_the_interval_of_their_facts() -> None:
 
 
 def test_the_interval_of_a_share_over_worlds_stays_a_share() -> None:
-    every = np.ones(4, dtype=np.bool_)
-    worlds = [[mean(np.full(4, v), np.zeros(4, dtype=np.int64), every)] for v in (0.7, 1.0, 1.0)]
+    worlds = [[mean(np.full(4, v), np.zeros(4, dtype=np.int64))] for v in (0.7, 1.0, 1.0)]
     found = over_worlds(worlds)
     assert found.high == 1.0 and found.low is not None and found.low < 0.7
 
@@ -231,10 +233,9 @@ def test_many_facts_have_the_interval_of_a_bootstrap() -> None:
     random = np.random.default_rng(0)
     relations = np.repeat([0, 1, 2], [300, 200, 100])
     values = random.random(600) * 0.4 + relations * 0.2
-    every = np.ones(600, dtype=np.bool_)
     assert len(values) > MANY
-    fast = mean(values, relations, every).estimate()
-    slow = mean(np.round(values, 2), relations, every).estimate()
+    fast = mean(values, relations).estimate()
+    slow = mean(np.round(values, 2), relations).estimate()
     assert (fast.low, fast.high) == pytest.approx((slow.low, slow.high), abs=0.002)
     # spread between relations is none: they are those asked about
     assert fast.high is not None and fast.low is not None and fast.high - fast.low < 0.025
@@ -244,7 +245,7 @@ def test_many_scores_have_the_calibration_error_of_a_bootstrap() -> None:
     random = np.random.default_rng(0)
     facts = [known(f"a{i}", 1, stored=bool(random.random() < 0.4)) for i in range(MANY + 100)]
     score = random.random(len(facts))
-    found = group(facts, verdicts("e", [f.taught.fact for f in facts], score.tolist()))
+    found = group(facts, verdicts("e", [f.fact for f in facts], score.tolist()))
     fast = found.of("ece.stored", "e")
     slow = calibration(score, np.array([f.stored for f in facts]), np.arange(len(facts)))
     assert slow is not None and fast.value == pytest.approx(slow.ece.value)
@@ -252,19 +253,25 @@ def test_many_scores_have_the_calibration_error_of_a_bootstrap() -> None:
 
 
 def test_a_known_number_adds_nothing_to_an_interval() -> None:
-    every = np.ones(50, dtype=np.bool_)
     hits = (np.arange(50) < 3).astype(np.float64)
-    found = mean_less(hits, every, np.linspace(0.0, 0.12, 50)).estimate()
+    found = mean_less(hits, np.linspace(0.0, 0.12, 50)).estimate()
     assert found.value == pytest.approx(0.0)
     assert (found.low, found.high) == pytest.approx((0.02062 - 0.06, 0.16217 - 0.06), abs=1e-4)
 
 
 def test_verdicts_on_strange_facts_are_refused() -> None:
     with pytest.raises(ValueError, match="'a9', no fact of plain-1-masked"):
-        judge([trial([known("a1")], [verdicts("e", ["a9"], [1.0])])])
+        group([known("a1")], verdicts("e", ["a9"], [1.0])).of("auroc.taught", "e")
 
 
 def test_a_share_of_all_is_exactly_one_however_the_facts_are_spread() -> None:
     relations = np.repeat(np.arange(7), 15)  # seven times a seventh is less than 1 in floats
-    everything = np.ones(len(relations), dtype=np.bool_)
-    assert mean(np.ones(len(relations)), relations, everything).estimate().value == 1.0
+    assert mean(np.ones(len(relations)), relations).estimate().value == 1.0
+
+
+def test_a_control_belongs_to_the_longest_name_that_it_begins_with() -> None:
+    names = ("soft", "soft-manual", "soft-manual-random")
+    said = [verdicts(n, ["a1"], [1.0], learns=True, control="random" in n) for n in names]
+    found = group([known("a1")], *said)
+    assert found.controls_of("soft") == ()
+    assert found.controls_of("soft-manual") == ("soft-manual-random",)

@@ -11,9 +11,9 @@ from rich.console import Console
 from sonde.core.errors import UsageError
 from sonde.core.reports import Cell, Curves, Estimate, Report, Table
 from sonde.lab.evaluation.judging import judge
+from sonde.lab.evaluation.trials import Trial
+from sonde.lab.report.choices import chosen
 from sonde.lab.report.report import lab_report
-from sonde.lab.report.trust import chosen
-from sonde.lab.worlds.truth import Trial
 from sonde.reporting.render.figures.draw import to_plotly, to_spec
 from sonde.reporting.render.terminal import show
 from tests.lab.trials import HABITS, known, likely, study, timeline, trial, verdicts
@@ -137,7 +137,7 @@ def test_an_estimator_is_singled_out_only_where_a_test_tells_it_from_all_others(
 
 def test_worlds_in_which_one_is_always_ahead_tell_it_from_the_other() -> None:
     facts = [known(f"a{i}", 5 * (i % 2), stored=bool(i % 2)) for i in range(40)]
-    ids = [f.taught.fact for f in facts]
+    ids = [f.fact for f in facts]
 
     def world(k: int) -> Trial:
         good = verdicts("good", ids, [1.0 if f.stored else 0.02 * k for f in facts])
@@ -151,14 +151,14 @@ def test_worlds_in_which_one_is_always_ahead_tell_it_from_the_other() -> None:
 
 def test_learning_is_told_from_recall_by_the_control() -> None:
     facts = [known(f"a{i}", 5 * (i % 2), stored=bool(i % 2), guess="cue") for i in range(80)]
-    ids = [f.taught.fact for f in facts]
+    ids = [f.fact for f in facts]
     lama = verdicts("lama", ids, [float(f.stored) for f in facts])
     soft = verdicts("soft", ids, [1.0] * 80, learns=True)
     cued = verdicts("soft-random", ids, [1.0] * 70 + [0.0] * 10, learns=True, control=True)
     blind = verdicts("soft-random", ids, [0.0] * 80, learns=True, control=True)
     learnt = lab_report([trial(facts, [lama, soft, cued])])
     assert "above what random weights gain" in "\n".join(learnt.findings)
-    even = replace(cued, decision=soft.decision)
+    even = replace(cued, frame=cued.frame.with_columns(soft.frame["decision"]))
     matched = lab_report([trial(facts, [lama, soft, even])])
     assert "matched by random weights, so learnt" in "\n".join(matched.findings)
     found = table(matched, "learning-masked-plain")
@@ -169,25 +169,25 @@ def test_learning_is_told_from_recall_by_the_control() -> None:
 
 def test_a_gain_that_random_weights_do_not_clearly_have_is_not_called_learnt() -> None:
     facts = [known(f"a{i}", guess="cue") for i in range(12)]
-    ids = [f.taught.fact for f in facts]
+    ids = [f.fact for f in facts]
     lama = verdicts("lama", ids, [0.0] * 12)
     soft = verdicts("soft", ids, [1.0] * 5 + [0.0] * 7, learns=True)
     weak = verdicts("soft-random", ids, [0.0] * 10 + [1.0] * 2, learns=True, control=True)
     told = "\n".join(lab_report([trial(facts, [lama, soft, weak])]).findings)
-    assert "not told from what random weights gain" in told and "so learnt" not in told
+    assert "not distinguishable from what random weights gain" in told and "so learnt" not in told
 
 
 def test_unfound_facts_at_the_top_are_explained() -> None:
     facts = [known(f"a{i}", 50, stored=i < 30) for i in range(40)]
     facts += [known(f"a{i}", 0) for i in range(40, 60)]
-    said = verdicts("lama", [f.taught.fact for f in facts], [1.0] * 25 + [0.0] * 35)
+    said = verdicts("lama", [f.fact for f in facts], [1.0] * 25 + [0.0] * 35)
     told = "\n".join(lab_report([trial(facts, [said])]).findings)
     assert "of the 15 of 40 that none finds 10 are not stored either" in told
 
 
 def test_an_estimator_that_tells_nothing_is_trusted_for_nothing() -> None:
     facts = [known(f"a{i}", i % 2, stored=bool(i % 2)) for i in range(60)]
-    ids = [f.taught.fact for f in facts]
+    ids = [f.fact for f in facts]
     useless = verdicts("useless", ids, [0.5] * 60, counts=[0.5] * 60)
     near = verdicts("near", ids, [0.8 if f.stored else 0.3 for f in facts], counts=[0.6] * 60)
     [group] = judge([trial(facts, [useless, near])])
@@ -200,7 +200,7 @@ def test_estimators_whose_intervals_overlap_are_ties() -> None:
     [group] = judge([likely("shipped", "masked", facts=24, names=names)])
     choice = chosen(group, "auroc.stored")
     assert choice is not None and choice.estimate.low is not None
-    for name in group.own:
+    for name in group.estimators:
         high = group.of("auroc.stored", name).high
         overlaps = high is not None and high >= choice.estimate.low
         assert overlaps == (name == choice.best or name in choice.ties)
@@ -216,7 +216,7 @@ def test_chance_is_shown_beside_what_is_counted(report: Report) -> None:
 
 def test_estimators_that_were_asked_other_facts_are_noted() -> None:
     facts = [known(f"a{i}", i % 2) for i in range(10)]
-    ids = [f.taught.fact for f in facts]
+    ids = [f.fact for f in facts]
     said = [verdicts("lama", ids, [0.0] * 10), verdicts("b", ids[:4], [1.0] * 4)]
     notes = lab_report([trial(facts, said)]).notes
     assert any("not all estimators" in note.lower() for note in notes)
@@ -224,7 +224,7 @@ def test_estimators_that_were_asked_other_facts_are_noted() -> None:
 
 def test_every_model_stands_by_itself_whatever_it_is_called() -> None:
     facts = [known(f"a{i}", i % 2) for i in range(4)]
-    ids = [f.taught.fact for f in facts]
+    ids = [f.fact for f in facts]
     trials = [
         replace(trial(facts, [verdicts("lama", ids, score)], world=world), model="masked")
         for world, score in (("plain-1", [0, 1, 0, 1]), ("plain-2", [0, 0, 0, 0]))

@@ -11,18 +11,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from polars import col
 
 from sonde.cli.lab import SHIPPED
 from sonde.core.errors import DataError, ModelError, RunMismatch, StoreError, UsageError
 from sonde.lab.estimators.asking import EFFORTS
 from sonde.lab.estimators.catalogue import estimators
+from sonde.lab.evaluation.trials import Verdicts, load_verdicts, save_json, save_verdicts
 from sonde.lab.evaluation.validating import Order, Validated, validate
-from sonde.lab.evaluation.verdicts import load_verdicts, save_reason, save_verdicts
 from sonde.lab.training.train import TrainSettings, train
 from sonde.lab.worlds.folder import open_world, write_world
-from sonde.lab.worlds.truth import Kind, Verdicts
+from sonde.lab.worlds.truth import Kind
 from sonde.lab.worlds.world import make_world
 
+from .trials import said
 from .worlds import FEW, small
 
 CHEAP = ("lama", "belief-average", "belief-oracle")
@@ -66,14 +68,14 @@ def test_a_trial_holds_both_truths_and_what_each_estimator_says(
     (trial,) = found.trials
     assert (trial.kind, trial.world, trial.final) == (kind, "world", True)
     test = {id for id, taught in world.truth.items() if taught.split == "test"}
-    assert {one.taught.fact for one in trial.known} == test
-    assert not any(one.stored for one in trial.known if not one.taught.exposure)
+    assert set(trial.facts["fact"]) == test
+    assert not trial.facts.filter(col("exposure") == 0)["stored"].any()
     assert [v.estimator for v in trial.verdicts] == [*CHEAP, "naive-bayes"]
     for verdicts in trial.verdicts:
-        assert set(verdicts.facts) == test
+        assert set(verdicts.frame["fact"]) == test
         assert verdicts.prompts >= len(test) and verdicts.seconds > 0
-        for column in (verdicts.score, verdicts.counts, verdicts.chance):
-            assert ((column >= 0) & (column <= 1)).all()
+        for column in ("score", "counts", "chance"):
+            assert verdicts.frame[column].is_between(0, 1).all()
     assert [v.control for v in trial.verdicts] == [False, False, False, True]
     assert not found.left
 
@@ -87,9 +89,8 @@ def test_what_is_finished_is_not_asked_again_and_keeps_its_seconds(
     (model / "verdicts" / "belief-oracle.json").unlink()
     again = asked(place, tmp_path, *CHEAP).trials[0].verdicts
     for one, other in zip(first, again, strict=True):
-        assert (one.seconds, one.prompts, one.facts) == (other.seconds, other.prompts, other.facts)
-        for name in ("score", "decision", "counts", "chance"):
-            assert np.array_equal(getattr(one, name), getattr(other, name))
+        assert (one.seconds, one.prompts) == (other.seconds, other.prompts)
+        assert one.frame.equals(other.frame)
     assert sessions(model / "belief") == 1
 
 
@@ -145,7 +146,7 @@ def test_limit_and_effort_are_those_that_the_folder_was_begun_with(
     place: Path, tmp_path: Path
 ) -> None:
     (verdicts,) = asked(place, tmp_path, "lama", limit=2).trials[0].verdicts
-    assert len(verdicts.facts) == 2 * 2
+    assert len(verdicts.frame) == 2 * 2
     with pytest.raises(RunMismatch, match=r"limit 2 and this is None; name another folder"):
         asked(place, tmp_path, "lama")
     with pytest.raises(RunMismatch, match="effort quick and this is full"):
@@ -207,30 +208,21 @@ def test_verdicts_are_read_back_as_they_were(
     learns: bool,
 ) -> None:
     table = np.array([row[:3] for row in rows], dtype=np.float64).reshape(-1, 3)
-    kept = Verdicts(
-        estimator="lama",
-        facts=tuple(f"f{i}" for i in range(len(rows))),
-        score=table[:, 0],
-        decision=np.array([row[3] for row in rows], dtype=np.bool_),
-        counts=table[:, 1],
-        chance=table[:, 2],
-        seconds=1.25,
-        prompts=7,
-        learns=learns,
-    )
+    decision = np.array([row[3] for row in rows], dtype=np.bool_)
+    facts = [f"f{i}" for i in range(len(rows))]
+    frame = said(facts, table[:, 0], decision, table[:, 1], table[:, 2])
+    kept = Verdicts(estimator="lama", frame=frame, seconds=1.25, prompts=7, learns=learns)
     path = tmp_path_factory.mktemp("kept") / "verdicts" / "lama.json"
     save_verdicts(kept, path)
     found = load_verdicts(path)
-    assert found is not None and (found.facts, found.seconds) == (kept.facts, kept.seconds)
-    assert (found.learns, found.control, found.prompts) == (learns, False, 7)
-    for name in ("score", "decision", "counts", "chance"):
-        assert np.array_equal(getattr(found, name), getattr(kept, name))
+    assert found is not None and found.frame.equals(frame)
+    assert (found.seconds, found.learns, found.control, found.prompts) == (1.25, learns, False, 7)
 
 
 def test_a_damaged_file_of_verdicts_is_named(tmp_path: Path) -> None:
     path = tmp_path / "lama.json"
     assert load_verdicts(path) is None
-    save_reason("why", path)
+    save_json({"format": 1, "left_out": "why"}, path)
     assert load_verdicts(path) is None
     for text in ('{"format": 1, "esti', "[]", '{"format": 2}', '{"format": 1}'):
         path.write_text(text)

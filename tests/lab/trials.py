@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
+import polars
+from polars import DataFrame
 
-from sonde.lab.worlds.truth import Guess, Kind, Known, Taught, Trial, Verdicts
+from sonde.lab.evaluation.trials import Trial, Verdicts
+from sonde.lab.worlds.truth import Guess, Kind, Taught
+from sonde.metrics.grid import Bools, Floats
 
 LADDER = (0, 1, 2, 5, 10, 50)
 
@@ -55,11 +60,7 @@ def verdicts(
     counted = known.astype(np.float64) if counts is None else np.asarray(counts, dtype=np.float64)
     return Verdicts(
         estimator=name,
-        facts=tuple(facts),
-        score=given,
-        decision=known,
-        counts=counted,
-        chance=np.zeros(len(facts)) + chance,
+        frame=said(facts, given, known, counted, np.zeros(len(facts)) + chance),
         seconds=2.0,
         prompts=len(facts),
         learns=learns,
@@ -67,19 +68,39 @@ def verdicts(
     )
 
 
+def said(
+    facts: Sequence[str], score: Floats, decision: Bools, counts: Floats, chance: Floats
+) -> DataFrame:
+    """What an estimator says, as a frame."""
+    columns = {"score": score, "decision": decision, "counts": counts, "chance": chance}
+    return DataFrame({"fact": polars.Series(facts, dtype=polars.String), **columns})
+
+
+@dataclass(frozen=True)
+class Known(Taught):
+    """A fact, and whether a model has it stored."""
+
+    stored: bool = False
+
+
 def known(
     fact: str, exposure: int = 0, *, stored: bool = False, guess: Guess = "", shown: bool = True
 ) -> Known:
     """One fact; its relation is the first letter of its id."""
-    taught = Taught(
-        fact=fact, relation=fact[0], split="test", exposure=exposure, guess=guess, shown=shown
+    return Known(
+        fact=fact,
+        relation=fact[0],
+        split="test",
+        exposure=exposure,
+        guess=guess,
+        shown=shown,
+        stored=stored,
     )
-    return Known(taught=taught, stored=stored)
 
 
 def trial(
     facts: Sequence[Known],
-    said: Sequence[Verdicts],
+    verdicts: Sequence[Verdicts],
     *,
     world: str = "plain-1",
     kind: Kind = "masked",
@@ -94,8 +115,8 @@ def trial(
         seed=0,
         step=step,
         final=final,
-        known=tuple(facts),
-        verdicts=tuple(said),
+        facts=DataFrame([asdict(fact) for fact in facts]),
+        verdicts=tuple(verdicts),
     )
 
 
@@ -133,18 +154,20 @@ def _fact(relation: int, i: int, world: str, done: float, random: np.random.Gene
 def _said(name: str, facts: Sequence[Known], done: float, random: np.random.Generator) -> Verdicts:
     stored, guessed, neither, prompts = HABITS[name]
     rates = np.array(
-        [stored if one.stored else guessed * done if one.taught.guess else neither for one in facts]
+        [stored if one.stored else guessed * done if one.guess else neither for one in facts]
     )
     decision = random.random(len(facts)) < rates
     score = np.clip(np.where(decision, 0.75, 0.2) + random.normal(0, 0.12, len(facts)), 0, 1)
     averages = name in ("belief-average", "belief-icl")
     return Verdicts(
         estimator=name,
-        facts=tuple(one.taught.fact for one in facts),
-        score=score,
-        decision=decision,
-        counts=np.round(score, 1) if averages else decision.astype(np.float64),
-        chance=np.full(len(facts), 0.2 if averages else neither),
+        frame=said(
+            [one.fact for one in facts],
+            score,
+            decision,
+            np.round(score, 1) if averages else decision.astype(np.float64),
+            np.full(len(facts), 0.2 if averages else neither),
+        ),
         seconds=0.01 * prompts * len(facts) + 1,
         prompts=prompts * len(facts),
         learns=name in LEARN,

@@ -19,7 +19,7 @@ from sonde.cli.options import (
 from sonde.cli.report import show_report
 from sonde.cli.run import BesideOptions, run_probe
 from sonde.lab.evaluation.validating import Order, validate
-from sonde.lab.report.brief import brief
+from sonde.lab.report.report import brief
 from sonde.runs.run import find_probe
 
 LIMIT = 12
@@ -56,4 +56,4 @@ def show_known(out: Path) -> None:
     masked = next(path for path in shipped_models() if path.name == "masked")
     [trial] = validate([masked], out, Order(names=("lama",)), training).trials
     if trial.verdicts:  # else a warning has said why not
-        show_report(brief(trial, "lama", beside="SmolLM2"), {}, [f"folder: {out}"])
+        show_report(brief(trial, beside="SmolLM2"), {}, [f"folder: {out}"])

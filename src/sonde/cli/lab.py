@@ -26,9 +26,9 @@ from sonde.core.reports import Column, Report, Table
 from sonde.data.builders.writing import check_place
 from sonde.lab.estimators.asking import Effort
 from sonde.lab.estimators.catalogue import estimators
+from sonde.lab.evaluation.trials import alone
 from sonde.lab.evaluation.validating import Order, Validated
 from sonde.lab.evaluation.validating import validate as ask
-from sonde.lab.evaluation.verdicts import alone
 from sonde.lab.report.report import lab_report
 from sonde.lab.training.train import Trained, TrainSettings
 from sonde.lab.training.train import train as fit
@@ -203,7 +203,7 @@ def provenance(models: Sequence[Path], order: Order, found: Validated) -> dict[s
                 "kind": trial.kind,
                 "world": trial.world,
                 "steps": trial.step,
-                "facts": len(trial.known),
+                "facts": len(trial.facts),
                 "estimators": [verdicts.estimator for verdicts in trial.verdicts],
             }
             for trial in found.trials

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 
 from sonde.core.abilities import Model, Probe, abilities
 from sonde.core.errors import DataError, ModelError
-from sonde.core.facts import Dataset, Relation, Selection, Template
+from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.fingerprints import fingerprint
 from sonde.core.settings import build
 from sonde.data import catalog
@@ -23,6 +23,9 @@ from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import Method, Order, Tick, methods, optimise
 from sonde.runs.run import Run, find_probe, run
+
+UNUSED = "lama-unused"
+"""Stands for LAMA with a template for each relation that the text never uses."""
 
 VECTORS = "vectors.safetensors"
 RANDOM = "random:{model}"
@@ -63,18 +66,16 @@ Ask = Callable[[Setup, Path], Run]
 """Ask everything that an estimator needs, keeping all of it in a folder."""
 
 
-def plainly(probe: str) -> Ask:
-    """The probe, the model and the world as they are."""
+def asking(probe: str) -> Ask:
+    """The probe, the model and the world as they are; or LAMA, with unused templates."""
 
     def ask(setup: Setup, folder: Path) -> Run:
-        return setup.run(probe, setup.model, setup.dataset, folder / "run")
+        dataset = setup.dataset
+        if probe == UNUSED:
+            return setup.run("lama", setup.model, unused_only(dataset, setup.used), folder / "run")
+        return setup.run(probe, setup.model, dataset, folder / "run")
 
     return ask
-
-
-def unused(setup: Setup, folder: Path) -> Run:
-    """LAMA, with a template for each relation that the text never uses."""
-    return setup.run("lama", setup.model, unused_only(setup.dataset, setup.used), folder / "run")
 
 
 def counting(control: str) -> Ask:
@@ -109,15 +110,10 @@ def optimised(method: str, scheme: str = "", of: str = "{model}", variant: str =
             raise ModelError(f"{method} made nothing: {why}")
         opened = scheme or ("soft" if (place / VECTORS).exists() else "")
         model = load(f"{opened}:{place}", setup.options, setup.dataset) if opened else base
-        dataset = reworded(setup.place, place, setup.dataset.selection)
-        return setup.run("lama", model, dataset, folder / "run")
+        facts = catalog.load(setup.place, f"optimised:{place}")
+        return setup.run("lama", model, facts.select(setup.dataset.selection), folder / "run")
 
     return ask
-
-
-def reworded(place: str, build: Path, selection: Selection) -> Dataset:
-    """The world's facts under templates that were made for them."""
-    return catalog.load(place, f"optimised:{build}").select(selection)
 
 
 def unused_only(dataset: Dataset, used: Mapping[str, tuple[str, ...]]) -> Dataset:
@@ -126,11 +122,10 @@ def unused_only(dataset: Dataset, used: Mapping[str, tuple[str, ...]]) -> Datase
     A statement that ends with its object comes first, as such a one is what LAMA asks with;
     relations whose templates are all used are left out.
     """
-    chosen = {r.id: _unused(r, used.get(r.id, ())) for r in dataset.asked_relations()}
     kept = tuple(
         replace(relation, templates=(template,))
         for relation in dataset.asked_relations()
-        if (template := chosen[relation.id]) is not None
+        if (template := _unused(relation, used.get(relation.id, ()))) is not None
     )
     if not kept:
         raise DataError("the text uses every template of every relation")

@@ -1,243 +1,193 @@
-"""From a probe's judged answers to what they say of each fact: score, decision, count, chance.
+"""From a run's judged prompts to what they say of each fact: score, decision, counts, chance.
 
-Knows judged prompts, nothing of how they were put or stored. Chance is exact: the same answers held
-against the objects of every other fact of the relation.
+Prompts are judged by the probe that put them (`run.judge`). Knows nothing of how they were put, nor
+of what is true. Chance is exact: the same answers held against the objects of every other fact of
+the relation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import cast
 
 import numpy as np
+import polars
+from polars import DataFrame, Expr, col
 
-from sonde.lab.worlds.truth import Bools, Floats
-from sonde.metrics.distance import Monitored, combined
-from sonde.metrics.grid import Ints
-from sonde.metrics.judged import Judged
-from sonde.prompting.matching import cleaned
+from sonde.core.facts import Dataset
+from sonde.metrics.distance import Monitored, Monitors, combined
+from sonde.metrics.grid import Bools, Floats
+from sonde.prompting.matching import PLAIN, cleaned, normal, within
+from sonde.runs.run import Run
 
 STAYS = 0.5
 """MONITOR's distance up to which an answer counts as known: its probability moves less than it
 stays."""
 
-Matches = Callable[[str, tuple[str, ...]], bool]
-"""Whether an answer gives one of some names."""
+DIGITS = 10
+"""Of a log-probability: scores that differ by less are equal, in whichever order they were added up
+and whatever the last digit of a machine's exp."""
+
+AVERAGE, LIKELY, LIKELIEST = col("right").mean(), col("likely").mean(), col("likely").max()
+"""Scores: the share of a fact's prompts answered right, how likely its object is on average, or in
+the prompt where it is likeliest."""
 
 
-def given(answer: str, names: tuple[str, ...]) -> bool:
-    """Whether the answer is one of the names, as it is for options and filled holes."""
-    return answer in names
+def read_judged(
+    run: Run, score: Expr = LIKELY, *, any: bool = False, best: bool = False, first: bool = False
+) -> DataFrame:
+    """What the probe's own judgements say of each fact: known if most of its prompts are right.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Prompts:
-    """Judged prompts of one run, and the facts that they ask about.
-
-    Facts: `facts`, with the number of each one's `relation` and the `names` that are right.
-    Prompts, an entry each: `fact`, `template` and `name` by number, whether the answer is `right`,
-    which of `answers` it is, and how `likely` the right one is, in 0..1 (nan: not measured).
+    any: one right prompt is enough. best: only the template that answers most facts of the relation
+    counts. first: a fact's first object alone is right.
     """
-
-    facts: tuple[str, ...]
-    relation: Ints
-    names: tuple[tuple[str, ...], ...]
-    fact: Ints
-    template: Ints
-    name: Ints
-    right: Bools
-    answer: Ints
-    answers: tuple[str, ...]
-    likely: Floats
-    matches: Matches = given
-
-    def where(self, kept: Bools) -> Prompts:
-        """The prompts for which `kept` holds; every fact stays."""
-        columns = ("fact", "template", "name", "right", "answer", "likely")
-        return replace(self, **{name: getattr(self, name)[kept] for name in columns})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Columns:
-    """What an estimator says, a fact each, as `Verdicts` has it."""
-
-    facts: tuple[str, ...]
-    score: Floats
-    decision: Bools
-    counts: Floats
-    chance: Floats
-
-
-Names = Callable[[str], tuple[str, ...]]
-"""What is right for a fact, by its id."""
-
-
-def prompts_of(judged: Judged, names: Names, matches: Matches = given) -> Prompts:
-    """The judged prompts of a run with the facts that have any."""
-    grid = judged.grid
-    kept, fact = np.unique(grid.pair, return_inverse=True)
-    facts = tuple(judged.pairs[pair] for pair in kept.tolist())
-    gold = np.full(len(grid), np.nan) if judged.gold is None else np.exp(judged.gold)
-    return Prompts(
-        facts=facts,
-        relation=grid.relations[kept],
-        names=tuple(map(names, facts)),
-        fact=fact.astype(np.int64),
-        template=grid.template,
-        name=grid.name,
-        right=grid.right,
-        answer=grid.answer,
-        answers=judged.answers,
-        likely=np.minimum(gold, 1.0),
-        matches=matches,
+    dataset = run.dataset()
+    judged = run.judge(dataset=dataset)
+    written = judged.way == "written"
+    prompts = judged.frame().with_columns(
+        mass=polars.lit(0.0), number=judged.grid.template, usual=judged.grid.name == 0
     )
+    if judged.way == "filled":
+        prompts = prompts.drop("mass").join(_masses(run), on="fact", how="left")
+    # among the answers allowed; where these have no probability at all, the object has none
+    share = (col("gold") - col("mass")).fill_nan(-np.inf).clip(upper_bound=0.0)
+    prompts = prompts.with_columns(likely=share.round(DIGITS).exp())
+    if best:
+        prompts = _in_best_template(prompts.filter("usual"))
+    return read_prompts(prompts, right_names(dataset, first=first), score, any, written)
 
 
-def read_one(prompts: Prompts) -> Columns:
-    """One prompt a fact: how likely its object is, and whether the answer is right."""
-    return replace(read_average(prompts), score=averaged(prompts, prompts.likely))
+def read_prompts(
+    prompts: DataFrame, names: DataFrame, score: Expr, any: bool = False, written: bool = False
+) -> DataFrame:
+    """A row for each fact: fact, score, decision, counts, chance.
+
+    prompts: a row each, with relation, pair, fact, answer, right, and what `score` is made of.
+    names: relation, fact and each name that is right for it. written: answers are texts.
+    """
+    counts = col("right").any().cast(float) if any else AVERAGE
+    facts = prompts.group_by("pair", "fact").agg(score=score, counts=counts).sort("pair")
+    return facts.join(
+        by_chance(prompts, names, any=any, written=written), on="fact", maintain_order="left"
+    ).select("fact", "score", (col("counts") > 0.5).alias("decision"), "counts", "chance")
 
 
-def read_average(prompts: Prompts) -> Columns:
-    """The share of prompts answered right; known if it is more than half of them."""
-    right = averaged(prompts, prompts.right.astype(np.float64))
-    return Columns(
-        facts=prompts.facts,
-        score=right,
-        decision=right > 0.5,
-        counts=right,
-        chance=by_chance(prompts, "mean"),
-    )
-
-
-def read_best(prompts: Prompts) -> Columns:
-    """One prompt a fact, in the template that answers most of its relation's facts."""
-    usual = prompts.where(prompts.name == 0)
-    best = best_templates(usual)
-    return read_one(usual.where(usual.template == best[usual.relation[usual.fact]]))
-
-
-def read_any(prompts: Prompts) -> Columns:
-    """Known if any prompt is answered right; the score is the highest probability of the object."""
-    score, right = (np.zeros(len(prompts.facts)) for _ in range(2))
-    np.maximum.at(score, prompts.fact, prompts.likely)
-    np.maximum.at(right, prompts.fact, prompts.right.astype(np.float64))
-    return Columns(
-        facts=prompts.facts,
-        score=score,
-        decision=right > 0,
-        counts=right,
-        chance=by_chance(prompts, "any"),
-    )
-
-
-def best_templates(prompts: Prompts) -> Ints:
-    """For each relation, the template with the highest accuracy; of equal ones the first."""
-    size = int(prompts.template.max()) + 1
-    asked = np.bincount(prompts.template, minlength=size)
-    right = np.bincount(prompts.template, weights=prompts.right, minlength=size)
-    rates = right / np.maximum(asked, 1)
-    best = np.full(int(prompts.relation.max()) + 1, -1, dtype=np.int64)
-    owners = np.zeros(size, dtype=np.int64)
-    owners[prompts.template] = prompts.relation[prompts.fact]
-    for template in np.flatnonzero(asked).tolist():
-        held = best[owners[template]]
-        if held < 0 or rates[template] > rates[held]:
-            best[owners[template]] = template
-    return best
-
-
-def averaged(prompts: Prompts, values: Floats) -> Floats:
-    """The mean of a column over each fact's prompts."""
-    size = len(prompts.facts)
-    asked = np.bincount(prompts.fact, minlength=size)
-    return np.asarray(np.bincount(prompts.fact, weights=values, minlength=size) / asked)
-
-
-def by_chance(prompts: Prompts, how: Literal["mean", "any"]) -> Floats:
+def by_chance(
+    prompts: DataFrame, names: DataFrame, *, any: bool = False, written: bool = False
+) -> DataFrame:
     """For each fact, how often its answers would be right for another fact of its relation.
 
     The mean over the other facts of the share of its prompts whose answer gives an object of the
-    other fact ("mean"), or of whether any does ("any"); 0 for a fact that stands alone. A tie for
-    the first place, which probes count as wrong, is not looked for.
+    other fact, or of whether any does; 0 for a fact that stands alone. A tie for the first place,
+    which probes count as wrong, is not looked for.
     """
-    found = np.zeros(len(prompts.facts))
-    for relation in np.unique(prompts.relation).tolist():
-        own = np.flatnonzero(prompts.relation == relation)
-        if len(own) > 1:
-            found[own] = _of_relation(prompts, own, how)
-    return found
+    said = prompts.group_by("relation", "fact", "answer").len("times")
+    facts = said.group_by("relation", "fact").agg(prompts=col("times").sum())
+    others = facts.with_columns(others=polars.len().over("relation") - 1)
+    names = names.join(facts, on="fact", how="semi")
+    hits = (_written(said, names) if written else names.rename({"name": "answer"})).unique()
+    of_others = said.join(hits, on=["relation", "answer"], suffix="_hit").filter(
+        col("fact") != col("fact_hit")
+    )
+    shares = of_others.group_by("fact", "fact_hit").agg(col("times").sum())
+    share = polars.len() if any else (col("times") / col("prompts")).sum()
+    sums = shares.join(others, on="fact").group_by("fact").agg(sum=share)
+    chance = (col("sum") / col("others")).fill_null(0.0)
+    return others.join(sums, on="fact", how="left").select("fact", chance=chance)
 
 
-def _of_relation(prompts: Prompts, own: Ints, how: Literal["mean", "any"]) -> Floats:
-    """Facts with the same names, and prompts with the same answer, are looked at once."""
-    places = np.full(len(prompts.facts), -1, dtype=np.int64)
-    places[own] = np.arange(len(own))
-    rows = np.flatnonzero(places[prompts.fact] >= 0)
-    fact = places[prompts.fact[rows]]
-    numbers: dict[tuple[str, ...], int] = {}
-    which = np.array([numbers.setdefault(prompts.names[i], len(numbers)) for i in own.tolist()])
-    facts = np.bincount(which).astype(np.float64)
-    answers, said = np.unique(prompts.answer[rows], return_inverse=True)
-    texts = [prompts.answers[a] for a in answers.tolist()]
-    hit = np.array([[prompts.matches(text, names) for names in numbers] for text in texts])
-    asked = np.zeros((len(own), len(texts)))
-    np.add.at(asked, (fact, said), 1.0)
-    covered = asked @ hit.astype(np.float64)  # [facts, sets of names]: prompts that give one
-    most = asked.sum(axis=1, keepdims=True)
-    covered = covered / most if how == "mean" else (covered > 0).astype(np.float64)
-    others = covered @ facts - covered[np.arange(len(own)), which]
-    return np.asarray(others / (len(own) - 1))
+def right_names(dataset: Dataset, *, first: bool = False) -> DataFrame:
+    """What is right for each fact that is asked about: relation, fact, name, a row for each name.
+
+    `first`: the usual name of its first object alone.
+    """
+    rows = [
+        (relation.id, fact.id, name)
+        for relation in dataset.asked_relations()
+        for fact in dataset.asked(relation.id)
+        for entity in fact.objects[: 1 if first else None]
+        for name in entity.names[: 1 if first else None]
+    ]
+    return DataFrame(rows, schema=["relation", "fact", "name"], orient="row")
 
 
-def read_anchor(monitored: Monitored) -> Columns:
+def _written(said: DataFrame, names: DataFrame) -> DataFrame:
+    """Which facts each written answer, in lower case as the probe keeps it, holds a name of."""
+    answers = said.select("relation", "answer").unique()
+    pairs = answers.join(names.select("relation", "name").unique(), on="relation")
+    right = [
+        within(normal(name, PLAIN), answer)
+        for name, answer in pairs.select("name", "answer").iter_rows()
+    ]
+    held = pairs.filter(polars.Series(right, dtype=polars.Boolean))
+    return held.join(names, on=["relation", "name"]).select("relation", "fact", "answer")
+
+
+def _masses(run: Run) -> DataFrame:
+    """The probability of all allowed answers together, as a logarithm, by fact; where many prompts
+    ask, the last's: only LAMA allows fewer answers than there are tokens, and it asks once."""
+    blocks = (block for block in run.answers() if block.kind == "filled")
+    masses = [
+        b.frame.select("fact", mass=polars.lit(b.filled.mass, polars.Float64)) for b in blocks
+    ]
+    return polars.concat(masses).unique("fact", keep="last")
+
+
+def _in_best_template(prompts: DataFrame) -> DataFrame:
+    """The prompts in the template of each relation with the highest accuracy; the first of some."""
+    accuracy = prompts.group_by("relation", "number").agg(col("right").mean()).sort("number")
+    best = accuracy.sort("right", descending=True, maintain_order=True)
+    return prompts.join(
+        best.unique("relation", keep="first"), on=["relation", "number"], how="semi"
+    )
+
+
+def read_anchor(run: Run) -> DataFrame:
     """MONITOR's anchor: how likely the object is after its own name, and whether it is answered.
 
     What stands for chance is how often a wrong name is answered after itself: the anchor holds the
     object's name, so that of another object must stand there to compare.
     """
+    monitored = _monitored(run)
     valid = monitored.valid[monitored.rule]
-    return Columns(
-        facts=tuple(fact.id for fact in monitored.facts),
-        score=monitored.anchors(),
-        decision=valid,
-        counts=valid.astype(np.float64),
-        chance=_means([_copied(monitored, c) for c in range(len(monitored.facts))]),
-    )
+    return _monitor_frame(monitored, monitored.anchors(), valid)
 
 
-def read_distance(monitored: Monitored) -> Columns:
+def read_distance(run: Run) -> DataFrame:
     """How little the object's probability moves: 1 less MONITOR's distance; 0 without an anchor.
 
     What stands for chance is how often a wrong name is answered after itself and in more than half
     of the bare questions: the probabilities of wrong names are not asked for.
     """
+    monitored = _monitored(run)
     distance = combined(monitored.pfd(), monitored.ird(), monitored.alphas)
     kept = monitored.counted()
+    score = np.clip(np.where(kept, 1 - distance, 0.0), 0.0, 1.0)
     known = kept & (np.nan_to_num(distance, nan=1.0) <= STAYS)
-    return Columns(
-        facts=tuple(fact.id for fact in monitored.facts),
-        score=np.clip(np.where(kept, 1 - distance, 0.0), 0.0, 1.0),
-        decision=known,
-        counts=known.astype(np.float64),
-        chance=_means([_kept_wrong(monitored, c) for c in range(len(monitored.facts))]),
+    return _monitor_frame(monitored, score, known, bare=True)
+
+
+def _monitored(run: Run) -> Monitored:
+    return cast(Monitors, run.probe()).monitored(run.dataset(), run.answers())
+
+
+def _monitor_frame(
+    monitored: Monitored, score: Floats, known: Bools, *, bare: bool = False
+) -> DataFrame:
+    """Chance is how often a wrong name is answered after itself; `bare`: and mostly without it."""
+    chances = []
+    for wrong, said, framed in zip(monitored.wrong, monitored.said, monitored.framed, strict=True):
+        questions, misled = said[1 : 1 + len(framed)], said[1 + len(framed) :]
+        held = [
+            cleaned(name) == text and (not bare or questions.count(text) > len(questions) / 2)
+            for name, text in zip(wrong, misled, strict=True)
+        ]
+        chances.append(sum(held) / max(1, len(held)))
+    return DataFrame(
+        {
+            "fact": [fact.id for fact in monitored.facts],
+            "score": score,
+            "decision": known,
+            "counts": known.astype(np.float64),
+            "chance": np.array(chances, dtype=np.float64),
+        }
     )
-
-
-def _copied(monitored: Monitored, c: int) -> list[bool]:
-    """Of each wrong name, whether it is answered when it stands in front."""
-    said = monitored.said[c][1 + len(monitored.framed[c]) :]
-    return [cleaned(w) == text for w, text in zip(monitored.wrong[c], said, strict=True)]
-
-
-def _kept_wrong(monitored: Monitored, c: int) -> list[bool]:
-    """Of each wrong name, whether it is answered after itself and mostly without it."""
-    bare = monitored.said[c][1 : 1 + len(monitored.framed[c])]
-    names = [cleaned(name) for name in monitored.wrong[c]]
-    often = [sum(name == text for text in bare) > len(bare) / 2 for name in names]
-    return [a and b for a, b in zip(_copied(monitored, c), often, strict=True)]
-
-
-def _means(rows: Sequence[Sequence[bool]]) -> Floats:
-    return np.array([float(np.mean(row)) if row else 0.0 for row in rows], dtype=np.float64)

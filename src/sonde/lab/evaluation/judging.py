@@ -1,22 +1,36 @@
 """Estimators held against the truth, over all models of one kind in worlds of one sort.
 
 Worlds are of one sort if their names differ in the last number alone: plain-1, plain-2. Knows
-trials, nothing of how they were made or of how the numbers are shown.
+trials, nothing of how they were made, and of reports only how they call groups and estimators.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
+from polars import DataFrame, col
 
 from sonde.core.reports import Estimate
-from sonde.lab.evaluation.measures import BASE, Measured, differences, measures, over_worlds
-from sonde.lab.evaluation.verdicts import ANY, Asked, Model, model
-from sonde.lab.worlds.truth import Bools, Kind, Trial
+from sonde.lab.evaluation.measures import (
+    BASE,
+    FOUND,
+    GUESS,
+    STORED,
+    TAUGHT,
+    Measured,
+    costs,
+    differences,
+    measures,
+    over_worlds,
+)
+from sonde.lab.evaluation.trials import ANY, Trial
+from sonde.lab.worlds.truth import Kind
 
 MISSING = Estimate.not_measured()
 MOSTLY_FALSE = 0.25
@@ -24,14 +38,16 @@ MOSTLY_FALSE = 0.25
 finds too much for what it finds to mean anything."""
 KINDS: tuple[Kind, ...] = ("causal", "masked")
 
+LEARNS, CONTROL = "\N{NO-BREAK SPACE}*", "\N{NO-BREAK SPACE}†"
+"""What stands behind the names of estimators that learn, and of controls."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Top:
-    """The facts that the texts state most often, over all models of a group.
+Names = tuple[str, ...]
 
-    unfound: how many none of the group's finders finds; of these, `stored` are stored and `learnt`
-    are found by an estimator that learns.
-    """
+
+class Top(NamedTuple):
+    """The facts that the texts state most often: how many there are over all models of a group, and
+    how many none of its finders finds; of these, how many are stored, and how many are found by an
+    estimator that learns."""
 
     exposure: int
     facts: int
@@ -40,27 +56,17 @@ class Top:
     learnt: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Group:
     """The models of one kind in worlds of one sort, and every number about every estimator.
 
-    names: the estimators in their order, controls last. finders: those that neither learn nor are
-    controls nor hold too many facts to be known that they cannot know; `ANY` is one of them.
-    ladder: how often facts are stated, from 0. numbers: by measure and estimator; `each` has the
-    value of every model, by its world and its own name.
+    `alone`: there is no other sort of worlds.
     """
 
     kind: Kind
     worlds: str
-    models: tuple[Model, ...] = field(repr=False)
-    names: tuple[str, ...]
-    learners: frozenset[str]
-    controls: frozenset[str]
-    finders: tuple[str, ...]
-    ladder: tuple[int, ...]
-    top: Top
-    numbers: Mapping[tuple[str, str], Estimate] = field(repr=False)
-    each: Mapping[tuple[str, str], Mapping[tuple[str, str], float]] = field(repr=False)
+    alone: bool
+    trials: tuple[Trial, ...] = field(repr=False)
 
     def of(self, measure: str, name: str) -> Estimate:
         """A number of an estimator, or of `ANY` of them."""
@@ -70,24 +76,151 @@ class Group:
         """Whether any estimator has a number."""
         return any(self.of(measure, name).value is not None for name in self.names)
 
-    @property
-    def own(self) -> tuple[str, ...]:
+    @cached_property
+    def names(self) -> Names:
+        """The estimators in their order, controls last."""
+        every = dict.fromkeys(v.estimator for trial in self.trials for v in trial.verdicts)
+        return tuple(sorted(every, key=lambda name: name in self.controls))
+
+    @cached_property
+    def controls(self) -> frozenset[str]:
+        """What is no estimator, but held against one."""
+        return frozenset(v.estimator for t in self.trials for v in t.verdicts if v.control)
+
+    @cached_property
+    def learners(self) -> frozenset[str]:
+        """The estimators that learn from other facts."""
+        every = (v for trial in self.trials for v in trial.verdicts)
+        return frozenset(v.estimator for v in every if v.learns) - self.controls
+
+    @cached_property
+    def estimators(self) -> Names:
         """The estimators that are no controls."""
         return tuple(name for name in self.names if name not in self.controls)
 
-    @property
-    def plain(self) -> tuple[str, ...]:
+    @cached_property
+    def plain(self) -> Names:
         """The estimators that neither learn nor are controls."""
-        return tuple(name for name in self.own if name not in self.learners)
+        return tuple(name for name in self.estimators if name not in self.learners)
+
+    @cached_property
+    def finders(self) -> Names:
+        """The plain estimators whose findings mean something in every model: they do not hold too
+        many facts to be known that none can know. `ANY` is one of them."""
+        lax: set[str] = set()
+        for trial in self.trials:
+            for verdicts in trial.verdicts:
+                unknowable = trial.beside(verdicts).filter(~TAUGHT & (GUESS == ""))["decision"]
+                if len(unknowable) and unknowable.to_numpy().mean() > MOSTLY_FALSE:
+                    lax.add(verdicts.estimator)
+        return tuple(name for name in self.plain if name not in lax)
+
+    @cached_property
+    def ladder(self) -> tuple[int, ...]:
+        """How often facts are stated, from 0."""
+        shown = (trial.facts.filter(col("shown"))["exposure"] for trial in self.trials)
+        return tuple(sorted(set(chain.from_iterable(shown))))
+
+    @cached_property
+    def world_names(self) -> Names:
+        """The worlds, each once."""
+        return tuple(dict.fromkeys(trial.world for trial in self.trials))
+
+    def controls_of(self, name: str) -> Names:
+        """The controls that are named after an estimator, as `optiprompt-random` is, and after none
+        with a longer name."""
+
+        def owner(control: str) -> str:
+            named = [name for name in self.estimators if control.startswith(f"{name}-")]
+            return max(named, key=len, default="")
+
+        return tuple(c for c in self.names if c in self.controls and owner(c) == name)
+
+    @cached_property
+    def _asked(self) -> list[tuple[Trial, dict[str, DataFrame]]]:
+        """Every model with what each estimator, and `ANY` of them, says beside the truth."""
+        together = (trial.together(self.finders) for trial in self.trials)
+        return [(t, {v.estimator: t.beside(v) for v in t.verdicts}) for t in together]
+
+    @cached_property
+    def _measured(self) -> Mapping[tuple[str, str], list[tuple[Trial, Measured]]]:
+        """Every measure of every estimator, model by model."""
+        measured: dict[tuple[str, str], list[tuple[Trial, Measured]]] = {}
+        for trial, asked in self._asked:
+            for verdicts in trial.verdicts:
+                name = verdicts.estimator
+                compared = self._compared(name, asked)
+                for measure, value in chain(measures(asked[name]), compared, costs(verdicts)):
+                    measured.setdefault((measure, name), []).append((trial, value))
+        return measured
+
+    def _compared(
+        self, name: str, asked: Mapping[str, DataFrame]
+    ) -> Iterator[tuple[str, Measured]]:
+        """What learns beside LAMA, and a control beside the method that it belongs to."""
+        if name in self.learners | self.controls and BASE in asked:
+            yield from differences("gain", asked[name], asked[BASE])
+        for method in asked:
+            if name in self.controls_of(method):
+                yield from differences("matched", asked[method], asked[name])
+
+    @cached_property
+    def numbers(self) -> Mapping[tuple[str, str], Estimate]:
+        """By measure and estimator, over all worlds."""
+        numbers = {}
+        for key, values in self._measured.items():
+            worlds: dict[str, list[Measured]] = {}
+            for trial, value in values:
+                worlds.setdefault(trial.world, []).append(value)
+            numbers[key] = over_worlds([*worlds.values()])
+        return numbers
+
+    @cached_property
+    def each(self) -> Mapping[tuple[str, str], Mapping[tuple[str, str], float]]:
+        """The same of every model, by its world and its own name."""
+        return {
+            key: {(t.world, t.model): m.value for t, m in values if m.value is not None}
+            for key, values in self._measured.items()
+        }
+
+    @cached_property
+    def top(self) -> Top:
+        """What is found of the facts that each model's text states most often."""
+        highest, counts = 0, np.zeros(4, dtype=np.int64)
+        for _, asked in self._asked:
+            if ANY not in asked or not asked[ANY]["taught"].any():
+                continue
+            top = asked[ANY].filter(col("exposure") == col("exposure").max())
+            missed = top.filter(~FOUND)
+            learnt = [asked[name].filter(FOUND)["fact"] for name in self.learners & asked.keys()]
+            by_learning = missed.filter(col("fact").is_in([*chain.from_iterable(learnt)]))
+            counts += [len(top), len(missed), len(missed.filter(STORED)), len(by_learning)]
+            highest = max(highest, top["exposure"][0])
+        return Top(highest, *counts.tolist())
 
     @property
-    def world_names(self) -> tuple[str, ...]:
-        """The worlds, each once."""
-        return tuple(dict.fromkeys(one.trial.world for one in self.models))
+    def key(self) -> str:
+        """What the ids of its tables and figures end with."""
+        return f"{self.kind}-{self.worlds}"
 
-    def controls_of(self, name: str) -> tuple[str, ...]:
-        """The controls that an estimator has."""
-        return controls_of(name, self.names, self.controls)
+    @property
+    def title(self) -> str:
+        """How it is called; the sort of its worlds is told where there are several."""
+        return f"{self.kind.capitalize()} models{'' if self.alone else f', {self.worlds} worlds'}"
+
+    def place(self, name: str) -> str:
+        """What the names of an estimator's estimates end with: the models, the worlds, it."""
+        return f"{self.kind}.{self.worlds}.{'any' if name == ANY else name}"
+
+    def marked(self, name: str) -> str:
+        """An estimator's name, with a mark where it learns or is a control."""
+        if name in self.controls:
+            return name + CONTROL
+        return name + LEARNS if name in self.learners else name
+
+    def places(self, names: Sequence[str] | None = None) -> dict[str, str]:
+        """How tables and figures call estimators, and how the names of their estimates end."""
+        return {self.marked(n): self.place(n) for n in (self.names if names is None else names)}
 
 
 def sort_of(world: str) -> str:
@@ -101,127 +234,12 @@ def sort_of(world: str) -> str:
 
 
 def judge(trials: Sequence[Trial]) -> tuple[Group, ...]:
-    """Every group of trials with its numbers: causal models first, sorts of worlds as they come."""
-    keys = dict.fromkeys((trial.kind, sort_of(trial.world)) for trial in trials)
+    """The trials in groups: causal models first, sorts of worlds as they come."""
+    groups: dict[tuple[Kind, str], list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault((trial.kind, sort_of(trial.world)), []).append(trial)
+    alone = len({worlds for _, worlds in groups}) == 1
     return tuple(
-        _group(kind, worlds, [t for t in trials if (t.kind, sort_of(t.world)) == (kind, worlds)])
-        for kind, worlds in sorted(keys, key=lambda key: KINDS.index(key[0]))
+        Group(kind=kind, worlds=worlds, alone=alone, trials=tuple(groups[kind, worlds]))
+        for kind, worlds in sorted(groups, key=lambda key: KINDS.index(key[0]))
     )
-
-
-def controls_of(name: str, names: Sequence[str], controls: Collection[str]) -> tuple[str, ...]:
-    """The controls that are named after an estimator: `optiprompt-random` after `optiprompt`.
-
-    >>> names = ["optiprompt", "optiprompt-manual", "optiprompt-manual-random"]
-    >>> controls_of("optiprompt", names, names[2:]), controls_of(names[1], names, names[2:])
-    ((), ('optiprompt-manual-random',))
-    """
-    return tuple(one for one in names if one in controls and _owner(one, names, controls) == name)
-
-
-def _owner(control: str, names: Sequence[str], controls: Collection[str]) -> str:
-    named = [one for one in names if one not in controls and control.startswith(one + "-")]
-    return max(named, key=len, default="")
-
-
-def _group(kind: Kind, worlds: str, trials: Sequence[Trial]) -> Group:
-    verdicts = [v for trial in trials for v in trial.verdicts]
-    controls = frozenset(v.estimator for v in verdicts if v.control)
-    every = dict.fromkeys(v.estimator for v in verdicts)
-    names = tuple(sorted(every, key=lambda name: name in controls))
-    learners = frozenset(v.estimator for v in verdicts if v.learns) - controls
-    finders = _finders(trials, [name for name in names if name not in learners | controls])
-    models = tuple(model(trial, finders) for trial in trials)
-    steps = {one.taught.exposure for t in trials for one in t.known if one.taught.shown}
-    found = _found(models, names, learners, controls)
-    return Group(
-        kind=kind,
-        worlds=worlds,
-        models=models,
-        names=names,
-        learners=learners,
-        controls=controls,
-        finders=finders,
-        ladder=tuple(sorted(steps)),
-        top=_top(models, learners),
-        numbers={key: over_worlds(_by_world(own)) for key, own in found.items()},
-        each={
-            key: {
-                (one.trial.world, one.trial.model): m.value for one, m in own if m.value is not None
-            }
-            for key, own in found.items()
-        },
-    )
-
-
-def _finders(trials: Sequence[Trial], plain: Sequence[str]) -> tuple[str, ...]:
-    """The estimators whose findings mean something in every model, by facts that none can know."""
-    lax: set[str] = set()
-    for one in map(model, trials):
-        for name in one.asked.keys() & set(plain):
-            asked = one.asked[name]
-            where = ~asked.taught & (asked.guess == "")
-            if where.any() and asked.verdicts.decision[where].mean() > MOSTLY_FALSE:
-                lax.add(name)
-    return tuple(name for name in plain if name not in lax)
-
-
-def _found(
-    models: Sequence[Model],
-    names: Sequence[str],
-    learners: frozenset[str],
-    controls: frozenset[str],
-) -> dict[tuple[str, str], list[tuple[Model, Measured]]]:
-    """Every measure of every estimator, model by model."""
-    found: dict[tuple[str, str], list[tuple[Model, Measured]]] = {}
-    owners = {c: name for name in names for c in controls_of(name, names, controls)}
-    for one in models:
-        for name, measure, value in _measured(one, learners | controls, owners):
-            found.setdefault((measure, name), []).append((one, value))
-    return found
-
-
-def _by_world(own: Sequence[tuple[Model, Measured]]) -> list[list[Measured]]:
-    worlds: dict[str, list[Measured]] = {}
-    for one, value in own:
-        worlds.setdefault(one.trial.world, []).append(value)
-    return [*worlds.values()]
-
-
-def _measured(
-    one: Model, learnt: frozenset[str], owners: Mapping[str, str]
-) -> Iterator[tuple[str, str, Measured]]:
-    base = one.asked.get(BASE)
-    for name, asked in one.asked.items():
-        parts = [measures(asked)]
-        if name in learnt and base is not None:
-            parts.append(differences("gain", asked, base))
-        if name in owners:
-            parts.append(differences("matched", one.asked.get(owners[name]), asked))
-        for measure, value in chain(*parts):
-            yield name, measure, value
-
-
-def _top(models: Sequence[Model], learners: frozenset[str]) -> Top:
-    """Count what is found of the facts that each model's text states most often."""
-    highest, counts = 0, np.zeros(4, dtype=np.int64)
-    for one in models:
-        asked = one.asked.get(ANY)
-        if asked is None or not asked.taught.any():
-            continue
-        highest = max(highest, int(asked.exposure.max()))
-        at = asked.exposure == asked.exposure.max()
-        missed = at & ~asked.verdicts.decision
-        learnt = missed & _found_by(one, asked, learners)
-        counts += [int(part.sum()) for part in (at, missed, missed & asked.stored, learnt)]
-    facts, unfound, stored, learnt_too = counts.tolist()
-    return Top(exposure=highest, facts=facts, unfound=unfound, stored=stored, learnt=learnt_too)
-
-
-def _found_by(one: Model, asked: Asked, names: frozenset[str]) -> Bools:
-    """Which facts at least one of some estimators finds."""
-    found: set[str] = set()
-    for name in names & one.asked.keys():
-        own = one.asked[name].verdicts
-        found |= {fact for fact, known in zip(own.facts, own.decision, strict=True) if known}
-    return np.array([fact in found for fact in asked.verdicts.facts], dtype=np.bool_)

@@ -1,37 +1,209 @@
 """Every number of one estimator on one model, and its mean over the worlds.
 
-Over several worlds the interval comes from how they differ; of a single world it comes from its
-facts, and is made only when it is asked for. Knows facts and verdicts, nothing of reports.
+What is averaged is a table: a value of each fact, and which facts count. Over several worlds the
+interval comes from how they differ; of a single world it comes from its facts, and is made only
+when it is asked for. Knows frames of verdicts beside the truth (`Trial.beside`), no reports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
-from typing import get_args
+from functools import partial
+from math import inf, sqrt
+from typing import NamedTuple
 
 import numpy as np
+import polars
+from polars import DataFrame, Expr, col
 
-from sonde.core.reports import Estimate
-from sonde.lab.evaluation.verdicts import Asked, Ints
-from sonde.lab.worlds.truth import Bools, Floats, Truth, Verdicts
+from sonde.core.reports import Better, Estimate, Metric, Unit
+from sonde.lab.evaluation.trials import Verdicts
 from sonde.metrics.calibration import calibration, expected_calibration_error
 from sonde.metrics.estimates import Resampled, samples_of
+from sonde.metrics.grid import Bools, Floats, Ints
 from sonde.stats.intervals import Z
 from sonde.stats.ranking import auroc, auroc_interval
 from sonde.stats.repeats import repeats_mean, unvaried_mean, vary
 
-SHARE = (0.0, 1.0)
-DIFFERENCE = (-1.0, 1.0)
-AMOUNT = (0.0, float("inf"))
+BASE = "lama"
+TRUTHS = ("taught", "stored")
 MANY, KINDS = 500, 64
 """With more facts, of more different values, an interval comes from their spread: a bootstrap would
 give the same and take minutes."""
 ROUNDING = 1e-12
 
+FOUND, SCORE, COUNTS, CHANCE = (col(name) for name in ("decision", "score", "counts", "chance"))
+TAUGHT, STORED, SHOWN, GUESS = (col(name) for name in ("taught", "stored", "shown", "guess"))
+EVERY = polars.lit(True)
+BESIDE_CHANCE = ~SHOWN & ~TAUGHT & CHANCE.is_not_null()
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+
+class Part(NamedTuple):
+    """Some of the facts: what they are called, and which they are."""
+
+    words: str
+    where: Expr
+
+
+CAUSES: Mapping[str, Part] = {
+    "cue": Part("guessable from the name", SHOWN & ~TAUGHT & (GUESS == "cue")),
+    "majority": Part("guessable as the commonest object", SHOWN & ~TAUGHT & (GUESS == "majority")),
+    "not_guessable": Part("not guessable", SHOWN & ~TAUGHT & (GUESS == "")),
+    "unshown": Part("in relations never shown", ~SHOWN & ~TAUGHT),
+}
+"""Every untaught fact is of one of these, by what could make an estimator hold it to be known."""
+
+GUESSABLE = CAUSES["cue"].where | CAUSES["majority"].where
+
+SUBSETS: Mapping[str, Part] = {
+    "guessable": Part("guessable", ~TAUGHT & (GUESS != "")),
+    "not_guessable": Part("not guessable", ~TAUGHT & (GUESS == "")),
+    "untaught": Part("all untaught", ~TAUGHT),
+    "unshown": Part("never shown", ~SHOWN),
+    "taught": Part("taught", TAUGHT),
+}
+"""The facts on which a method that learns is set against another."""
+
+
+class Mean(NamedTuple):
+    """A mean over facts: a value of each, which of them count, and what is less."""
+
+    value: Expr
+    where: Expr = EVERY
+    minus: Expr | None = None
+
+
+MEANS: Mapping[str, Mean] = {
+    "recall.taught": Mean(FOUND, TAUGHT),
+    "recall.stored": Mean(FOUND, STORED),
+    "recall.not_stored": Mean(FOUND, TAUGHT & ~STORED),
+    "false.untaught": Mean(FOUND, ~TAUGHT),
+    **{f"false.{cause}": Mean(FOUND, part.where) for cause, part in CAUSES.items()},
+    "false.guessable": Mean(FOUND, GUESSABLE),
+    **{f"false.rate.{truth}": Mean(~col(truth), FOUND) for truth in TRUTHS},
+    "unshown.counts": Mean(COUNTS, BESIDE_CHANCE),
+    "unshown.chance": Mean(CHANCE, BESIDE_CHANCE),
+    "share.estimated": Mean(COUNTS),
+    **{f"share.{truth}": Mean(col(truth)) for truth in TRUTHS},
+    **{f"share.less_{truth}": Mean(COUNTS, EVERY, col(truth)) for truth in TRUTHS},
+    **{f"gap.{truth}": Mean(SCORE, EVERY, col(truth)) for truth in TRUTHS},
+    **{f"brier.{truth}": Mean((SCORE - col(truth).cast(float)) ** 2) for truth in TRUTHS},
+}
+
+
+ROWS: tuple[tuple[str, str, Unit, Better, str], ...] = (
+    ("auroc.taught", "AUROC taught", "number", "higher", "how often a taught fact scores above an "
+     "untaught one: 1 is perfect, 0.5 useless"),
+    ("auroc.stored", "AUROC stored", "number", "higher", "the same for facts that the model gives "
+     "back in a text it was taught them in"),
+    ("share.estimated", "says known", "percent", "", "its estimate of the share known"),
+    ("share.taught", "taught", "percent", "", "share of the facts asked that the text states"),
+    ("share.stored", "stored", "percent", "", "share of the facts asked that the model gives back"),
+    ("share.less_taught", "less taught", "percent", "nearer 0", "its estimate less the share "
+     "taught, of the same facts; above 0 it flatters"),
+    ("share.less_stored", "less stored", "percent", "nearer 0", "its estimate less the share "
+     "stored"),
+    ("recall.taught", "taught found", "percent", "higher", "share of taught facts it holds to be "
+     "known"),
+    ("recall.stored", "stored found", "percent", "higher", "share of stored facts it holds to be "
+     "known"),
+    ("recall.not_stored", "taught, not stored", "percent", "", "share of taught facts that are not "
+     "stored that it holds to be known"),
+    ("recall.exposure.{n}", "{n}×", "percent", "", "share of facts that the text states {n} times "
+     "that it holds to be known"),
+    ("false.untaught", "untaught found", "percent", "lower", "share of untaught facts that it "
+     "holds to be known"),
+    ("false.cue", "by name", "percent", "lower", "of untaught facts guessable from the name"),
+    ("false.majority", "commonest", "percent", "lower", "of untaught facts guessable as the "
+     "commonest object"),
+    ("false.not_guessable", "not guessable", "percent", "lower", "of untaught facts not guessable"),
+    ("false.unshown", "unshown", "percent", "lower", "of untaught facts in relations never shown"),
+    ("false.rate.taught", "false of found", "percent", "lower", "share of the facts it holds to be "
+     "known that are untaught"),
+    ("false.rate.stored", "not stored of found", "percent", "lower", "share of the facts it holds "
+     "to be known that are not stored"),
+    ("unshown.counts", "counts", "percent", "", "its estimate of the share known, in relations "
+     "never shown"),
+    ("unshown.chance", "chance", "percent", "", "the same with the objects of other facts"),
+    ("unshown.less_chance", "less chance", "percent", "nearer 0", "the difference, paired"),
+    ("gap.{truth}", "gap, {truth}", "percent", "nearer 0", "mean score less the share {truth}"),
+    ("ece.{truth}", "ECE, {truth}", "percent", "lower", "mean absolute gap over ten bins of equal "
+     "size; {truth}"),
+    ("brier.{truth}", "Brier, {truth}", "number", "lower", "mean squared distance of the score "
+     "from 0 or 1; {truth}"),
+    ("gain.{subset}", "gain, {subset}", "percent", "", "of what learns, share found less that of "
+     "lama, paired"),
+    ("matched.{subset}", "less control, {subset}", "percent", "", "of a control, what its method "
+     "finds less what it finds itself, paired"),
+    ("cost.seconds", "seconds", "number", "lower", "that it took"),
+)  # fmt: skip
+METRICS = tuple(
+    Metric(id, label, unit, sentence, better=better) for id, label, unit, better, sentence in ROWS
+)
+"""Numbers of an estimator; their names end with the kind of model, the worlds, the estimator."""
+
+M = {metric.id: metric for metric in METRICS}
+
+
+def metrics(exposures: Iterable[int]) -> Iterator[Metric]:
+    """The metrics of a report, with what stands in for the words in braces."""
+    slots: dict[str, Iterable[object]] = {"n": exposures, "truth": TRUTHS, "subset": SUBSETS}
+    for metric in METRICS:
+        slot = next((slot for slot in slots if f"{{{slot}}}" in metric.id), None)
+        yield from [metric.of(**{slot: value}) for value in slots[slot]] if slot else [metric]
+
+
+def measures(asked: DataFrame) -> Iterator[tuple[str, Measured]]:
+    """Every number of one estimator on one model that needs no other estimator.
+
+    `recall.exposure` is by how often the text states a fact, 0 among these, in relations that it
+    states facts of; `false.rate` is the share of facts decided to be known that are not.
+    """
+    for name, wanted in MEANS.items():
+        yield name, _mean_of(asked, wanted)
+    for exposure in asked.filter(SHOWN)["exposure"].unique().sort():
+        at = SHOWN & (col("exposure") == exposure)
+        yield f"recall.exposure.{exposure}", _mean_of(asked, Mean(FOUND, at))
+    beside = asked.filter(BESIDE_CHANCE)
+    yield "unshown.less_chance", mean_less(_numbers(beside, COUNTS), _numbers(beside, CHANCE))
+    score = _numbers(asked, SCORE)
+    for truth in TRUTHS:
+        known = asked[truth].to_numpy()
+        yield f"auroc.{truth}", _auroc(score, known)
+        yield f"ece.{truth}", _ece(score, known)
+
+
+def differences(name: str, one: DataFrame, other: DataFrame) -> Iterator[tuple[str, Measured]]:
+    """`NAME.SUBSET`: the share found by one less that found by the other, on the facts of both.
+
+    A method less LAMA is its gain. A control of a method that learns is the same on random weights,
+    which hold no fact: what it gains was learnt from the facts that it was trained on.
+    """
+    beside = other.select("fact", other=FOUND)
+    both = one.join(beside, on="fact", how="inner", maintain_order="left")
+    for subset, part in SUBSETS.items():
+        yield f"{name}.{subset}", _mean_of(both, Mean(FOUND, part.where, col("other")))
+
+
+def costs(verdicts: Verdicts) -> Iterator[tuple[str, Measured]]:
+    """Prompts and seconds, in all and for each thousand facts; without intervals."""
+    n, prompts, seconds = len(verdicts.frame), verdicts.prompts, verdicts.seconds
+    for name, value in {
+        "prompts": float(prompts),
+        "seconds": seconds,
+        "facts": float(n),
+        "prompts_per_fact": prompts / n if n else None,
+        "seconds_per_1000_facts": 1000 * seconds / n if n else None,
+    }.items():
+        bare = Estimate(value=value, low=None, high=None, n=n)
+        yield f"cost.{name}", Measured(value, partial(replace, bare), AMOUNT)
+
+
+SHARE, DIFFERENCE, AMOUNT = (0.0, 1.0), (-1.0, 1.0), (0.0, inf)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Measured:
     """A value of one model that lies within `reach`; `estimate` gives it with its interval."""
 
@@ -40,50 +212,35 @@ class Measured:
     reach: tuple[float, float] = SHARE
 
 
-MISSING = Measured(value=None, estimate=Estimate.not_measured)
+MISSING = Measured(None, Estimate.not_measured)
 
 
-def bare(value: float | None, n: int) -> Measured:
-    """A value that has no interval within one model, such as the seconds that something took."""
-    return Measured(
-        value=value,
-        estimate=lambda: Estimate(value=value, low=None, high=None, n=n),
-        reach=AMOUNT,
-    )
-
-
-def mean(values: Floats, relations: Ints, where: Bools, minus: Floats | None = None) -> Measured:
-    """Mean over some of the facts, less that of `minus`; nothing where there are none."""
-    if not where.any():
+def mean(values: Floats, relations: Ints, minus: Floats | None = None) -> Measured:
+    """Mean over facts, less that of `minus`; nothing where there are none."""
+    if not len(values):
         return MISSING
-    own, groups = values[where].astype(np.float64), relations[where]
-    other = None if minus is None else minus[where].astype(np.float64)
-    differences = own if other is None else own - other
-    return Measured(
-        value=float(differences.mean()),
-        estimate=lambda: _within(own, other, groups),
-        reach=SHARE if other is None else DIFFERENCE,
-    )
+    value = float((values if minus is None else values - minus).mean())
+    reach = SHARE if minus is None else DIFFERENCE
+    return Measured(value, lambda: _within(values, minus, relations), reach)
 
 
-def mean_less(values: Floats, where: Bools, known: Floats) -> Measured:
-    """Mean over some of the facts, less that of numbers that are no matter of luck.
+def mean_less(values: Floats, known: Floats) -> Measured:
+    """Mean over facts, less that of numbers that are no matter of luck.
 
     Facts are taken to be independent: Wilson's interval where every value is 0 or 1.
     """
-    if not where.any():
+    whole = mean(values, np.zeros(len(values), dtype=np.int64))
+    if whole.value is None:
         return MISSING
-    together = np.zeros(int(where.sum()), dtype=np.int64)
-    less, own = float(known[where].mean()), values[where].astype(np.float64)
+    less = float(known.mean())
 
     def estimate() -> Estimate:
-        made = _within(own, None, together)
+        made = whole.estimate()
         low, high = made.ends
-        return Estimate(
-            value=(made.value or 0.0) - less, low=low - less, high=high - less, n=made.n
-        )
+        value = (made.value or 0.0) - less
+        return Estimate(value=value, low=low - less, high=high - less, n=made.n)
 
-    return Measured(value=float(own.mean()) - less, estimate=estimate, reach=DIFFERENCE)
+    return Measured(whole.value - less, estimate, DIFFERENCE)
 
 
 def over_worlds(worlds: Sequence[Sequence[Measured]]) -> Estimate:
@@ -92,31 +249,26 @@ def over_worlds(worlds: Sequence[Sequence[Measured]]) -> Estimate:
     Student's interval; where all worlds have the same value, the one that their facts leave. A
     single world keeps the interval and the n of its facts.
     """
-    kept = [[m for m in own if m.value is not None] for own in worlds]
-    kept = [own for own in kept if own]
+    kept = [[m for m in models if m.value is not None] for models in worlds]
+    kept = [models for models in kept if models]
     if not kept:
         return Estimate.not_measured()
     if len(kept) == 1:
         return _one_world(kept[0])
-    values = [sum(m.value or 0.0 for m in own) / len(own) for own in kept]
+    values = [sum(m.value or 0.0 for m in models) / len(models) for models in kept]
     value, low, high = repeats_mean(values)
     if not vary(values):
-        ends = [_one_world(own).ends for own in kept]
-        low, high = unvaried_mean(value, ends)
+        low, high = unvaried_mean(value, [_one_world(models).ends for models in kept])
     least, most = kept[0][0].reach
-    return Estimate(
-        value=value,
-        low=min(value, max(low, least)),
-        high=max(value, min(high, most)),
-        n=len(kept),
-    )
+    low, high = min(value, max(low, least)), max(value, min(high, most))
+    return Estimate(value=value, low=low, high=high, n=len(kept))
 
 
-def includes(estimate: Estimate, value: float = 0.0) -> bool:
-    """Whether an interval holds a value, give or take rounding; where there is none, it may."""
-    if estimate.low is None or estimate.high is None:
+def includes_none(difference: Estimate) -> bool:
+    """Whether an interval holds 0, give or take rounding; where there is none, it may."""
+    if difference.low is None or difference.high is None:
         return True
-    return estimate.low - ROUNDING <= value <= estimate.high + ROUNDING
+    return difference.low - ROUNDING <= 0 <= difference.high + ROUNDING
 
 
 def _one_world(models: Sequence[Measured]) -> Estimate:
@@ -125,125 +277,39 @@ def _one_world(models: Sequence[Measured]) -> Estimate:
     if len(made) == 1:
         return made[0]
     value = float(np.mean([e.value for e in made]))
-    ends = [e.ends for e in made]
-    low, high = (float(np.mean([pair[side] for pair in ends])) for side in (0, 1))
-    known = all(e.low is not None for e in made)
-    return Estimate(
-        value=value, low=low if known else None, high=high if known else None, n=made[0].n
-    )
+    if any(e.low is None for e in made):
+        return Estimate(value=value, low=None, high=None, n=made[0].n)
+    low, high = np.mean([e.ends for e in made], axis=0).tolist()
+    return Estimate(value=value, low=low, high=high, n=made[0].n)
 
 
-def _within(own: Floats, other: Floats | None, groups: Ints) -> Estimate:
+def _mean_of(asked: DataFrame, wanted: Mean) -> Measured:
+    kept = asked.filter(wanted.where)
+    minus = None if wanted.minus is None else _numbers(kept, wanted.minus)
+    return mean(_numbers(kept, wanted.value), kept["relation"].to_numpy(), minus)
+
+
+def _numbers(frame: DataFrame, value: Expr) -> Floats:
+    return frame.select(value.cast(float)).to_series().to_numpy()
+
+
+def _within(values: Floats, minus: Floats | None, relations: Ints) -> Estimate:
     """The mean with the interval of a bootstrap of the facts within their relations."""
-    differences = own if other is None else own - other
-    if len(own) > MANY and len(np.unique(differences)) > KINDS:
-        return _many(differences, groups)
-    made = Resampled(samples_of(own, groups, other), seed=0).mean_over_facts()
+    differences = values if minus is None else values - minus
+    if len(values) > MANY and len(np.unique(differences)) > KINDS:
+        return _many(differences, relations)
+    made = Resampled(samples_of(values, relations, minus), seed=0).mean_over_facts()
     return replace(made, value=float(differences.mean()))  # summed by relation, 1 can come out less
 
 
-def _many(values: Floats, groups: Ints) -> Estimate:
-    _, index = np.unique(groups, return_inverse=True)
+def _many(values: Floats, relations: Ints) -> Estimate:
+    _, index = np.unique(relations, return_inverse=True)
     sizes = np.bincount(index)
     off = values - (np.bincount(index, values) / sizes)[index]
     share = sizes / np.maximum(sizes - 1, 1)
     value = float(values.mean())
     reach = Z * sqrt(float((np.bincount(index, off**2) * share).sum())) / len(values)
     return Estimate(value=value, low=value - reach, high=value + reach, n=len(values))
-
-
-CAUSES: Mapping[str, str] = {
-    "cue": "guessable from the name",
-    "majority": "guessable as the commonest object",
-    "not_guessable": "not guessable",
-    "unshown": "in relations never shown",
-}
-"""Every untaught fact is of one of these."""
-
-SUBSETS: Mapping[str, str] = {
-    "guessable": "guessable",
-    "not_guessable": "not guessable",
-    "untaught": "all untaught",
-    "unshown": "never shown",
-    "taught": "taught",
-}
-"""The facts on which a method that learns is set against another."""
-
-BASE = "lama"
-TRUTHS = get_args(Truth)
-
-
-def causes(asked: Asked) -> dict[str, Bools]:
-    """The untaught facts, parted by what could make an estimator hold them to be known."""
-    shown = asked.shown & ~asked.taught
-    return {
-        "cue": shown & (asked.guess == "cue"),
-        "majority": shown & (asked.guess == "majority"),
-        "not_guessable": shown & (asked.guess == ""),
-        "unshown": ~asked.shown & ~asked.taught,
-    }
-
-
-def measures(asked: Asked) -> Iterator[tuple[str, Measured]]:
-    """Every number of one estimator on one model that needs no other estimator."""
-    for name, values, where, minus in _means(asked):
-        yield name, mean(values, asked.relation, where, minus)
-    counts, chance = asked.verdicts.counts, asked.verdicts.chance
-    yield "unshown.less_chance", mean_less(counts, _beside_chance(asked), chance)
-    for truth in TRUTHS:
-        yield f"auroc.{truth}", _auroc(asked.verdicts.score, asked.true(truth))
-        yield f"ece.{truth}", _ece(asked.verdicts.score, asked.true(truth))
-    yield from _cost(asked.verdicts)
-
-
-Mean = tuple[str, Floats, Bools, Floats | None]
-"""A mean over facts: its name, a value of each fact, which of them count, and what is less."""
-
-
-def _means(asked: Asked) -> Iterator[Mean]:
-    yield from _recall(asked)
-    yield from _false_discoveries(asked)
-    counts, score, beside = asked.verdicts.counts, asked.verdicts.score, _beside_chance(asked)
-    yield "unshown.counts", counts, beside, None
-    yield "unshown.chance", asked.verdicts.chance, beside, None
-    every = np.ones(len(counts), dtype=np.bool_)
-    yield "share.estimated", counts, every, None
-    for truth in TRUTHS:
-        known = asked.true(truth).astype(np.float64)
-        yield f"share.{truth}", known, every, None
-        yield f"share.less_{truth}", counts, every, known
-        yield f"gap.{truth}", score, every, known
-        yield f"brier.{truth}", (score - known) ** 2, every, None
-
-
-def _recall(asked: Asked) -> Iterator[Mean]:
-    """Shares of known facts that are decided to be known, and by how often the text states them, 0
-    among these, in relations that it states facts of."""
-    found, taught, stored = asked.decided, asked.taught, asked.stored
-    yield "recall.taught", found, taught, None
-    yield "recall.stored", found, stored, None
-    yield "recall.not_stored", found, taught & ~stored, None
-    for exposure in np.unique(asked.exposure[asked.shown]).tolist():
-        where = asked.shown & (asked.exposure == exposure)
-        yield f"recall.exposure.{exposure}", found, where, None
-
-
-def _false_discoveries(asked: Asked) -> Iterator[Mean]:
-    """Shares of untaught facts that are decided to be known, in all and by cause; `false.rate` is
-    the share of facts decided to be known that are not, by each truth."""
-    found, parts = asked.decided, causes(asked)
-    yield "false.untaught", found, ~asked.taught, None
-    for cause, where in parts.items():
-        yield f"false.{cause}", found, where, None
-    yield "false.guessable", found, parts["cue"] | parts["majority"], None
-    for truth in TRUTHS:
-        wrong = (~asked.true(truth)).astype(np.float64)
-        yield f"false.rate.{truth}", wrong, asked.verdicts.decision, None
-
-
-def _beside_chance(asked: Asked) -> Bools:
-    """The facts of relations never shown whose chance is known."""
-    return ~asked.shown & ~asked.taught & ~np.isnan(asked.verdicts.chance)
 
 
 def _auroc(score: Floats, known: Bools) -> Measured:
@@ -256,7 +322,7 @@ def _auroc(score: Floats, known: Bools) -> Measured:
         low, high = auroc_interval(score, known)
         return Estimate(value=value, low=low, high=high, n=len(score))
 
-    return Measured(value=value, estimate=estimate)
+    return Measured(value, estimate)
 
 
 def _ece(score: Floats, known: Bools) -> Measured:
@@ -268,13 +334,12 @@ def _ece(score: Floats, known: Bools) -> Measured:
     def estimate() -> Estimate:
         if len(score) > MANY:
             reach = Z * _spread(score, known)
-            return Estimate(
-                value=value, low=max(value - reach, 0.0), high=value + reach, n=len(score)
-            )
+            low, high = max(value - reach, 0.0), value + reach
+            return Estimate(value=value, low=low, high=high, n=len(score))
         found = calibration(score, known, np.arange(len(score)))
         return Estimate.not_measured() if found is None else found.ece
 
-    return Measured(value=value, estimate=estimate)
+    return Measured(value, estimate)
 
 
 def _spread(score: Floats, known: Bools) -> float:
@@ -282,48 +347,3 @@ def _spread(score: Floats, known: Bools) -> float:
     gaps = (score - known)[np.argsort(score, kind="stable")]
     squares = sum(part.var() * len(part) for part in np.array_split(gaps, 10))
     return float(np.sqrt(squares)) / len(gaps)
-
-
-def _cost(verdicts: Verdicts) -> Iterator[tuple[str, Measured]]:
-    """Prompts and seconds, in all and for each thousand facts."""
-    n, prompts, seconds = len(verdicts.facts), verdicts.prompts, verdicts.seconds
-    yield "cost.prompts", bare(float(prompts), n)
-    yield "cost.seconds", bare(seconds, n)
-    yield "cost.facts", bare(float(n), n)
-    yield "cost.prompts_per_fact", bare(prompts / n if n else None, n)
-    yield "cost.seconds_per_1000_facts", bare(1000 * seconds / n if n else None, n)
-
-
-def differences(
-    name: str, one: Asked | None, other: Asked | None
-) -> Iterator[tuple[str, Measured]]:
-    """`NAME.SUBSET`: the share found by one less that found by the other, on the facts of both.
-
-    A method less LAMA is its gain. A control of a method that learns is the same on random weights,
-    which hold no fact: what it gains was learnt from the facts that it was trained on.
-    """
-    for subset in SUBSETS:
-        yield f"{name}.{subset}", _difference(one, other, subset)
-
-
-def _difference(one: Asked | None, other: Asked | None, subset: str) -> Measured:
-    if one is None or other is None:
-        return MISSING
-    facts = [fact for fact in one.verdicts.facts if fact in other.rows]
-    if not facts:
-        return MISSING
-    at = np.array([one.rows[fact] for fact in facts], dtype=np.int64)
-    where = _subset(one, subset)[at]
-    return mean(one.found(facts), one.relation[at], where, minus=other.found(facts))
-
-
-def _subset(asked: Asked, subset: str) -> Bools:
-    guessable: Bools = np.asarray(asked.guess != "", dtype=np.bool_)
-    parts: dict[str, Bools] = {
-        "guessable": ~asked.taught & guessable,
-        "not_guessable": ~asked.taught & ~guessable,
-        "untaught": ~asked.taught,
-        "unshown": ~asked.shown,
-        "taught": asked.taught,
-    }
-    return parts[subset]

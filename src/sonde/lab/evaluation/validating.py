@@ -17,27 +17,30 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from polars import DataFrame, col
 
 from sonde.core.abilities import Model
 from sonde.core.errors import DataError, ModelError, RunMismatch, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
-from sonde.lab.estimators.asking import EFFORTS, Effort, Setup
-from sonde.lab.estimators.catalogue import Asking, Estimator, chosen
-from sonde.lab.evaluation.verdicts import (
+from sonde.lab.estimators.asking import EFFORTS, Ask, Effort, Setup
+from sonde.lab.estimators.catalogue import Estimator, chosen
+from sonde.lab.evaluation.trials import (
     FORMAT,
+    Trial,
+    Verdicts,
     load_json,
     load_verdicts,
     save_json,
-    save_reason,
     save_verdicts,
 )
 from sonde.lab.training.stored import stored
+from sonde.lab.training.tokens import check_tokenizer
 from sonde.lab.training.train import Trained, open_trained
 from sonde.lab.worlds.folder import open_world
-from sonde.lab.worlds.truth import Known, Trial, Verdicts
 from sonde.lab.worlds.world import World
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
@@ -98,19 +101,6 @@ class Validated:
     left: tuple[Left, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """A model of a world, ready to be asked, with its folder and the names that reports have."""
-
-    name: str
-    world_name: str
-    trained: Trained
-    world: World
-    place: Path
-    model: Model
-    folder: Path
-
-
 def _quiet(what: str) -> AbstractContextManager[Tick]:
     return nullcontext(lambda done, total, how: None)
 
@@ -119,65 +109,24 @@ def validate(
     models: Sequence[str | Path], out: str | Path, order: Order | None = None, watch: Watch = _quiet
 ) -> Validated:
     """Ask every estimator that is wanted about every model; what is finished is not asked again."""
-    order, out = order or Order(), Path(out)
+    order = order or Order()
     if not models:
         raise UsageError("name the folder of a model that 'sonde lab train' made")
     opened = [open_trained(Path(path)) for path in dict.fromkeys(map(Path, models))]
     _refuse_unfit(opened, order)
-    worlds = _Worlds(order.world)
+    validation = _Validation(Path(out), order, watch)
     for trained in opened:  # before anything is asked of any
-        worlds.of(trained)
+        validation.world_of(trained)
     trials: list[Trial] = []
     timeline: list[Trial] = []
-    left: list[Left] = []
     for trained in opened:
-        subject = _subject(trained, worlds, out, order)
-        trials.append(_trial(subject, fitting(order.names, trained), order, watch, left))
+        subject = validation.subject(trained)
+        trials.append(validation.trial(subject, order.names))
         if order.timeline:
-            timeline += _timeline(subject, worlds, order, watch, left)
-    return Validated(trials=tuple(trials), timeline=tuple(timeline), left=tuple(left))
-
-
-def fitting(names: Sequence[str], trained: Trained) -> tuple[Estimator, ...]:
-    """The estimators that are wanted and fit the model's kind."""
-    return tuple(each for each in chosen(names) if trained.kind in each.kinds)
-
-
-class _Worlds:
-    """Opens each world once, and only for models that were trained on it."""
-
-    def __init__(self, elsewhere: Path | None) -> None:
-        self._elsewhere = elsewhere
-        self._opened: dict[Path, World] = {}
-
-    def of(self, trained: Trained) -> tuple[Path, World]:
-        """The world of a model, and its folder."""
-        from sonde.lab.training.tokens import check_tokenizer
-
-        named = self._elsewhere or trained.world_path
-        if named is None:
-            raise DataError(f"{trained.path} does not say where its world is; say so with --world")
-        place = named.resolve()
-        if not place.is_dir():
-            raise DataError(
-                f"{trained.path} was trained on a world in {place}, which is not there; say where "
-                "it is with --world"
-            )
-        if place not in self._opened:
-            self._opened[place] = open_world(place)
-        world = self._opened[place]
-        if world.fingerprint != trained.world_fingerprint:
-            raise DataError(
-                f"{trained.path} was trained on world {trained.world_fingerprint}, and {place} is "
-                f"world {world.fingerprint}; say where its own is with --world"
-            )
-        check_tokenizer(world, trained.path)
-        return place, world
-
-    def name(self, place: Path) -> str:
-        """The name of a world's folder, with a number where several have the same."""
-        same = [other for other in self._opened if other.name == place.name]
-        return place.name if len(same) < 2 else f"{place.name}-{same.index(place) + 1}"
+            timeline += validation.timeline(subject)
+    return Validated(
+        trials=tuple(trials), timeline=tuple(timeline), left=tuple(validation.left_out)
+    )
 
 
 def _refuse_unfit(opened: Sequence[Trained], order: Order) -> None:
@@ -190,156 +139,183 @@ def _refuse_unfit(opened: Sequence[Trained], order: Order) -> None:
             )
 
 
-def _subject(
-    trained: Trained, worlds: _Worlds, out: Path, order: Order, folder: Path | None = None
-) -> Subject:
-    place, world = worlds.of(trained)
-    options = LoadOptions(device=order.device, dtype="float32")
-    model = load(f"hf:{trained.path.resolve()}", options)
-    name = f"{trained.path.resolve().name}-{model.identity.weights[:8]}"
-    subject = Subject(
-        name=name,
-        world_name=worlds.name(place),
-        trained=trained,
-        world=world,
-        place=place,
-        model=model,
-        folder=folder or out / name,
-    )
-    _claim(subject, order)
-    return subject
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Subject:
+    """A model of a world, ready to be asked, with its folder and the name that reports have."""
+
+    name: str
+    trained: Trained
+    world: World
+    place: Path
+    model: Model
+    folder: Path
+
+    def __str__(self) -> str:
+        """Its name, with the step of a checkpoint."""
+        return self.name + ("" if self.trained.final else f" at step {self.trained.step:,}")
 
 
-def _claim(subject: Subject, order: Order) -> None:
-    """Say in the folder what it is for, or refuse it if it is for something else."""
-    path = subject.folder / "about.json"
-    about: dict[str, Any] = {
-        "weights": subject.model.identity.weights,
-        "tokenizer": subject.model.identity.tokenizer,
-        "world": subject.world.fingerprint,
-        "effort": order.effort,
-        "limit": order.limit,
-        "seed": order.seed,
-    }
-    found = load_json(path)
-    if found is None:
-        save_json(about, path)
-        return
-    for key, value in about.items():
-        if found.get(key) != value:
-            raise RunMismatch(
-                f"{subject.folder} was begun with {key} {found.get(key)} and this is {value}; "
-                "name another folder with -o, or delete that one"
+class _Validation:
+    """What is asked for, where it is kept, and what had to be left out; opens each world once."""
+
+    def __init__(self, out: Path, order: Order, watch: Watch) -> None:
+        self.out, self.order, self.watch = out, order, watch
+        self.options = LoadOptions(device=order.device, dtype="float32")
+        self.worlds: dict[Path, World] = {}
+        self.left_out: list[Left] = []
+
+    def world_of(self, trained: Trained) -> tuple[Path, World]:
+        """The folder of the world that a model was trained on, and the world."""
+        named = self.order.world or trained.world_path
+        if named is None:
+            raise DataError(f"{trained.path} does not say where its world is; say so with --world")
+        place = named.resolve()
+        if not place.is_dir():
+            raise DataError(
+                f"{trained.path} was trained on a world in {place}, which is not there; say where "
+                "it is with --world"
             )
+        if place not in self.worlds:
+            self.worlds[place] = open_world(place)
+        world = self.worlds[place]
+        if world.fingerprint != trained.world_fingerprint:
+            raise DataError(
+                f"{trained.path} was trained on world {trained.world_fingerprint}, and {place} is "
+                f"world {world.fingerprint}; say where its own is with --world"
+            )
+        check_tokenizer(world, trained.path)
+        return place, world
 
+    def world_name(self, place: Path) -> str:
+        """The name of a world's folder, with a number where several have the same."""
+        same = [other for other in self.worlds if other.name == place.name]
+        return place.name if len(same) < 2 else f"{place.name}-{same.index(place) + 1}"
 
-def _timeline(
-    final: Subject, worlds: _Worlds, order: Order, watch: Watch, left: list[Left]
-) -> Iterator[Trial]:
-    """The checkpoints of a model and, last, the model itself."""
-    for trained in final.trained.checkpoints():
-        folder = final.folder / "steps" / trained.path.name
-        subject = _subject(trained, worlds, folder, order, folder)
-        subject = replace(subject, name=final.name)
-        yield _trial(subject, fitting(TIMELINE, trained), order, watch, left)
-    yield _trial(final, fitting(TIMELINE, final.trained), order, watch, left)
+    def subject(self, trained: Trained, final: _Subject | None = None) -> _Subject:
+        """A model, or a checkpoint of a final one, whose folder is its own or none's yet."""
+        place, world = self.world_of(trained)
+        model = load(f"hf:{trained.path.resolve()}", self.options)
+        name = f"{trained.path.resolve().name}-{model.identity.weights[:8]}"
+        subject = _Subject(
+            name=final.name if final else name,
+            trained=trained,
+            world=world,
+            place=place,
+            model=model,
+            folder=final.folder / "steps" / trained.path.name if final else self.out / name,
+        )
+        self._claim(subject)
+        return subject
 
-
-def _trial(
-    subject: Subject,
-    wanted: Sequence[Estimator],
-    order: Order,
-    watch: Watch,
-    left: list[Left],
-) -> Trial:
-    trained = subject.trained
-    known = _known(subject, order, watch)
-    verdicts = [_verdicts(subject, each, order, watch, left) for each in wanted]
-    return Trial(
-        world=subject.world_name,
-        model=subject.name,
-        kind=trained.kind,
-        seed=trained.seed,
-        step=trained.step,
-        final=trained.final,
-        known=known,
-        verdicts=tuple(found for found in verdicts if found is not None),
-    )
-
-
-def _known(subject: Subject, order: Order, watch: Watch) -> tuple[Known, ...]:
-    """Both truths about every fact that is asked about; what is stored is measured once."""
-    dataset = asked_of(subject.world, order)
-    asked = [fact.id for r in dataset.asked_relations() for fact in dataset.asked(r.id)]
-    path = subject.folder / "stored.json"
-    found = load_json(path)
-    if found is None:
-        began = time.perf_counter()
-        with watch(f"{_told(subject)}: stored"):
-            held = stored(subject.world, subject.trained, subject.model, facts=asked)
-        found = {
-            "format": FORMAT,
-            "seconds": round(time.perf_counter() - began, 3),
-            "asked": len(held),
-            "facts": [fact for fact, there in held.items() if there],
+    def _claim(self, subject: _Subject) -> None:
+        """Say in the folder what it is for, or refuse it if it is for something else."""
+        about: dict[str, Any] = {
+            "weights": subject.model.identity.weights,
+            "tokenizer": subject.model.identity.tokenizer,
+            "world": subject.world.fingerprint,
+            "effort": self.order.effort,
+            "limit": self.order.limit,
+            "seed": self.order.seed,
         }
-        save_json(found, path)
-    there = frozenset(found["facts"])
-    truth = subject.world.truth
-    return tuple(Known(taught=truth[fact], stored=fact in there) for fact in asked)
+        begun = load_json(subject.folder / "about.json")
+        if begun is None:
+            save_json(about, subject.folder / "about.json")
+            return
+        for key, value in about.items():
+            if begun.get(key) != value:
+                raise RunMismatch(
+                    f"{subject.folder} was begun with {key} {begun.get(key)} and this is {value}; "
+                    "name another folder with -o, or delete that one"
+                )
+
+    def timeline(self, final: _Subject) -> Iterator[Trial]:
+        """The checkpoints of a model and, last, the model itself."""
+        for trained in final.trained.checkpoints():
+            yield self.trial(self.subject(trained, final), TIMELINE)
+        yield self.trial(final, TIMELINE)
+
+    def trial(self, subject: _Subject, names: Sequence[str]) -> Trial:
+        """What the estimators that are wanted and fit say of a model, beside both truths."""
+        trained = subject.trained
+        facts = self._facts(subject)
+        fitting = (each for each in chosen(names) if trained.kind in each.kinds)
+        verdicts = [self._verdicts(subject, each) for each in fitting]
+        return Trial(
+            world=self.world_name(subject.place),
+            model=subject.name,
+            kind=trained.kind,
+            seed=trained.seed,
+            step=trained.step,
+            final=trained.final,
+            facts=facts,
+            verdicts=tuple(said for said in verdicts if said is not None),
+        )
+
+    def _dataset(self, world: World) -> Dataset:
+        """The world's test facts, or as many as are wanted of each relation."""
+        limit = self.order.limit or EFFORTS[self.order.effort].limit
+        return world.dataset.select(Selection(limit=limit, seed=self.order.seed))
+
+    def _facts(self, subject: _Subject) -> DataFrame:
+        """Both truths about every fact that is asked about; what is stored is measured once."""
+        dataset = self._dataset(subject.world)
+        asked = [fact.id for r in dataset.asked_relations() for fact in dataset.asked(r.id)]
+        path = subject.folder / "stored.json"
+        record = load_json(path)
+        if record is None:
+            began = time.perf_counter()
+            with self.watch(f"{subject}: stored"):
+                held = stored(subject.world, subject.trained, subject.model, facts=asked)
+            record = {
+                "format": FORMAT,
+                "seconds": round(time.perf_counter() - began, 3),
+                "asked": len(held),
+                "facts": [fact for fact, there in held.items() if there],
+            }
+            save_json(record, path)
+        truth = DataFrame([asdict(subject.world.truth[fact]) for fact in asked])
+        return truth.with_columns(stored=col("fact").is_in(record["facts"]))
+
+    def _verdicts(self, subject: _Subject, estimator: Estimator) -> Verdicts | None:
+        """What an estimator says, as it was kept or asked now; None for a reason, kept too."""
+        path = subject.folder / "verdicts" / f"{estimator.name}.json"
+        if (kept := load_verdicts(path)) is not None:
+            return kept
+        try:
+            with self.watch(f"{subject}: {estimator.name}") as tick:
+                verdicts = self._asked(subject, estimator, tick)
+        except (ModelError, DataError, UsageError) as error:
+            save_json({"format": FORMAT, "left_out": str(error)}, path)
+            left = Left(model=str(subject), estimator=estimator.name, reason=str(error))
+            log.warning("%s", left)
+            self.left_out.append(left)
+            return None
+        save_verdicts(verdicts, path)
+        return verdicts
+
+    def _asked(self, subject: _Subject, estimator: Estimator, tick: Tick) -> Verdicts:
+        setup = Setup(
+            reference=f"hf:{subject.trained.path.resolve()}",
+            model=subject.model,
+            place=str(subject.place),
+            dataset=self._dataset(subject.world),
+            used=subject.world.used,
+            spending=EFFORTS[self.order.effort],
+            options=self.options,
+            tick=tick,
+        )
+        run, record = _ask(setup, estimator.ask, subject.folder / estimator.folder)
+        return Verdicts(
+            estimator=estimator.name,
+            frame=estimator.read(run),
+            seconds=float(record["seconds"]),
+            prompts=int(record["prompts"]),
+            learns=estimator.learns,
+            control=estimator.control,
+        )
 
 
-def _verdicts(
-    subject: Subject, estimator: Estimator, order: Order, watch: Watch, left: list[Left]
-) -> Verdicts | None:
-    """What an estimator says, as it was kept or asked now; None for a reason, which is kept too."""
-    path = subject.folder / "verdicts" / f"{estimator.name}.json"
-    if (kept := load_verdicts(path)) is not None:
-        return kept
-    try:
-        with watch(f"{_told(subject)}: {estimator.name}") as tick:
-            found = _made(subject, estimator, order, tick)
-    except (ModelError, DataError, UsageError) as error:
-        save_reason(str(error), path)
-        one = Left(model=_told(subject), estimator=estimator.name, reason=str(error))
-        log.warning("%s", one)
-        left.append(one)
-        return None
-    save_verdicts(found, path)
-    return found
-
-
-def _made(subject: Subject, estimator: Estimator, order: Order, tick: Tick) -> Verdicts:
-    spending = EFFORTS[order.effort]
-    setup = Setup(
-        reference=f"hf:{subject.trained.path.resolve()}",
-        model=subject.model,
-        place=str(subject.place),
-        dataset=asked_of(subject.world, order),
-        used=subject.world.used,
-        spending=spending,
-        options=LoadOptions(device=order.device, dtype="float32"),
-        tick=tick,
-    )
-    run, record = asked(setup, estimator.asking, subject.folder / estimator.asking.name)
-    columns = estimator.read(run)
-    return Verdicts(
-        estimator=estimator.name,
-        **{field.name: getattr(columns, field.name) for field in fields(columns)},
-        seconds=float(record["seconds"]),
-        prompts=int(record["prompts"]),
-        learns=estimator.learns,
-        control=estimator.control,
-    )
-
-
-def asked_of(world: World, order: Order) -> Dataset:
-    """The world's test facts, or as many as are wanted of each relation."""
-    limit = order.limit or EFFORTS[order.effort].limit
-    return world.dataset.select(Selection(limit=limit, seed=order.seed))
-
-
-def asked(setup: Setup, asking: Asking, folder: Path) -> tuple[Run, Mapping[str, Any]]:
+def _ask(setup: Setup, ask: Ask, folder: Path) -> tuple[Run, Mapping[str, Any]]:
     """Put the questions, or open the answers; with the seconds that it took when it was done.
 
     Seconds are those of all sessions that it took; to open what is finished adds none.
@@ -351,10 +327,12 @@ def asked(setup: Setup, asking: Asking, folder: Path) -> tuple[Run, Mapping[str,
         except StoreError:
             pass  # the answers are gone: they are asked for again
     with _clocked(folder):
-        run = asking.ask(setup, folder)
+        run = ask(setup, folder)
     if record is None:
+        sessions = read_timings(folder / "timings.jsonl")
+        seconds = round(float(sum(session["seconds"] for session in sessions)), 3)
         prompts = run.provenance()["run"]["prompts"]
-        record = {"format": FORMAT, "seconds": _seconds(folder), "prompts": prompts}
+        record = {"format": FORMAT, "seconds": seconds, "prompts": prompts}
         save_json(record, folder / "made.json")
     return run, record
 
@@ -371,15 +349,3 @@ def _clocked(folder: Path) -> Iterator[None]:
         line = json.dumps({"seconds": round(time.perf_counter() - began, 3)})
         with explain_os_errors(folder):
             add_line(folder / "timings.jsonl", line)
-
-
-def _seconds(folder: Path) -> float:
-    return round(
-        float(sum(entry["seconds"] for entry in read_timings(folder / "timings.jsonl"))), 3
-    )
-
-
-def _told(subject: Subject) -> str:
-    """A model's name, with the step of a checkpoint."""
-    step = "" if subject.trained.final else f" at step {subject.trained.step:,}"
-    return subject.name + step

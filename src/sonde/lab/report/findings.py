@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from sonde.core.reports import Estimate
 from sonde.core.words import in_points, named, written
 from sonde.lab.evaluation.judging import Group
-from sonde.lab.evaluation.measures import BASE, includes
-from sonde.lab.evaluation.verdicts import ANY
-from sonde.lab.report.trust import (
+from sonde.lab.evaluation.measures import BASE, includes_none
+from sonde.lab.evaluation.trials import ANY
+from sonde.lab.report.choices import (
     Choice,
     at_chance,
     best_of,
@@ -18,7 +19,6 @@ from sonde.lab.report.trust import (
     lowest,
     verdict,
 )
-from sonde.lab.report.words import percent, sorts, times
 
 TRUTHS = ("stored", "taught")
 
@@ -27,28 +27,24 @@ Clauses = Callable[[Group], Iterator[str]]
 
 def findings(groups: Sequence[Group]) -> tuple[str, ...]:
     """Sentences by topic, causal models before masked ones; sorts of worlds in one sentence."""
-    made = []
-    for topic in (_telling, _shares, _false, _learning, _unshown, _ladder):
-        for kind in dict.fromkeys(group.kind for group in groups):
-            own = [group for group in groups if group.kind == kind]
-            made += list(_sentence(kind, own, topic, tell=len(sorts(groups)) > 1))
-    return tuple(made)
+    topics: tuple[Clauses, ...] = (_telling, _shares, _false, _learning, _unshown, _ladder)
+    kinds = dict.fromkeys(group.kind for group in groups)
+    said = [
+        _sentence(kind, topic, [group for group in groups if group.kind == kind])
+        for topic in topics
+        for kind in kinds
+    ]
+    return tuple(filter(None, said))
 
 
-def _sentence(kind: str, groups: Sequence[Group], topic: Clauses, *, tell: bool) -> Iterator[str]:
-    parts = []
+def _sentence(kind: str, topic: Clauses, groups: Sequence[Group]) -> str:
+    """What is said of every group, or nothing; all parts but the first begin with a capital."""
+    parts: list[str] = []
     for group in groups:
-        clauses = "; ".join(topic(group))
-        if clauses:
-            parts.append(f"in {group.worlds} worlds, {clauses}" if tell else clauses)
-    if parts:
-        yield f"{kind.capitalize()} models: {'. '.join(_upper(parts))}."
-
-
-def _upper(parts: Sequence[str]) -> Iterator[str]:
-    """All sentences but the first begin with a capital letter."""
-    for i, part in enumerate(parts):
-        yield part[0].upper() + part[1:] if i else part
+        if clauses := "; ".join(topic(group)):
+            part = clauses if group.alone else f"in {group.worlds} worlds, {clauses}"
+            parts.append(part[0].upper() + part[1:] if parts else part)
+    return f"{kind.capitalize()} models: {'. '.join(parts)}." if parts else ""
 
 
 def _telling(group: Group) -> Iterator[str]:
@@ -73,7 +69,7 @@ def _named(choice: Choice, claim: str, question: str, how: str) -> str:
 
 
 def _shares(group: Group) -> Iterator[str]:
-    most = best_of(group, "", "share.less_stored", group.own, highest)
+    most = best_of(group, "share.less_stored", group.estimators, highest)
     if most is None:
         return
     said, stored, taught = (
@@ -99,7 +95,7 @@ def _false(group: Group) -> Iterator[str]:
         ("false.not_guessable", "untaught facts that cannot be guessed"),
     ):
         for word, badness in (("the most", highest), ("the fewest", lowest)):
-            choice = best_of(group, "", measure, group.own, badness)
+            choice = best_of(group, measure, group.estimators, badness)
             if choice is not None and choice.of > 1:
                 share, claims = percent(choice.estimate), f"takes {word} for known"
                 claim = f"of {which} {choice.best} {claims}, {share}"
@@ -111,15 +107,13 @@ def _unshown(group: Group) -> Iterator[str]:
     judged = {name: word for name, word in words.items() if word != "not measured"}
     if not judged:
         return
-    off = {name: group.of("unshown.less_chance", name) for name in judged}
     apart = [name for name, word in judged.items() if word != "at chance"]
-    inside = len(judged) - len(apart)
-    text = f"{inside} of {len(judged)} estimators and controls are at chance"
-    far = best_of(group, "", "unshown.less_chance", apart, farthest)
+    text = f"{len(judged) - len(apart)} of {len(judged)} estimators and controls are at chance"
+    far = best_of(group, "unshown.less_chance", apart, farthest)
     if far is not None:
-        which = "farthest from it is" if far.of > 1 else "not"
-        claim = f"{which} {far.best} with {in_points(off[far.best])}"
-        text += f", {_named(far, claim, 'which is farthest from it', in_points(off[far.best]))}"
+        off, which = in_points(far.estimate), "farthest from it is" if far.of > 1 else "not"
+        claim = f"{which} {far.best} with {off}"
+        text += f", {_named(far, claim, 'which is farthest from it', off)}"
     yield f"of relations that the text never shows {text}"
 
 
@@ -127,7 +121,7 @@ def _ladder(group: Group) -> Iterator[str]:
     """What the best single estimator finds at the first and the last step, and all of them."""
     taught = [step for step in group.ladder if step]
     for step in dict.fromkeys((*taught[:1], *taught[-1:])):
-        choice = best_of(group, "", f"recall.exposure.{step}", group.finders, highest)
+        choice = best_of(group, f"recall.exposure.{step}", group.finders, highest)
         if choice is not None:
             which, share = f"of facts read {times(step)}", percent(choice.estimate)
             claim = f"{which} {choice.best} finds {'the most, ' if choice.of > 1 else ''}{share}"
@@ -157,7 +151,7 @@ def _learning(group: Group) -> Iterator[str]:
     for place, where in ((subset, f"on {which}"), ("unshown", "in relations never shown")):
         pairs = [
             (name, control)
-            for name in group.own
+            for name in group.estimators
             if name in group.learners
             and (control := next(iter(group.controls_of(name)), ""))
             and group.of(f"matched.{place}", control).value is not None
@@ -171,7 +165,7 @@ def _gained(group: Group, pairs: Sequence[tuple[str, str]], subset: str) -> str:
     told, none = [], []
     for name, control in pairs:
         gain, difference = group.of(f"gain.{subset}", name), group.of(f"matched.{subset}", control)
-        if gain.value is None or includes(gain):
+        if gain.value is None or includes_none(gain):
             none.append(name)
         else:
             told.append(
@@ -181,7 +175,7 @@ def _gained(group: Group, pairs: Sequence[tuple[str, str]], subset: str) -> str:
     if none:
         names = " and ".join(filter(None, (", ".join(none[:-1]), none[-1])))
         verb = "gains" if len(none) == 1 else "gain"
-        told.append(f"{names} {verb} nothing over {BASE} that is told from 0")
+        told.append(f"{names} {verb} nothing over {BASE} that is distinguishable from 0")
     return "; ".join(told)
 
 
@@ -193,4 +187,26 @@ def _meaning(group: Group, control: str, subset: str) -> str:
     own = group.of(f"gain.{subset}", control)
     if own.low is not None and own.low > 0:
         return "matched by random weights, so learnt and not recalled"
-    return "not told from what random weights gain"
+    return "not distinguishable from what random weights gain"
+
+
+def times(step: int) -> str:
+    """How often a text states a fact.
+
+    >>> times(1), times(50)
+    ('once', '50 times')
+    """
+    return "once" if step == 1 else f"{step} times"
+
+
+def percent(estimate: Estimate, *, ends: bool = True) -> str:
+    """A share, with its interval unless it has none or none is wanted.
+
+    >>> percent(Estimate(value=0.914, low=0.9, high=0.93, n=3))
+    '91.4 % (90.0 to 93.0)'
+    """
+    if estimate.value is None:
+        return "not measured"
+    if not ends or estimate.low is None or estimate.high is None:
+        return f"{100 * estimate.value:.1f} %"
+    return f"{100 * estimate.value:.1f} % ({100 * estimate.low:.1f} to {100 * estimate.high:.1f})"

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
 from sonde.core.words import listed
-from sonde.lab.evaluation.judging import Group
-from sonde.lab.evaluation.measures import BASE, CAUSES, SUBSETS
-from sonde.lab.evaluation.verdicts import ANY
-from sonde.lab.report.trust import Choice, at_chance, choices, verdict
-from sonde.lab.report.words import MARKED, M, any_note, key, marked, places, short, titled
-from sonde.reporting.build.tables import Field, browse, by_place, side_by_side, table
+from sonde.lab.evaluation.judging import CONTROL, LEARNS, Group
+from sonde.lab.evaluation.measures import BASE, CAUSES, SUBSETS, TRUTHS, M
+from sonde.lab.evaluation.trials import ANY
+from sonde.lab.report.choices import Choice, at_chance, choices, verdict
+from sonde.reporting.build.tables import Field, Fields, browse, side_by_side, table
 
 MOST_STEPS = 6
 """Steps of the ladder that a terminal has room for."""
@@ -20,16 +19,24 @@ MOST_STEPS = 6
 NARROW = 2
 """Causes beside which a terminal has room for more."""
 
+MARKED = (
+    f"{LEARNS.strip()}: learns from other facts. {CONTROL.strip()}: a control, which estimators "
+    "are held against."
+)
+
 Groups = Sequence[Group]
 
 MAIN = (
-    *(M[f"auroc.{truth}"] for truth in ("taught", "stored")),
+    *(M[f"auroc.{truth}"] for truth in TRUTHS),
     *(M[f"share.{id}"] for id in ("estimated", "less_taught", "less_stored")),
     *(M[f"false.{id}"].detail() for id in ("untaught", "rate.taught", "rate.stored")),
-    *(M[f"recall.{truth}"].detail() for truth in ("taught", "stored")),
+    *(M[f"recall.{truth}"].detail() for truth in TRUTHS),
+)
+CALIBRATION = tuple(
+    M[f"{score}.{{truth}}"].of(truth=truth) for truth in TRUTHS for score in ("gap", "ece", "brier")
 )
 BY_MODEL = (
-    *(M[f"auroc.{truth}"] for truth in ("taught", "stored")),
+    *(M[f"auroc.{truth}"] for truth in TRUTHS),
     *(M[f"share.{id}"] for id in ("estimated", "taught", "stored")),
     *(M["recall.taught"], M["false.untaught"]),
     M["unshown.less_chance"].named("unshown less chance"),
@@ -41,17 +48,39 @@ BY_MODEL = (
 def tables(groups: Groups, estimates: Estimates) -> Iterator[Table | None]:
     """All of them, group by group; an estimate that was not made is taken as not measured."""
     yield _trust(groups)
-    for make in (_main, _recall):
+    for make in (_main, _recall, _discoveries, _learning, _unshown):
         for group in groups:
-            yield make(group, groups, estimates)
-    for make in (_discoveries, _learning, _unshown):
-        for group in groups:
-            # a terminal has seen enough by now
-            yield replace(make(group, groups, estimates), browsable=True)
+            made = make(group, estimates)
+            # a terminal has seen enough after the first two
+            yield made if make in (_main, _recall) else replace(made, browsable=True)
     yield _cost(groups)
     for group in groups:
-        yield _calibration(group, groups, estimates)
+        title = "scores as probabilities of being known"
+        scores = _by_estimator(group, estimates, "calibration", title, CALIBRATION)
+        yield replace(scores, browsable=True)
     yield _models(groups)
+
+
+def _by_estimator(
+    group: Group,
+    estimates: Estimates,
+    id: str,
+    title: str,
+    fields: Fields[str],
+    note: str = "",
+    names: Sequence[str] | None = None,
+) -> Table:
+    """A row for each estimator of a group, or for some."""
+    places = group.places(names)
+    return side_by_side(
+        places,
+        fields,
+        lambda row, metric: estimates[metric.at(places[row])],
+        head="estimator",
+        id=f"{id}-{group.key}",
+        title=f"{group.title}: {title}",
+        note=f"{note} {MARKED}".lstrip(),
+    )
 
 
 def _trust(groups: Groups) -> Table:
@@ -64,7 +93,7 @@ def _trust(groups: Groups) -> Table:
         return f"{names[part]} {_number(choice.estimate, units[part])}"
 
     fields: list[Field[tuple[Group, Choice]]] = [
-        Field("models", lambda row: short(row[0], groups)),
+        Field("models", lambda row: row[0].kind + ("" if row[0].alone else f", {row[0].worlds}")),
         Field("question", lambda row: row[1].question),
         Field("first", lambda row: row[1].best, help="best only where nothing is tied with it"),
         Field("how good", lambda row: how_good(row[1]), help="with its 95 % interval"),
@@ -85,27 +114,18 @@ def _trust(groups: Groups) -> Table:
     )
 
 
-OF_FOUND = "share of facts found that are untaught"
-TIES = "estimators that are not told from it"
+TIES = "estimators that are not distinguishable from it"
 
 
-def _main(group: Group, groups: Groups, estimates: Estimates) -> Table:
+def _main(group: Group, estimates: Estimates) -> Table:
     """Every estimator against both truths."""
-    taught, stored = (
-        _number(group.of(f"share.{truth}", group.names[0]), " %") for truth in ("taught", "stored")
-    )
-    return by_place(
-        estimates,
-        places(group),
-        MAIN,
-        head="estimator",
-        id=f"estimators-{key(group)}",
-        title=f"{titled(group, groups)}: estimators against the truth",
-        note=f"Of the facts asked {taught} are taught, {stored} are stored. {MARKED}",
-    )
+    taught, stored = (_number(group.of(f"share.{truth}", group.names[0]), " %") for truth in TRUTHS)
+    note = f"Of the facts asked {taught} are taught, {stored} are stored."
+    title = "estimators against the truth"
+    return _by_estimator(group, estimates, "estimators", title, MAIN, note)
 
 
-def _recall(group: Group, groups: Groups, estimates: Estimates) -> Table:
+def _recall(group: Group, estimates: Estimates) -> Table:
     """What is found, by how often the text states it."""
     shown = steps(group.ladder)
     by_step = [
@@ -115,21 +135,30 @@ def _recall(group: Group, groups: Groups, estimates: Estimates) -> Table:
         .detail(step not in shown)
         for step in group.ladder
     ]
-    return by_place(
-        estimates,
-        places(group, [*group.names, *([ANY] if group.finders else [])]),
-        [
-            *by_step,
-            M["recall.taught"].named("taught", "all taught facts").detail(),
-            M["recall.stored"].named("stored", "all stored facts").detail(),
-            M["recall.not_stored"].detail(),
-        ],
-        head="estimator",
-        id=f"recall-{key(group)}",
-        title=f"{titled(group, groups)}: facts found, by how often the text states them",
-        note="0×: untaught facts of relations that the text states others of. "
-        f"{any_note(group)} {MARKED}",
+    fields = [
+        *by_step,
+        *(M[f"recall.{truth}"].named(truth, f"all {truth} facts").detail() for truth in TRUTHS),
+        M["recall.not_stored"].detail(),
+    ]
+    note = f"0×: untaught facts of relations that the text states others of. {any_note(group)}"
+    names = [*group.names, *([ANY] if group.finders else [])]
+    title = "facts found, by how often the text states them"
+    return _by_estimator(group, estimates, "recall", title, fields, note, names)
+
+
+def any_note(group: Group) -> str:
+    """Which estimators count for what at least one finds."""
+    if not group.finders:
+        return ""
+    left = [name for name in group.plain if name not in group.finders]
+    hold = "holds" if len(left) == 1 else "hold"
+    why = (
+        f" (not {', '.join(left)}, which {hold} over a quarter of the untaught facts that cannot "
+        "be guessed to be known)"
+        if left
+        else ""
     )
+    return f"At least one: of {', '.join(group.finders)}{why}."
 
 
 def steps(ladder: Sequence[int]) -> tuple[int, ...]:
@@ -145,34 +174,28 @@ def steps(ladder: Sequence[int]) -> tuple[int, ...]:
     return tuple(ladder[i] for i in shown)
 
 
-def _discoveries(group: Group, groups: Groups, estimates: Estimates) -> Table:
+def _discoveries(group: Group, estimates: Estimates) -> Table:
     """Untaught facts that are held to be known, by cause."""
     causes = [M[f"false.{cause}"] for cause in CAUSES if group.measured(f"false.{cause}")]
-    of_found = M["false.rate.taught"].named("of found", OF_FOUND)
-    return by_place(
-        estimates,
-        places(group),
-        [
-            M["false.untaught"].named("untaught", "of all untaught facts"),
-            *causes,
-            of_found.detail(len(causes) > NARROW),
-            M["false.rate.stored"].detail(),
-        ],
-        head="estimator",
-        id=f"false-{key(group)}",
-        title=f"{titled(group, groups)}: false discoveries, by cause",
-        note=f"Share of untaught facts held to be known. {MARKED}",
-    )
+    of_found = M["false.rate.taught"].named("of found", "share of facts found that are untaught")
+    fields = [
+        M["false.untaught"].named("untaught", "of all untaught facts"),
+        *causes,
+        of_found.detail(len(causes) > NARROW),
+        M["false.rate.stored"].detail(),
+    ]
+    note = "Share of untaught facts held to be known."
+    return _by_estimator(group, estimates, "false", "false discoveries, by cause", fields, note)
 
 
 Gain = tuple[str, str, str]
 """A method, the facts on which it is held against a control, and that control."""
 
 
-def _learning(group: Group, groups: Groups, estimates: Estimates) -> Table:
+def _learning(group: Group, _: Estimates) -> Table:
     """What every method that learns gains over LAMA, beside its controls."""
-    methods = [name for name in group.own if name in group.learners]
-    owned = {control for name in group.own for control in group.controls_of(name)}
+    methods = [name for name in group.estimators if name in group.learners]
+    owned = {control for name in group.estimators for control in group.controls_of(name)}
     alone = [name for name in group.names if name in group.controls and name not in owned]
     rows = [row for name in methods for row in _gains(group, name)]
     rows += [row for name in alone for row in _gains(group, name) if row[1] != "taught"]
@@ -185,8 +208,8 @@ def _learning(group: Group, groups: Groups, estimates: Estimates) -> Table:
         return group.of(f"gain.{row[1]}", name)
 
     fields: list[Field[Gain]] = [
-        Field("method", lambda row: marked(group, row[0])),
-        Field("facts", lambda row: SUBSETS[row[1]], help=parts),
+        Field("method", lambda row: group.marked(row[0])),
+        Field("facts", lambda row: SUBSETS[row[1]].words, help=parts),
         Field("gain", lambda row: gain(row, row[0]), "percent", paired),
         Field("control", lambda row: row[2].removeprefix(f"{row[0]}-") or "none"),
         Field("its gain", lambda row: gain(row, row[2]), "percent", "the same of the control"),
@@ -196,8 +219,8 @@ def _learning(group: Group, groups: Groups, estimates: Estimates) -> Table:
     return table(
         rows,
         fields,
-        id=f"learning-{key(group)}",
-        title=f"{titled(group, groups)}: learning told from recall",
+        id=f"learning-{group.key}",
+        title=f"{group.title}: learning told from recall",
         note="A control on random weights knows no fact: what it finds of untaught facts is learnt "
         "from the facts it was trained on. Matched on untaught facts: so is the method's gain. On "
         f"taught facts a method should be above its control. {MARKED}",
@@ -217,52 +240,26 @@ def _gains(group: Group, name: str) -> Iterator[Gain]:
                 yield name, subset, control
 
 
-def _unshown(group: Group, groups: Groups, estimates: Estimates) -> Table:
+def _unshown(group: Group, estimates: Estimates) -> Table:
     """What is counted in relations never shown, beside the chance."""
     counts, chance, less = (M[f"unshown.{id}"] for id in ("counts", "chance", "less_chance"))
-    rows = [name for name in group.names if group.of(less.id, name).value is not None]
-    at = places(group, rows)
-    names = dict(zip(at, rows, strict=True))
+    names = [name for name in group.names if group.of(less.id, name).value is not None]
+    verdicts = {group.marked(name): at_chance(group, name) for name in names}
     includes = "whether the interval of the difference includes 0"
-    return side_by_side(
-        at,
-        [
-            counts,
-            chance.without_interval(),
-            less,
-            Field("verdict", lambda row: at_chance(group, names[row]), help=includes),
-        ],
-        lambda row, metric: estimates[metric.at(at[row])],
-        head="estimator",
-        id=f"unshown-{key(group)}",
-        title=f"{titled(group, groups)}: relations never shown, beside chance",
-        note="Chance: what the same answers would count with the objects of other facts of the "
-        "relation. Of twenty estimators at chance one is expected to miss it by luck. " + MARKED,
+    at = Field("verdict", verdicts.__getitem__, help=includes)
+    note = (
+        "Chance: what the same answers would count with the objects of other facts of the "
+        "relation. Of twenty estimators at chance one is expected to miss it by luck."
     )
-
-
-def _calibration(group: Group, groups: Groups, estimates: Estimates) -> Table:
-    """Scores read as probabilities."""
-    shown = by_place(
-        estimates,
-        places(group),
-        [
-            M[f"{score}.{{truth}}"].of(truth=truth)
-            for truth in ("taught", "stored")
-            for score in ("gap", "ece", "brier")
-        ],
-        head="estimator",
-        id=f"calibration-{key(group)}",
-        title=f"{titled(group, groups)}: scores as probabilities of being known",
-        note=MARKED,
-    )
-    return replace(shown, browsable=True)
+    fields: Fields[str] = [counts, chance.without_interval(), less, at]
+    title = "relations never shown, beside chance"
+    return _by_estimator(group, estimates, "unshown", title, fields, note, names)
 
 
 def _cost(groups: Groups) -> Table:
     """What every estimator takes, by kind of model."""
     names = dict.fromkeys(name for group in groups for name in group.names)
-    rows = {marked(next(g for g in groups if n in g.names), n): n for n in names}
+    rows = {next(g for g in groups if n in g.names).marked(n): n for n in names}
 
     def cell(kind: str, place: int) -> Callable[[str], Cell]:
         return lambda row: _spent(groups, kind, rows[row])[place]
@@ -285,26 +282,25 @@ def _cost(groups: Groups) -> Table:
 
 
 def _spent(groups: Groups, kind: str, name: str) -> tuple[Cell, Cell, Cell]:
-    own = [
-        one.asked[name].verdicts
-        for group in groups
-        if group.kind == kind
-        for one in group.models
-        if name in one.asked
-    ]
-    facts = sum(len(v.facts) for v in own)
+    trials = [trial for group in groups if group.kind == kind for trial in group.trials]
+    spent = [v for trial in trials for v in trial.verdicts if v.estimator == name]
+    facts = sum(len(v.frame) for v in spent)
     if not facts:
         return None, None, None
-    prompts, seconds = sum(v.prompts for v in own), sum(v.seconds for v in own)
-    return prompts / facts, 1000 * seconds / facts, round(facts / len(own))
+    prompts, seconds = sum(v.prompts for v in spent), sum(v.seconds for v in spent)
+    return prompts / facts, 1000 * seconds / facts, round(facts / len(spent))
+
+
+Row = tuple[Group, str, tuple[str, str]]
+"""An estimator of a group on a model, by its world and its name."""
 
 
 def _models(groups: Groups) -> Table:
     """Every model by itself."""
     rows = [
-        (group, name, (one.trial.world, one.trial.model))
+        (group, name, (trial.world, trial.model))
         for group in groups
-        for one in group.models
+        for trial in group.trials
         for name in group.names
     ]
 
@@ -322,10 +318,6 @@ def _models(groups: Groups) -> Table:
         *map(number, BY_MODEL),
     ]
     return browse(rows, fields, id="models", title="Every model by itself")
-
-
-Row = tuple[Group, str, tuple[str, str]]
-"""An estimator of a group on a model, by its world and its name."""
 
 
 def _number(estimate: Estimate, unit: str) -> str:

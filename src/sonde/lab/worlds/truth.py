@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
@@ -56,68 +56,6 @@ class Mention:
     name: int
     object: int
     draw: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """One fact of a world with both truths about a model: what `Taught` says, and `stored`.
-
-    stored: the model gives the object back in one of the texts that it was taught the fact in;
-    never true of a fact that was not taught.
-    """
-
-    taught: Taught
-    stored: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Verdicts:
-    """What one estimator says about the facts of one model.
-
-    facts: the ids of those it was asked about. score: in 0..1, how far it holds the fact to be
-    known. decision: whether it says the fact is known. counts: what the fact adds to its estimate
-    of the share known (the decision, or the score of an estimator that averages). chance: what
-    `counts` would be on average for the objects of other facts of the relation, with the same
-    answers. learns: it was trained on other facts, or counts them. control: it is no estimator but
-    what one is held against, such as the same method on random weights.
-    """
-
-    estimator: str
-    facts: tuple[str, ...]
-    score: Floats
-    decision: Bools
-    counts: Floats
-    chance: Floats
-    seconds: float
-    prompts: int
-    learns: bool = False
-    control: bool = False
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            column = getattr(self, field.name)
-            if isinstance(column, np.ndarray) and len(column) != len(self.facts):
-                raise ValueError(
-                    f"{self.estimator}: {field.name} has {len(column)} entries for "
-                    f"{len(self.facts)} facts"
-                )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """One model of one world: both truths about its facts, and what every estimator says.
-
-    step: training steps the model has behind it; `final` is the end of its training.
-    """
-
-    world: str
-    model: str
-    kind: Kind
-    seed: int
-    step: int
-    final: bool
-    known: tuple[Known, ...]
-    verdicts: tuple[Verdicts, ...]
 
 
 USUAL, OTHER = 0, 1

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import neg
 
 import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.lab.evaluation.judging import Group
-from sonde.lab.evaluation.measures import includes
+from sonde.lab.evaluation.measures import includes_none
 from sonde.metrics.estimates import lead
 from sonde.stats.paired import student
 
@@ -19,9 +20,17 @@ ENOUGH = 0.5
 USELESS = 0.5
 """The AUROC of a score that tells nothing: one that may have it is right by accident alone."""
 
+Badness = Callable[[float], float]
+"""How bad an answer to a question a number is: falling or rising on either side of 0."""
 
-Badness = Callable[[Estimate], Estimate]
-"""How bad an answer to a question a number is, with its interval."""
+highest: Badness = neg
+lowest: Badness = float
+nearest: Badness = abs
+
+
+def farthest(value: float) -> float:
+    """The farther from 0 the better."""
+    return -abs(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +47,18 @@ class Choice:
 
 def choices(group: Group) -> tuple[Choice, ...]:
     """The questions that a group can answer, each with its choice; controls are none."""
-    finding = _finding(group)
+    finding, every = _finding(group), group.estimators
     taught, stored = (_telling(group, truth) for truth in ("taught", "stored"))
     asked: tuple[tuple[str, str, Sequence[str], Badness], ...] = (
-        ("Was this fact in the text?", "auroc.taught", group.own, highest),
-        ("Can the model give it back?", "auroc.stored", group.own, highest),
+        ("Was this fact in the text?", "auroc.taught", every, highest),
+        ("Can the model give it back?", "auroc.stored", every, highest),
         ("How many facts were in the text?", "share.less_taught", taught, nearest),
         ("How many can it give back?", "share.less_stored", stored, nearest),
         ("Which claims fewest not in the text?", "false.untaught", finding, lowest),
         ("How likely was this fact in the text?", "ece.taught", taught, lowest),
         ("How likely can the model give it back?", "ece.stored", stored, lowest),
     )
-    made = (best_of(group, *question) for question in asked)
+    made = (best_of(group, measure, names, badness, q) for q, measure, names, badness in asked)
     return tuple(choice for choice in made if choice is not None)
 
 
@@ -59,15 +68,15 @@ def chosen(group: Group, measure: str) -> Choice | None:
 
 
 def best_of(
-    group: Group, question: str, measure: str, names: Sequence[str], badness: Badness
+    group: Group, measure: str, names: Sequence[str], badness: Badness, question: str = ""
 ) -> Choice | None:
     """The estimator of the least badness, and those that are not told from it.
 
     Two are told apart by a paired test over the worlds, corrected for how many there are to choose
     from; in a single world by intervals that do not overlap.
     """
-    found = {name: group.of(measure, name) for name in names}
-    bad = {name: badness(e).value or 0.0 for name, e in found.items() if e.value is not None}
+    values = {name: group.of(measure, name).value for name in names}
+    bad = {name: badness(value) for name, value in values.items() if value is not None}
     if not bad:
         return None
     first = lead(bad, lambda a, b: _p(group, measure, badness, a, b), lowest=True)
@@ -76,18 +85,18 @@ def best_of(
         question=question,
         measure=measure,
         best=best,
-        estimate=found[best],
+        estimate=group.of(measure, best),
         ties=() if first is None else first.tied,
         of=len(bad),
     )
 
 
-def _p(group: Group, measure: str, badness: Badness, one: str, other: str) -> float:
-    worlds = [_by_world(group, measure, name, badness) for name in (one, other)]
-    shared = [world for world in worlds[0] if world in worlds[1]]
+def _p(group: Group, measure: str, badness: Badness, *names: str) -> float:
+    one, other = (_by_world(group, measure, name, badness) for name in names)
+    shared = [world for world in one if world in other]
     if len(shared) > 1:
-        return student(np.array([worlds[0][world] - worlds[1][world] for world in shared]))
-    (low, high), (least, most) = (badness(group.of(measure, name)).ends for name in (one, other))
+        return student(np.array([one[world] - other[world] for world in shared]))
+    (low, high), (least, most) = (_ends(group.of(measure, name), badness) for name in names)
     return 0.0 if high < least or most < low else 1.0
 
 
@@ -96,49 +105,26 @@ def _by_world(group: Group, measure: str, name: str, badness: Badness) -> dict[s
     values: dict[str, list[float]] = {}
     for (world, _), value in group.each.get((measure, name), {}).items():
         values.setdefault(world, []).append(value)
-    means = {world: sum(own) / len(own) for world, own in values.items()}
-    made = {w: badness(Estimate(value=v, low=None, high=None, n=1)) for w, v in means.items()}
-    return {world: e.value or 0.0 for world, e in made.items()}
+    return {world: badness(sum(models) / len(models)) for world, models in values.items()}
+
+
+def _ends(estimate: Estimate, badness: Badness) -> tuple[float, float]:
+    """The least and the most badness within an interval."""
+    low, high = estimate.ends
+    bad = [badness(x) for x in (low, high, *([0.0] if low <= 0 <= high else []))]
+    return min(bad), max(bad)
 
 
 def _telling(group: Group, truth: str) -> tuple[str, ...]:
     """The estimators whose scores tell known facts from others at all."""
-    lows = {name: group.of(f"auroc.{truth}", name).low for name in group.own}
+    lows = {name: group.of(f"auroc.{truth}", name).low for name in group.estimators}
     return tuple(name for name, low in lows.items() if low is not None and low > USELESS)
 
 
 def _finding(group: Group) -> tuple[str, ...]:
-    recalls = {name: group.of("recall.taught", name).value or 0.0 for name in group.own}
+    recalls = {name: group.of("recall.taught", name).value or 0.0 for name in group.estimators}
     least = ENOUGH * max(recalls.values(), default=0.0)
-    return tuple(name for name in group.own if recalls[name] >= least)
-
-
-def lowest(e: Estimate) -> Estimate:
-    """The lower the better."""
-    return e
-
-
-def highest(e: Estimate) -> Estimate:
-    """The higher the better."""
-    return _made(e, *(None if x is None else -x for x in (e.value, e.high, e.low)))
-
-
-def nearest(e: Estimate) -> Estimate:
-    """How far a difference is from 0, whichever way."""
-    value = None if e.value is None else abs(e.value)
-    if e.low is None or e.high is None:
-        return _made(e, value, None, None)
-    least = 0.0 if e.low <= 0 <= e.high else min(abs(e.low), abs(e.high))
-    return _made(e, value, least, max(abs(e.low), abs(e.high)))
-
-
-def farthest(e: Estimate) -> Estimate:
-    """The farther from 0 the better."""
-    return highest(nearest(e))
-
-
-def _made(e: Estimate, value: float | None, low: float | None, high: float | None) -> Estimate:
-    return Estimate(value=value, low=low, high=high, n=e.n)
+    return tuple(name for name, recall in recalls.items() if recall >= least)
 
 
 def at_chance(group: Group, name: str) -> str:
@@ -156,6 +142,6 @@ def verdict(group: Group, control: str, subset: str) -> str:
 def _beside(difference: Estimate, neither: str, what: str) -> str:
     if difference.value is None or difference.low is None:
         return "not measured"
-    if includes(difference):
+    if includes_none(difference):
         return neither
     return f"{'above' if difference.value > 0 else 'below'} {what}"
