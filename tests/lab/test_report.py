@@ -14,7 +14,7 @@ from sonde.lab.evaluation.judging import judge
 from sonde.lab.evaluation.trials import Trial
 from sonde.lab.report.choices import chosen
 from sonde.lab.report.report import lab_report
-from sonde.reporting.render.figures.draw import to_plotly, to_spec
+from sonde.reporting.render.figures import spec
 from sonde.reporting.render.terminal import show
 from tests.lab.trials import HABITS, known, likely, study, timeline, trial, verdicts
 
@@ -96,7 +96,7 @@ def test_the_pictures_are_those_that_were_asked_for(report: Report) -> None:
         "training-masked-plain-1-0",
     } <= set(ids)
     assert len(set(ids)) == len(ids)
-    assert all(to_spec(to_plotly(figure))["data"] for figure in report.figures)
+    assert all(spec(figure)["data"] for figure in report.figures)
 
 
 def test_estimates_stand_against_the_truth_of_every_model_and_checkpoint(report: Report) -> None:

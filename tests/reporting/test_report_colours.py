@@ -7,9 +7,9 @@ from itertools import combinations
 
 import pytest
 
-from sonde.reporting.render.figures.heat import DIVERGING, SEQUENTIAL
 from sonde.reporting.render.figures.look import INKS
-from sonde.reporting.render.markup import asset
+from sonde.reporting.render.figures.rows import DIVERGING, SEQUENTIAL
+from sonde.reporting.render.html import asset
 
 # Machado et al. 2009: what a person sees who has no M, L or S cones, in linear RGB
 SEEN = {

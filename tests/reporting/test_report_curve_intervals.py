@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sonde.core.reports import Curve, Curves
-from sonde.reporting.render.figures.draw import to_plotly, to_spec, to_table
+from sonde.reporting.render.figures import spec
+from sonde.reporting.render.numbers import to_table
 
 CURVE = Curve(name="m", x=(1, 5, 50), y=(0.2, 0.4, 0.5), low=(0.0, 0.3, 0.4), high=(0.3, 0.6, 0.9))
 
@@ -24,22 +25,22 @@ def plot(*curves: Curve) -> Curves:
     )
 
 
-def spec(*curves: Curve) -> dict[str, Any]:
-    return to_spec(to_plotly(plot(*curves)))
+def drawing(*curves: Curve) -> dict[str, Any]:
+    return spec(plot(*curves))
 
 
 def test_whiskers_reach_to_the_ends_of_the_interval() -> None:
-    [trace] = spec(CURVE)["data"]
+    [trace] = drawing(CURVE)["data"]
     assert trace["error_y"]["array"] == pytest.approx([0.1, 0.2, 0.4])
     assert trace["error_y"]["arrayminus"] == pytest.approx([0.2, 0.1, 0.1])
 
 
 def test_the_axis_has_room_for_the_whiskers() -> None:
-    assert spec(CURVE)["layout"]["yaxis"]["range"][1] > 0.9
+    assert drawing(CURVE)["layout"]["yaxis"]["range"][1] > 0.9
 
 
 def test_a_point_tells_its_interval_and_counts_are_no_shares() -> None:
-    [trace] = spec(CURVE)["data"]
+    [trace] = drawing(CURVE)["data"]
     assert trace["customdata"][1] == "<b>m</b><br>examples: 5<br>accuracy: 40.0%<br>[30.0%, 60.0%]"
 
 
@@ -58,14 +59,14 @@ def test_the_table_has_the_ends_of_intervals() -> None:
 
 
 def test_a_mark_is_a_dashed_line_with_its_name() -> None:
-    layout = spec(CURVE)["layout"]
+    layout = drawing(CURVE)["layout"]
     assert [shape["x0"] for shape in layout["shapes"]] == [5.0]
     assert [note["text"] for note in layout["annotations"]] == ["enough"]
 
 
 def test_points_that_are_not_joined_have_no_line() -> None:
     alone = Curve(name="m", x=(1, 2), y=(0.1, 0.2), joined=False)
-    [trace] = spec(alone)["data"]
+    [trace] = drawing(alone)["data"]
     assert trace["mode"] == "markers" and "error_y" not in trace
 
 
@@ -79,7 +80,7 @@ def test_labels_stand_on_the_axis_in_place_of_numbers() -> None:
     made = Curves(
         id="c", title="C", x_axis="times", y_axis="found", curves=(curve,), x_labels=("1", "<50>")
     )
-    drawn = to_spec(to_plotly(made))
+    drawn = spec(made)
     assert drawn["layout"]["xaxis"]["ticktext"] == ["1", "&lt;50&gt;"]
     assert drawn["data"][0]["customdata"][1] == "<b>m</b><br>times: &lt;50&gt;<br>found: 40.0%"
     table = to_table(made)

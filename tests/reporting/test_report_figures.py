@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import plotly.graph_objects as plotly
 import pytest
 
 from sonde.core.reports import (
@@ -21,8 +22,9 @@ from sonde.core.reports import (
     Series,
     Strip,
 )
-from sonde.reporting.render.figures.draw import to_plotly, to_spec, to_table
+from sonde.reporting.render.figures import spec
 from sonde.reporting.render.figures.look import INKS, symbol
+from sonde.reporting.render.numbers import to_table
 
 from .sample import (
     belief,
@@ -37,11 +39,6 @@ from .sample import (
 )
 
 NAN = float("nan")
-
-
-def spec(figure: Figure) -> dict[str, Any]:
-    """What the page embeds."""
-    return to_spec(to_plotly(figure))
 
 
 def rows(figure: Figure) -> tuple[tuple[object, ...], ...]:
@@ -82,6 +79,7 @@ def tiny_boxes(**changes: Any) -> Boxes:
 def test_every_figure_is_drawn_and_has_its_numbers_as_a_table(figure: Figure) -> None:
     made = spec(figure)
     assert made["data"] and made["layout"]["height"] > 0
+    plotly.Figure(made)  # which refuses a name or a value that it does not know
     table = to_table(figure)
     assert table is not None and table.rows
     assert {len(row) for row in table.rows} == {len(table.columns)}

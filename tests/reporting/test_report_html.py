@@ -10,9 +10,8 @@ from html.parser import HTMLParser
 import pytest
 
 from sonde.core.reports import DotPlot, Estimate, Report, Series
-from sonde.reporting.render.figures.draw import to_plotly, to_spec
-from sonde.reporting.render.html import page
-from sonde.reporting.render.markup import json_block
+from sonde.reporting.render.figures import spec
+from sonde.reporting.render.html import json_block, page
 
 from .sample import HOSTILE, PROVENANCE, estimate, hostile, lama
 
@@ -88,22 +87,22 @@ def test_an_estimate_that_was_not_measured_is_not_a_dot_but_a_word() -> None:
     values = (Estimate.not_measured(), estimate(0.5, 10))
     plot = DotPlot(id="p", title="P", axis="share", labels=("a", "b"),
                    series=(Series(name="s", values=values),))  # fmt: skip
-    spec = to_spec(to_plotly(plot))
-    assert spec["data"][0]["x"] == [0.5]
-    assert [note["text"] for note in spec["layout"]["annotations"]] == ["not measured"]
+    drawing = spec(plot)
+    assert drawing["data"][0]["x"] == [0.5]
+    assert [note["text"] for note in drawing["layout"]["annotations"]] == ["not measured"]
 
 
 def test_a_figure_tells_value_interval_and_n_on_hover() -> None:
     plot = DotPlot(id="p", title="P", axis="share", labels=("<b>",),
                    series=(Series(name="s", values=(estimate(0.5, 100),)),))  # fmt: skip
-    text = to_spec(to_plotly(plot))["data"][0]["customdata"][0]
+    text = spec(plot)["data"][0]["customdata"][0]
     assert text == "<b>&lt;b&gt;</b><br>s: 50.0% [40.2, 59.8]<br>n = 100"
 
 
 def test_a_figure_of_numbers_has_no_percent_signs() -> None:
     series = Series(name="s", values=(Estimate(value=0.2, low=0.1, high=0.3, n=9),))
     plot = DotPlot(id="p", title="P", axis="nats", labels=("a",), series=(series,), kind="number")
-    assert to_spec(to_plotly(plot))["layout"]["xaxis"]["tickformat"] == ""
+    assert spec(plot)["layout"]["xaxis"]["tickformat"] == ""
 
 
 def test_the_height_of_a_figure_follows_its_labels() -> None:
@@ -111,10 +110,10 @@ def test_the_height_of_a_figure_follows_its_labels() -> None:
     assert isinstance(plot, DotPlot)
     few = replace(plot, labels=plot.labels[:3],
                   series=tuple(replace(s, values=s.values[:3]) for s in plot.series))  # fmt: skip
-    heights = [to_spec(to_plotly(p))["layout"]["height"] for p in (few, plot)]
+    heights = [spec(p)["layout"]["height"] for p in (few, plot)]
     assert heights[1] - heights[0] == 38 * 24
 
 
 def test_an_unknown_kind_of_figure_is_refused_by_name() -> None:
-    with pytest.raises(TypeError, match="no plotly figure for str"):
-        to_plotly("heat map")
+    with pytest.raises(TypeError, match="no drawing of str"):
+        spec("heat map")  # type: ignore[arg-type]

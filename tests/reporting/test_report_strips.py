@@ -10,9 +10,8 @@ import pytest
 from rich.console import Console
 
 from sonde.core.reports import HeatRow, HeatStrip, Report
-from sonde.reporting.render.html import page
+from sonde.reporting.render.html import asset, page
 from sonde.reporting.render.json import as_json
-from sonde.reporting.render.markup import asset
 from sonde.reporting.render.terminal import show
 
 from .sample import HOSTILE

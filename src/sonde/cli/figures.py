@@ -15,7 +15,7 @@ from pathlib import Path
 from sonde.cli.console import waiting, writing
 from sonde.core.errors import MissingExtra, SondeError, UsageError
 from sonde.core.reports import Report
-from sonde.reporting.render.pictures import Format, picture_page, pictures
+from sonde.reporting.render.html import Format, picture_page, pictures
 
 BROWSERS = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge",

@@ -86,6 +86,23 @@ def plain_number(value: float) -> str:
     return fixed(value, 0 if size >= 100 else 2 if size >= 1 else 3)
 
 
+def digits_for(step: float) -> int:
+    """Decimals of a percentage that tell values apart which lie so far from each other.
+
+    >>> digits_for(0.1), digits_for(0.005), digits_for(0.0004)
+    (0, 1, 2)
+    """
+    return min(4, max(0, math.ceil(-math.log10(step * 100) - 1e-9))) if step > 0 else 1
+
+
+def told(value: float, scale: Scale, step: float = 0.0) -> str:
+    """A value in words; `step` is the distance to values it must be told apart from."""
+    if scale != "percent":
+        return plain_number(value)
+    digits = digits_for(step)
+    return share(value) if digits <= 1 else fixed(value * 100, digits) + "%"
+
+
 def number(value: float | None, kind: ColumnKind) -> str:
     """A number as its column shows it; an en dash where it was not measured."""
     value = known(value)

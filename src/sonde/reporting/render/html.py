@@ -1,54 +1,88 @@
-"""One self-contained HTML page of a report. Knows nothing of files, servers or networks.
+"""Pages from our templates: a report as one self-contained file, and figures to be made pictures.
 
-Nothing on the page is fetched: styles, scripts, data and the library that draws figures stand in
-the file. What the page looks like is in `templates/`, how numbers are written in `cells.py`.
+Nothing on a page is fetched: styles, scripts, data and the library that draws figures stand in the
+file. A content security policy lets only our own scripts run, known by their hashes, and every text
+is escaped. What pages look like is in `templates/`, how numbers are written in `cells.py`. Knows
+nothing of files, servers, networks or browsers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from html import escape, unescape
+from importlib.resources import files
+from typing import Any, Literal, NamedTuple
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from sonde.core.reports import Estimate, Figure, HeatStrip, Report, Table
+from sonde.core.errors import SondeError
+from sonde.core.reports import Figure, HeatStrip, Report, Table
 from sonde.reporting.build.parts import trimmed
 from sonde.reporting.render import cells
-from sonde.reporting.render.figures.draw import library, spec, to_table
+from sonde.reporting.render.figures import framed, library, room, spec
 from sonde.reporting.render.json import plain
-from sonde.reporting.render.markup import asset, policy, rendered
-from sonde.reporting.render.strips import FAINT, Shade, parted, signed, visible
+from sonde.reporting.render.numbers import FAINT, Shade, parted, signed_weight, to_table, visible
+
+Format = Literal["svg", "png"]
 
 SCRIPTS = ("cells.js", "browse.js", "sort.js", "figures.js", "page.js")
 LONG = 1000  # rows up to here are written out whole where a browsable table was not asked for
+PNG_SCALE = 2  # picture points per pixel
+UNSAFE_IN_JSON = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+PICTURE = re.compile(r'<pre id="sonde-pictures-(\w+)">(.*?)</pre>', re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """A figure with what draws it, nothing for strips, and its numbers where they are few."""
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("sonde.reporting.render"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters["json_block"] = json_block
+    return environment
+
+
+def rendered(template: str, values: Mapping[str, object]) -> str:
+    """A template with these values."""
+    return _environment().get_template(template).render(values)
+
+
+def json_block(value: object, id: str = "") -> Markup:
+    """Data for a script to read: JSON in which nothing can end the element it stands in."""
+    data = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    named = Markup(' id="{}"').format(id) if id else ""
+    block = Markup('<script type="application/json"{}>{}</script>')
+    return block.format(named, Markup(data.translate(UNSAFE_IN_JSON)))
+
+
+def asset(name: str) -> str:
+    """The text of one of our own files."""
+    return (files("sonde.reporting.render") / "assets" / name).read_text(encoding="utf-8")
+
+
+def policy(scripts: Iterable[str]) -> str:
+    """The names by which a content security policy lets these scripts run, and no others."""
+    digests = (hashlib.sha256(source.encode()).digest() for source in scripts)
+    return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+
+
+class Drawn(NamedTuple):
+    """A figure with what draws it, nothing for heat strips, its place on the page, its numbers."""
 
     plot: Figure
     spec: Mapping[str, Any] | None
-    table: Table | None
-
-    @property
-    def room(self) -> str:
-        """Its place on the page: its height, and its width where it wants no more."""
-        layout = self.spec["layout"] if self.spec else {}
-        widest = layout.get("meta", {}).get("width")
-        height = f"height:{layout.get('height', 420)}px"
-        return height + (f";max-width:{widest}px" if widest else "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
-    """A dot and its whisker on a scale from 0 to 100 %, in percent of its width."""
-
-    css: str
-    value: str
-    low: str
-    width: str
+    room: str
+    table: Table
 
 
 def page(report: Report, provenance: Mapping[str, object]) -> str:
@@ -71,7 +105,7 @@ def page(report: Report, provenance: Mapping[str, object]) -> str:
         "scripts": [Markup(script) for script in scripts],
     }
     words = {"cells": cells, "marks": marks, "parted": parted, "ground": ground,
-             "signed": signed, "visible": visible}  # fmt: skip
+             "signed": signed_weight, "visible": visible}  # fmt: skip
     # a lone surrogate, which a model may well emit, has no place in a file
     return rendered("page.html", values | words).encode("utf-8", "replace").decode("utf-8")
 
@@ -94,26 +128,25 @@ def contents(report: Report, provenance: Mapping[str, object]) -> Iterator[tuple
 
 def drawn(plot: Figure) -> Drawn:
     """A figure, ready for the page."""
-    own = None if isinstance(plot, HeatStrip) else spec(plot)
-    return Drawn(plot=plot, spec=own, table=to_table(plot))
+    if isinstance(plot, HeatStrip):
+        return Drawn(plot, None, "", to_table(plot))
+    drawing = spec(plot)
+    return Drawn(plot, drawing, room(drawing), to_table(plot))
 
 
-def marks(read: cells.Read) -> list[Mark]:
-    """Number and control on one scale from 0 to 100 %; none where they do not fit on it."""
+def marks(read: cells.Read) -> list[dict[str, str]]:
+    """Number and control as dots with whiskers on one scale from 0 to 100 %, if they fit on it."""
     pairs = (("estimate", read.estimate), ("control", read.control))
     known = [(css, e) for css, e in pairs if e is not None and cells.known(e.value) is not None]
     if read.scale != "percent" or any(min(e.ends) < 0 for _, e in known):
         return []
-    return [mark(css, estimate) for css, estimate in known]
-
-
-def mark(css: str, estimate: Estimate) -> Mark:
-    """An estimate with its interval, placed on the scale."""
-    low, high = estimate.ends
-    value, start, width = (
-        f"{share * 100:.2f}" for share in (estimate.value or 0.0, low, high - low)
-    )
-    return Mark(css=css, value=value, low=start, width=width)
+    placed = []
+    for css, estimate in known:
+        low, high = estimate.ends
+        places = {"value": estimate.value or 0.0, "low": low, "width": high - low}
+        percents = {name: f"{place * 100:.2f}" for name, place in places.items()}
+        placed.append({"css": css, **percents})
+    return placed
 
 
 def ground(shade: Shade) -> str:
@@ -121,3 +154,37 @@ def ground(shade: Shade) -> str:
     if abs(shade.strength) < FAINT:
         return ""
     return " towards" if shade.strength > 0 else " away"
+
+
+def picture_page(figures: Sequence[Figure], format: Format) -> str:
+    """A page on which a browser turns each figure into a picture, kept as text in its body."""
+    scripts = (library(), asset("pictures.js"))
+    job = {"format": format, "scale": PNG_SCALE if format == "png" else 1,
+           "figures": [framed(figure) for figure in figures]}  # fmt: skip
+    values = {"job": job, "policy": policy(scripts), "scripts": [Markup(s) for s in scripts]}
+    return rendered("pictures.html", values)
+
+
+def pictures(figures: Sequence[Figure], format: Format, drawn: str) -> list[bytes]:
+    """The pictures of the figures, from the page as the browser left it."""
+    texts = {name: unescape(text) for name, text in PICTURE.findall(drawn)}
+    if "error" in texts:
+        raise SondeError(f"the browser could not draw a figure: {texts['error']}")
+    if "done" not in texts:
+        raise SondeError(
+            "the browser did not finish drawing the figures; update it, or name another one in "
+            "the environment variable SONDE_BROWSER"
+        )
+    contents = [texts[str(k)] for k in range(len(figures))]
+    if format == "png":
+        return [base64.b64decode(text.partition(",")[2] or text) for text in contents]
+    return [named(text, figure).encode() for text, figure in zip(contents, figures, strict=True)]
+
+
+def named(svg: str, figure: Figure) -> str:
+    """The drawing with a title and a description, for those who cannot see it."""
+    words = f"<title>{escape(figure.title)}</title>"
+    words += f"<desc>{escape(figure.note)}</desc>" if figure.note else ""
+    head, end, rest = svg.partition(">")
+    whole = f'{head} role="img"{end}{words}{rest}\n'
+    return NOT_XML.sub("\N{REPLACEMENT CHARACTER}", whole)

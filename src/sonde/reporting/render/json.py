@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from numbers import Integral, Real
 
 from sonde.core.legible import legible_json
 from sonde.core.reports import Estimate, HeatStrip, Report
@@ -51,8 +52,10 @@ def plain(value: object) -> Json:
     """
     if value is None or isinstance(value, bool | int | str):
         return value
-    if isinstance(value, float):
-        return plain_float(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return plain_float(float(value))
     if isinstance(value, Mapping):
         return {str(key): plain(value[key]) for key in sorted(value, key=str)}
     if isinstance(value, AbstractSet):
@@ -60,10 +63,10 @@ def plain(value: object) -> Json:
     if isinstance(value, list | tuple):
         return [plain(member) for member in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        found = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        parts = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         if isinstance(value, Estimate) and value.p is None:
-            del found["p"]  # only differences on few facts have one
-        return plain(found)
+            del parts["p"]  # only differences on few facts have one
+        return plain(parts)
     return str(value)
 
 

@@ -33,8 +33,7 @@ from sonde.core.reports import (
 )
 from sonde.reporting.build.parts import trimmed
 from sonde.reporting.render import cells
-from sonde.reporting.render.figures.heat import heat_table
-from sonde.reporting.render.strips import FAINT, Shade, parted, signed, visible
+from sonde.reporting.render.numbers import FAINT, Shade, parted, signed_weight, to_table, visible
 
 MOST_ROWS = 60
 MOST_BLOCKS = 40
@@ -252,7 +251,7 @@ def numbered(figure: HeatMap) -> Table:
         rows = tuple(f"{k} {name}" for k, name in enumerate(figure.rows, 1))
         columns = tuple(str(k) for k in range(1, len(rows) + 1))
         figure = replace(figure, rows=rows, columns=columns)
-    return replace(heat_table(figure), note=figure.note)
+    return replace(to_table(figure), note=figure.note)
 
 
 def sparkline(figure: Histogram) -> str:
@@ -342,7 +341,7 @@ def weighed(shown: Sequence[Shade], width: int) -> Iterator[Text]:
     """Lines of tokens over lines of their weights."""
     above, below = "", ""
     for shade in shown:
-        token, weight = visible(shade.text).replace(" ", "␣"), signed(shade.weight)
+        token, weight = visible(shade.text).replace(" ", "␣"), signed_weight(shade.weight)
         room = max(cell_len(token), len(weight)) + 1
         if above and cell_len(above) + room > width + 1:
             yield from (Text(above.rstrip()), Text(below.rstrip(), "dim"))

@@ -12,17 +12,8 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
-from sonde.core.reports import (
-    Boxes,
-    Cell,
-    Column,
-    Estimate,
-    Labelled,
-    Picture,
-    Strip,
-    Table,
-)
-from sonde.reporting.render.cells import Scale, fixed, known, plain_number, share, written
+from sonde.core.reports import Boxes, Estimate, Labelled, Strip
+from sonde.reporting.render.cells import Scale, digits_for, known
 
 Drawing = dict[str, Any]
 """A plotly figure as plain data: its traces under `data`, its layout under `layout`."""
@@ -31,12 +22,15 @@ Drawing = dict[str, Any]
 INKS = ("#0b5394", "#b04a00", "#22a578", "#cf73c4", "#33383d")
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x")
 DASHES = ("solid", "dash", "dot", "dashdot")
-MUTED = "#555d66"
+TEXT, MUTED, CLEAR = "#1c2126", "#555d66", "rgba(0,0,0,0)"
 
 ROW, SMALLEST = 24, 64  # pixels per label; of a body, so that a legend cannot squeeze it out
 WIDE, NARROW = 40, 20  # characters of a label on a page and on a phone
 PAGE, PHONE = 880, 340  # pixels that a legend may count on; a page with fewer makes room
 LEGEND_ROW, AXIS = 24, 68  # pixels for a row of the legend; for an axis with its title
+
+MIDDLE = {"x": 0.5, "xref": "paper", "y": 0.5, "yref": "paper"}
+RIGHT = {"x": 1, "xref": "paper", "xanchor": "right"}
 
 
 def safe(words: str) -> str:
@@ -65,10 +59,44 @@ def symbol(k: int) -> str:
     return SYMBOLS[(k + k // len(INKS)) % len(SYMBOLS)]
 
 
+def trace(k: int, texts: Sequence[str] | None, **parts: Any) -> Drawing:
+    """A trace in the k-th ink; `texts` are what the pointer reads at its points, None nothing."""
+    pointer: Drawing = {"hoverinfo": "skip"}
+    if texts is not None:
+        pointer = {"customdata": list(texts), "hovertemplate": "%{customdata}<extra></extra>"}
+    return {"type": "scatter", "meta": {"ink": k}} | pointer | parts
+
+
+def whiskers(estimates: Iterable[Estimate], **look: Any) -> Drawing:
+    """How far the intervals of some estimates reach; nowhere where one is unknown."""
+    reach = [_reach(estimate) for estimate in estimates]
+    below, above = [low for low, _ in reach], [high for _, high in reach]
+    return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, **look}
+
+
+def _reach(estimate: Estimate) -> tuple[float, float]:
+    value, low, high = known(estimate.value), known(estimate.low), known(estimate.high)
+    if value is None or low is None or high is None:
+        return 0.0, 0.0
+    return max(0.0, value - low), max(0.0, high - value)
+
+
+def aside(words: str, **place: object) -> Drawing:
+    """A small remark in the figure; the place is given as plotly's annotation has it."""
+    lines = safe(words).replace("\n", "<br>")
+    return {"text": lines, "showarrow": False, "font": {"size": 11, "color": MUTED}, **place}
+
+
+def mark_line(value: float, top: float = 1) -> Drawing:
+    """A dashed line at a place of the x axis, up to a share of the height."""
+    return {
+        "type": "line", "x0": value, "x1": value, "y0": 0, "y1": top, "yref": "paper",
+        "line": {"color": TEXT, "width": 1.5, "dash": "dash"},
+    }  # fmt: skip
+
+
 def legend_rows(names: Sequence[str], width: int) -> int:
     """How many rows a legend takes, whose entries are as wide as the widest of them."""
-    if not names:
-        return 0
     return math.ceil(len(names) / max(1, width // entry_width(names)))
 
 
@@ -79,7 +107,7 @@ def entry_width(names: Sequence[str]) -> int:
 
 def frame(
     body: int,
-    names: Sequence[str],
+    names: Sequence[str] = (),
     *,
     top: int = 16,
     bottom: int = AXIS,
@@ -92,10 +120,10 @@ def frame(
         top, bottom = top + AXIS - 24, 24
     wide, narrow = (legend_rows(names, w) * LEGEND_ROW for w in (width, PHONE))
     return {
-        "template": "none", "dragmode": False, "height": top + wide + body + bottom,
+        "dragmode": False, "height": top + wide + body + bottom,
         "font": {"family": "Arial, Liberation Sans, Helvetica, sans-serif", "size": 13,
-                 "color": "#1c2126"},
-        "paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)",
+                 "color": TEXT},
+        "paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR,
         "margin": {"l": 8, "r": 16, "t": top + wide, "b": bottom},
         "showlegend": bool(names),
         "legend": {"orientation": "h", "x": 0, "xref": "container", "y": 1, "yref": "container",
@@ -108,32 +136,29 @@ def frame(
 
 
 def value_axis(title: str, reach: tuple[float, float], scale: Scale) -> Drawing:
-    """An axis of values over this reach."""
+    """An axis of values over this reach; decimals of a percent only where that is small."""
     low, high = reach
     return {
         "title": {"text": safe(title), "standoff": 10, "font": {"size": 13}},
-        "range": [low, high], "fixedrange": True, "tickformat": tick_format(high - low, scale),
+        "range": [low, high], "fixedrange": True,
+        "tickformat": f".{digits_for((high - low) / 8)}%" if scale == "percent" else "",
         "nticks": 8, "automargin": False, "gridcolor": "#e3e0d8", "zeroline": True,
         "zerolinecolor": "#8b8f94", "ticks": "",
     }  # fmt: skip
 
 
+def narrow_axis(title: str) -> Drawing:
+    """What changes on a phone for the axis of values: fewer ticks, a title on several lines."""
+    return {"xaxis.nticks": 5, "xaxis.title.text": wrapped(title)}
+
+
 def from_zero(ends: Iterable[float], scale: Scale) -> tuple[float, float]:
     """The reach of an axis that starts at zero where nothing is negative; shares end at 100 %."""
-    found = list(ends)
-    low, high = min([0.0, *found]), max([*found, 0.0]) or 1.0
+    values = [0.0, *ends]
+    low, high = min(values), max(values) or 1.0
     pad = (high - low) * 0.03
     top = min(high + pad, 1.01) if scale == "percent" else high + pad
     return (low - pad if low < 0 else -pad / 2), top
-
-
-def label_axis(labels: Sequence[str]) -> Drawing:
-    """One row per label, the first at the top."""
-    return {
-        "tickvals": list(range(len(labels))), "ticktext": shortened(labels, WIDE),
-        "range": [len(labels) - 0.4, -0.6], "fixedrange": True, "automargin": True,
-        "gridcolor": "#efece5", "zeroline": False, "ticklen": 6, "tickcolor": "rgba(0,0,0,0)",
-    }  # fmt: skip
 
 
 def labelled(
@@ -143,72 +168,19 @@ def labelled(
     names: Sequence[str] = (),
     many: int = 15,
 ) -> Drawing:
-    """The layout of a figure with a row of so many pixels per label; the axis starts at zero.
+    """The layout of a figure with a row of so many pixels per label, the first at the top.
 
-    From `many` labels on it stands at the top, where reading begins.
+    The axis of values starts at zero; from `many` labels on it stands at the top, where reading
+    begins.
     """
-    side = "top" if len(plot.labels) > many else "bottom"
-    made = frame(len(plot.labels) * row, names, axis_on_top=side == "top")
-    axis = value_axis(plot.axis, from_zero(ends, plot.kind), plot.kind)
-    made |= {"xaxis": axis | {"side": side}, "yaxis": label_axis(plot.labels)}
-    made["meta"]["narrow"] |= narrow_labels(plot.labels) | narrow_axis(plot.axis)
-    return made
-
-
-def numbers(plot: Picture, columns: Iterable[Column], rows: Iterable[tuple[Cell, ...]]) -> Table:
-    """The numbers of a figure."""
-    made = tuple(columns), tuple(rows)
-    return Table(id=f"{plot.id}-numbers", title=plot.title, columns=made[0], rows=made[1])
-
-
-def narrow_labels(labels: Sequence[str]) -> Drawing:
-    """What changes on a phone for a figure of labelled rows."""
-    return {"yaxis.ticktext": shortened(labels, NARROW)}
-
-
-def narrow_axis(title: str) -> Drawing:
-    """What changes on a phone for the axis of values: fewer ticks, a title on several lines."""
-    return {"xaxis.nticks": 5, "xaxis.title.text": wrapped(title)}
-
-
-def tick_format(span: float, scale: Scale) -> str:
-    """How ticks are written: with decimals of a percent only where the span is small."""
-    return f".{digits_for(span / 8)}%" if scale == "percent" else ""
-
-
-def digits_for(step: float) -> int:
-    """Decimals of a percentage that tell values apart which lie so far from each other.
-
-    >>> digits_for(0.1), digits_for(0.005), digits_for(0.0004)
-    (0, 1, 2)
-    """
-    return min(4, max(0, math.ceil(-math.log10(step * 100) - 1e-9))) if step > 0 else 1
-
-
-def told(value: float, scale: Scale, step: float = 0.0) -> str:
-    """A value in words; `step` is the distance to values it must be told apart from."""
-    if scale == "percent":
-        digits = digits_for(step) if step > 0 else 1
-        return share(value) if digits <= 1 else fixed(value * 100, digits) + "%"
-    return plain_number(value)
-
-
-def hover(label: str, name: str, estimate: Estimate, scale: Scale) -> str:
-    """What the pointer reads: label, series, value, interval and n; escaped, as plotly needs."""
-    words = written(estimate, scale)
-    first = f"<b>{wrapped(label)}</b><br>{safe(name)}"
-    return f"{first}: {escape(words.value)} {words.interval}<br>{words.n}"
-
-
-def whisker(estimate: Estimate) -> tuple[float, float]:
-    """How far the interval reaches below and above the value; nowhere when it is unknown."""
-    value, low, high = known(estimate.value), known(estimate.low), known(estimate.high)
-    if value is None or low is None or high is None:
-        return 0.0, 0.0
-    return max(0.0, value - low), max(0.0, high - value)
-
-
-def aside(words: str, **place: object) -> Drawing:
-    """A small remark in the figure; the place is given as plotly's annotation has it."""
-    lines = safe(words).replace("\n", "<br>")
-    return {"text": lines, "showarrow": False, "font": {"size": 11, "color": MUTED}, **place}
+    labels, side = plot.labels, "top" if len(plot.labels) > many else "bottom"
+    layout = frame(len(labels) * row, names, axis_on_top=side == "top")
+    layout["xaxis"] = value_axis(plot.axis, from_zero(ends, plot.kind), plot.kind) | {"side": side}
+    layout["yaxis"] = {
+        "tickvals": list(range(len(labels))), "ticktext": shortened(labels, WIDE),
+        "range": [len(labels) - 0.4, -0.6], "fixedrange": True, "automargin": True,
+        "gridcolor": "#efece5", "zeroline": False, "ticklen": 6, "tickcolor": CLEAR,
+    }  # fmt: skip
+    phone = {"yaxis.ticktext": shortened(labels, NARROW)} | narrow_axis(plot.axis)
+    layout["meta"]["narrow"] |= phone
+    return layout
