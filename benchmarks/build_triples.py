@@ -92,10 +92,9 @@ def lines(rows: int) -> Iterator[str]:
 
 def child(folder: Path) -> Measured:
     """Build in this process, as the command does, then parse the rows with json alone."""
-    from sonde.data.builders.trex_mc import build
-    from sonde.data.builders.triple_passes import Recipe
+    from sonde.data.builders import write_whole
+    from sonde.data.builders.trex_mc import Recipe, build
     from sonde.data.builders.triples import triple_files
-    from sonde.data.builders.writing import write_whole
 
     path = folder / "triples.jsonl"
     loaded = memory_now()

@@ -98,7 +98,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "pyarrow": ("core/", "store/", "data/"),
     "spacy": "data/diversity.py",
     "httpx": "data/builders/endpoint.py",
-    "sacrebleu": "data/builders/fktc_questions.py",
+    "sacrebleu": "data/builders/fktc.py",
     "scipy": "stats/",
     "simplemma": "prompting/matching.py",
     "tokenizers": (

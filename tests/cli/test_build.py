@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sonde.core.facts import Fact
-from sonde.data.builders.writing import write_whole
+from sonde.data.builders import write_whole
 from sonde.data.format import open_dataset
 from tests.written import two_relations
 

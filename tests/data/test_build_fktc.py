@@ -14,19 +14,18 @@ from hypothesis import strategies as st
 
 from sonde.core.errors import DataError, EndpointError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact
-from sonde.data.builders.fktc import Built, Given, Recipe, build
-from sonde.data.builders.fktc_questions import (
+from sonde.data.builders import write_whole
+from sonde.data.builders.endpoint import Journal, QuestionWriter, candidates, request
+from sonde.data.builders.fktc import (
+    Built,
     Gathered,
-    Journal,
-    ModelWriter,
-    Rule,
-    candidates,
+    Given,
+    Recipe,
+    build,
     fault_of,
     likeness,
     read_questions,
-    request,
 )
-from sonde.data.builders.writing import write_whole
 from sonde.data.catalog import load
 from sonde.data.check import problems
 from sonde.data.format import open_dataset
@@ -78,7 +77,7 @@ QUESTION = st.lists(WORDS, min_size=1, max_size=7).map(lambda words: f"{' '.join
 def test_no_two_frames_reach_the_threshold_in_either_direction(
     questions: list[str], bleu: float
 ) -> None:
-    kept = Gathered(rule=Rule(frames=7, bleu=bleu))
+    kept = Gathered(relation=world().relations[0], recipe=Recipe(frames=7, bleu=bleu))
     kept.offer(questions, "file")
     slots = [text.replace("[X]", "X") for text in kept.texts]
     for one, other in permutations(slots, 2):
@@ -139,13 +138,13 @@ def test_own_questions_come_first_then_those_of_the_file() -> None:
         "P36-1",
     ]
     assert {t.group for t in frames(relation)} == {"P36-q1"}
-    [tally] = built.tallies
-    assert (tally.frames["own"], tally.frames["file"], tally.kept) == (2, 2, 4)
-    assert (tally.faults("repeated"), tally.faults("malformed")) == (1, 1)
+    [gathered] = built.gathered
+    assert (gathered.count("own"), gathered.count("file"), len(gathered.frames)) == (2, 2, 4)
+    assert gathered.refused == {"repeated": 1, "malformed": 1}
 
 
 def test_no_more_frames_than_asked_for() -> None:
-    few = Recipe(rule=Rule(frames=2))
+    few = Recipe(frames=2)
     built = made(world(questions=(ASKED, *OTHERS)), few)
     assert [t.id for t in frames(built.dataset.relation("P36"))] == ["P36-q1", "P36-q2"]
 
@@ -210,8 +209,8 @@ def test_a_wrong_object_is_right_under_no_fact_of_its_subject(
         assert not correct & set(names)
         assert len(names) == len(set(names)) == min(count, len(free))
         assert set(names) <= free
-    [tally] = built.tallies
-    assert tally.mistaken == sum(len(right[s] & set(wrong)) for s, _, _, wrong in rows)
+    [gathered] = built.gathered
+    assert gathered.mistaken == sum(len(right[s] & set(wrong)) for s, _, _, wrong in rows)
 
 
 def test_an_object_with_another_name_that_is_right_is_not_wrong() -> None:
@@ -228,8 +227,8 @@ def test_an_object_with_another_name_that_is_right_is_not_wrong() -> None:
 
 def test_a_fact_with_nothing_wrong_left_is_counted() -> None:
     dataset = world(fact("a", thing("Bern")), fact("a", thing("Oslo")), fact("b", thing("Bern")))
-    [tally] = made(dataset).tallies
-    assert tally.wrong == {0: 2, 1: 1}
+    [gathered] = made(dataset).gathered
+    assert gathered.wrong == {0: 2, 1: 1}
 
 
 def test_the_seed_decides_the_draw_and_the_order_of_facts_does_not() -> None:
@@ -261,9 +260,9 @@ def test_what_is_written_is_a_sound_dataset_with_its_provenance(tmp_path: Path) 
 def test_atlas_needs_no_endpoint() -> None:
     atlas = load("atlas")
     built = made(atlas)
-    full = [t.id for t in built.tallies if t.kept == 7]
+    full = [each for each in built.gathered if len(each.frames) == 7]
     assert len(full) == 21
-    assert all(t.kept >= 3 for t in built.tallies)
+    assert all(len(each.frames) >= 3 for each in built.gathered)
     for relation in built.dataset.relations:
         texts = [t.text.removesuffix(" [Y].") for t in frames(relation)]
         assert all(likeness(one, other) < 70 for one, other in combinations(texts, 2))
@@ -287,8 +286,8 @@ class Scripted:
 
 
 def written(chat: Scripted, journal: Path, dataset: Dataset, **recipe: int) -> Built:
-    writer = ModelWriter(chat=chat, model="m", journal=Journal(journal))
-    return build(dataset, Recipe(rule=Rule(frames=4), **recipe), name="made", writer=writer)
+    writer = QuestionWriter(ask=chat.ask, model="m", journal=Journal(journal))
+    return build(dataset, Recipe(frames=4, **recipe), name="made", writer=writer)
 
 
 def test_a_model_is_asked_until_there_are_enough(tmp_path: Path) -> None:
@@ -306,9 +305,9 @@ def test_a_model_is_asked_until_there_are_enough(tmp_path: Path) -> None:
 def test_a_model_that_writes_nonsense_is_asked_a_few_times_and_no_more(tmp_path: Path) -> None:
     chat = Scripted(*["Lorem ipsum.", "42", "[[[", "?", "[X]"] * 2)
     built = written(chat, tmp_path / "j", world(), turns=3)
-    [tally] = built.tallies
-    assert (tally.kept, len(chat.asked)) == (1, 3)
-    assert tally.faults("malformed") == 3
+    [gathered] = built.gathered
+    assert (len(gathered.frames), len(chat.asked)) == (1, 3)
+    assert gathered.refused["malformed"] == 3
 
 
 def test_a_relation_without_questions_is_asked_about_by_its_statement(tmp_path: Path) -> None:
@@ -328,7 +327,7 @@ def test_a_failure_names_what_is_missing_and_a_second_build_asks_only_for_that(
     assert len(again.asked) == 2
     whole = written(Scripted(*OTHERS), tmp_path / "k", world())
     assert resumed.dataset.relations == whole.dataset.relations
-    assert resumed.tallies == whole.tallies
+    assert resumed.gathered == whole.gathered
 
 
 def test_half_a_line_of_the_journal_is_cut_off(tmp_path: Path) -> None:
@@ -380,14 +379,14 @@ def test_a_file_of_questions_is_read_by_relation(tmp_path: Path) -> None:
 @pytest.mark.parametrize("bleu", [0.0, 101.0, float("nan")])
 def test_a_threshold_that_is_none_is_refused(bleu: float) -> None:
     with pytest.raises(UsageError, match="--bleu"):
-        Recipe(rule=Rule(bleu=bleu))
+        Recipe(bleu=bleu)
 
 
 @pytest.mark.shared
 def test_the_published_frames_stay_under_the_threshold(shared: Path) -> None:
     dataset = load(f"fktc:{shared / 'data' / 'fktc'}")
     built = made(dataset)
-    assert sum(t.kept for t in built.tallies) == 137
-    assert sum(t.faults("alike") for t in built.tallies) == 0
-    assert sum(t.mistaken for t in built.tallies) == 81
-    assert sum(t.wrong.get(4, 0) for t in built.tallies) == 4
+    assert sum(len(each.frames) for each in built.gathered) == 137
+    assert sum(each.refused["alike"] for each in built.gathered) == 0
+    assert sum(each.mistaken for each in built.gathered) == 81
+    assert sum(each.wrong[4] for each in built.gathered) == 4

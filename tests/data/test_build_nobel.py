@@ -38,9 +38,9 @@ def facts_of(path: Path) -> dict[str, Fact]:
 
 
 def test_every_row_is_a_laureate_or_counted(tmp_path: Path) -> None:
-    rows = build(table(tmp_path, HEAD + ROWS)).rows
-    assert list(rows.left_out.values()) == [1, 1, 1, 2, 1]
-    assert rows.read == sum(rows.left_out.values()) + len(rows.laureates) == 9
+    built = build(table(tmp_path, HEAD + ROWS))
+    assert list(built.left_out.values()) == [1, 1, 1, 2, 1]
+    assert built.read == sum(built.left_out.values()) + built.laureates == 9
 
 
 def test_a_laureate_stands_once_with_every_prize(tmp_path: Path) -> None:
@@ -121,6 +121,6 @@ def test_well_known_laureates_have_their_years() -> None:
 
 @pytest.mark.shared
 def test_the_real_table_adds_up(shared: Path) -> None:
-    rows = build(shared / "data" / "nobel" / "nobel.csv").rows
-    assert (rows.read, len(rows.laureates)) == (1012, 976)
-    assert list(rows.left_out.values()) == [31, 0, 0, 0, 5]
+    built = build(shared / "data" / "nobel" / "nobel.csv")
+    assert (built.read, built.laureates) == (1012, 976)
+    assert list(built.left_out.values()) == [31, 0, 0, 0, 5]

@@ -20,12 +20,11 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Template
 from sonde.data.builders import trex_mc
-from sonde.data.builders.trex_mc import Built
-from sonde.data.builders.triple_passes import Recipe, Smallest
-from sonde.data.builders.triples import DatasetTriples, Faults, Source, triple_files
+from sonde.data.builders.trex_mc import Built, Recipe
+from sonde.data.builders.triples import Faults, Smallest, dataset_triples, triple_files
 from sonde.data.check import problems
 from sonde.data.format import fact_lines
-from sonde.data.known import relation_ids
+from sonde.data.wordings import relation_ids
 from tests import worlds
 from tests.worlds import dataset_of
 
@@ -46,8 +45,7 @@ def written(folder: Path, rows: list[Row], name: str = "triples.jsonl") -> Path:
 def built(rows: list[Row], recipe: Recipe = SMALL, *others: Dataset, **more: Any) -> Built:
     with TemporaryDirectory() as folder:
         files = triple_files(written(Path(folder), rows))
-        sources: list[Source] = [files, *(DatasetTriples(dataset=dataset) for dataset in others)]
-        return trex_mc.build(sources, recipe, **more)
+        return trex_mc.build([files, *map(dataset_triples, others)], recipe, **more)
 
 
 def all_facts(found: Built) -> list[Fact]:
@@ -140,19 +138,19 @@ def facts_about(pairs: list[tuple[Entity, Entity]]) -> Dataset:
 def _counts_add_up(found: Built, triples: list[Row], recipe: Recipe) -> None:
     assert found.rows == len(triples)
     by_relation = Counter(each["relation"] for each in triples)
-    assert {t.label: t.rows for t in (*found.kept, *found.failed)} == by_relation
+    assert {t.relation.label: t.survey.rows for t in (*found.kept, *found.failed)} == by_relation
     for tally in found.kept:
-        facts = list(found.dataset.facts(tally.id))
+        facts = list(found.dataset.facts(tally.relation.id))
         splits = Counter(fact.split for fact in facts)
         assert (splits["train"], splits["test"]) == (tally.train, tally.test)
         assert tally.train == recipe.train
-        assert tally.train + tally.test == min(tally.facts.value, recipe.drawn)
+        assert tally.train + tally.test == min(len(tally.survey.facts), recipe.drawn)
         options = [len(fact.wrong) for fact in facts if fact.split == "test"]
         assert (min(options), sum(n < recipe.options for n in options)) == (
             tally.options,
             tally.short,
         )
-    assert all(t.facts.value < 4 or t.objects.value < 3 for t in found.failed)
+    assert all(len(t.survey.facts) < 4 or len(t.survey.objects) < 3 for t in found.failed)
 
 
 def many(relation: str, facts: int, objects: int) -> list[Row]:
@@ -161,10 +159,12 @@ def many(relation: str, facts: int, objects: int) -> list[Row]:
 
 def test_relations_that_fail_are_named_with_their_counts() -> None:
     found = built([*many("good", 9, 5), *many("few facts", 3, 3), *many("few objects", 40, 2)])
-    assert [t.id for t in found.kept] == ["good"]
-    assert {t.id: (str(t.facts), str(t.objects), t.lacks) for t in found.failed} == {
-        "few-objects": ("5+", "2", "objects"),
-        "few-facts": ("3", "3", "facts"),
+    assert [t.relation.id for t in found.kept] == ["good"]
+    sizes = {t.relation.id: (str(t.survey.facts), str(t.survey.objects)) for t in found.failed}
+    assert sizes == {"few-objects": ("5+", "2"), "few-facts": ("3", "3")}
+    assert {t.relation.id: t.lacks for t in found.failed} == {
+        "few-objects": "objects",
+        "few-facts": "facts",
     }
 
 
@@ -213,7 +213,7 @@ def test_a_subject_of_the_same_identifier_shares_what_is_correct() -> None:
     pairs += [(things[s], things[o]) for s, o in ("cd", "de", "ef", "fc")]
     data = facts_about(pairs)
     recipe = Recipe(least_facts=4, least_objects=3, train=1, test=9, options=9)
-    found = trex_mc.build([DatasetTriples(dataset=data)], recipe, templates=[data])
+    found = trex_mc.build([dataset_triples(data)], recipe, templates=[data])
     for fact in all_facts(found):
         if fact.subject.id == "Q55":
             assert {entity.name for entity in fact.objects} == {"a", "b"}
@@ -341,9 +341,9 @@ def test_the_smallest_draws_stay_whatever_the_order(
     order.shuffle(offered)
     for name in offered:
         second.offer(name, name)
-    assert first.ordered() == second.ordered() and first.kept == second.kept
+    assert first.ordered() == second.ordered() and first.ids == second.ids
     assert len(first) == min(size, len(set(offered)))
-    assert first.turned_away == (len(set(offered)) > size)
+    assert first.more == (len(set(offered)) > size)
 
 
 @pytest.mark.shared
@@ -351,8 +351,8 @@ def test_lama_with_its_training_facts_gives_21_relations(shared: Path) -> None:
     lama = shared / "data" / "lama"
     files = [triple_files(path) for path in sorted((lama / "train").glob("*/train.jsonl"))]
     data = sonde.dataset(f"lama:{lama}")
-    found = trex_mc.build([*files, DatasetTriples(dataset=data)], Recipe(), templates=[data])
+    found = trex_mc.build([*files, dataset_triples(data)], Recipe(), templates=[data])
     assert len(found.kept) == 21
     assert all((t.train, t.test) == (100, 400) for t in found.kept)
-    assert [t.id for t in found.kept if t.short] == ["P530"]
+    assert [t.relation.id for t in found.kept if t.short] == ["P530"]
     assert not list(problems(found.dataset))

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Dataset, Template, facts_of
+from sonde.data.catalog import merged_facts
 from sonde.data.check import faults, problems
-from sonde.data.joining import merged_facts
 from tests.worlds import dataset_of, entity, fact, relation, template
 
 WORDED = (template("t", "[X] has [Y]."),)

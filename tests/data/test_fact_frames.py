@@ -11,7 +11,7 @@ import pytest
 
 from sonde.core import fact_frames
 from sonde.core.errors import DataError
-from sonde.core.fact_frames import frame_of, has_blank, plain_frame
+from sonde.core.fact_frames import completed, frame_of, has_blank
 from sonde.core.facts import Card, Dataset, Entity, Fact, Selection, facts_of
 from tests import worlds
 from tests.worlds import entity
@@ -72,7 +72,7 @@ def test_what_is_too_large_to_keep_is_read_again(monkeypatch: pytest.MonkeyPatch
 def test_plain_facts_need_no_lists() -> None:
     columns = ("fact", "relation", "split", "subject", "subject_id", "object", "object_id")
     given = polars.LazyFrame({column: [column, "x"] for column in columns})
-    frame = plain_frame(given).collect()
+    frame = completed(given).collect()
     assert frame.schema == frame_of([]).schema
     first, _ = facts_of(frame)
     assert first.subject == Entity(id="subject_id", names=("subject",))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import APART, Entity, Fact, facts_of
-from sonde.data.joining import merged_facts
+from sonde.data.catalog import merged_facts
 
 LETTERS = st.sampled_from("abc")
 ENTITIES = st.builds(Entity, id=LETTERS, names=st.lists(LETTERS, min_size=1, max_size=3).map(tuple))

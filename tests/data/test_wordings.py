@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.facts import Style
-from sonde.data.builders.fktc_questions import fault_of
+from sonde.data.builders.fktc import fault_of
 from sonde.data.wordings import Wording, gather, style_of
 from sonde.prompting.few_shot import QUESTION_MARKS, question
 

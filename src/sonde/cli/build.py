@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, dataclass
-from functools import partial
 from pathlib import Path
 
-from sonde.cli.build_fktc import build_fktc
 from sonde.cli.console import print_table, progress, say, waiting
 from sonde.cli.options import DRAWS, FOLDER, FORCE, NAMED, argument, group, matching, option, verb
-from sonde.core.errors import UsageError
+from sonde.core.errors import EndpointError, UsageError
+from sonde.core.facts import Dataset
 from sonde.data import catalog
-from sonde.data.builders import nobel, trex_mc
-from sonde.data.builders.triple_passes import Recipe
-from sonde.data.builders.triples import DatasetTriples, Source, triple_files
-from sonde.data.builders.writing import check_place, write_whole
+from sonde.data.builders import check_place, fktc, nobel, trex_mc, write_whole
+from sonde.data.builders.endpoint import KEY, Chat, Endpoint, Journal, QuestionWriter, opened
+from sonde.data.builders.triples import dataset_triples, triple_files
 
 MOST = 100
 """Relations that do not qualify and are named; the rest is counted."""
+
+SHORT = 20
+"""Relations with too few frames that are named."""
+
+ANSWERS = "answers.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +57,7 @@ def build_trex_mc(wanted: TrexOptions) -> None:
 
     Example: sonde data build trex-mc ./LAMA/train --facts lama:./LAMA -o ./trex-mc
     """
-    recipe, out = matching(Recipe, wanted), wanted.out
+    recipe, out = matching(trex_mc.Recipe, wanted), wanted.out
     check_place(out, force=wanted.force)
     if not wanted.triples and not wanted.facts:
         raise UsageError("name a file or folder of triples, or --facts with a dataset")
@@ -58,13 +65,67 @@ def build_trex_mc(wanted: TrexOptions) -> None:
     with waiting("reading datasets"):
         facts = [catalog.load(source) for source in wanted.facts or ()]
         templates = [catalog.load(source) for source in wanted.templates or ()] or facts
-    sources: list[Source] = [*files, *(DatasetTriples(dataset=dataset) for dataset in facts)]
-    build = partial(trex_mc.build, sources, recipe, templates=templates, skip=wanted.skip)
     with progress("reading triples, MiB") as tick:
-        built = build(name=wanted.name, progress=tick)
-    with waiting(f"writing {out}"):
-        write_whole(built.dataset, out, force=wanted.force)
+        built = trex_mc.build(
+            [*files, *map(dataset_triples, facts)],
+            recipe,
+            name=wanted.name,
+            templates=templates,
+            skip=wanted.skip,
+            progress=tick,
+        )
+    _write(built.dataset, out, force=wanted.force)
     show_trex_mc(built, recipe.options, out)
+
+
+def _write(dataset: Dataset, out: Path, *, force: bool) -> None:
+    with waiting(f"writing {out}"):
+        write_whole(dataset, out, force=force)
+
+
+def show_trex_mc(built: trex_mc.Built, options: int, out: Path) -> None:
+    """Print what was built, and what became of every relation and row."""
+    titles = ("relation", "label", "rows", "facts", "objects", "train", "test", "options")
+    kept = [(*_sizes(t), t.train, t.test, t.options, len(t.relation.templates)) for t in built.kept]
+    print_table((*titles, "templates"), kept, right=range(2, 9))
+    for t in built.kept:
+        if t.short:
+            objects = t.survey.objects
+            among = f" among the {len(objects):,} drawn" if objects.more else ""
+            say(
+                f"{t.relation.id}: {t.short} of {t.test} test facts have fewer than {options} "
+                f"wrong objects{among} and use all of them, {t.options} at least"
+            )
+    _show_failed(built.failed)
+    _show_rows(built)
+    train, test = sum(t.train for t in built.kept), sum(t.test for t in built.kept)
+    say(f"{out}: {len(built.kept)} relations, {train:,} training and {test:,} test facts")
+
+
+def _sizes(t: trex_mc.Tally) -> tuple[object, ...]:
+    rows = f"{t.survey.rows:,}"
+    return (t.relation.id, t.relation.label, rows, t.survey.facts, t.survey.objects)
+
+
+def _show_failed(failed: Sequence[trex_mc.Tally]) -> None:
+    if not failed:
+        return
+    say(f"\n{len(failed):,} relations do not qualify:")
+    titles = ("relation", "label", "rows", "facts", "objects", "too few")
+    print_table(titles, [(*_sizes(t), t.lacks) for t in failed[:MOST]], right=range(2, 5))
+    if len(failed) > MOST:
+        say(f"and {len(failed) - MOST:,} with no more facts than these")
+
+
+def _show_rows(built: trex_mc.Built) -> None:
+    kept, left = (sum(t.survey.rows for t in some) for some in (built.kept, built.failed))
+    say(f"\nrows: {built.rows:,} read = {kept:,} of relations kept + {left:,} of others")
+    if built.faults.count:
+        say(f"rows passed over as faulty: {built.faults.count:,}")
+        for fault in built.faults.first:
+            say(f"  {fault}")
+    if bare := sum(not t.relation.templates for t in built.kept):
+        say(f"relations without a template: {bare} (--templates takes them from a dataset)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,61 +150,158 @@ def build_nobel(wanted: NobelOptions) -> None:
     out, train, limit = wanted.out, wanted.train, wanted.limit
     check_place(out, force=wanted.force)
     built = nobel.build(wanted.table, train=train, limit=limit, seed=wanted.seed, name=wanted.name)
-    write_whole(built.dataset, out, force=wanted.force)
-    show_nobel(built, out)
-
-
-def show_trex_mc(built: trex_mc.Built, options: int, out: Path) -> None:
-    """Print what was built, and what became of every relation and row."""
-    titles = ("relation", "label", "rows", "facts", "objects", "train", "test", "options")
-    rows = [(*_sizes(t), t.train, t.test, t.options, t.templates) for t in built.kept]
-    print_table((*titles, "templates"), rows, right=range(2, 9))
-    for t in built.kept:
-        if t.short:
-            among = f" among the {t.objects.value:,} drawn" if t.objects.more else ""
-            say(
-                f"{t.id}: {t.short} of {t.test} test facts have fewer than {options} wrong "
-                f"objects{among} and use all of them, {t.options} at least"
-            )
-    _show_failed(built.failed)
-    _show_rows(built)
-    train, test = sum(t.train for t in built.kept), sum(t.test for t in built.kept)
-    say(f"{out}: {len(built.kept)} relations, {train:,} training and {test:,} test facts")
-
-
-def _sizes(t: trex_mc.Tally) -> tuple[object, ...]:
-    return (t.id, t.label, f"{t.rows:,}", t.facts, t.objects)
-
-
-def _show_failed(failed: Sequence[trex_mc.Tally]) -> None:
-    if not failed:
-        return
-    say(f"\n{len(failed):,} relations do not qualify:")
-    titles = ("relation", "label", "rows", "facts", "objects", "too few")
-    print_table(titles, [(*_sizes(t), t.lacks) for t in failed[:MOST]], right=range(2, 5))
-    if len(failed) > MOST:
-        say(f"and {len(failed) - MOST:,} with no more facts than these")
-
-
-def _show_rows(built: trex_mc.Built) -> None:
-    kept, left = (sum(t.rows for t in some) for some in (built.kept, built.failed))
-    say(f"\nrows: {built.rows:,} read = {kept:,} of relations kept + {left:,} of others")
-    if built.faults.count:
-        say(f"rows passed over as faulty: {built.faults.count:,}")
-        for fault in built.faults.first:
-            say(f"  {fault}")
-    if bare := sum(not t.templates for t in built.kept):
-        say(f"relations without a template: {bare} (--templates takes them from a dataset)")
-
-
-def show_nobel(built: nobel.Built, out: Path) -> None:
-    """Print what was built and what became of the rows."""
-    rows = built.rows
-    say(f"rows read              {rows.read:6,}")
-    for what, count in rows.left_out.items():
+    _write(built.dataset, out, force=wanted.force)
+    say(f"rows read              {built.read:6,}")
+    for what, count in built.left_out.items():
         say(f"- {what:21}{count:6,}")
-    say(f"= laureates            {len(rows.laureates):6,}")
+    say(f"= laureates            {built.laureates:6,}")
     say(f"{out}: {built.train + built.test} laureates, {built.train} training, {built.test} test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointOptions:
+    """Where a model is asked for more questions, and how patiently."""
+
+    endpoint: str = option("Ask for more questions at this OpenAI-compatible address.", "")
+    model: str = option("The model to ask there.", "")
+    turns: int = option("Times it is asked about a relation.", 5, least=1)
+    retries: int = option("New tries where it fails.", 5, least=0)
+    wait: float = option("Seconds before the first new try; doubles.", 1.0, least=0)
+    timeout: float = option("Seconds to wait for an answer.", 60.0, least=0.1)
+
+    def __post_init__(self) -> None:
+        if bool(self.endpoint) != bool(self.model):
+            raise UsageError("--endpoint URL and --model NAME go together; give both or neither")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FktcOptions:
+    """What is made of which dataset."""
+
+    out: Path = option(FOLDER, MISSING, "--out", "-o")
+    data: str = option("The dataset to begin with.", "atlas", "--data", "-d")
+    frames: int = option("Question frames of a relation.", 7, least=1)
+    negatives: int = option("Wrong objects of a fact.", 5, least=0)
+    bleu: float = option("Two frames stay under this BLEU, 0 to 100.", 70.0)
+    paraphrases: Path | None = option("More questions: JSON lines with relation and text.", None)
+    ask: EndpointOptions
+    seed: int = option(DRAWS, 0)
+    name: str = option("What the dataset is called; else DATA-frames.", "")
+    force: bool = option(FORCE, False, "--force")
+
+
+@verb
+def build_fktc(wanted: FktcOptions) -> None:
+    """Build question frames and wrong objects for a dataset, in the manner of FKTC.
+
+    The key of an endpoint is taken from the environment variable SONDE_API_KEY.
+
+    Example: sonde data build fktc -d lama:./LAMA --endpoint http://localhost:8000/v1 --model NAME
+    -o ./frames
+    """
+    recipe, out = matching(fktc.Recipe, wanted, turns=wanted.ask.turns), wanted.out
+    endpoint = _endpoint(wanted.ask)
+    check_place(out, force=wanted.force)
+    fktc.need_bleu()
+    given = fktc.read_questions(wanted.paraphrases) if wanted.paraphrases else {}
+    with waiting("reading the dataset"):
+        dataset = catalog.load(wanted.data)
+    with _asking(endpoint, out) as (writer, chat), progress("frames, relations") as tick:
+        built = fktc.build(
+            dataset,
+            recipe,
+            name=wanted.name or f"{dataset.name}-frames",
+            given=given,
+            writer=writer,
+            sources=_sources(wanted.paraphrases, wanted.ask.model),
+            progress=tick,
+        )
+    _write(built.dataset, out, force=wanted.force)
+    shutil.rmtree(work_of(out), ignore_errors=True)
+    show_fktc(built, recipe, out)
+    if writer and chat:
+        show_asked(writer.journal, chat)
+
+
+def work_of(out: Path) -> Path:
+    """Where a build keeps what it was answered, until it is finished."""
+    named = out if out.name not in ("", "..") else out.resolve()
+    return named.with_name(f"{named.name}.work")
+
+
+def _endpoint(ask: EndpointOptions) -> Endpoint | None:
+    if not ask.endpoint:
+        return None
+    key = os.environ.get(KEY, "").strip()
+    return matching(Endpoint, ask, url=ask.endpoint, key=key)
+
+
+@contextmanager
+def _asking(
+    endpoint: Endpoint | None, out: Path
+) -> Iterator[tuple[QuestionWriter | None, Chat | None]]:
+    """Open the endpoint and the journal; a failure says that nothing is lost, and how to go on."""
+    if endpoint is None:
+        yield None, None
+        return
+    journal = Journal(work_of(out) / ANSWERS)
+    with opened(endpoint) as chat:
+        try:
+            yield QuestionWriter(ask=chat.ask, model=endpoint.model, journal=journal), chat
+        except EndpointError as error:
+            kept = f"the {len(journal)} answers so far are kept in {journal.path}; " * bool(journal)
+            raise EndpointError(
+                f"{error}; {kept}run the same command again to go on, or bring the questions that "
+                "are missing with --paraphrases FILE"
+            ) from None
+
+
+def _sources(paraphrases: Path | None, model: str) -> list[str]:
+    file = [f"questions: {paraphrases.name}"] if paraphrases else []
+    return file + ([f"questions written by {model}"] if model else [])
+
+
+def show_fktc(built: fktc.Built, recipe: fktc.Recipe, out: Path) -> None:
+    """Print what was built, and what became of every question and wrong object."""
+    titles = ("relation", "label", "own", "file", "model", "frames", "alike", "other", "facts")
+    rows = [_row(gathered) for gathered in built.gathered]
+    print_table((*titles, "wrong"), rows, right=range(2, 10))
+    _show_lacks(built.gathered, recipe)
+    if built.strangers:
+        say(f"questions of --paraphrases for relations that are not there: {built.strangers:,}")
+    facts = sum(gathered.wrong.total() for gathered in built.gathered)
+    frames = sum(len(gathered.frames) for gathered in built.gathered)
+    say(f"{out}: {len(rows)} relations, {frames:,} frames, {facts:,} facts")
+
+
+def _row(gathered: fktc.Gathered) -> list[str]:
+    refused, wrong = gathered.refused, gathered.wrong
+    origins = (gathered.count("own"), gathered.count("file"), gathered.count("endpoint"))
+    alike = refused["alike"]
+    counts = (*origins, len(gathered.frames), alike, refused.total() - alike, wrong.total())
+    numbers = (*counts, min(wrong, default=0))
+    return [gathered.relation.id, gathered.relation.label, *(f"{n:,}" for n in numbers)]
+
+
+def _show_lacks(gathered: Sequence[fktc.Gathered], recipe: fktc.Recipe) -> None:
+    if short := [each for each in gathered if each.missing > 0]:
+        named = ", ".join(f"{g.relation.id} ({len(g.frames)})" for g in short[:SHORT])
+        named += f" and {len(short) - SHORT} more" if len(short) > SHORT else ""
+        say(f"fewer than {recipe.frames} frames: {named}; --paraphrases and --endpoint bring more")
+    wrong = sum((each.wrong for each in gathered), Counter[int]())
+    if few := sum(count for size, count in wrong.items() if size < recipe.negatives):
+        say(f"facts with fewer than {recipe.negatives} wrong objects: {few:,} (none: {wrong[0]:,})")
+    if mistaken := sum(each.mistaken for each in gathered):
+        say(f"objects that the dataset called wrong and that are right: {mistaken:,}, left out")
+
+
+def show_asked(journal: Journal, chat: Chat) -> None:
+    """Print how often the model was asked, and what failed on the way."""
+    failed = ", ".join(f"{kind} {count}" for kind, count in sorted(chat.failures.items()))
+    say(
+        f"endpoint: {len(journal) - journal.before} answers, {journal.before} kept from before; "
+        f"failed tries: {failed or 'none'}"
+    )
 
 
 VERBS = {"trex-mc": build_trex_mc, "nobel": build_nobel, "fktc": build_fktc}

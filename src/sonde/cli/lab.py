@@ -23,7 +23,7 @@ from sonde.cli.options import (
 from sonde.cli.report import show_report, write_html
 from sonde.core.errors import DataError, UsageError
 from sonde.core.reports import Column, Report, Table
-from sonde.data.builders.writing import check_place
+from sonde.data.builders import check_place
 from sonde.lab.estimators.asking import Effort
 from sonde.lab.estimators.catalogue import estimators
 from sonde.lab.evaluation.trials import alone

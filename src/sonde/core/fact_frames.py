@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Any, cast
 from sonde.core.errors import DataError
 
 if TYPE_CHECKING:
-    from polars import DataFrame, LazyFrame
+    from polars import DataFrame, Expr, LazyFrame
+
+APART = "apart"
+"""A tag of facts that were collected apart from those that are asked about, to train on.
+
+Their objects are no options. They have names and no identifiers: joins leave them as they are."""
 
 BATCH = 4096
 KEPT = 2**27
@@ -69,23 +74,28 @@ def frame_of(facts: Iterable[Any] | DataFrame, relation: str = "") -> DataFrame:
     return polars.concat(parts, rechunk=True) if parts else _part([], relation)
 
 
-def plain_frame(facts: LazyFrame) -> LazyFrame:
-    """The frame of facts that have one object and no further names.
+def completed(facts: LazyFrame) -> LazyFrame:
+    """The frame of facts of which a source has some columns: fact, relation, subject_id at least.
 
-    `facts` has the columns fact, relation, split, subject, subject_id, object and object_id, and
-    those others of a frame that are not empty lists.
+    `subject` may stand for subject_names, `object` and `object_id` for lists of one object; the
+    split is test unless it is given, and what else is missing is empty.
     """
-    from polars import concat_list, element, lit
+    from polars import col, concat_list, element, lit
 
-    lists = {
+    schema, given = frame_of([]).schema, facts.collect_schema()
+    single = {
+        "split": lit("test"),
+        "subject": col("subject_names").list.first(),
         "subject_names": concat_list("subject"),
         "object_ids": concat_list("object_id"),
         "object_names": concat_list("object").list.eval(concat_list(element())),
     }
-    schema = frame_of([]).schema
-    given = facts.collect_schema()
-    empty = {name: lit([], dtype) for name, dtype in schema.items() if name not in given}
-    return facts.with_columns(**{**empty, **lists}).select(schema.names())
+    missing = {
+        name: single[name] if name in single else lit([], dtype)
+        for name, dtype in schema.items()
+        if name not in given
+    }
+    return facts.with_columns(**missing).select(col(name).cast(schema[name]) for name in schema)
 
 
 def entities(facts: LazyFrame, *key: str, of: str = "object") -> LazyFrame:
@@ -105,6 +115,13 @@ def united(objects: LazyFrame, *key: str) -> LazyFrame:
         .group_by(*key, maintain_order=True)
         .agg("object_ids", "object_names")
     )
+
+
+def is_apart() -> Expr:
+    """Whether a fact was collected apart."""
+    from polars import col
+
+    return col("tags").list.contains(APART)
 
 
 def rows(frame: DataFrame) -> Iterator[tuple[Any, ...]]:

@@ -10,7 +10,8 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Literal
 
 from sonde.core.errors import TemplateError, UsageError, nearest
-from sonde.core.fact_frames import FactFrames, rows
+from sonde.core.fact_frames import APART as APART
+from sonde.core.fact_frames import FactFrames, is_apart, rows
 from sonde.core.fingerprints import draw_key
 
 if TYPE_CHECKING:
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
 
 SUBJECT_SLOT = "[X]"
 ANSWER_SLOT = "[Y]"
-
-APART = "apart"
-"""A tag of facts that were collected apart from those that are asked about, to train on.
-
-Their objects are no options. They have names and no identifiers: joins leave them as they are."""
 
 LAMA = "lama"
 """The origin of templates that LAMA itself asks with."""
@@ -232,11 +228,10 @@ class Dataset:
         """
         import polars
 
-        apart = polars.col("tags").list.contains(APART)
         asked = polars.col("split") == self.selection.split
         names = polars.col("object_names").explode()
         names = names.explode() if aliases else names.list.first()
-        facts = self.frame(relation).lazy().filter(~apart | asked)
+        facts = self.frame(relation).lazy().filter(~is_apart() | asked)
         found = facts.select(names.drop_nulls().unique(maintain_order=True)).collect()
         return tuple(found["object_names"])
 

@@ -1,4 +1,8 @@
-"""Find a dataset by the name or path a user gives, and join what is named with a plus."""
+"""Find a dataset by the name or path a user gives, and join what is named with a plus.
+
+A joined dataset has one fact per subject and relation, with every correct object: that is the pair
+that BELIEF asks about. Facts are still read a relation at a time.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sonde.core.components import Components
 from sonde.core.errors import DataError, UsageError, nearest
+from sonde.core.fact_frames import entities, is_apart, united
 from sonde.core.facts import Card, Dataset
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import is_dataset, open_dataset
-from sonde.data.joining import merged, named_after, worded, wordings_of
 from sonde.data.readers import ADDITIONS, DATASETS
-from sonde.data.wordings import Wordings
+from sonde.data.wordings import Wordings, worded, wordings_of
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 BUNDLED = Path(__file__).parent / "bundled"
 
@@ -94,18 +101,18 @@ def _parts(reference: str) -> list[str]:
 def _reworded(dataset: Dataset, named: Sequence[str]) -> Dataset:
     """The same facts under other sources' templates."""
     sources = [_wordings(text) for text in named]
-    found = worded(dataset, sources)
-    if not found.relations:
+    reworded = worded(dataset, sources)
+    if not reworded.relations:
         raise DataError(f"{'+'.join(named)} has no template for any relation of {dataset.name!r}")
     cards = [source.card for source in sources]
     names = [card.name for card in cards]
-    card = replace(
-        named_after(dataset, names, cards).card,
+    card = _joined_card(
+        (dataset.card, *cards),
         name=f"{dataset.name} under {'+'.join(names)}",
         description=f"{dataset.name} under the templates of {', '.join(names)}",
     )
     parts = ["reworded", dataset.fingerprint, *(source.fingerprint for source in sources)]
-    return replace(found, card=card, fingerprint=fingerprint(parts))
+    return replace(reworded, card=card, fingerprint=fingerprint(parts))
 
 
 def _wordings(text: str) -> Wordings:
@@ -116,18 +123,16 @@ def _wordings(text: str) -> Wordings:
         return cast(TemplateReader, able[scheme]).templates(_there(place))
     if text in bundled() or scheme in readers() or is_dataset(Path(text).expanduser()):
         return wordings_of(_load_one(text))
-    known = [*able, *readers(), *bundled()]
     raise UsageError(
         f"no source of templates called {scheme!r} (write SOURCE:FOLDER, as in "
-        f"lpaqa:./LPAQA/mine, or a dataset); {nearest(scheme, known)}"
+        "lpaqa:./LPAQA/mine, or a dataset); "
+        f"{nearest(scheme, [*able, *readers(), *bundled()])}"
     )
 
 
 def _joined(facts: Dataset, rest: list[str]) -> Dataset:
     """Facts made one per pair, then all templates that are named, then everything else."""
-    dataset = merged(facts)
-    named: list[str] = []
-    cards: list[Card] = []
+    dataset, cards = merged(facts), [facts.card]
     sources: list[Wordings] = []
     extenders: list[tuple[Extender, Path]] = []
     for part in rest:
@@ -135,20 +140,31 @@ def _joined(facts: Dataset, rest: list[str]) -> Dataset:
         addition: Any = additions()[scheme]
         if hasattr(addition, "templates"):
             sources.append(addition.templates(_there(place)))
-            card = sources[-1].card
+            cards.append(sources[-1].card)
         else:
             extenders.append((addition, _folder(place)))
-            card = addition.card()
-        named.append(card.name)
-        cards.append(card)
+            cards.append(addition.card())
+    names = [card.name for card in cards]
     if sources:
         parts = [dataset.fingerprint, *(source.fingerprint for source in sources)]
         dataset = replace(worded(dataset, sources), fingerprint=fingerprint(parts))
     if not dataset.relations:
-        raise DataError(f"{'+'.join((facts.name, *named))}: no relation has facts and templates")
+        raise DataError(f"{'+'.join(names)}: no relation has facts and templates")
     for extender, folder in extenders:
         dataset = extender.extend(dataset, folder)
-    return named_after(replace(dataset, card=facts.card), named, cards)
+    described = f"{facts.name}, joined with {', '.join(names[1:])}"
+    return replace(dataset, card=_joined_card(cards, name="+".join(names), description=described))
+
+
+def _joined_card(cards: Sequence[Card], *, name: str, description: str) -> Card:
+    """A card that names everything a dataset was joined from."""
+    licences = dict.fromkeys(f"{card.name}: {card.licence}" for card in cards)
+    return Card(
+        name=name,
+        licence="; ".join(licences),
+        sources=tuple(dict.fromkeys(source for card in cards for source in card.sources)),
+        description=description,
+    )
 
 
 def _load_one(reference: str) -> Dataset:
@@ -196,3 +212,55 @@ def _existing(text: str, fits: Callable[[Path], bool], fault: str) -> Path:
     if (added := re.search(r"\+(\w+):", text)) and added[1] not in known:
         raise UsageError(f"nothing called {added[1]!r} can be added; {nearest(added[1], known)}")
     raise DataError(f"{path} {fault}")
+
+
+def merged(dataset: Dataset) -> Dataset:
+    """One fact per subject, relation and split, with the objects of all of them."""
+    apart = any(dataset.frame(r.id).select(is_apart().any()).item() for r in dataset.relations)
+    how = "merged, some apart" if apart else "merged"
+    joined = replace(
+        dataset,
+        read=lambda id: merged_facts(dataset.frame(id)),
+        fingerprint=fingerprint([dataset.fingerprint, how]),
+    )
+    return replace(joined, notes={**dataset.notes, "rows_merged": dataset.size - joined.size})
+
+
+def merged_facts(facts: DataFrame) -> DataFrame:
+    """The facts of one relation, those of one subject and split made one, in order of appearance.
+
+    A merged fact is called after its relation and subject, `P36:Q142`. Facts collected apart follow
+    as they are: they name things that may share a name, and to count them is what they are for.
+    """
+    import polars
+    from polars import col, format, when
+
+    key = ("subject_id", "split")
+    alone = facts.lazy().filter(~is_apart())
+    right = entities(alone, *key)
+    firsts = alone.unique(key, keep="first", maintain_order=True)
+    wrong = entities(firsts, *key, of="wrong").join(
+        right,
+        left_on=(*key, "wrong_ids"),
+        right_on=(*key, "object_ids"),
+        how="anti",
+        maintain_order="left",
+    )
+    texts = col("subject_names", "tags").explode().drop_nulls().unique(maintain_order=True)
+    columns = {
+        "fact": when(col("split") == "test")
+        .then(format("{}:{}", "relation", "subject_id"))
+        .otherwise(format("{}:{}:{}", "relation", "subject_id", "split")),
+        "subject": col("subject_names").list.first(),
+        "wrong_ids": col("wrong_ids").fill_null([]),
+        "wrong_names": col("wrong_names").fill_null([]),
+    }
+    merged = firsts.select("relation", "details", *key)
+    for part in (
+        alone.group_by(key).agg(texts),
+        united(right, *key),
+        wrong.group_by(key, maintain_order=True).agg("wrong_ids", "wrong_names"),
+    ):
+        merged = merged.join(part, on=key, how="left", maintain_order="left")
+    merged = merged.with_columns(**columns).select(facts.columns)
+    return polars.concat([merged, facts.lazy().filter(is_apart())]).collect()

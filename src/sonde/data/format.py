@@ -67,7 +67,7 @@ def open_dataset(folder: Path) -> Dataset:
     """Open a dataset folder; templates are read now, facts when they are asked for."""
     head = read_object(folder / "dataset.json")
     card = card_of(head)
-    relations = tuple(_relations(folder))
+    relations = tuple(worded_relations(folder))
     for relation in relations:
         if not facts_path(folder, relation.id).is_file():
             raise DataError(
@@ -299,7 +299,8 @@ def _check_hash(head: Row, found: str, folder: Path) -> None:
         )
 
 
-def _relations(folder: Path) -> Iterator[Relation]:
+def worded_relations(folder: Path) -> Iterator[Relation]:
+    """The relations of a folder with their templates."""
     relations = read_relations(folder)
     if not relations:
         raise DataError(f"{folder / 'relations.jsonl'}: no relation in it")

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 import csv
+import gzip
 import json
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
 from pathlib import Path
@@ -30,8 +32,14 @@ T = TypeVar("T")
 UNSOUND = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OSError)
 """What decoding a file may raise."""
 
+FORMS = (".jsonl", ".csv", ".parquet")
+BATCH = 4096
+
 Complain = Callable[[DataError], None]
 """What is done about a line that cannot be read: `refuse` ends there, another may go on."""
+
+Tick = Callable[[int], None]
+"""Called with the bytes read since the last call."""
 
 
 def refuse(fault: DataError) -> None:
@@ -138,9 +146,7 @@ def read_texts(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) 
 
 def read_rows(path: Path) -> Iterator[Row]:
     """The objects of a JSON-lines file, one a line; blank lines are passed over."""
-    for number, line in read_lines(path):
-        if line.strip():
-            yield row_of(line, path, number)
+    return (row_of(raw, where) for where, raw in raw_lines(path) if raw.strip())
 
 
 def read_each(
@@ -150,78 +156,93 @@ def read_each(
 
     A line that cannot be is complained of, and is no reason to stop.
     """
-    for number, line in read_lines(path, complain):
-        if line.strip():
+    for where, raw in raw_lines(path, complain):
+        if raw.strip():
             try:
-                row = row_of(line, path, number)
-                made = make(row)
+                value = make(row_of(raw, where))
             except DataError as fault:
                 complain(fault)
             else:
-                yield row.where, made
-
-
-def row_of(line: str, path: Path, number: int) -> Row:
-    """The object that stands on a line of a file."""
-    where = f"{path}, line {number}"
-    return Row(_parse(line, where), where)
+                yield where, value
 
 
 def read_object(path: Path) -> Row:
     """The one object of a JSON file."""
-    text = "\n".join(line for _, line in read_lines(path))
-    return Row(_parse(text, str(path)), str(path))
+    return row_of(b"".join(raw for _, raw in raw_lines(path)), str(path))
 
 
-def read_lines(path: Path, complain: Complain = refuse) -> Iterator[tuple[int, str]]:
-    """Lines of a UTF-8 file with their numbers, from 1."""
+def read_lines(path: Path, complain: Complain = refuse) -> Iterator[tuple[str, str]]:
+    """The lines of a UTF-8 file, each behind its place."""
+    for where, raw in raw_lines(path, complain):
+        try:
+            text = _text(raw, where)
+        except DataError as fault:
+            complain(fault)
+        else:
+            yield where, text.rstrip("\r\n")
+
+
+def raw_lines(
+    path: Path, complain: Complain = refuse, tick: Tick | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """The lines of a file, each behind its place; unpacked where the name ends in .gz."""
+    told = 0
     try:
         with path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
-                try:
-                    line = raw.decode().rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    complain(DataError(f"{path}, line {number}: not UTF-8 ({error.reason})"))
-                else:
-                    yield number, line
+            lines: Iterable[bytes] = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            for number, line in enumerate(lines, 1):
+                yield f"{path}, line {number}", line
+                if tick is not None and number % BATCH == 0:
+                    tick(file.tell() - told)
+                    told = file.tell()
+            if tick is not None:
+                tick(file.tell() - told)
     except FileNotFoundError:
         complain(DataError(f"{path} is missing"))
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        complain(DataError(f"{path} cannot be unpacked: {error}; is it whole?"))
     except OSError as error:
-        complain(DataError(f"{path} cannot be read: {error.strerror}"))
+        complain(DataError(f"{path} cannot be read: {error.strerror or error}"))
 
 
-def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write JSON lines; what stood there before can still be read while they are made."""
-    with whole(path) as file:
-        file.writelines((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows)
-
-
-def decode(text: str) -> Any:
-    """The value of a JSON text; ValueError where it is none, or holds what cannot be stored."""
+def row_of(raw: bytes, where: str) -> Row:
+    """The JSON object that stands somewhere."""
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeError):  # json says more clearly where a fault is
+        value = msgspec.json.decode(raw)
+    except (*UNSOUND, UnicodeError):
+        value = _closely(_text(raw, where), where)
+    if not isinstance(value, dict):
+        raise DataError(
+            f"{where}: expected a JSON object, found {_text(raw, where).strip()[:80]!r}"
+        )
+    return Row(value, where)
+
+
+def _text(raw: bytes, where: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where}: not UTF-8 ({error.reason})") from None
+
+
+def _closely(text: str, where: str) -> Any:
+    """The value of a JSON text that was hard to read; json says most clearly where a fault is."""
+    try:
         value = json.loads(text)
         json.dumps(value, ensure_ascii=False).encode()  # half a character may be left
         return value
-
-
-def _parse(text: str, where: str) -> dict[str, Any]:
-    try:
-        value = decode(text)
     except json.JSONDecodeError as error:
         raise DataError(
             f"{where}: expected a JSON object, but {error.msg} at column {error.colno}"
         ) from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: expected a JSON object, but {error}") from None
-    if not isinstance(value, dict):
-        raise DataError(f"{where}: expected a JSON object, found {text.strip()[:80]!r}")
-    return value
 
 
-FORMS = (".jsonl", ".csv", ".parquet")
-BATCH = 4096
+def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Write JSON lines; what stood there before can still be read while they are made."""
+    with whole(path) as file:
+        file.writelines((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows)
 
 
 def tables(folder: Path) -> list[Path]:

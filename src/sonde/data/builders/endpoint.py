@@ -1,25 +1,31 @@
-"""Ask a chat model behind an OpenAI-compatible address; the only file that knows httpx.
+"""Have questions written by a chat model behind an OpenAI-compatible address, and keep its answers.
 
-Knows nothing of what is asked. What may pass (no connection, no answer in time, HTTP 408, 429 and
+The only file that knows httpx. What may pass (no connection, no answer in time, HTTP 408, 429 and
 5xx, an answer that is no chat completion) is tried again after a wait that doubles, or as long as
-the server says; what will not pass is told at once.
+the server says; what will not pass is told at once. Knows nothing of what becomes of the questions.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sonde.core.errors import EndpointError, MissingExtra, UsageError
+from sonde.core.errors import EndpointError, MissingExtra, StoreError, UsageError
+from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Relation
+from sonde.core.fingerprints import fingerprint
+from sonde.data.lines import read_rows
 
 if TYPE_CHECKING:
     import httpx
@@ -34,6 +40,12 @@ PASSING = (408, 429)
 LONGEST = 60.0
 PATIENCE = 600.0
 """Seconds: the longest wait of our own choice, and the longest that a server may ask for."""
+
+SPARE = 3
+"""Questions asked for beyond those that are missing: some will be too alike."""
+
+_MARK = re.compile(r"^\s*(?:[-*•]+|\(?\d+[.):]|Q\d*:)\s*")
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 log = logging.getLogger("sonde")
 
@@ -184,3 +196,116 @@ def _content(answer: httpx.Response) -> str:
         said = " ".join(answer.text.split())[:80]
         raise _Failure("no chat completion", f"gave no chat completion but {said!r}")
     return text.encode(errors="replace").decode()  # half a character cannot be stored
+
+
+class Journal:
+    """Answers by key, a JSON object a line, each written whole and forced to disk.
+
+    What was kept before is there again; half a line, left by a kill, is cut off.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._kept = _read(path)
+        self.before = len(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def find(self, key: str) -> str | None:
+        """The answer kept under a key."""
+        return self._kept.get(key)
+
+    def keep(self, key: str, text: str) -> None:
+        """Write an answer to disk."""
+        line = json.dumps({"key": key, "text": text}) + "\n"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
+        self._kept[key] = text
+
+
+def _read(path: Path) -> dict[str, str]:
+    if not path.exists():
+        return {}
+    try:
+        whole, end, half = path.read_bytes().rpartition(b"\n")
+        if half:
+            os.truncate(path, len(whole + end))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be continued: {error.strerror}") from None
+    return {row.text("key"): row.text("text") for row in read_rows(path)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionWriter:
+    """Asks a model for questions, and keeps its answers, so that nothing is asked twice."""
+
+    ask: Callable[[str], str]
+    model: str
+    journal: Journal
+
+    def write(
+        self, relation: Relation, kept: Sequence[str], missing: int, turn: int
+    ) -> tuple[str, ...]:
+        """Some questions, unlike those that are kept, if there are any; `turn` counts from 1."""
+        text = request(relation, kept, missing + SPARE)
+        key = fingerprint([self.model, str(turn), relation.id, text])
+        answer = self.journal.find(key)
+        if answer is None:
+            answer = self.ask(text)
+            self.journal.keep(key, answer)
+        return tuple(candidates(answer))
+
+
+def request(relation: Relation, kept: Sequence[str], count: int) -> str:
+    """What a model is asked: to reword the questions there are, or to make some of a statement."""
+    if kept:
+        task = f"Reword this question in {count} different ways:\n{kept[0]}\n"
+    else:
+        task = f"Write {count} different questions that ask for the answer to: {_told(relation)}\n"
+    if kept[1:]:
+        task += "These are there already; use other words and another order:\n"
+        task += "".join(f"{text}\n" for text in kept[1:])
+    return (
+        f"{task}\n"
+        f"{SUBJECT_SLOT} stands for a name. Write {SUBJECT_SLOT} exactly once in every question, "
+        "name no other thing, and end each with a question mark. Every question must ask for "
+        f"exactly the same thing ({relation.label}). Write one question a line and nothing else."
+    )
+
+
+def candidates(answer: str) -> Iterator[str]:
+    """The lines of an answer that may be questions, without numbers, dashes and quotes.
+
+    >>> list(candidates("Sure:\\n1. \\"Where is [X]?\\"\\n- **Whence is [X]?**"))
+    ['Sure:', 'Where is [X]?', 'Whence is [X]?']
+    """
+    text = _THOUGHT.sub("", answer)
+    for line in _listed(text) or text.splitlines():
+        found = _MARK.sub("", line).strip(" \t\r\n\"'`*_“”‘’,")
+        if found and not found.startswith("```"):
+            yield found
+
+
+def _told(relation: Relation) -> str:
+    """The statement that a question is made of; the bare label where there is none."""
+    for template in relation.templates:
+        if template.style == "statement":
+            return f"{template.text} ({ANSWER_SLOT} is the answer, the {relation.label})"
+    return f"the {relation.label} of {SUBJECT_SLOT}"
+
+
+def _listed(text: str) -> list[str]:
+    """The texts of an answer that is a JSON list of texts; none where it is not."""
+    bare = re.sub(r"^```\w*|```$", "", text.strip()).strip()
+    try:
+        value = json.loads(bare) if bare.startswith("[") else None
+    except (ValueError, RecursionError):
+        return []
+    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []

@@ -1,21 +1,48 @@
 """Frames and wrong objects for any dataset, in the manner of FKTC. Knows no terminal.
 
-Frames are the dataset's own questions, then those of a file, then those that a model writes.
-Wrong objects are other objects of the relation that no fact calls right for the subject.
+A frame is a question that asks for the object and has one slot for the subject: `Where was [X]
+born?`. Frames are the dataset's own questions, then those of a file, then those that a model
+writes. The first one that qualifies is the base frame; any other is kept while it is not too alike
+to one kept before, by BLEU; this is the only file that knows sacrebleu. Wrong objects are other
+objects of the relation that no fact calls right for the subject.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
-from sonde.core.errors import DataError, EndpointError, UsageError
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation
-from sonde.data.builders.fktc_questions import Fault, Gathered, Origin, Rule, Writer, templates
+from sonde.core.errors import DataError, EndpointError, MissingExtra, UsageError
+from sonde.core.fact_frames import frame_of
+from sonde.core.facts import (
+    ANSWER_SLOT,
+    SUBJECT_SLOT,
+    Card,
+    Dataset,
+    Entity,
+    Fact,
+    Relation,
+    Template,
+)
+from sonde.data.builders.endpoint import INSTALL, QuestionWriter
+from sonde.data.check import bare, stands_in
+from sonde.data.lines import read_rows
+from sonde.data.wordings import regrouped
+from sonde.prompting.few_shot import QUESTION_MARKS
 from sonde.prompting.options import correct_for, correct_names, negatives, spellings
 
+Origin = Literal["own", "file", "endpoint"]
+Fault = Literal["malformed", "repeated", "alike", "telling"]
+
+LONGEST = 300
 NAMED = 8
+_ANSWER = re.compile(rf"\s*{re.escape(ANSWER_SLOT)}\W*$")
 
 Progress = Callable[[int, int], None]
 """Called with the relations that are done and all of them."""
@@ -26,76 +53,102 @@ Given = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What is wanted of a relation and of a fact; `turns` is how often a model is asked at most."""
+    """What is wanted of a relation and of a fact.
 
-    rule: Rule = field(default_factory=Rule)
+    Any two of its `frames` stay under the BLEU; `turns` is how often a model is asked at most.
+    """
+
+    frames: int = 7
+    bleu: float = 70.0
     negatives: int = 5
     turns: int = 5
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.rule.frames < 1 or self.negatives < 0 or self.turns < 1:
+        if self.frames < 1 or self.negatives < 0 or self.turns < 1:
             raise UsageError("--frames and --turns must be at least 1, --negatives at least 0")
-        if not 0 < self.rule.bleu <= 100:
-            raise UsageError(f"--bleu must be above 0 and at most 100, not {self.rule.bleu:g}")
+        if not 0 < self.bleu <= 100:
+            raise UsageError(f"--bleu must be above 0 and at most 100, not {self.bleu:g}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """What became of one relation.
+class Frame(NamedTuple):
+    """A question that is kept; `template` is the dataset's own, where it is from there."""
 
-    `wrong` counts facts by how many wrong objects they have; `mistaken` are objects that the
-    dataset called wrong and that are right.
+    text: str
+    origin: Origin
+    template: Template | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Gathered:
+    """What became of a relation: its frames so far, and how many questions were refused, why.
+
+    `objects` are names that a question of another's must not give away. `wrong` counts facts by how
+    many wrong objects they have; `mistaken` are objects that the dataset called wrong and that are
+    right.
     """
 
-    id: str
-    label: str
-    frames: Mapping[Origin, int]
-    refused: Mapping[tuple[Origin, Fault], int]
-    wrong: Mapping[int, int]
-    mistaken: int
+    relation: Relation
+    recipe: Recipe
+    objects: Sequence[str] = ()
+    frames: list[Frame] = field(default_factory=list)
+    refused: Counter[Fault] = field(default_factory=Counter)
+    wrong: Counter[int] = field(default_factory=Counter)
+    mistaken: int = 0
 
     @property
-    def kept(self) -> int:
-        """Frames of all origins."""
-        return sum(self.frames.values())
+    def missing(self) -> int:
+        """Frames that are still wanted."""
+        return self.recipe.frames - len(self.frames)
 
     @property
-    def facts(self) -> int:
-        """Facts of all splits."""
-        return sum(self.wrong.values())
+    def texts(self) -> tuple[str, ...]:
+        """The questions that are kept."""
+        return tuple(frame.text for frame in self.frames)
 
-    def faults(self, fault: Fault) -> int:
-        """Questions that were refused for a reason."""
-        return sum(count for (_, why), count in self.refused.items() if why == fault)
+    def count(self, origin: Origin) -> int:
+        """Frames of an origin."""
+        return sum(frame.origin == origin for frame in self.frames)
+
+    def offer(self, questions: Iterable[str | Template], origin: Origin) -> None:
+        """Keep what qualifies, until there are enough frames."""
+        for given in questions:
+            if self.missing <= 0:
+                return
+            template = given if isinstance(given, Template) else None
+            text = question_of(template.text if template else str(given))
+            hidden = self.objects if template is None else ()
+            if fault := fault_of(text, self.texts, self.recipe.bleu, hidden):
+                self.refused[fault] += 1
+            else:
+                self.frames.append(Frame(text, origin, template))
+
+    def templates(self) -> tuple[Template, ...]:
+        """The relation's templates: its frames, the base frame first, then its statements."""
+        statements = [t for t in self.relation.templates if t.style == "statement"]
+        taken = {template.id for template in self.relation.templates}
+        group = statements[0].id if statements else ""
+        asked: list[Template] = []
+        for place, frame in enumerate(self.frames, 1):
+            new = Template(
+                id=_free(f"{self.relation.id}-frame-{place}", taken),
+                text=f"{frame.text} {ANSWER_SLOT}.",
+                source="paraphrase",
+                style="question",
+                group=group,
+            )
+            asked.append(frame.template or new)
+            group = asked[0].id
+        return regrouped((*asked, *statements))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """The dataset, with what became of its questions; `strangers` are questions of no relation."""
+    """The dataset, with what became of its relations; `strangers` are questions of no relation."""
 
     dataset: Dataset
-    gathered: Mapping[str, Gathered]
-    wrong: WrongObjects
+    gathered: tuple[Gathered, ...]
     strangers: int
-
-    @property
-    def tallies(self) -> tuple[Tally, ...]:
-        """What became of every relation; facts are read unless they have been, as by writing."""
-        return tuple(map(self._tally, self.dataset.relations))
-
-    def _tally(self, relation: Relation) -> Tally:
-        origins: tuple[Origin, ...] = ("own", "file", "endpoint")
-        gathered = self.gathered[relation.id]
-        wrong = Counter(self.dataset.frame(relation.id)["wrong_ids"].list.len())
-        return Tally(
-            id=relation.id,
-            label=relation.label,
-            frames={origin: gathered.count(origin) for origin in origins},
-            refused=dict(gathered.refused),
-            wrong=wrong,
-            mistaken=self.wrong.mistaken[relation.id],
-        )
 
 
 def build(
@@ -104,66 +157,58 @@ def build(
     *,
     name: str,
     given: Given | None = None,
-    writer: Writer | None = None,
+    writer: QuestionWriter | None = None,
     sources: Sequence[str] = (),
     progress: Progress = lambda done, total: None,
 ) -> Built:
     """The dataset under frames, with wrong objects; `sources` name who wrote further questions."""
     given = given or {}
-    found = gather(dataset, recipe, given, writer, progress)
-    if not any(one.frames for one in found.values()):
+    gathered = tuple(_at_hand(dataset, recipe, given, further=writer is not None))
+    if writer is not None:
+        _ask(gathered, writer, progress)
+    if not any(each.frames for each in gathered):
         raise DataError(
             f"no relation of {dataset.name!r} has a question; --paraphrases FILE or --endpoint URL "
             "with --model NAME brings some"
         )
-    wrong = WrongObjects(dataset, recipe)
-    made = Dataset(
+    facts = {each.relation.id: frame_of(_with_wrong(dataset, each)) for each in gathered}
+    framed = Dataset(
         card=_card(dataset, recipe, name, sources),
-        relations=tuple(
-            replace(r, templates=templates(r, found[r.id].frames)) for r in dataset.relations
-        ),
-        read=wrong.facts,
+        relations=tuple(replace(each.relation, templates=each.templates()) for each in gathered),
+        read=facts.__getitem__,
         fingerprint="",
         vocabulary=dataset.vocabulary,
     )
-    strangers = sum(len(texts) for id, texts in given.items() if id not in found)
-    return Built(dataset=made, gathered=found, wrong=wrong, strangers=strangers)
-
-
-def gather(
-    dataset: Dataset, recipe: Recipe, given: Given, writer: Writer | None, progress: Progress
-) -> dict[str, Gathered]:
-    """The frames of every relation; where the model fails, says which relations lack some."""
-    found = dict(_at_hand(dataset, recipe, given, further=writer is not None))
-    for done, relation in enumerate(dataset.relations if writer else ()):
-        progress(done, len(dataset.relations))
-        try:
-            _ask(relation, found[relation.id], recipe, writer)
-        except EndpointError as error:
-            left = [r.id for r in dataset.relations[done:] if found[r.id].missing]
-            raise EndpointError(f"{error}; {_lacking(left)}") from None
-    progress(len(dataset.relations), len(dataset.relations))
-    return found
+    strangers = sum(len(texts) for id, texts in given.items() if id not in facts)
+    return Built(dataset=framed, gathered=gathered, strangers=strangers)
 
 
 def _at_hand(
     dataset: Dataset, recipe: Recipe, given: Given, *, further: bool
-) -> Iterator[tuple[str, Gathered]]:
+) -> Iterator[Gathered]:
     """The frames that need no asking; objects are read where other people's questions come in."""
     for relation in dataset.relations:
         strange = further or relation.id in given
         objects = dataset.object_names(relation.id, aliases=True) if strange else ()
-        found = Gathered(rule=recipe.rule, objects=objects)
-        found.offer([t for t in relation.templates if t.style == "question"], "own")
-        found.offer(given.get(relation.id, ()), "file")
-        yield relation.id, found
+        gathered = Gathered(relation=relation, recipe=recipe, objects=objects)
+        gathered.offer([t for t in relation.templates if t.style == "question"], "own")
+        gathered.offer(given.get(relation.id, ()), "file")
+        yield gathered
 
 
-def _ask(relation: Relation, found: Gathered, recipe: Recipe, writer: Writer | None) -> None:
-    for turn in range(1, recipe.turns + 1):
-        if writer is None or not found.missing:
-            return
-        found.offer(writer.write(relation, found.texts, found.missing, turn), "endpoint")
+def _ask(gathered: Sequence[Gathered], writer: QuestionWriter, progress: Progress) -> None:
+    """Have the missing frames written; where the model fails, says which relations lack some."""
+    for done, each in enumerate(gathered):
+        progress(done, len(gathered))
+        try:
+            for turn in range(1, each.recipe.turns + 1):
+                if each.missing > 0:
+                    questions = writer.write(each.relation, each.texts, each.missing, turn)
+                    each.offer(questions, "endpoint")
+        except EndpointError as error:
+            left = [other.relation.id for other in gathered[done:] if other.missing > 0]
+            raise EndpointError(f"{error}; {_lacking(left)}") from None
+    progress(len(gathered), len(gathered))
 
 
 def _lacking(ids: Sequence[str]) -> str:
@@ -171,20 +216,91 @@ def _lacking(ids: Sequence[str]) -> str:
     return f"frames are missing for {len(ids)} relations: {', '.join(ids[:NAMED])}{more}"
 
 
-class WrongObjects:
-    """Gives facts wrong objects; `mistaken` counts, by relation, those named so that are right."""
+def question_of(text: str) -> str:
+    """A question without the place of its answer, spare spaces dropped.
 
-    def __init__(self, dataset: Dataset, recipe: Recipe) -> None:
-        self._dataset, self._recipe = dataset, recipe
-        self.mistaken: Counter[str] = Counter()
+    >>> question_of("Where was  [X] born? [Y].")
+    'Where was [X] born?'
+    """
+    return _ANSWER.sub("", " ".join(text.split()))
 
-    def facts(self, relation: str) -> Iterator[Fact]:
-        """The facts of a relation."""
-        pool = Pool(self._dataset, relation)
-        for fact in self._dataset.facts(relation):
-            drawn, right = pool.wrong(fact, self._recipe)
-            self.mistaken[relation] += right
-            yield replace(fact, wrong=drawn)
+
+def fault_of(text: str, kept: Sequence[str], bleu: float, objects: Sequence[str]) -> Fault | None:
+    """Why a question cannot join the frames that are kept; None where it can."""
+    if not _sound(text):
+        return "malformed"
+    if bare(text) in map(bare, kept):
+        return "repeated"
+    if any(likeness(text, other) >= bleu for other in kept):
+        return "alike"
+    return "telling" if any(stands_in(name, text) for name in objects) else None
+
+
+def _free(id: str, taken: set[str]) -> str:
+    """An identifier that no template has."""
+    while id in taken:
+        id += "x"
+    return id
+
+
+def _sound(text: str) -> bool:
+    return (
+        text.count(SUBJECT_SLOT) == 1
+        and ANSWER_SLOT not in text
+        and text.endswith(QUESTION_MARKS)
+        and len(text) <= LONGEST
+        and text.isprintable()
+    )
+
+
+def need_bleu() -> None:
+    """Refuse clearly where sacrebleu is not installed."""
+    if find_spec("sacrebleu") is None:
+        raise MissingExtra(f"sacrebleu, which compares frames, is not installed; run: {INSTALL}")
+
+
+def likeness(one: str, other: str) -> float:
+    """Sentence BLEU of two questions, 0 to 100: the larger of both directions.
+
+    The subject's slot counts as one word, not as a word in brackets.
+    """
+    return max(_directed(one, other), _directed(other, one))
+
+
+@cache
+def _directed(said: str, meant: str) -> float:
+    score = _metric().sentence_score(_words(said), [_words(meant)]).score
+    return min(float(score), 100.0)  # rounding leaves a trace above
+
+
+@cache
+def _metric() -> Any:
+    need_bleu()
+    from sacrebleu.metrics.bleu import BLEU
+
+    return BLEU(effective_order=True)  # short questions may have no four words in a row in common
+
+
+def _words(text: str) -> str:
+    return text.replace(SUBJECT_SLOT, "X")
+
+
+def read_questions(path: Path) -> dict[str, tuple[str, ...]]:
+    """Questions by relation from a file of JSON lines: `relation` and `text`."""
+    found: dict[str, list[str]] = {}
+    for row in read_rows(path):
+        found.setdefault(row.text("relation"), []).append(row.text("text"))
+    return {relation: tuple(texts) for relation, texts in found.items()}
+
+
+def _with_wrong(dataset: Dataset, gathered: Gathered) -> Iterator[Fact]:
+    """The facts of a relation with their wrong objects, which are counted."""
+    pool = Pool(dataset, gathered.relation.id)
+    for fact in dataset.facts(gathered.relation.id):
+        wrong, mistaken = pool.wrong(fact, gathered.recipe)
+        gathered.wrong[len(wrong)] += 1
+        gathered.mistaken += mistaken
+        yield replace(fact, wrong=wrong)
 
 
 class Pool:
@@ -229,12 +345,11 @@ def _drawn(
 
 
 def _card(dataset: Dataset, recipe: Recipe, name: str, sources: Sequence[str]) -> Card:
-    rule = recipe.rule
     return Card(
         name=name,
         licence=dataset.card.licence,
         sources=tuple(dict.fromkeys((*dataset.card.sources, *sources))),
         description=f"{dataset.name} under question frames, in the manner of FKTC: up to "
-        f"{rule.frames} of a relation, BLEU of any two under {rule.bleu:g}; up to "
+        f"{recipe.frames} of a relation, BLEU of any two under {recipe.bleu:g}; up to "
         f"{recipe.negatives} wrong objects of a fact; seed {recipe.seed}.",
     )

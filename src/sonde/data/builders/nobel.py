@@ -7,14 +7,19 @@ date of birth are left out and counted; people with several prizes stand once. K
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Source, Style, Template
 from sonde.core.fingerprints import draw_key
 from sonde.data.lines import Row, read_table
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 RELATION = "birth-year"
 
@@ -53,37 +58,16 @@ TEXTS: tuple[tuple[str, Source, Style, int], ...] = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Laureate:
-    """A person with the year of birth and every prize."""
-
-    name: str
-    born: str
-    gender: str
-    prizes: tuple[tuple[str, str], ...]
-
-    def details(self) -> dict[str, str]:
-        """What is kept beside the birth year; years and fields of several prizes in order."""
-        years = ", ".join(dict.fromkeys(year for year, _ in self.prizes))
-        fields = ", ".join(dict.fromkeys(field for _, field in self.prizes if field))
-        found = {"award_year": years, "field": fields, "gender": self.gender}
-        return {key: value for key, value in found.items() if value}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """What became of a table's rows: `left_out` by reason and laureates add up to `read`."""
-
-    read: int
-    left_out: Mapping[str, int]
-    laureates: tuple[Laureate, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """The dataset, and what became of the rows."""
+    """The dataset, and what became of the table's rows.
+
+    Those `left_out`, by reason, and the laureates add up to the rows `read`.
+    """
 
     dataset: Dataset
-    rows: Rows
+    read: int
+    left_out: Mapping[str, int]
+    laureates: int
     train: int
     test: int
 
@@ -97,12 +81,13 @@ def build(
     """
     if train < 0 or (limit is not None and limit < 2):
         raise UsageError("--train must be at least 0 and --limit at least 2")
-    rows = read_laureates(read_table(table), table)
-    if len(rows.laureates) < 2:
-        raise DataError(f"{table}: {len(rows.laureates)} laureates with a year of birth; 2 needed")
-    chosen = sorted(rows.laureates, key=lambda p: (draw_key(seed, p.name), p.name))[:limit]
-    size = min(train, len(chosen) // 2)
-    facts = tuple(_facts(chosen, size))
+    prizes = read_prizes(table)
+    people, left_out = _people(prizes)
+    if people.height < 2:
+        raise DataError(f"{table}: {people.height} laureates with a year of birth; 2 needed")
+    drawn = sorted(people.rows(), key=lambda person: (draw_key(seed, person[0]), person[0]))[:limit]
+    size = min(train, len(drawn) // 2)
+    facts = tuple(_fact(*person, train=i < size) for i, person in enumerate(drawn))
     dataset = Dataset(
         card=Card(
             name=name,
@@ -116,30 +101,28 @@ def build(
         read=lambda id: facts,
         fingerprint="",
     )
-    return Built(dataset=dataset, rows=rows, train=size, test=len(facts) - size)
+    return Built(
+        dataset=dataset,
+        read=prizes.height,
+        left_out=left_out,
+        laureates=people.height,
+        train=size,
+        test=len(facts) - size,
+    )
 
 
-def read_laureates(table: Iterable[Row], path: Path) -> Rows:
-    """Every person of a table, once, with what was left out."""
-    counts = dict.fromkeys(LEFT_OUT, 0)
-    people: dict[str, list[Laureate]] = {}
-    columns: dict[str, str] = {}
-    read = 0
-    for row in table:
-        read += 1
-        columns = columns or _columns(row, path)
-        prize = _prize(row, columns)
-        if isinstance(prize, str):
-            counts[prize] += 1
-        else:
-            people.setdefault(prize.name, []).append(prize)
-    if not read:
+def read_prizes(path: Path) -> DataFrame:
+    """The roles of `COLUMNS` as texts, a row for each prize, and why it is left out, if it is."""
+    from polars import DataFrame, String
+
+    rows = list(read_table(path))
+    if not rows:
         raise DataError(f"{path} has no row; give a table of laureates, a prize a row")
-    clear = [prizes for prizes in people.values() if len({p.born for p in prizes}) == 1]
-    persons = sum(map(len, clear))
-    counts[CONTRADICTING] = sum(map(len, people.values())) - persons
-    counts[FURTHER] = persons - len(clear)
-    return Rows(read=read, left_out=counts, laureates=tuple(map(_united, clear)))
+    columns = _columns(rows[0], path)
+    prizes = [
+        _prize(row, {role: _cell(row, name) for role, name in columns.items()}) for row in rows
+    ]
+    return DataFrame(prizes, dict.fromkeys((*COLUMNS, "why"), String))
 
 
 def _columns(row: Row, path: Path) -> dict[str, str]:
@@ -156,31 +139,6 @@ def _columns(row: Row, path: Path) -> dict[str, str]:
     return found
 
 
-def _prize(row: Row, columns: Mapping[str, str]) -> Laureate | str:
-    """A row's laureate with one prize, or why it is left out."""
-    cells = {role: _cell(row, name) for role, name in columns.items()}
-    if cells.get("gender", "").casefold() in ORGANISED:
-        return ORGANISATIONS
-    born, award = _year(cells["born"]), _year(cells["year"])
-    if not born:
-        return DATELESS
-    if not cells["name"] or not award:
-        raise row.fault("expected a name and the year of the prize", cells["name"] or cells["year"])
-    if int(award) - int(born) not in AGES:
-        return IMPLAUSIBLE
-    return Laureate(
-        name=cells["name"],
-        born=born,
-        gender=cells.get("gender", ""),
-        prizes=((award, cells.get("field", "")),),
-    )
-
-
-def _united(prizes: Sequence[Laureate]) -> Laureate:
-    first = min(prizes, key=lambda p: (p.prizes, p.gender))
-    return replace(first, prizes=tuple(sorted(prize for p in prizes for prize in p.prizes)))
-
-
 def _cell(row: Row, name: str) -> str:
     value = row.values.get(name)
     text = "" if value is None else " ".join(str(value).split())
@@ -192,16 +150,58 @@ def _year(text: str) -> str:
     return found[0] if found and found[0] != "0000" else ""
 
 
-def _facts(people: Sequence[Laureate], train: int) -> Iterator[Fact]:
-    for number, person in enumerate(people):
-        yield Fact(
-            id=f"{RELATION}:{person.name}",
-            relation=RELATION,
-            subject=Entity.named(person.name),
-            objects=(Entity.named(person.born),),
-            split="train" if number < train else "test",
-            details=person.details(),
+def _prize(row: Row, cells: Mapping[str, str]) -> dict[str, str]:
+    """The cells of a row, by role, its years as four digits."""
+    born, award = _year(cells["born"]), _year(cells["year"])
+    why = ""
+    if cells.get("gender", "").casefold() in ORGANISED:
+        why = ORGANISATIONS
+    elif not born:
+        why = DATELESS
+    elif not cells["name"] or not award:
+        raise row.fault("expected a name and the year of the prize", cells["name"] or cells["year"])
+    elif int(award) - int(born) not in AGES:
+        why = IMPLAUSIBLE
+    return {**dict.fromkeys(COLUMNS, ""), **cells, "born": born, "year": award, "why": why}
+
+
+def _people(prizes: DataFrame) -> tuple[DataFrame, dict[str, int]]:
+    """Every person once, with name, birth year, years and fields of all prizes, and gender.
+
+    Beside them the number of rows that bring no laureate, by reason.
+    """
+    from polars import col, len
+
+    people = (
+        prizes.filter(col("why") == "")
+        .sort("year", "field", "gender")
+        .group_by("name")
+        .agg(
+            col("born").unique(),
+            col("year").unique(maintain_order=True).str.join(", "),
+            col("field").filter(col("field") != "").unique(maintain_order=True).str.join(", "),
+            col("gender").first(),
+            rows=len(),
         )
+    )
+    clear = people.filter(col("born").list.len() == 1).with_columns(col("born").list.first())
+    rows = int(clear["rows"].sum())
+    counts = Counter(prizes["why"])
+    counts[CONTRADICTING] = int(people["rows"].sum()) - rows
+    counts[FURTHER] = rows - clear.height
+    return clear.drop("rows"), {why: counts[why] for why in LEFT_OUT}
+
+
+def _fact(name: str, born: str, years: str, fields: str, gender: str, *, train: bool) -> Fact:
+    details = {"award_year": years, "field": fields, "gender": gender}
+    return Fact(
+        id=f"{RELATION}:{name}",
+        relation=RELATION,
+        subject=Entity.named(name),
+        objects=(Entity.named(born),),
+        split="train" if train else "test",
+        details={key: value for key, value in details.items() if value},
+    )
 
 
 def _templates() -> Iterator[Template]:

@@ -9,17 +9,17 @@ identifier that is missing here leaves its entity as it is; a missing object is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from sonde.core.errors import DataError
-from sonde.core.fact_frames import entities, text_frame, united
+from sonde.core.fact_frames import entities, is_apart, text_frame, united
 from sonde.core.facts import Card, Dataset
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import hash_files
-from sonde.data.joining import is_apart
 from sonde.data.lines import read_lines
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 NAMES = "en.tsv"
 OBJECTS = "multi_valued.tsv"
-
-Pair = tuple[str, str]
-"""A subject and a relation, by their identifiers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +68,19 @@ class _Table:
         """The facts of a relation with all the names of their entities, and all correct objects."""
         import polars
 
-        alone = self._with_names(facts.lazy().filter(~is_apart()), "subject").with_row_index("row")
-        given = self._with_names(entities(alone, "row"), "object")
+        alone = self._with_names(facts.lazy().filter(~is_apart()), "subject_id", "subject_names")
+        alone = alone.with_row_index("row")
+        given = self._with_names(entities(alone, "row"), "object_ids", "object_names")
         added = self.listed(alone, "row").join(
             given, on=("row", "object_ids"), how="anti", maintain_order="left"
         )
         added = added.join(self.named, on="object_ids", maintain_order="left")
         objects = united(polars.concat([given, added]), "row")
-        made = alone.drop("object_ids", "object_names").join(
+        extended = alone.drop("object_ids", "object_names").join(
             objects, on="row", how="left", maintain_order="left"
         )
-        made = made.select(facts.columns)
-        return polars.concat([made, facts.lazy().filter(is_apart())]).collect()
+        apart = facts.lazy().filter(is_apart())
+        return polars.concat([extended.select(facts.columns), apart]).collect()
 
     def listed(self, facts: LazyFrame, key: str) -> LazyFrame:
         """The correct objects that the file lists for each fact."""
@@ -91,10 +89,9 @@ class _Table:
         )
         return listed.select(key, "object_ids").explode("object_ids").drop_nulls()
 
-    def _with_names(self, rows: LazyFrame, of: str) -> LazyFrame:
+    def _with_names(self, rows: LazyFrame, id: str, names: str) -> LazyFrame:
         from polars import col, concat_list
 
-        id, names = ("subject_id" if of == "subject" else "object_ids"), f"{of}_names"
         more = self.names.rename({"object_ids": id, "object_names": "more"})
         rows = rows.join(more, on=id, how="left", maintain_order="left")
         together = concat_list(names, col("more").fill_null([])).list.unique(maintain_order=True)
@@ -102,26 +99,24 @@ class _Table:
 
 
 def _table(dataset: Dataset, folder: Path) -> _Table:
-    usual, pairs = _mentioned(dataset)
-    objects = dict(_objects(folder, pairs))
-    wanted = dict.fromkeys((*usual, *(id for ids in objects.values() for id in ids)))
-    names = {id: names for id, names in _names(folder) if id in wanted}
-    named = {
-        id: tuple(dict.fromkeys((*([usual[id]] if id in usual else ()), *names.get(id, ()))))
-        for id in wanted
-    }
+    import polars
+    from polars import col
+
+    facts = _identified(dataset)
+    usual = _usual_names(facts)
+    pairs = set(facts.select("subject_id", "relation").collect().iter_rows())
+    objects = {pair: ids for pair, ids in _objects(folder) if pair in pairs}
+    wanted = {*usual["object_ids"], *chain.from_iterable(objects.values())}
+    found = {id: names for id, names in _names(folder) if id in wanted}
+    names = text_frame({"object_ids": list(found)}, {"object_names": list(found.values())})
+    every = polars.concat([usual, names]).lazy().explode("object_names")
     subjects, relations = zip(*objects, strict=True) if objects else ((), ())
+    keys = {"subject_id": subjects, "relation": relations}
     return _Table(
-        names=_named(names),
-        named=_named({id: names for id, names in named.items() if names}),
-        objects=text_frame(
-            {"subject_id": subjects, "relation": relations}, {"object_ids": list(objects.values())}
-        ).lazy(),
+        names=names.lazy(),
+        named=every.group_by("object_ids").agg(col("object_names").unique(maintain_order=True)),
+        objects=text_frame(keys, {"object_ids": list(objects.values())}).lazy(),
     )
-
-
-def _named(names: Mapping[str, tuple[str, ...]]) -> LazyFrame:
-    return text_frame({"object_ids": list(names)}, {"object_names": list(names.values())}).lazy()
 
 
 def _identified(dataset: Dataset) -> LazyFrame:
@@ -132,16 +127,17 @@ def _identified(dataset: Dataset) -> LazyFrame:
     return polars.concat(frames).filter(~is_apart())
 
 
-def _mentioned(dataset: Dataset) -> tuple[dict[str, str], set[Pair]]:
-    """The usual name of each entity that the facts mention, and their pairs."""
+def _usual_names(facts: LazyFrame) -> DataFrame:
+    """Each entity that the facts mention, with the name that they use first."""
     from polars import col, concat_list, element
 
-    facts = _identified(dataset)
     usual = col("object_names").list.eval(element().list.first())
-    entities = facts.select(concat_list("subject_id", "object_ids"), concat_list("subject", usual))
-    names = entities.explode("subject_id", "subject").unique("subject_id", keep="first")
-    pairs = facts.select("subject_id", "relation").collect()
-    return dict(names.collect().iter_rows()), set(pairs.iter_rows())
+    mentioned = facts.select(
+        concat_list("subject_id", "object_ids").alias("object_ids"),
+        concat_list("subject", usual).alias("object_names"),
+    ).explode("object_ids", "object_names")
+    once = mentioned.unique("object_ids", keep="first", maintain_order=True)
+    return once.with_columns(concat_list("object_names")).collect()
 
 
 def _notes(dataset: Dataset, extended: Dataset, table: _Table) -> dict[str, int]:
@@ -160,32 +156,29 @@ def _notes(dataset: Dataset, extended: Dataset, table: _Table) -> dict[str, int]
     }
 
 
-def _names(folder: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
-    path = folder / NAMES
-    for number, line in read_lines(path):
-        id, *names = line.split("\t")
-        found = tuple(name.strip() for name in names if name.strip())
-        if line.strip() and not (id.strip() and found):
-            raise DataError(f"{path}, line {number}: expected an identifier, a tab and names")
-        if found:
-            yield id.strip(), found
+def _names(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """The names of each identifier."""
+    for where, line in read_lines(folder / NAMES):
+        id, *names = (part.strip() for part in line.split("\t"))
+        names = [name for name in names if name]
+        if id and names:
+            yield id, names
+        elif line.strip():
+            raise DataError(f"{where}: expected an identifier, a tab and names")
 
 
-def _objects(folder: Path, pairs: set[Pair]) -> Iterator[tuple[Pair, tuple[str, ...]]]:
+def _objects(folder: Path) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """The correct objects of each subject and relation, by their identifiers."""
     path = folder / OBJECTS
-    if not path.is_file():
-        return
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
+    for where, line in read_lines(path) if path.is_file() else ():
         parts = line.split("\t")
-        if len(parts) != 3 or not all(part.strip() for part in parts):
+        if len(parts) == 3 and all(part.strip() for part in parts):
+            yield (parts[0], parts[1]), parts[2].split()
+        elif line.strip():
             raise DataError(
-                f"{path}, line {number}: expected a subject, a relation and objects, "
-                f"separated by tabs, found {line[:80]!r}"
+                f"{where}: expected a subject, a relation and objects, separated by tabs, "
+                f"found {line[:80]!r}"
             )
-        if (parts[0], parts[1]) in pairs:
-            yield (parts[0], parts[1]), tuple(parts[2].split())
 
 
 COMPONENT = AliasReader()

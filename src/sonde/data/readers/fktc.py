@@ -11,7 +11,7 @@ and left out where they are used. FKTC has no statements; the atlas's are added 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -21,10 +21,8 @@ from sonde.core.fact_frames import frame_of
 from sonde.core.facts import ANSWER_SLOT, Card, Dataset, Entity, Fact, Kind, Relation, Template
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import hash_files
-from sonde.data.joining import summed
-from sonde.data.known import kind_of, known_relations, known_statements
 from sonde.data.lines import Row, read_rows
-from sonde.data.wordings import Wording, gather
+from sonde.data.wordings import Wording, atlas_relations, gather, kind_of, known_relation
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -45,11 +43,11 @@ class FktcReader:
         return any(FILE.fullmatch(path.name) for path in folder.iterdir())
 
     def read(self, folder: Path) -> Dataset:
-        """Open the folder; facts are read when they are asked for."""
+        """Open the folder; all facts are read now, since they are counted."""
         paths = _paths(folder)
         surveys = {id: _survey(path, id) for id, path in paths.items()}
-        templates, counts = gather(self.name, _wordings(surveys))
-        relations = tuple(_relation(id, s, templates.get(id, ())) for id, s in surveys.items())
+        frames, counts = gather(self.name, _wordings(surveys))
+        relations = tuple(_relation(id, s, frames.get(id, ())) for id, s in surveys.items())
         borrowed = (t.text for r in relations for t in r.templates if t.style == "statement")
         files = hash_files(folder, list(paths.values()))
         return Dataset(
@@ -61,7 +59,7 @@ class FktcReader:
             relations=relations,
             read=lambda id: surveys[id].facts,
             fingerprint=fingerprint([files, *borrowed]),
-            notes=summed(_notes(surveys), counts),
+            notes=_notes(surveys.values()) | counts,
         )
 
 
@@ -77,22 +75,16 @@ class _Survey:
 
 
 def _paths(folder: Path) -> dict[str, Path]:
-    """The file of each relation, by the relation's number."""
-    found: dict[str, Path] = {}
-    names = sorted((path.name for path in folder.iterdir()), key=_order)
-    for path in map(folder.joinpath, names):
+    """The file of each relation, by the relation's number: P17 before P101."""
+    paths: dict[str, Path] = {}
+    for path in sorted(folder.iterdir(), key=lambda p: (len(p.name.partition("-")[0]), p.name)):
         if named := FILE.fullmatch(path.name):
-            if named[1] in found:
-                raise DataError(f"{path} and {found[named[1]].name} hold the same relation")
-            found[named[1]] = path
-    if not found:
+            if named[1] in paths:
+                raise DataError(f"{path} and {paths[named[1]].name} hold the same relation")
+            paths[named[1]] = path
+    if not paths:
         raise DataError(f"{folder} holds no file of FKTC, such as P17-subclass.json")
-    return found
-
-
-def _order(name: str) -> tuple[int, str]:
-    """P17 before P101."""
-    return len(name.partition("-")[0]), name
+    return paths
 
 
 def _survey(path: Path, relation: str) -> _Survey:
@@ -107,23 +99,34 @@ def _survey(path: Path, relation: str) -> _Survey:
     for fact in rows:
         right.setdefault(fact.subject.id, set()).add(fact.objects[0].id)
         firsts.setdefault((fact.subject.id, fact.objects[0].id), fact)
-    wrong = ((fact.subject.id, [entity.id for entity in fact.wrong]) for fact in rows)
     return _Survey(
         frames=frames,
         facts=frame_of(firsts.values()),
         rows=len(rows),
-        mistaken=sum(not right[subject].isdisjoint(ids) for subject, ids in wrong),
+        mistaken=sum(any(e.id in right[fact.subject.id] for e in fact.wrong) for fact in rows),
         kind=kind_of(right.values()),
     )
 
 
-def _notes(surveys: Mapping[str, _Survey]) -> dict[str, int]:
-    found = surveys.values()
+def _fact(row: Row, relation: str) -> Fact:
+    """A row's fact; the wrong objects, each once, may be an empty list, but not be missing."""
+    subject, object = row.text("subject"), row.text("object")
+    wrong = dict.fromkeys(row.texts("taxonomy", empty="taxonomy" in row.values))
+    return Fact(
+        id=f"{relation}:{subject}:{object}",
+        relation=relation,
+        subject=Entity.named(subject),
+        objects=(Entity.named(object),),
+        wrong=tuple(map(Entity.named, wrong)),
+    )
+
+
+def _notes(surveys: Collection[_Survey]) -> dict[str, int]:
     return {
-        "rows_read": sum(survey.rows for survey in found),
-        "duplicate_rows": sum(survey.rows - survey.facts.height for survey in found),
-        "rows_with_a_right_object_as_wrong": sum(survey.mistaken for survey in found),
-        "relations_without_seven_frames": sum(len(survey.frames) != FRAMES for survey in found),
+        "rows_read": sum(survey.rows for survey in surveys),
+        "duplicate_rows": sum(survey.rows - survey.facts.height for survey in surveys),
+        "rows_with_a_right_object_as_wrong": sum(survey.mistaken for survey in surveys),
+        "relations_without_seven_frames": sum(len(s.frames) != FRAMES for s in surveys),
     }
 
 
@@ -132,31 +135,15 @@ def _wordings(surveys: Mapping[str, _Survey]) -> Iterator[Wording]:
     for id, survey in surveys.items():
         for place, frame in enumerate(survey.frames):
             text = frame if ANSWER_SLOT in frame else f"{frame.strip()} {ANSWER_SLOT}."
-            yield Wording(relation=id, text=text, source="paraphrase" if place else "manual")
+            yield Wording(id, text, "paraphrase" if place else "manual")
 
 
 def _relation(id: str, survey: _Survey, frames: Sequence[Template]) -> Relation:
+    """The relation with its frames, all of the base frame's group, and the atlas's statements."""
     grouped = (replace(frame, group=frames[0].id) for frame in frames)
-    return replace(
-        known_relations().get(id) or Relation(id=id, label=id, kind=survey.kind),
-        templates=(*grouped, *known_statements().get(id, ())),
-    )
-
-
-def _fact(row: Row, relation: str) -> Fact:
-    subject, object = (Entity.named(row.text(key)) for key in ("subject", "object"))
-    return Fact(
-        id=f"{relation}:{subject.id}:{object.id}",
-        relation=relation,
-        subject=subject,
-        objects=(object,),
-        wrong=tuple(map(Entity.named, _wrong(row))),
-    )
-
-
-def _wrong(row: Row) -> tuple[str, ...]:
-    """The wrong objects, each once; a list that is there may be empty."""
-    return tuple(dict.fromkeys(row.texts("taxonomy", empty="taxonomy" in row.values)))
+    known = atlas_relations()[id].templates if id in atlas_relations() else ()
+    statements = (template for template in known if template.style == "statement")
+    return replace(known_relation(id, id, kind=survey.kind), templates=(*grouped, *statements))
 
 
 COMPONENT = FktcReader()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
 from sonde.core.errors import DataError, TemplateError
-from sonde.core.fact_frames import frame_of, plain_frame
+from sonde.core.fact_frames import completed, frame_of
 from sonde.core.facts import APART, LAMA, Card, Dataset, Kind, Relation, Template
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, read_lines, read_rows, read_texts
@@ -109,7 +109,7 @@ def _rows(folder: Path, relation: str) -> DataFrame:
 def _facts(rows: DataFrame) -> DataFrame:
     """The facts of a relation's rows, those that repeat a pair of names left out."""
     once = rows.lazy().unique(("subject", "object"), keep="first", maintain_order=True)
-    return plain_frame(once).collect()
+    return completed(once).collect()
 
 
 def _training_paths(folder: Path, relation: str) -> dict[str, Path]:
@@ -143,7 +143,7 @@ def _training(folder: Path, relation: str) -> DataFrame:
             fact=format("{}:{}:{}:{}", "relation", "split", "subject", "object")
         )
         numbered = when(again == 1).then("fact").otherwise(format("{}:{}", "fact", again))
-        parts.append(plain_frame(rows.with_columns(fact=numbered)))
+        parts.append(completed(rows.with_columns(fact=numbered)))
     return polars.concat(parts).collect()
 
 

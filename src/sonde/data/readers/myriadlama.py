@@ -16,19 +16,18 @@ convert` writes it once for all.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
-from sonde.core.facts import Card, Dataset, Entity, Fact, Kind, Relation, Template
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.format import hash_files
-from sonde.data.known import kind_of, known_relations
 from sonde.data.lines import Row, read_table, structure, tables
-from sonde.data.wordings import Wording, gather
+from sonde.data.wordings import Wording, gather, kind_of, known_relation
 
 COLUMNS = ("uuid", "rel_uri", "sub_ent", "obj_uris", "obj_ents", "template", "is_manual")
 LOOKED_AT = 10_000
@@ -62,15 +61,21 @@ class MyriadLamaReader:
             found.setdefault(row.text("rel_uri"), _Relation()).add(row, row.text(column))
         if not found:
             raise DataError(f"{folder}: the tables have no row")
-        relations, notes = _relations(found)
-        pairs = sum(len(relation.pairs) for relation in found.values())
         facts = {id: frame_of(relation.facts(id)) for id, relation in found.items()}
+        templates, guessed, counts = _templates(found)
         return Dataset(
             card=Card(name=self.name, licence="see its publisher", sources=("MyriadLAMA",)),
-            relations=relations,
+            relations=tuple(_known(id, found[id], templates.get(id, ())) for id in found),
             read=facts.__getitem__,
             fingerprint=hash_files(folder, paths),
-            notes={**notes, "pairs_told_by_name": pairs if column == "sub_ent" else 0},
+            notes={
+                **_notes(found.values()),
+                "paraphrases_grouped_by_likeness": guessed,
+                **counts,
+                "pairs_told_by_name": sum(f.height for f in facts.values())
+                if column == "sub_ent"
+                else 0,
+            },
         )
 
 
@@ -144,49 +149,38 @@ class _Relation:
                 objects=tuple(Entity(id=id, names=tuple(n)) for id, n in pair.objects.items()),
             )
 
-    @property
-    def kind(self) -> Kind:
-        """The relation's type, judged by its pairs."""
-        return kind_of([pair.objects for pair in self.pairs.values()])
 
-    def prompts(self) -> int:
-        """Names times templates, over all pairs."""
-        return len(self.templates) * sum(len(pair.names) for pair in self.pairs.values())
+def _known(id: str, relation: _Relation, templates: tuple[Template, ...]) -> Relation:
+    kind = kind_of([pair.objects for pair in relation.pairs.values()])
+    return replace(known_relation(id, id, kind=kind), templates=templates)
 
 
-def _relations(found: dict[str, _Relation]) -> tuple[tuple[Relation, ...], dict[str, int]]:
+def _templates(
+    found: Mapping[str, _Relation],
+) -> tuple[dict[str, tuple[Template, ...]], int, dict[str, int]]:
+    """The templates of each relation, how many groups were guessed, and what was left out."""
     wordings = (
-        Wording(relation=id, text=text, source="manual" if manual else "paraphrase")
+        Wording(id, text, "manual" if manual else "paraphrase")
         for id, relation in found.items()
         for text, (_, manual) in relation.templates.items()
     )
     templates, counts = gather("myriadlama", wordings)
     grouped = {id: _grouped(own, found[id].groups) for id, own in templates.items()}
-    rows = sum(relation.rows for relation in found.values())
-    repeated = sum(relation.repeated for relation in found.values())
-    prompts = sum(relation.prompts() for relation in found.values())
-    notes = {
-        "rows_read": rows,
-        "duplicate_rows": repeated,
-        "prompts_not_among_rows": prompts - (rows - repeated),
-        "aliases_of_no_one_object": sum(relation.unassigned for relation in found.values()),
-        "original_names_guessed": sum(
-            len(pair.names) > 1 and not pair.original
-            for relation in found.values()
-            for pair in relation.pairs.values()
-        ),
-        "paraphrases_grouped_by_likeness": sum(guessed for _, guessed in grouped.values()),
-        **counts,
+    guessed = sum(guesses for _, guesses in grouped.values())
+    return {id: own for id, (own, _) in grouped.items()}, guessed, counts
+
+
+def _notes(found: Collection[_Relation]) -> dict[str, int]:
+    pairs = [pair for relation in found for pair in relation.pairs.values()]
+    different = sum(relation.rows - relation.repeated for relation in found)
+    prompts = (len(r.templates) * len(pair.names) for r in found for pair in r.pairs.values())
+    return {
+        "rows_read": sum(relation.rows for relation in found),
+        "duplicate_rows": sum(relation.repeated for relation in found),
+        "prompts_not_among_rows": sum(prompts) - different,
+        "aliases_of_no_one_object": sum(relation.unassigned for relation in found),
+        "original_names_guessed": sum(len(p.names) > 1 and not p.original for p in pairs),
     }
-    known = known_relations()
-    relations = tuple(
-        replace(
-            known.get(id) or Relation(id=id, label=id, kind=relation.kind),
-            templates=grouped[id][0] if id in grouped else (),
-        )
-        for id, relation in found.items()
-    )
-    return relations, notes
 
 
 def _grouped(
@@ -257,29 +251,23 @@ def _take_objects(row: Row, objects: dict[str, dict[str, None]]) -> int:
     list belongs to the only object; where there are several, to the first, as any is correct.
     """
     uris, names = _texts(row, "obj_uris"), _texts(row, "obj_ents")
-    if not uris or len(uris) != len(names):
+    if len(uris) != len(names):
         raise row.fault("'obj_uris' and 'obj_ents' must be equally long, with one at least", uris)
-    for uri, name in zip(uris, names, strict=True):
-        objects.setdefault(uri, {})[name] = None
-    aliases = structure(row, "obj_aliases")
-    if isinstance(aliases, dict):
-        for uri, name in zip(uris, names, strict=True):
-            for key in dict.fromkeys((uri, name)):
-                _take(objects[uri], aliases.get(key))
-    elif aliases and not isinstance(aliases, list | tuple):
-        raise row.fault("'obj_aliases' must be a list or an object", aliases)
-    elif aliases and all(isinstance(entry, str) for entry in aliases):
-        _take(objects[uris[0]], aliases)
-        return len(aliases) if len(uris) > 1 else 0
-    elif aliases:
-        for uri, entry in zip(uris, aliases, strict=False):
-            _take(objects[uri], entry)
-    return 0
-
-
-def _take(names: dict[str, None], more: Iterable[Any] | None) -> None:
-    texts = (name for name in more or () if isinstance(name, str) and name.strip())
-    names.update(dict.fromkeys(texts))
+    given, unassigned = structure(row, "obj_aliases") or [], 0
+    aliases: Sequence[Iterable[Any] | None]
+    if isinstance(given, dict):
+        pairs = map(dict.fromkeys, zip(uris, names, strict=True))
+        aliases = [[name for key in pair for name in given.get(key) or ()] for pair in pairs]
+    elif not isinstance(given, list | tuple):
+        raise row.fault("'obj_aliases' must be a list or an object", given)
+    elif all(isinstance(entry, str) for entry in given):
+        aliases, unassigned = [given], len(given) if len(uris) > 1 else 0
+    else:
+        aliases = given
+    for uri, name, more in zip(uris, names, chain(aliases, repeat(None)), strict=False):
+        sound = (each for each in more or () if isinstance(each, str) and each.strip())
+        objects.setdefault(uri, {}).update(dict.fromkeys((name, *sound)))
+    return unassigned
 
 
 def _texts(row: Row, key: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ neighbours decide how it is tokenised.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -29,85 +30,81 @@ PARTS: dict[str, Source] = {"mine": "mined", "paraphrase": "paraphrase"}
 RELATIONS = "relations.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class ParaRelReader:
-    """ParaRel's patterns, as published."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTemplates:
+    """Templates in files of JSON lines, as published.
 
-    name: ClassVar[str] = "pararel"
-    summary: ClassVar[str] = "ParaRel's templates: P*.jsonl with 'pattern'"
+    `find` gives the files of a path and what is added to the source's name where they are a part of
+    it; `wording` reads a row; `missing` is said where there are none.
+    """
+
+    name: str
+    summary: str
+    published: str
+    licence: str
+    find: Callable[[Path], tuple[list[Path], str]]
+    wording: Callable[[Path, Row], Wording]
+    missing: str
 
     def templates(self, folder: Path) -> Wordings:
-        """Read every pattern of the folder."""
-        paths = sorted(folder.glob("P*.jsonl"))
+        """Read every template of a folder, or of a file."""
+        paths, part = self.find(folder)
         if not paths:
-            raise DataError(f"{folder} holds no P*.jsonl; give the folder of ParaRel's patterns")
-        card = Card(name=self.name, licence="MIT", sources=("ParaRel",))
-        return read_wordings(card, folder, paths, _pattern)
+            raise DataError(f"{folder} holds no {self.missing}")
+        card = Card(name=f"{self.name}{part}", licence=self.licence, sources=(self.published,))
+        base = folder.parent if folder.is_file() else folder
+        return read_wordings(card, base, paths, self.wording)
 
 
-@dataclass(frozen=True, slots=True)
-class LpaqaReader:
-    """LPAQA's templates, as published."""
-
-    name: ClassVar[str] = "lpaqa"
-    summary: ClassVar[str] = "LPAQA's templates: mine/P*.jsonl, paraphrase/P*.jsonl, top1_*.jsonl"
-
-    def templates(self, folder: Path) -> Wordings:
-        """Read the templates of the folder, of one part of it, or of the file of best ones."""
-        if folder.is_file():
-            part, paths = "-top1", [folder]
-        elif folder.name in PARTS:
-            part, paths = f"-{folder.name}", sorted(folder.glob("P*.jsonl"))
-        else:
-            part, paths = "", [p for d in PARTS for p in sorted(folder.glob(f"{d}/P*.jsonl"))]
-        if not paths:
-            raise DataError(
-                f"{folder} holds no template of LPAQA; give the folder that holds mine/ and "
-                "paraphrase/, one of these two, or the file top1_relations.jsonl"
-            )
-        card = Card(name=f"{self.name}{part}", licence="none stated", sources=("LPAQA",))
-        if folder.is_file():
-            return read_wordings(card, folder.parent, paths, _best)
-        return read_wordings(card, folder, paths, _weighed)
+def _lpaqa_files(folder: Path) -> tuple[list[Path], str]:
+    """The files of the folder, of one part of it, or the file of best ones."""
+    if folder.is_file():
+        return [folder], "-top1"
+    if folder.name in PARTS:
+        return sorted(folder.glob("P*.jsonl")), f"-{folder.name}"
+    return [path for part in PARTS for path in sorted(folder.glob(f"{part}/P*.jsonl"))], ""
 
 
-@dataclass(frozen=True, slots=True)
-class AutoPromptReader:
-    """AutoPrompt's prompts, as published."""
-
-    name: ClassVar[str] = "autoprompt"
-    summary: ClassVar[str] = "AutoPrompt's templates: relations.jsonl with 'relation', 'template'"
-
-    def templates(self, folder: Path) -> Wordings:
-        """Read the prompt of every relation."""
-        path = folder if folder.is_file() else folder / RELATIONS
-        if not path.is_file():
-            raise DataError(
-                f"{folder} holds no {RELATIONS}; give the folder of AutoPrompt's prompts"
-            )
-        card = Card(name=self.name, licence="Apache-2.0", sources=("AutoPrompt",))
-        return read_wordings(card, path.parent, [path], _trigger)
+def _lpaqa_wording(path: Path, row: Row) -> Wording:
+    text = row.text("template")
+    if source := PARTS.get(path.parent.name):
+        return Wording(path.stem, text, source, row.number("weight"))
+    return Wording(row.text("relation"), text, "mined")
 
 
-def _pattern(path: Path, row: Row) -> Wording:
-    return Wording(relation=path.stem, text=row.text("pattern"), source="manual")
+def _autoprompt_files(folder: Path) -> tuple[list[Path], str]:
+    path = folder if folder.is_file() else folder / RELATIONS
+    return [path] if path.is_file() else [], ""
 
 
-def _weighed(path: Path, row: Row) -> Wording:
-    return Wording(
-        relation=path.stem,
-        text=row.text("template"),
-        source=PARTS[path.parent.name],
-        weight=row.number("weight"),
-    )
-
-
-def _best(path: Path, row: Row) -> Wording:
-    return Wording(relation=row.text("relation"), text=row.text("template"), source="mined")
-
-
-def _trigger(path: Path, row: Row) -> Wording:
-    return Wording(relation=row.text("relation"), text=row.text("template"), source="optimised")
+PARAREL = PublishedTemplates(
+    name="pararel",
+    summary="ParaRel's templates: P*.jsonl with 'pattern'",
+    published="ParaRel",
+    licence="MIT",
+    find=lambda folder: (sorted(folder.glob("P*.jsonl")), ""),
+    wording=lambda path, row: Wording(path.stem, row.text("pattern"), "manual"),
+    missing="P*.jsonl; give the folder of ParaRel's patterns",
+)
+LPAQA = PublishedTemplates(
+    name="lpaqa",
+    summary="LPAQA's templates: mine/P*.jsonl, paraphrase/P*.jsonl, top1_*.jsonl",
+    published="LPAQA",
+    licence="none stated",
+    find=_lpaqa_files,
+    wording=_lpaqa_wording,
+    missing="template of LPAQA; give the folder that holds mine/ and paraphrase/, one of these "
+    "two, or the file top1_relations.jsonl",
+)
+AUTOPROMPT = PublishedTemplates(
+    name="autoprompt",
+    summary="AutoPrompt's templates: relations.jsonl with 'relation', 'template'",
+    published="AutoPrompt",
+    licence="Apache-2.0",
+    find=_autoprompt_files,
+    wording=lambda _, row: Wording(row.text("relation"), row.text("template"), "optimised"),
+    missing=f"{RELATIONS}; give the folder of AutoPrompt's prompts",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,35 +116,27 @@ class OptimisedReader:
 
     def templates(self, folder: Path) -> Wordings:
         """Read every template of a finished folder."""
-        manifest = _manifest(folder)
-        path = folder / "templates.jsonl"
-        found: dict[str, tuple[Template, ...]] = {}
+        if not (folder / "manifest.json").is_file():
+            raise DataError(f"{folder} holds no manifest.json; give a folder 'sonde optimise' made")
+        manifest, path = read_object(folder / "manifest.json"), folder / "templates.jsonl"
+        method, counts = manifest.text("method"), manifest.values.get("counts")
+        if manifest.values.get("complete") is not True:
+            raise DataError(
+                f"{folder} is not finished; run the command that made it again, and it goes on"
+            )
+        templates: dict[str, tuple[Template, ...]] = {}
         for row in read_rows(path):
             relation = row.text("relation")
-            found[relation] = (*found.get(relation, ()), template_of(row))
-        if not found:
+            templates[relation] = (*templates.get(relation, ()), template_of(row))
+        if not templates:
             raise DataError(f"{path} holds no template: no relation could be optimised")
-        counts = manifest.get("counts")
-        notes = counts.get("relations_not_made", 0) if isinstance(counts, dict) else 0
+        failed = counts.get("relations_not_made", 0) if isinstance(counts, dict) else 0
         return Wordings(
-            card=Card(name=f"{self.name}-{manifest['method']}", licence="as the training facts'"),
-            templates=found,
+            card=Card(name=f"{self.name}-{method}", licence="as the training facts'"),
+            templates=templates,
             fingerprint=hash_files(folder, [path]),
-            notes={"relations_not_optimised": notes},
+            notes={"relations_not_optimised": failed},
         )
 
 
-def _manifest(folder: Path) -> dict[str, object]:
-    if not (folder / "manifest.json").is_file():
-        raise DataError(f"{folder} holds no manifest.json; give a folder 'sonde optimise' made")
-    row = read_object(folder / "manifest.json")
-    row.text("method")
-    if row.values.get("complete") is not True:
-        raise DataError(
-            f"{folder} is not finished; run the command that made it again, and it goes on"
-        )
-    return row.values
-
-
-AUTOPROMPT, LPAQA, PARAREL = AutoPromptReader(), LpaqaReader(), ParaRelReader()
 OPTIMISED = OptimisedReader()
