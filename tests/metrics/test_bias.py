@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sonde.metrics.bias import bias, bias_level, bias_over_relations
+from sonde.core.reports import Estimate
+from sonde.metrics.bias import bias, bias_level, bias_of, drawn_bias
 from sonde.metrics.grid import Floats
 from tests.grids import measured
 
@@ -21,6 +22,10 @@ TABLES = st.integers(2, 5).flatmap(
         )
     )
 )
+
+
+def bias_over_relations(tables: list[Floats]) -> tuple[Estimate, Estimate]:
+    return bias_of(drawn_bias(shares, f"bias:{i}", 0) for i, shares in enumerate(tables))
 
 
 def test_the_level_is_one_less_the_share_of_the_largest_entropy() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.metrics.grid import Floats, Ints, around, stream
-from sonde.stats.intervals import DRAWS
+from sonde.stats.resampling import DRAWS
 
 
 def bias_level(shares: Floats) -> float:
@@ -35,26 +36,41 @@ def bias(shares: Floats) -> tuple[float, float, Ints]:
     return single, multi, (even - average).argmax(axis=1).astype(np.int64)
 
 
-def bias_over_relations(shares: Sequence[Floats], seed: int = 0) -> tuple[Estimate, Estimate]:
-    """Single- and multi-prompt bias of several relations; [templates, candidates] of each.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DrawnBias:
+    """What one relation adds: its number of templates, the sum of their bias levels, and the bias
+    level of their average; [1 + draws] each, the first of all templates as they are."""
+
+    templates: int
+    single: Floats
+    multi: Floats
+
+
+def drawn_bias(shares: Floats, name: str, seed: int) -> DrawnBias | None:
+    """The bias of a relation under resampling of its templates; None without two candidates."""
+    if not shares.shape[0] or shares.shape[1] < 2:
+        return None
+    even, n = _normalised(shares), len(shares)
+    times = _times(n, stream(seed, name))
+    return DrawnBias(templates=n, single=times @ _levels(even) * n, multi=_levels(times @ even))
+
+
+def bias_of(relations: Iterable[DrawnBias | None]) -> tuple[Estimate, Estimate]:
+    """Single- and multi-prompt bias over some relations.
 
     single averages over the templates of all relations together; multi, which is one number per
     relation, over relations. n counts templates. The interval is over templates within their
     relation: how the numbers would move with other wordings. That of multi, which resampling can
     only raise, is moved so that its mean is the value. Where every relation has one template there
-    is nothing to tell it from, and no interval. Relations with fewer than two candidates are left
-    out.
+    is nothing to tell it from, and no interval. Relations with fewer than two candidates (None) are
+    left out.
     """
-    kept = [_normalised(s) for s in shares if s.shape[0] and s.shape[1] > 1]
+    kept = [relation for relation in relations if relation is not None]
     if not kept:
         return Estimate.not_measured(), Estimate.not_measured()
-    n = sum(len(given) for given in kept)
-    # the first row of each is all templates as they are, the others are the draws
-    single, multi = np.zeros(DRAWS + 1), np.zeros(DRAWS + 1)
-    for i, given in enumerate(kept):
-        times = _times(len(given), stream(seed, f"bias:{i}"))
-        single += times @ _levels(given) * len(given) / n
-        multi += _levels(times @ given) / len(kept)
+    n = sum(relation.templates for relation in kept)
+    single: Floats = np.sum([relation.single for relation in kept], axis=0) / n
+    multi: Floats = np.mean([relation.multi for relation in kept], axis=0)
     if n == len(kept):
         alone = (Estimate(value=float(of[0]), low=None, high=None, n=n) for of in (single, multi))
         return next(alone), next(alone)

@@ -24,7 +24,7 @@ Agreeing = Callable[[Ints, Ints, int], tuple[Ints, Ints]]
 of its rows agree, and how many pairs there are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OneVaries:
     """When only names, or only templates, vary: agreement, lowest and highest accuracy."""
 
@@ -33,7 +33,7 @@ class OneVaries:
     max: Estimate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Groups:
     """Agreement of prompts whose templates are paraphrases of one parent, and of several."""
 
@@ -72,20 +72,19 @@ def names_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) -> O
     min, max: share of a pair's templates under which every name, or some name, is right, averaged
     over all pairs. Not measured where no pair has two names.
     """
-    agreement = mean_over_pairs(over_names(grid, agreeing), grid.relations, seed)
-    if agreement.value is None:
-        return OneVaries(consist=agreement, min=agreement, max=agreement)
+    return OneVaries(*(mean_over_pairs(c, grid.relations, seed) for c in by_name(grid, agreeing)))
+
+
+def by_name(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Floats, Floats]:
+    """What each pair adds to the three numbers of `names_only`; nan where it has none."""
+    agreement = over_names(grid, agreeing)
     every, some = np.full((2, len(grid.relations)), np.nan)
-    for block in blocks(grid):
+    for block in blocks(grid) if not np.isnan(agreement).all() else ():
         asked = (block.asked > 0).sum(axis=1)
         all_right = (block.asked > 0) & (block.right == block.asked)
         every[block.pairs] = all_right.sum(axis=1) / asked
         some[block.pairs] = block.known.sum(axis=1) / asked
-    return OneVaries(
-        consist=agreement,
-        min=mean_over_pairs(every, grid.relations, seed),
-        max=mean_over_pairs(some, grid.relations, seed),
-    )
+    return agreement, every, some
 
 
 def templates_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) -> OneVaries:
@@ -95,15 +94,16 @@ def templates_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) 
     and of the best template of each relation, weighted by pairs; the intervals are those of the
     templates found. Not measured where no name is asked under two templates.
     """
-    agreement = mean_over_pairs(over_templates(grid, agreeing), grid.relations, seed)
-    if agreement.value is None:
-        return OneVaries(consist=agreement, min=agreement, max=agreement)
-    worst, best, _ = by_templates(grid, blocks(grid))
-    return OneVaries(
-        consist=agreement,
-        min=mean_over_pairs(worst, grid.relations, seed),
-        max=mean_over_pairs(best, grid.relations, seed),
-    )
+    columns = by_template(grid, agreeing)
+    return OneVaries(*(mean_over_pairs(c, grid.relations, seed) for c in columns))
+
+
+def by_template(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Floats, Floats]:
+    """What each pair adds to the three numbers of `templates_only`; nan where it has none."""
+    agreement = over_templates(grid, agreeing)
+    varied = blocks(grid) if not np.isnan(agreement).all() else ()
+    worst, best, _ = by_templates(grid, varied)
+    return agreement, worst, best
 
 
 def over_names(grid: Grid, agreeing: Agreeing | None = None) -> Floats:
@@ -128,18 +128,21 @@ def within_groups(
 
     groups [templates]: the group of each, -1 where the data name none; those prompts are left out.
     """
+    columns = by_group(grid, groups, agreeing)
+    return Groups(*(mean_over_pairs(c, grid.relations, seed) for c in columns))
+
+
+def by_group(grid: Grid, groups: Ints, agreeing: Agreeing | None = None) -> tuple[Floats, Floats]:
+    """Each pair's agreement inside groups and across them; nan where it has none."""
     kept = grid.rows(groups[grid.template] >= 0)
-    pairs = len(grid.relations)
+    agree, pairs = agreeing or equal_answers, len(grid.relations)
     if not len(kept):
-        return Groups(inner=Estimate.not_measured(), inter=Estimate.not_measured())
-    agree, many = agreeing or equal_answers, int(groups.max()) + 1
+        return np.full(pairs, np.nan), np.full(pairs, np.nan)
+    many = int(groups.max()) + 1
     same, possible = agree(kept.pair * many + groups[kept.template], kept.answer, pairs * many)
     inner, inside = same.reshape(pairs, many).sum(axis=1), possible.reshape(pairs, many).sum(axis=1)
     every, all_possible = agree(kept.pair, kept.answer, pairs)
-    return Groups(
-        inner=mean_over_pairs(_share(inner, inside), grid.relations, seed),
-        inter=mean_over_pairs(_share(every - inner, all_possible - inside), grid.relations, seed),
-    )
+    return _share(inner, inside), _share(every - inner, all_possible - inside)
 
 
 def paraphrase_groups(templates: Sequence[Template], owners: Ints) -> Ints:

@@ -12,7 +12,7 @@ import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.core.scores import shares as among
-from sonde.metrics.bias import bias, bias_level, bias_over_relations
+from sonde.metrics.bias import DrawnBias, bias, bias_level, bias_of, drawn_bias
 from sonde.metrics.grid import Floats
 from sonde.probes.belief.judge import Outcomes
 from sonde.prompting.pairs import World
@@ -41,15 +41,15 @@ def measure_bias(known: World, outcomes: Outcomes, seed: int) -> Bias:
     """Bias levels per relation, and over all of them."""
     estimates: dict[str, Estimate] = {}
     leans: dict[int, Lean] = {}
-    every: list[Floats] = []
+    every: list[DrawnBias | None] = []
     for number, relation in enumerate(known.relations):
         templates, candidates, shares = _shares(outcomes, number)
-        every.append(shares)
-        single, multi = bias_over_relations([shares], seed)
+        every.append(drawn_bias(shares, f"bias:{number}", seed))
+        single, multi = bias_of(every[-1:])
         estimates[f"bias.single.relation.{relation.id}"] = single
         estimates[f"bias.multi.relation.{relation.id}"] = multi
         leans |= _leans(templates, candidates, shares)
-    single, multi = bias_over_relations(every, seed)
+    single, multi = bias_of(every)
     overall = {"bias.single": single, "bias.multi": multi}
     return Bias(estimates=overall | estimates, leans=leans)
 

@@ -7,25 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sonde.core.fact_frames import text_frame
 from sonde.core.facts import LAMA, Dataset
 from sonde.core.reports import Cell, Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import told_apart
 from sonde.metrics.accuracy import manual_rank, manual_rank_by_chance, template_accuracies
 from sonde.metrics.calibration import overconf_by, overconf_by_template
 from sonde.metrics.consistency import (
-    names_only,
+    by_group,
+    by_name,
+    by_template,
     over_names,
     over_templates,
     paraphrase_groups,
-    templates_only,
-    within_groups,
 )
 from sonde.metrics.coverage import names_help
-from sonde.metrics.estimates import ByFact, Resampled, Sample, p_value
-from sonde.metrics.grid import Grid
+from sonde.metrics.estimates import Resampled, Sample, p_value
+from sonde.metrics.grid import Floats, Grid, Ints
 from sonde.probes.belief.bias import Bias, measure_bias
 from sonde.probes.belief.judge import Outcomes
 from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE
@@ -54,6 +56,9 @@ from sonde.reporting.build.tables import (
     titled,
 )
 
+if TYPE_CHECKING:
+    from polars import DataFrame
+
 SHOWN = 20_000
 
 
@@ -77,12 +82,13 @@ def build_report(
         draws=draws,
         seed=seed,
         majority=known.majority,
+        further=_further(known, grid),
     )
     bias = measure_bias(known, outcomes, seed)
     estimates = {
         **common.estimates,
         **bias.estimates,
-        **_own(known, outcomes, seed),
+        **_own(known, outcomes, common, seed),
         **overconf_by_template(grid, grid.confidence, floor, seed),
     }
     return Report(
@@ -100,46 +106,44 @@ def build_report(
     )
 
 
-def _own(known: World, outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
-    grid = outcomes.judged.grid
-    manual = np.array([t.source == "manual" for t in known.templates], dtype=np.bool_)
-    groups = within_groups(grid, paraphrase_groups(known.templates, known.template_relations), seed)
-    return {
-        **_single_prompt(known, grid, seed),
-        **_drivers(grid, seed),
-        **names_help(outcomes.judged, seed),
-        MANUAL_RANK.id: manual_rank(grid, manual, seed),
-        CHANCE_RANK.id: manual_rank_by_chance(grid, manual),
-        INNER_CONSIST.id: groups.inner,
-        INTER_CONSIST.id: groups.inter,
+def _further(known: World, grid: Grid) -> dict[str, Floats]:
+    """Numbers that have a value for each pair: LAMA's, and what names, templates, groups do."""
+    groups = paraphrase_groups(known.templates, known.template_relations)
+    moved = {"names_only": by_name(grid), "templates_only": by_template(grid)}
+    inside = zip((INNER_CONSIST.id, INTER_CONSIST.id), by_group(grid, groups), strict=True)
+    return {SINGLE.id: _single_prompt(known, grid), **dict(inside)} | {
+        f"{only}.{kind}": column
+        for only, columns in moved.items()
+        for kind, column in zip(("consist", "min", "max"), columns, strict=True)
     }
 
 
-def _single_prompt(known: World, grid: Grid, seed: int) -> dict[str, Estimate]:
-    """The accuracy with LAMA's own template and each subject's usual name, on UHN facts.
+def _single_prompt(known: World, grid: Grid) -> Floats:
+    """Whether each UHN pair is right with LAMA's own template and its subject's usual name.
 
     A relation whose first template is another one has none.
     """
     firsts = np.unique(known.template_relations, return_index=True)[1]
     own = [first for first in firsts.tolist() if known.templates[first].origin == LAMA]
-    told = [stand_in((names[0] for names in p.objects), p.names[0]) for p in known.pairs]
-    unguessable = ~np.array(told, dtype=np.bool_)
-    asked = grid.rows((grid.name == 0) & np.isin(grid.template, own) & unguessable[grid.pair])
-    ids, owners = tuple(r.id for r in known.relations), grid.relations[asked.pair]
-    by_pair = ByFact(ids=ids, relation=owners, subject=asked.pair, seed=seed)
-    resampled = by_pair.resampled(asked.right.astype(np.float64))
-    return {
-        SINGLE.id: resampled.mean_over_facts(),
-        **{SINGLE.at(f"relation.{id}"): resampled.relation(id) for id in ids},
-    }
+    guessable = [stand_in((names[0] for names in p.objects), p.names[0]) for p in known.pairs]
+    rows = (grid.name == 0) & np.isin(grid.template, own) & ~np.array(guessable, bool)[grid.pair]
+    right = np.full(len(known.pairs), np.nan)
+    right[grid.pair[rows]] = grid.right[rows]
+    return right
 
 
-def _drivers(grid: Grid, seed: int) -> dict[str, Estimate]:
-    moved = {"names_only": names_only(grid, seed), "templates_only": templates_only(grid, seed)}
+def _own(known: World, outcomes: Outcomes, common: Sections, seed: int) -> dict[str, Estimate]:
+    grid, missing = outcomes.judged.grid, Estimate.not_measured()
+    manual = np.array([t.source == "manual" for t in known.templates], dtype=np.bool_)
+    by_relation = common.numbers.relations
     return {
-        f"{only}.{kind}": getattr(driver, kind)
-        for only, driver in moved.items()
-        for kind in ("consist", "min", "max")
+        **{
+            SINGLE.at(f"relation.{relation.id}"): by_relation.get(r, {}).get(SINGLE.id, missing)
+            for r, relation in enumerate(known.relations)
+        },
+        **names_help(outcomes.judged, seed),
+        MANUAL_RANK.id: manual_rank(grid, manual, seed),
+        CHANCE_RANK.id: manual_rank_by_chance(grid, manual),
     }
 
 
@@ -262,12 +266,15 @@ def _template_table(known: World, outcomes: Outcomes, bias: Bias) -> Table:
 
 def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
     """What was answered about each pair; a draw by the seed where there are too many."""
-    grid = outcomes.judged.grid
-    pairs, starts = np.unique(grid.pair, return_index=True)
-    stops = np.append(starts[1:], len(grid))
-    kept = drawn([known.pairs[p].fact for p in pairs], seed, SHOWN)
-    rows = (_pair_row(known, outcomes, int(pairs[i]), slice(starts[i], stops[i])) for i in kept)
-    fields: list[Field[dict[str, Cell]] | str] = [
+    pairs = np.unique(outcomes.judged.grid.pair)
+    kept = pairs[drawn([known.pairs[p].fact for p in pairs], seed, SHOWN)]
+    chosen = [known.pairs[p] for p in kept]
+    texts = {
+        "relation": [titled(known.relations[r]) for r in known.pair_relations[kept]],
+        "subject": [pair.names[0] for pair in chosen],
+        "correct": [", ".join(names[0] for names in pair.objects) for pair in chosen],
+    }
+    fields: list[Field[DataFrame] | str] = [
         "relation",
         "subject",
         Field("correct", help="every object that counts as correct"),
@@ -277,25 +284,37 @@ def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
         Field("commonest answers", help="with the number of prompts"),
         Field("confidence", kind="percent", help="mean over the prompts"),
     ]
-    return browse(rows, fields, id="pairs", title="Pairs", total=len(pairs), what="pairs")
+    frame = _answers_of(outcomes, kept).hstack(text_frame(texts, {}))
+    return browse(frame, fields, id="pairs", title="Pairs", total=len(pairs), what="pairs")
 
 
-def _pair_row(known: World, outcomes: Outcomes, number: int, prompts: slice) -> dict[str, Cell]:
-    grid, pair = outcomes.judged.grid, known.pairs[number]
-    answers, counts = np.unique(grid.answer[prompts], return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:3]
-    return {
-        "relation": titled(known.relations[known.pair_relations[number]]),
-        "subject": pair.names[0],
-        "correct": ", ".join(names[0] for names in pair.objects),
-        "prompts": int(counts.sum()),
-        "right": float(grid.right[prompts].mean()),
-        "different answers": len(answers),
-        "commonest answers": ", ".join(
-            f"{outcomes.judged.answers[answers[i]]} ({counts[i]})" for i in order
-        ),
-        "confidence": float(grid.confidence[prompts].mean()),
+def _answers_of(outcomes: Outcomes, pairs: Ints) -> DataFrame:
+    """Of each of some pairs, in order: how many prompts it has, and what was answered."""
+    import polars
+    from polars import col
+
+    grid, answers = outcomes.judged.grid, outcomes.judged.answers
+    rows = np.flatnonzero(np.isin(grid.pair, pairs))
+    columns = {
+        name: getattr(grid, name)[rows] for name in ("pair", "answer", "right", "confidence")
     }
+    prompts = polars.LazyFrame(columns)
+    said = polars.lit(polars.Series(answers, dtype=polars.String))
+    counts = (
+        prompts.group_by("pair", "answer")
+        .len()
+        .sort("pair", "len", "answer", descending=[False, True, False])
+        .with_columns(told=polars.format("{} ({})", said.gather(col("answer")), "len"))
+        .group_by("pair", maintain_order=True)
+        .agg(
+            col("answer").len().alias("different answers"),
+            col("told").head(3).str.join(", ").alias("commonest answers"),
+        )
+    )
+    means = prompts.group_by("pair", maintain_order=True).agg(
+        col("right").len().alias("prompts"), col("right", "confidence").mean()
+    )
+    return means.join(counts, on="pair", how="left", maintain_order="left").collect()
 
 
 def _findings(estimates: Estimates, known: World, grid: Grid, seed: int) -> tuple[str, ...]:

@@ -15,11 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from sonde.core.facts import Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Estimates, Metric, Table, Unit
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 Row = TypeVar("Row")
 Look = Callable[[Row, Metric], Cell]
@@ -194,7 +197,7 @@ def listing(
 
 
 def browse(
-    rows: Iterable[Row],
+    rows: Iterable[Row] | DataFrame,
     fields: Sequence[Field[Row] | str],
     *,
     id: str,
@@ -203,13 +206,28 @@ def browse(
     what: str = "facts",
     note: str = "",
 ) -> Table:
-    """A long table to be searched; it says so where its rows are drawn from a larger total."""
-    kept = tuple(rows)
+    """A long table to be searched; it says so where its rows are drawn from a larger total.
+
+    A frame has a column for each field, by its title; nan was not measured.
+    """
+    import polars
+
+    kept = rows if isinstance(rows, polars.DataFrame) else tuple(rows)
     some = (
         f"{len(kept):,} of the {total:,} {what}, drawn by the seed; every number counts them all."
     )
     note = " ".join(part for part in (some if len(kept) < total else "", note) if part)
-    return table(kept, fields, id=id, title=title, note=note, browsable=True)
+    if not isinstance(kept, polars.DataFrame):
+        return table(kept, fields, id=id, title=title, note=note, browsable=True)
+    columns = [Field[Row](field) if isinstance(field, str) else field for field in fields]
+    return Table(
+        id=id,
+        title=title,
+        columns=tuple(field.column for field in columns),
+        rows=tuple(kept.select(field.title for field in columns).fill_nan(None).rows()),
+        note=note,
+        browsable=True,
+    )
 
 
 def drawn(ids: Sequence[str], seed: int, most: int) -> list[int]:

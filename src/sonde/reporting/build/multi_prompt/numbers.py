@@ -53,11 +53,21 @@ class Numbers:
 
 
 def measure(
-    grid: Grid, majority: Bools | None, *, draws: int, seed: int, consist: Consist | None
+    grid: Grid,
+    majority: Bools | None,
+    *,
+    draws: int,
+    seed: int,
+    consist: Consist | None,
+    further: Mapping[str, Floats],
 ) -> Numbers:
-    """Every number of a grid; `consist` instead of the agreement of equal answers."""
+    """Every number of a grid; `consist` instead of the agreement of equal answers.
+
+    `further` numbers by their ids: a value for each pair, nan where it has none.
+    """
     made = blocks(grid)
-    overall, relations = _means(grid, made, majority, seed)
+    columns = {**dict(_columns(grid, made)), **further}
+    overall, relations = _means(grid, made, columns, majority, seed)
     fluctuations: dict[Draw, Fluctuation] = {}
     for draw in DRAWN:
         parts = {block.relation: moves(block, draw, seed) for block in made}
@@ -85,10 +95,13 @@ def measure(
 
 
 def _means(
-    grid: Grid, made: Sequence[Block], majority: Bools | None, seed: int
+    grid: Grid,
+    made: Sequence[Block],
+    columns: Mapping[str, Floats],
+    majority: Bools | None,
+    seed: int,
 ) -> tuple[Named, dict[int, Named]]:
     """What is a mean over pairs, of all and of each relation."""
-    columns = dict(_columns(grid, made))
     samples = {id: _samples(grid, values) for id, values in columns.items()}
     if majority is not None:
         control = np.where(np.isnan(columns[ACC.id]), np.nan, majority)

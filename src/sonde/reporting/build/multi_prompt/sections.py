@@ -6,7 +6,7 @@ prompts were put or answered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -52,9 +52,11 @@ NOTHING = Estimate.not_measured()
 class Sections:
     """What a probe adds its own to: `Report(estimates={**s.estimates, …}, tables=(*s.tables, …))`.
 
-    The first headline is Acc@1, beside its control where one was given.
+    The first headline is Acc@1, beside its control where one was given. `numbers` has those of
+    each relation that `further` brought, too.
     """
 
+    numbers: Numbers
     estimates: dict[str, Estimate]
     counts: dict[str, int]
     headlines: tuple[Headline, ...]
@@ -73,6 +75,7 @@ def sections(
     seed: int = 0,
     majority: Bools | None = None,
     consist: Consist | None = None,
+    further: Mapping[str, Floats] | None = None,
 ) -> Sections:
     """Everything that follows from judged prompts alone.
 
@@ -80,17 +83,21 @@ def sections(
     mean (only ids, labels, texts and sources are read). `draw` is the fluctuation of the headline,
     the histogram and the table of relations; the estimates have both kinds. `majority[p]`: whether
     the relation's commonest object is right for pair p, the control of the accuracy; without it
-    there is no control. `consist` takes part of the grid, its pairs counted anew and its answers
-    as they were; by default answers of the same number agree. Rows whose confidence is nan are
+    there is no control. `consist` takes part of the grid; by default answers of the same number
+    agree. `further` numbers of the probe by their ids, a value for each pair or nan: their means
+    over all pairs are among the estimates. Rows whose confidence is nan are
     left out of the calibration. What cannot be measured is `Estimate.not_measured()`, never 0.
 
     Estimates: `METRICS`, each also for one relation, as `acc_at_1.relation.P36`. Parts that have
     nothing to show are left out.
     """
-    numbers = measure(grid, majority, draws=draws, seed=seed, consist=consist)
+    more = further or {}
+    numbers = measure(grid, majority, draws=draws, seed=seed, consist=consist, further=more)
     estimates = _estimates(relations, numbers, controlled=majority is not None)
+    estimates |= {id: numbers.overall[id] for id in more}
     asked = [(relations[r], r) for r in sorted(numbers.relations)]
     return Sections(
+        numbers=numbers,
         estimates=estimates,
         counts=_counts(grid, len(asked)),
         headlines=_headlines(draw, majority is not None),
