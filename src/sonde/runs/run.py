@@ -9,7 +9,7 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,7 +25,7 @@ from sonde.core.columns import Answers
 from sonde.core.components import Components
 from sonde.core.errors import DataError, StoreError, UsageError, nearest
 from sonde.core.facts import Dataset, Selection
-from sonde.core.prompts import Prompts, blocks_of
+from sonde.core.prompts import Block, Prompts, blocks_of
 from sonde.core.repeats import refuse_repeats
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
@@ -46,16 +46,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+KEPT = 2**26
+"""Bytes of prompts that are kept from counting them; more are asked twice."""
+
 Progress = Callable[[int, int], None]
 """Called with (prompts done, prompts there are) as a run goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A finished run on disk. Everything is read from the folder; no model is needed."""
+    """A finished run on disk. Everything is read from the folder; no model is needed.
+
+    `asked` is the dataset itself, where the run was just made from it.
+    """
 
     path: Path
     manifest: Manifest
+    asked: Dataset | None = field(default=None, repr=False, compare=False)
 
     def answers(self) -> Iterator[Answers]:
         """Every block of answered prompts."""
@@ -67,6 +74,8 @@ class Run:
 
     def dataset(self) -> Dataset:
         """The dataset as it was asked."""
+        if self.asked is not None:
+            return self.asked
         folder = RunFolder(self.path)
         try:
             dataset = open_dataset(folder.dataset)
@@ -172,16 +181,18 @@ def run(
     """
     probe = probe.suited(abilities(model))
     # before a folder is made: it reads every line that is asked
-    total = _count(probe, model, dataset)
+    total, blocks = _count(probe, model, dataset)
     manifest = describe(probe, model, dataset, shard_weight)
     path = Path(out) if out is not None else default_folder(manifest)
     folder = RunFolder(path)
     with folder.writing(manifest) as writer:
-        _keep_dataset(dataset, folder)
-        cut = shards(probe.ask(dataset), shard_weight)
-        with fitting(probe, model, dataset):
-            _fill_folder(writer, model, cut, total, progress or (lambda _done, _total: None))
-    return Run(path=path, manifest=replace(folder.manifest(), probe=manifest.probe))
+        cut = shards(blocks or probe.ask(dataset), shard_weight)
+        with fitting(probe, model, dataset), Behind() as behind:
+            behind.do(_keep_dataset, dataset, folder)
+            told = progress or (lambda _done, _total: None)
+            _fill_folder(writer, behind, model, cut, total, told)
+    whole = replace(folder.manifest(), probe=manifest.probe)
+    return Run(path=path, manifest=whole, asked=dataset)
 
 
 def open_run(path: str | Path) -> Run:
@@ -234,22 +245,30 @@ def default_folder(manifest: Manifest) -> Path:
     return Path("runs") / re.sub(r"[^\w.-]+", "_", "-".join(parts))  # a name may hold a slash
 
 
-def _count(probe: Probe, model: Model, dataset: Dataset) -> int:
-    """How many prompts there are; refuses ids that would mix their answers."""
-    total = 0
+def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[int, list[Block]]:
+    """How many prompts there are, and the prompts themselves, or none where they are too many.
+
+    Refuses ids that would mix their answers.
+    """
+    total = size = 0
+    kept: list[Block] = []
     for block in blocks_of(probe.ask(dataset)):
         if isinstance(model, Admits):
             for prompt in block.prompts():
                 model.admit(prompt)
-        total += len(block)
+        total, size = total + len(block), size + block.frame.estimated_size()
+        kept.append(block)
+        if size > KEPT:
+            kept.clear()
     refuse_repeats(dataset, dataset.asked_relations())
     if total == 0:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
-    return total
+    return total, kept
 
 
 def _fill_folder(
     writer: Writer,
+    behind: Behind,
     model: Model,
     cut: Iterable[Prompts],
     total: int,
@@ -258,16 +277,17 @@ def _fill_folder(
     done = computed = number = 0
     began, clock = time.time(), time.monotonic()
     try:
-        with Behind() as behind:  # a shard is written while the next one is answered
-            for number, shard in enumerate(cut):
-                if not writer.holds(number, shard):
-                    if done and not computed:
-                        log.info("%s: going on after %d of %d", writer.folder.path, done, total)
-                    answers = _answer_shard(model, shard, done, total, progress)
-                    behind.do(writer.append, number, answers)
-                    computed += len(shard)
-                done += len(shard)
-                progress(done, total)
+        for number, shard in enumerate(cut):
+            if not writer.holds(number, shard):
+                if done and not computed:
+                    log.info("%s: going on after %d of %d", writer.folder.path, done, total)
+                answers = _answer_shard(model, shard, done, total, progress)
+                # a shard is written while the next one is answered
+                behind.do(writer.append, number, answers)
+                computed += len(shard)
+            done += len(shard)
+            progress(done, total)
+        behind.wait()
         writer.finish(number + 1, done)
     finally:
         if computed:

@@ -96,11 +96,15 @@ class Behind:
 
     def do(self, work: Callable[..., object], *given: Any) -> None:
         """Begin some work once what came before is done; raises what went wrong with that."""
+        self.wait()
+        self._last = self._thread.submit(work, *given)
+
+    def wait(self) -> None:
+        """Until nothing is left to do; raises what went wrong."""
         if self._last is not None:
             self._last.result()
-        self._last = self._thread.submit(work, *given)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._thread.shutdown()
-        if self._last is not None and kind is None:
-            self._last.result()
+        if kind is None:
+            self.wait()
