@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.facts import Dataset, Entity, Fact, Selection, commonest_objects
-from sonde.prompting.pairs import Pair, asked_pairs, pair_frame
+from sonde.prompting.pairs import Pair, asked_pairs, pair_frames
 from tests.worlds import relation, world
 
 LETTERS = st.sampled_from("abc")
@@ -55,4 +55,4 @@ def test_columns_and_a_plain_walk_give_the_same_pairs(facts: list[Fact], limit: 
     dataset = replace(world(facts, relation("P1")), selection=Selection(limit=limit))
     assert list(dataset.facts("P1")) == facts
     assert list(asked_pairs(dataset, "P1")) == list(plainly(dataset, "P1"))
-    assert pair_frame(dataset, "P1").columns == ["fact", "names", "objects", "majority"]
+    assert next(pair_frames(dataset, ["P1"]))[1].columns == ["fact", "names", "objects", "majority"]

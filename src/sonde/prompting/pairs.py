@@ -5,7 +5,7 @@ Knows facts and the keys of prompts, nothing of what was answered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,12 @@ from sonde.core.facts import Dataset, Relation, Template, commonest_objects
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
+PAIR = ("relation", "subject_id")
+"""What makes facts one pair."""
+
+TOGETHER = 2**17
+"""Facts whose pairs are worked out together, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +46,12 @@ def asked_pairs(dataset: Dataset, relation: str) -> Iterator[Pair]:
 
     Facts with the same subject are one pair, and so are their objects, whatever their split.
     """
-    for fact, names, objects, majority in pair_frame(dataset, relation).iter_rows():
+    for _, frame in pair_frames(dataset, [relation]):
+        yield from _pairs(frame)
+
+
+def _pairs(frame: DataFrame) -> Iterator[Pair]:
+    for fact, names, objects, majority in frame.iter_rows():
         yield Pair(
             fact=fact,
             names=tuple(names),
@@ -49,38 +60,55 @@ def asked_pairs(dataset: Dataset, relation: str) -> Iterator[Pair]:
         )
 
 
-def pair_frame(dataset: Dataset, relation: str) -> DataFrame:
-    """The same pairs as columns: fact, names (list), objects (list of lists), majority."""
+def pair_frames(dataset: Dataset, relations: Iterable[str]) -> Iterator[tuple[str, DataFrame]]:
+    """The same pairs of each relation as columns: fact, names (list), objects (list of lists),
+    majority. Relations are worked out together, as many as fit into some memory."""
+    batch: list[str] = []
+    facts = 0
+    for relation in relations:
+        batch.append(relation)
+        facts += dataset.frame(relation).height
+        if facts > TOGETHER:
+            yield from _together(dataset, batch)
+            batch, facts = [], 0
+    if batch:
+        yield from _together(dataset, batch)
+
+
+def _together(dataset: Dataset, relations: Sequence[str]) -> Iterator[tuple[str, DataFrame]]:
     import polars
     from polars import col, element
 
-    asked = dataset.asked_frame(relation).lazy()
-    firsts = asked.unique("subject_id", keep="first", maintain_order=True)
-    facts = (
-        dataset.frame(relation)
-        .lazy()
-        .join(firsts, on="subject_id", how="semi", maintain_order="left")
-    )
+    asked = polars.concat([dataset.asked_frame(relation) for relation in relations]).lazy()
+    firsts = asked.unique(PAIR, keep="first", maintain_order=True)
+    every = polars.concat([dataset.frame(relation) for relation in relations]).lazy()
+    facts = every.join(firsts, on=PAIR, how="semi", maintain_order="left")
     names = (
         polars.concat([firsts, facts])  # the names of the fact that is asked about stay first
-        .select("subject_id", names="subject_names")
+        .select(*PAIR, names="subject_names")
         .explode("names")
-        .group_by("subject_id")
+        .group_by(PAIR)
         .agg(col("names").unique(maintain_order=True))
     )
-    ranked = commonest_objects(dataset.split_frame(relation))
-    common = ranked[0][0] if ranked else ""
+    ranked = [(id, commonest_objects(dataset.split_frame(id))) for id in relations]
+    common = {id: objects[0][0] if objects else "" for id, objects in ranked}
     usual = col("object_names").list.eval(element().list.first())
-    objects = united(entities(facts, "subject_id"), "subject_id").select(
-        "subject_id", objects="object_names", majority=usual.list.contains(common)
+    objects = united(entities(facts, *PAIR), *PAIR).select(
+        *PAIR,
+        objects="object_names",
+        majority=usual.list.contains(col("relation").replace_strict(common)),
     )
-    return (
-        firsts.select("fact", "subject_id")
-        .join(names, on="subject_id", how="left", maintain_order="left")
-        .join(objects, on="subject_id", how="left", maintain_order="left")
-        .select("fact", "names", col("objects").fill_null([]), col("majority").fill_null(False))
+    pairs = (
+        firsts.select("fact", *PAIR)
+        .join(names, on=PAIR, how="left", maintain_order="left")
+        .join(objects, on=PAIR, how="left", maintain_order="left")
+        .with_columns(col("objects").fill_null([]), col("majority").fill_null(False))
         .collect()
     )
+    of_relation = pairs.partition_by("relation", as_dict=True)
+    for relation in relations:
+        frame = of_relation.get((relation,), pairs.clear())
+        yield relation, frame.select("fact", "names", "objects", "majority")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,18 +131,17 @@ def world(dataset: Dataset, asked: Mapping[str, Sequence[Template]]) -> World:
     """Count what is asked about; `asked` are the templates of each relation."""
     relations = dataset.asked_relations()
     templates = [(r, t) for r, relation in enumerate(relations) for t in asked[relation.id]]
-    pairs = [
-        (r, pair)
-        for r, relation in enumerate(relations)
-        if asked[relation.id]
-        for pair in asked_pairs(dataset, relation.id)
-    ]
+    numbers = {relation.id: r for r, relation in enumerate(relations) if asked[relation.id]}
+    frames = list(pair_frames(dataset, numbers))
     return World(
         relations=relations,
         templates=tuple(t for _, t in templates),
         template_relations=np.array([r for r, _ in templates], dtype=np.int64),
-        pairs=tuple(pair for _, pair in pairs),
-        pair_relations=np.array([r for r, _ in pairs], dtype=np.int64),
+        pairs=tuple(pair for _, frame in frames for pair in _pairs(frame)),
+        pair_relations=np.repeat(
+            np.array([numbers[id] for id, _ in frames], dtype=np.int64),
+            [frame.height for _, frame in frames],
+        ),
     )
 
 

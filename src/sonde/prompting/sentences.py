@@ -6,7 +6,10 @@ Knows templates and names, nothing of what is right.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Relation, Template
 from sonde.core.prompts import KEY, TEXTS, Block, Want, capitalised
@@ -62,9 +65,10 @@ def in_parts(subjects: DataFrame, sentences: int) -> Iterator[DataFrame]:
 
     `sentences`: how many there are for each name.
     """
-    rows = subjects["names"].list.len().cum_sum() * sentences // MOST
-    for _, part in subjects.with_columns(part=rows).group_by("part", maintain_order=True):
-        yield part.drop("part")
+    parts = (subjects["names"].list.len().cum_sum() * sentences // MOST).to_numpy()
+    starts = np.flatnonzero(np.diff(parts, prepend=-1)).tolist()
+    for start, stop in pairwise([*starts, len(parts)]):
+        yield subjects[start:stop]
 
 
 def usual_names(facts: DataFrame) -> DataFrame:

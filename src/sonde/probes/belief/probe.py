@@ -20,7 +20,7 @@ from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.belief.judge import Outcomes, judge
 from sonde.probes.belief.report import build_report
-from sonde.prompting.pairs import World, pair_frame, world
+from sonde.prompting.pairs import World, pair_frames, world
 from sonde.prompting.sentences import in_parts, nothing, sentences
 from sonde.reporting.build.multi_prompt.sections import DRAWS, Draw
 
@@ -63,14 +63,12 @@ class Belief:
 
     def ask(self, dataset: Dataset) -> Iterator[Block]:
         """Relation by relation: templates with content-free subjects, then pair by pair."""
-        for relation in dataset.asked_relations():
-            templates = self._templates(relation)
-            if not templates:
-                continue
-            want = self._want(dataset, relation)
+        asked = {r.id: r for r in dataset.asked_relations() if self._templates(r)}
+        for id, frame in pair_frames(dataset, asked):
+            relation, pairs = asked[id], frame.select("fact", "names")
+            templates, want = self._templates(relation), self._want(dataset, relation)
             if self.bias:
                 yield sentences(relation, templates, nothing(*SAYS_NOTHING), want)
-            pairs = pair_frame(dataset, relation.id).select("fact", "names")
             if self.names == "original":
                 pairs = pairs.with_columns(pairs["names"].list.head(1))
             for part in in_parts(pairs, len(templates)):
