@@ -62,15 +62,15 @@ def _pairs(frame: DataFrame) -> Iterator[Pair]:
 
 def pair_frames(dataset: Dataset, relations: Iterable[str]) -> Iterator[tuple[str, DataFrame]]:
     """The same pairs of each relation as columns: fact, names (list), objects (list of lists),
-    majority. Relations are worked out together, as many as fit into some memory."""
+    majority. The first relation is worked out alone, then twice as many each time together."""
     batch: list[str] = []
-    facts = 0
+    done = facts = 0
     for relation in relations:
         batch.append(relation)
         facts += dataset.frame(relation).height
-        if facts > TOGETHER:
+        if len(batch) > done or facts > TOGETHER:
             yield from _together(dataset, batch)
-            batch, facts = [], 0
+            done, batch, facts = done + len(batch), [], 0
     if batch:
         yield from _together(dataset, batch)
 
