@@ -250,7 +250,7 @@ def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[int, list[Bloc
 
     Refuses ids that would mix their answers.
     """
-    total = size = 0
+    total, size = 0, 0.0
     kept: list[Block] = []
     for block in blocks_of(probe.ask(dataset)):
         if isinstance(model, Admits):
