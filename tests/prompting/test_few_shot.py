@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -15,7 +15,6 @@ from sonde.prompting.few_shot import (
     INSTRUCTIONS,
     Context,
     Contexts,
-    Shape,
     ShotsPer,
     Style,
     Target,
@@ -42,8 +41,13 @@ def eligible(style: Style, relation: Relation) -> tuple[Template, ...]:
     return tuple(t for t in relation.templates if style == "mask" or t.style == "question")
 
 
+Shape = dict[str, Any]
+"""Keywords of `Contexts`."""
+
+
 def contexts(data: Dataset, shape: Shape) -> Contexts:
-    return Contexts(data, shape, lambda relation: eligible(shape.style, relation))
+    style = shape.get("style", "mask")
+    return Contexts(data, lambda relation: eligible(style, relation), **shape)
 
 
 def target(asked: Fact) -> Target:

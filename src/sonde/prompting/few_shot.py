@@ -30,8 +30,6 @@ from sonde.core.fingerprints import draw_key
 Style = Literal["mask", "qa"]
 Context = Literal["zero-shot", "random", "relation", "template"]
 ShotsPer = Literal["template", "fact"]
-Eligible = Callable[[Relation], tuple[Template, ...]]
-"""The templates of a relation that may be asked and shown in examples."""
 
 MASK = "[MASK]"
 INSTRUCTIONS: Mapping[Style, str] = {
@@ -47,17 +45,6 @@ SPARE = 1
 """Drawn beyond the shots, for an example that is the target itself."""
 
 Keys = NDArray[np.uint64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """How prompts look: `shots` examples drawn once for each template, or anew for each fact."""
-
-    style: Style = "mask"
-    context: Context = "template"
-    shots: int = 4
-    shots_per: ShotsPer = "template"
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,34 +94,41 @@ def shown(asked: str, answer: str) -> str:
 
 
 class Contexts:
-    """Makes prompts of one shape; the facts that examples come from are read once."""
+    """Makes prompts of one shape; the facts that examples come from are read once.
 
-    def __init__(self, dataset: Dataset, shape: Shape, eligible: Eligible) -> None:
-        if shape.context != "zero-shot" and shape.shots < 1:
+    `shots` examples are drawn once for each template, or anew for each fact, by `seed`. `eligible`:
+    the templates of a relation that may be asked and shown in examples.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        eligible: Callable[[Relation], tuple[Template, ...]],
+        *,
+        style: Style = "mask",
+        context: Context = "template",
+        shots: int = 4,
+        shots_per: ShotsPer = "template",
+        seed: int = 0,
+    ) -> None:
+        if context != "zero-shot" and shots < 1:
             raise UsageError("a context with examples needs shots of at least 1; or use zero-shot")
-        self._dataset, self._shape, self._eligible = dataset, shape, eligible
+        self._dataset, self._eligible, self._seed = dataset, eligible, seed
+        self._style, self._context, self._shots = style, context, shots
+        self._per_fact = shots_per == "fact"
         self._templates = lru_cache(maxsize=None)(self._templates_of)
         self._pool = lru_cache(maxsize=1)(self._read_pool)
         self._drawn = lru_cache(maxsize=4096)(self._draw)
 
-    @property
-    def seed(self) -> int:
-        """By which everything is drawn."""
-        return self._shape.seed
-
     def prompt(self, target: Target, template: Template, subject: str) -> str:
         """Everything up to and with the last `A:`; the target is never among its examples."""
-        style = self._shape.style
-        lines = [f"{INSTRUCTIONS[style]}\n"]
-        if self._shape.context != "zero-shot":
-            lines += self._examples(target, template)
-        return f"{''.join(lines)}Q: {question(template, subject, style)}\nA:"
+        shown = [] if self._context == "zero-shot" else self._examples(target, template)
+        asked = question(template, subject, self._style)
+        return f"{INSTRUCTIONS[self._style]}\n{''.join(shown)}Q: {asked}\nA:"
 
     def _examples(self, target: Target, template: Template) -> list[str]:
-        per_fact = self._shape.shots_per == "fact"
-        name = f"{target.relation}:{template.id}" + (f":{target.fact}" if per_fact else "")
-        shots = self._shape.shots
-        wanted = shots + SPARE
+        name = f"{target.relation}:{template.id}" + (f":{target.fact}" if self._per_fact else "")
+        shots, wanted = self._shots, self._shots + SPARE
         while True:
             drawn = self._drawn(target.relation, template, name, wanted)
             others = [text for example, text in drawn if not example.about(target)]
@@ -147,27 +141,27 @@ class Contexts:
     def _draw(
         self, relation: str, template: Template, name: str, count: int
     ) -> tuple[tuple[Example, str], ...]:
-        pool = self._pool("" if self._shape.context == "random" else relation)
-        chosen = pool.draw(draw_key(self._shape.seed, f"icl:{name}"), count)
+        pool = self._pool("" if self._context == "random" else relation)
+        chosen = pool.draw(draw_key(self._seed, f"icl:{name}"), count)
         return tuple((example, self._shown(example, template, name)) for example in chosen)
 
     def _shown(self, example: Example, template: Template, name: str) -> str:
-        if self._shape.context != "template":
+        if self._context != "template":
             choices = self._templates(example.relation)
             key = f"icl:{name}:{example.fact}"
-            template = min(choices, key=lambda t: draw_key(self._shape.seed, f"{key}:{t.id}"))
-        return shown(question(template, example.name, self._shape.style), example.answer)
+            template = min(choices, key=lambda t: draw_key(self._seed, f"{key}:{t.id}"))
+        return shown(question(template, example.name, self._style), example.answer)
 
     def _read_pool(self, relation: str) -> _Pool:
         """The facts that may be shown: of one relation, or of all where none is named."""
         ids = [relation] if relation else [r.id for r in self._dataset.relations]
         found = (e for id in ids if self._templates(id) for e in self._of_relation(id))
-        return _Pool(found, self._shape.seed)
+        return _Pool(found, self._seed)
 
     def _of_relation(self, relation: str) -> Iterator[Example]:
         """Facts for training, or all of the relation's where these are too few."""
         training = (f for f in self._dataset.facts(relation) if f.split == TRAIN)
-        enough = self._shape.shots + SPARE
+        enough = self._shots + SPARE
         some = any(number + 1 >= enough for number, _ in enumerate(training))
         for fact in self._dataset.facts(relation):
             if fact.split == TRAIN or not some:
@@ -183,10 +177,10 @@ class Contexts:
         return self._eligible(self._dataset.relation(relation))
 
     def _too_few(self, target: Target, others: int) -> str:
-        where = "the dataset" if self._shape.context == "random" else f"relation {target.relation}"
+        where = "the dataset" if self._context == "random" else f"relation {target.relation}"
         return (
             f"{where} has {others} facts to show as examples before {target.names[0]!r}; "
-            f"{self._shape.shots} were asked for: set shots lower, or the context to zero-shot"
+            f"{self._shots} were asked for: set shots lower, or the context to zero-shot"
         )
 
 

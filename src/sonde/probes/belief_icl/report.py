@@ -9,53 +9,92 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sonde.core.facts import Dataset
-from sonde.core.reports import Cell, Estimate, Estimates, Metric, Report, Table
+from sonde.core.facts import Dataset, Template
+from sonde.core.reports import Estimate, Estimates, Metric, Report, Table
 from sonde.metrics.accuracy import one_word_rate
 from sonde.metrics.calibration import calibration, overconf_by, overconf_by_template
 from sonde.metrics.consistency import consist_of_texts
 from sonde.metrics.estimates import Sample
-from sonde.metrics.grid import Bools, Floats
-from sonde.probes.belief_icl.ask import Settings
-from sonde.probes.belief_icl.judge import Outcomes
-from sonde.probes.belief_icl.metrics import BY_LENGTH, LONGEST, METRICS, WITHIN
+from sonde.probes.belief_icl.judge import Outcomes, Place
+from sonde.prompting.few_shot import Style, question
 from sonde.prompting.matching import alike
-from sonde.prompting.pairs import World
-from sonde.reporting.build.multi_prompt.metrics import ACC, MAJORITY, ONE_WORD, OVERCONF
-from sonde.reporting.build.multi_prompt.sections import sections
+from sonde.reporting.build.multi_prompt.metrics import (
+    ACC,
+    BY_TEMPLATE,
+    MAJORITY,
+    ONE_WORD,
+    OVERCONF,
+)
+from sonde.reporting.build.multi_prompt.metrics import METRICS as MULTI_PROMPT
+from sonde.reporting.build.multi_prompt.sections import Draw, sections
 from sonde.reporting.build.parts import headline, shown
-from sonde.reporting.build.tables import Field, browse, measured, table, titled
+from sonde.reporting.build.tables import Field, browse, drawn, measured, table, titled
 
 MANY = 0.2
 """The share from which answers that are not as they should be are worth a sentence."""
 
+SHOWN = 2_000
+"""The most prompts in the table of them."""
 
-def build_report(dataset: Dataset, world: World, outcomes: Outcomes, settings: Settings) -> Report:
-    """Everything BELIEF-ICL reports about some answers."""
-    seed, grid = dataset.selection.seed, outcomes.judged.grid
+LONGEST = 5
+"""Overconf by length goes up to answers of so many tokens, as in the paper."""
+
+BY_LENGTH = tuple(
+    Metric(
+        f"overconf.tokens.{tokens}",
+        tokens,
+        "percent",
+        "Overconf of answers of so many tokens, from their probability",
+        better="nearer 0",
+    )
+    for tokens in (*map(str, range(1, LONGEST + 1)), f"1-{LONGEST}")
+)
+WITHIN = Metric(
+    f"within_{LONGEST}_tokens",
+    f"1 to {LONGEST} tokens",
+    "percent",
+    f"share of answers of 1 to {LONGEST} tokens",
+    better="",
+)
+WRITTEN = (ONE_WORD, *BY_LENGTH, WITHIN, *BY_TEMPLATE)
+"""Of written answers, and over everything only."""
+
+
+def build_report(
+    dataset: Dataset,
+    outcomes: Outcomes,
+    *,
+    title: str,
+    style: Style,
+    draw: Draw,
+    draws: int,
+    floor: int,
+    notes: tuple[str, ...],
+) -> Report:
+    """Everything BELIEF-ICL reports about some answers; `title` says how they were asked for."""
+    seed, judged, world = dataset.selection.seed, outcomes.judged, outcomes.world
     shared = sections(
-        grid,
+        judged.grid,
         relations=world.relations,
         templates=world.templates,
-        draw=settings.draw,
-        draws=settings.draws,
+        draw=draw,
+        draws=draws,
         seed=seed,
         majority=outcomes.by_majority,
-        consist=lambda part: consist_of_texts(part, outcomes.judged.answers, alike, seed),
+        consist=lambda part: consist_of_texts(part, judged.answers, alike, seed),
     )
-    sure = outcomes.judged.sure
     estimates = {
         **shared.estimates,
-        ONE_WORD.id: one_word_rate(outcomes.judged.words, seed, grid.pair),
-        **by_length(outcomes, seed),
-        **overconf_by_template(grid, sure, settings.floor, seed),
+        ONE_WORD.id: one_word_rate(judged.words, seed, judged.grid.pair),
+        **_by_length(outcomes, seed),
+        **overconf_by_template(judged.grid, judged.sure, floor, seed),
     }
     return Report(
-        title=f"BELIEF-ICL ({settings.title}) on {dataset.name}",
+        title=f"BELIEF-ICL ({title}) on {dataset.name}",
         summary=_summary(estimates, shared.counts),
-        metrics=METRICS,
+        metrics=(*MULTI_PROMPT, *WRITTEN),
         estimates=estimates,
-        counts={**dataset.notes, **shared.counts, **_counts(world, outcomes)},
+        counts={**dataset.notes, **shared.counts, **_counts(outcomes)},
         headlines=(
             *shared.headlines,
             headline(ONE_WORD.named("One-word rate, answers of exactly one word")),
@@ -64,24 +103,25 @@ def build_report(dataset: Dataset, world: World, outcomes: Outcomes, settings: S
             (
                 *shared.tables,
                 _length_table(estimates, outcomes),
-                _template_table(world, outcomes, sure, settings.floor),
-                _prompt_table(world, outcomes),
+                _template_table(outcomes, floor),
+                _prompt_table(outcomes, style, seed),
             )
         ),
         figures=shared.figures,
         findings=shown((*shared.findings, *_findings(estimates, outcomes))),
-        notes=_notes(settings),
-        judged=outcomes.judged,
+        notes=notes,
+        judged=judged,
     )
 
 
-def by_length(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
+def _by_length(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     """Overconf from the probability of the whole answer, for each number of tokens and pooled."""
-    grid, tokens, likely = outcomes.judged.grid, outcomes.tokens, outcomes.likely
-    short = _short(outcomes)
-    rows = overconf_by(tokens[short], likely[short], grid.right[short], grid.pair[short])
-    by_tokens = {length: estimate for length, estimate, _ in rows}
-    pooled = calibration(likely[short], grid.right[short], grid.pair[short], seed=seed)
+    grid, prompts = outcomes.judged.grid, outcomes.prompts
+    short = prompts["tokens"].is_between(1, LONGEST).to_numpy()
+    tokens, likely = (prompts[name].to_numpy()[short] for name in ("tokens", "likely"))
+    right, pair = grid.right[short], grid.pair[short]
+    by_tokens = {length: value for length, value, _ in overconf_by(tokens, likely, right, pair)}
+    pooled = calibration(likely, right, pair, seed=seed)
     share = Sample(values=short.astype(np.float64), clusters=grid.pair)
     missing = Estimate.not_measured()
     lengths = [by_tokens.get(length, missing) for length in range(1, LONGEST + 1)]
@@ -92,26 +132,16 @@ def by_length(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     }
 
 
-def _short(outcomes: Outcomes) -> Bools:
-    return (outcomes.tokens >= 1) & (outcomes.tokens <= LONGEST)
-
-
-def _counts(world: World, outcomes: Outcomes) -> dict[str, int]:
+def _counts(outcomes: Outcomes) -> dict[str, int]:
+    prompts, world = outcomes.prompts, outcomes.world
+    asked = len(np.unique(world.template_relations))
     return {
-        "empty_answers": _empty(outcomes),
-        "unfinished_answers": int((~outcomes.finished).sum()),
-        "longer_than_5_tokens": int((outcomes.tokens > LONGEST).sum()),
-        "right_and_in_subject": int((outcomes.judged.grid.right & outcomes.given).sum()),
-        "relations_without_templates": len(world.relations)
-        - len(np.unique(world.template_relations)),
+        "empty_answers": int((prompts["said"] == "").sum()),
+        "unfinished_answers": int((~prompts["finished"]).sum()),
+        "longer_than_5_tokens": int((prompts["tokens"] > LONGEST).sum()),
+        "right_and_in_subject": int(outcomes.judged.grid.right[prompts["given"].to_numpy()].sum()),
+        "relations_without_templates": len(world.relations) - asked,
     }
-
-
-def _empty(outcomes: Outcomes) -> int:
-    """How many answers have no word; the texts are sorted, so that an empty one comes first."""
-    return (
-        int((outcomes.judged.grid.answer == 0).sum()) if outcomes.judged.answers[:1] == ("",) else 0
-    )
 
 
 def _summary(estimates: Estimates, counts: dict[str, int]) -> str:
@@ -126,14 +156,17 @@ def _summary(estimates: Estimates, counts: dict[str, int]) -> str:
 
 
 def _length_table(estimates: Estimates, outcomes: Outcomes) -> Table:
-    counts = np.bincount(outcomes.tokens[_short(outcomes)], minlength=LONGEST + 1)[1:].tolist()
+    tokens = outcomes.prompts["tokens"]
+    counts = [int((tokens == length).sum()) for length in range(1, LONGEST + 1)]
     answers = dict(zip(BY_LENGTH, (*counts, sum(counts)), strict=True))
-    total = len(outcomes.tokens)
     fields: list[Field[Metric]] = [
         Field("tokens", lambda m: m.label, help="of the answer, without a closing full stop"),
         Field("answers", lambda m: answers[m], "count"),
         Field(
-            "share", lambda m: answers[m] / total if total else None, "percent", "of all answers"
+            "share",
+            lambda m: answers[m] / len(tokens) if len(tokens) else None,
+            "percent",
+            "of all answers",
         ),
         Field(
             OVERCONF.label,
@@ -151,9 +184,9 @@ def _length_table(estimates: Estimates, outcomes: Outcomes) -> Table:
     )
 
 
-def _template_table(world: World, outcomes: Outcomes, sure: Floats, floor: int) -> Table:
-    grid = outcomes.judged.grid
-    rows = overconf_by(grid.template, sure, grid.right, grid.pair, floor)
+def _template_table(outcomes: Outcomes, floor: int) -> Table:
+    grid, world = outcomes.judged.grid, outcomes.world
+    rows = overconf_by(grid.template, outcomes.judged.sure, grid.right, grid.pair, floor)
     fields: list[Field[tuple[int, Estimate, int]]] = [
         Field("relation", lambda row: world.relations[world.template_relations[row[0]]].id),
         Field("template", lambda row: world.templates[row[0]].text),
@@ -170,40 +203,50 @@ def _template_table(world: World, outcomes: Outcomes, sure: Floats, floor: int) 
     )
 
 
-def _prompt_table(world: World, outcomes: Outcomes) -> Table:
-    grid = outcomes.judged.grid
-    rows: list[dict[str, Cell]] = []
-    for row, question, answer in outcomes.shown:
-        pair, template = world.pairs[grid.pair[row]], int(grid.template[row])
-        rows.append(
-            {
-                "relation": titled(world.relations[world.template_relations[template]]),
-                "subject": pair.names[grid.name[row]],
-                "question": question,
-                "template": world.templates[template].source,
-                "correct": ", ".join(names[0] for names in pair.objects),
-                "answer": answer,
-                "confidence": measured(grid.confidence[row]),
-                "verdict": "right" if grid.right[row] else "wrong",
-            }
-        )
-    fields: list[Field[dict[str, Cell]] | str] = [
-        "relation",
-        "subject",
-        Field("question", help="the last one; what stands before it is not shown"),
-        Field("template", help="where it comes from"),
-        Field("correct", help="every object that counts, by its usual name"),
-        Field("answer", help="as the model wrote it"),
-        Field("confidence", kind="percent", help="share of drawn answers that match"),
-        Field("verdict", kind="verdict"),
+def _prompt_table(outcomes: Outcomes, style: Style, seed: int) -> Table:
+    grid, world, texts = outcomes.judged.grid, outcomes.world, outcomes.prompts["text"]
+    columns = (column.tolist() for column in (grid.pair, grid.template, grid.name))
+    places: list[Place] = list(zip(*columns, strict=True))
+
+    def relation(row: int) -> str:
+        return titled(world.relations[world.pair_relations[places[row][0]]])
+
+    def name(row: int) -> str:
+        return world.pairs[places[row][0]].names[places[row][2]]
+
+    def template(row: int) -> Template:
+        return world.templates[places[row][1]]
+
+    def correct(row: int) -> str:
+        return ", ".join(names[0] for names in world.pairs[places[row][0]].objects)
+
+    fields: list[Field[int]] = [
+        Field("relation", relation),
+        Field("subject", name),
+        Field(
+            "question",
+            lambda row: question(template(row), name(row), style),
+            help="the last one; what stands before it is not shown",
+        ),
+        Field("template", lambda row: template(row).source, help="where it comes from"),
+        Field("correct", correct, help="every object that counts, by its usual name"),
+        Field("answer", lambda row: texts[row].strip(), help="as the model wrote it"),
+        Field(
+            "confidence",
+            lambda row: measured(grid.confidence[row]),
+            "percent",
+            "share of drawn answers that match",
+        ),
+        Field("verdict", lambda row: "right" if grid.right[row] else "wrong", "verdict"),
     ]
-    total = len(outcomes.judged.grid)
-    return browse(rows, fields, id="prompts", title="Prompts", total=total, what="prompts")
+    chosen = drawn([":".join(map(str, place)) for place in places], seed, SHOWN)
+    return browse(chosen, fields, id="prompts", title="Prompts", total=len(places), what="prompts")
 
 
 def _findings(estimates: Estimates, outcomes: Outcomes) -> Iterator[str]:
-    total, within = len(outcomes.judged.grid), estimates[WITHIN.id].value
-    cut, empty = int((~outcomes.finished).sum()), _empty(outcomes)
+    total, within = len(outcomes.prompts), estimates[WITHIN.id].value
+    counts = _counts(outcomes)
+    cut, empty = counts["unfinished_answers"], counts["empty_answers"]
     if empty > MANY * total:
         yield f"{empty:,} of {total:,} answers are empty; these are wrong, and alike."
     if cut > MANY * total:
@@ -216,18 +259,3 @@ def _findings(estimates: Estimates, outcomes: Outcomes) -> Iterator[str]:
             f"Only {within:.1%} of answers have 1 to {LONGEST} tokens; Overconf by length "
             "describes these alone."
         )
-
-
-def _notes(settings: Settings) -> tuple[str, ...]:
-    drawn = (
-        f"Confidence is the share of {settings.samples} drawn answers (whole vocabulary, "
-        "temperature 1) that match the written one, for one prompt of each pair."
-        if settings.samples
-        else "No answers were drawn (samples=0), so Overconf and ECE are not measured."
-    )
-    return (
-        f"Answers were written greedily to the end of the line, {settings.most} tokens at most. "
-        "Words are compared by their lemmas: right if the words of a correct name stand in the "
-        "answer, consistent if those of one answer stand in the other. An empty answer is wrong.",
-        drawn,
-    )
