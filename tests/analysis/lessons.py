@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sonde.analysis.learning.sheets import Learning, Lesson, Method, learning
+from sonde.analysis.learning.facts import Learning, Lesson, Method, learning
+from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Kind
 from tests.analysis.world import judged
 from tests.grids import grid
@@ -29,7 +30,7 @@ def lesson(
     ]
     return Lesson(
         relation=relation(f"R{number}", label=f"label {number}", kind=KINDS[number % 3]),
-        facts={fact.id: fact for fact in facts},
+        facts=frame_of(facts),
         trained=trained,
     )
 

@@ -61,7 +61,7 @@ def test_every_number_of_a_run_is_documented() -> None:
     for name in [*REPORT.estimates, *FRAMED.estimates]:
         found = re.fullmatch(r"(own\.)?(.+)\.run\.(wide|small)", name)
         if found and not name.startswith(elsewhere):
-            own = found[2].replace("fluctuation.relation.stdev", "fluctuation.relation.range")
+            own = found[2]
             assert f"`{own}`" in text or f"`{own.split('.')[0]}.`" in text, name
 
 

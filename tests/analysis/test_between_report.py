@@ -92,7 +92,7 @@ def test_a_fine_tuned_model_stands_against_its_base() -> None:
 
 def test_the_first_table_has_each_runs_difference_to_the_first() -> None:
     shown = table(REPORT, "comparison")
-    place = [c.title for c in shown.columns].index("less first")
+    place = [c.title for c in shown.columns].index("vs. the first run")
     assert shown.rows[0][place] is None and "less that of small" in shown.note
     assert [value(row[place]) for row in shown.rows[1:]] == pytest.approx([3 / 8, 0, 0])
     assert all(len(row) == len(shown.columns) for row in shown.rows)

@@ -15,7 +15,9 @@ def test_a_model_is_clearly_above_a_control_only_where_the_test_beside_it_says_s
     # three won and none lost: an interval above 0, and p 0.25
     few = beside([1] * 5 + [0], [1] * 2 + [0] * 4)
     assert (few.estimates["controls.majority.above.mean_over_relations"].low or 0.0) > 0
-    assert few.findings[0].startswith("The model is not told from the control majority (+50.0")
+    assert few.findings[0].startswith(
+        "The model is not distinguishable from the control majority (+50.0"
+    )
     assert few.tables[0].rows[0][-1] == "0 of 1"
     many = beside([1] * 12, [0] * 12)
     assert many.findings[0].startswith("The model is clearly above the control majority")

@@ -8,9 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.analysis.comparison.couples import correlation
+from sonde.core.reports import Estimate
+from tests.analysis.world import matrix
 
 ACCURACIES = np.array([[0.1, 0.5, 0.9], [0.2, 0.4, 0.6], [0.9, 0.5, 0.1], [0.1, 0.1, 0.7]])
 GROUPS = ["up", "up", "down", "up"]
+
+
+def between(accuracies: np.ndarray, groups: list[str]) -> dict[str, Estimate]:
+    """The correlations of runs r0, r1, … of these groups."""
+    return dict(correlation(accuracies, {f"r{i}": group for i, group in enumerate(groups)}))
+
+
+def every_two(found: dict[str, Estimate], runs: int) -> list[list[Estimate]]:
+    return matrix(found, "correlation.runs.{}.and.{}", *(f"r{i}" for i in range(runs)))
 
 
 def pearson(a: np.ndarray, b: np.ndarray) -> float:
@@ -20,7 +31,7 @@ def pearson(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def test_correlations_are_those_of_the_textbook() -> None:
-    found = correlation(ACCURACIES, GROUPS).runs
+    found = every_two(between(ACCURACIES, GROUPS), 4)
     for a, row in enumerate(found):
         for b, estimate in enumerate(row):
             assert estimate.value == pytest.approx(pearson(ACCURACIES[a], ACCURACIES[b]))
@@ -29,31 +40,35 @@ def test_correlations_are_those_of_the_textbook() -> None:
 
 
 def test_means_within_and_between_groups_are_over_pairs_of_different_runs() -> None:
-    found = correlation(ACCURACIES, GROUPS)
+    found = between(ACCURACIES, GROUPS)
     r = {(a, b): pearson(ACCURACIES[a], ACCURACIES[b]) for a in range(4) for b in range(4) if a < b}
-    assert found.mean.value == pytest.approx(sum(r.values()) / 6) and found.mean.n == 6
+    mean = found["correlation.mean"]
+    assert mean.value == pytest.approx(sum(r.values()) / 6) and mean.n == 6
     within = (r[0, 1] + r[0, 3] + r[1, 3]) / 3
     across = (r[0, 2] + r[1, 2] + r[2, 3]) / 3
-    assert found.within.value == pytest.approx(within) and found.within.n == 3
-    assert found.between.value == pytest.approx(across) and found.between.n == 3
-    assert set(found.groups) == {("up", "up"), ("down", "up")}, "down is one run only"
-    assert found.groups["up", "up"].value == pytest.approx(within)
-    assert found.groups["down", "up"].value == pytest.approx(across)
+    groups = {n: e for n, e in found.items() if n.startswith("correlation.groups")}
+    assert len(groups) == 2, "down is one run only"
+    for name in ("within", "groups.up.and.up"):
+        estimate = found[f"correlation.{name}"]
+        assert estimate.value == pytest.approx(within) and estimate.n == 3
+    for name in ("between", "groups.down.and.up"):
+        estimate = found[f"correlation.{name}"]
+        assert estimate.value == pytest.approx(across) and estimate.n == 3
 
 
 def test_a_run_that_is_equally_good_at_everything_is_not_measured() -> None:
     flat = np.array([[0.5, 0.5, 0.5], *ACCURACIES[:2]])
-    found = correlation(flat, ["a", "b", "b"])
-    assert [e.value for e in found.runs[0]] == [None, None, None]
-    assert found.between.value is None and found.within.value == pytest.approx(1)
-    assert found.mean.value == pytest.approx(1) and found.mean.n == 1
+    found = between(flat, ["a", "b", "b"])
+    assert [e.value for e in every_two(found, 3)[0]] == [None, None, None]
+    assert found["correlation.between"].value is None
+    assert found["correlation.within"].value == pytest.approx(1)
+    assert found["correlation.mean"].value == pytest.approx(1) and found["correlation.mean"].n == 1
 
 
 @pytest.mark.parametrize("relations", [1, 2])
 def test_fewer_than_three_relations_are_not_measured(relations: int) -> None:
-    found = correlation(ACCURACIES[:, :relations], GROUPS)
-    assert found.mean.value is None
-    assert all(e.value is None for row in found.runs for e in row)
+    found = between(ACCURACIES[:, :relations], GROUPS)
+    assert all(estimate.value is None for estimate in found.values())
 
 
 def test_intervals_hold_their_value_and_narrow_with_more_relations() -> None:
@@ -62,7 +77,7 @@ def test_intervals_hold_their_value_and_narrow_with_more_relations() -> None:
     both = np.stack([base, base + rng.normal(0, 0.3, 400)])
 
     def width(relations: int) -> float:
-        estimate = correlation(both[:, :relations], ["a", "b"]).runs[0][1]
+        estimate = between(both[:, :relations], ["a", "b"])["correlation.runs.r0.and.r1"]
         assert estimate.low is not None and estimate.high is not None
         assert estimate.value is not None
         assert -1 <= estimate.low <= estimate.value <= estimate.high <= 1
@@ -83,15 +98,15 @@ def test_correlations_are_symmetric_bounded_and_the_same_in_any_order(
     rows: list[list[float]],
 ) -> None:
     groups = ["g" if i % 2 else "h" for i in range(len(rows))]
-    one = correlation(np.array(rows), groups)
-    other = correlation(np.array(rows[::-1]), groups[::-1])
-    for a, row in enumerate(one.runs):
+    one, other = between(np.array(rows), groups), between(np.array(rows[::-1]), groups[::-1])
+    first, mirrors = every_two(one, len(rows)), every_two(other, len(rows))
+    for a, row in enumerate(first):
         for b, estimate in enumerate(row):
-            assert estimate == one.runs[b][a]
-            mirrored = other.runs[len(rows) - 1 - a][len(rows) - 1 - b]
+            assert estimate == first[b][a]
+            mirrored = mirrors[len(rows) - 1 - a][len(rows) - 1 - b]
             assert estimate.value == pytest.approx(mirrored.value)
             if estimate.value is not None:
                 assert -1 <= estimate.value <= 1
                 assert a != b or estimate.value == pytest.approx(1)
-    assert one.mean.value == pytest.approx(other.mean.value)
-    assert set(one.groups) == set(other.groups)
+    assert one["correlation.mean"].value == pytest.approx(other["correlation.mean"].value)
+    assert set(one) == set(other)

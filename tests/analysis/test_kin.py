@@ -15,7 +15,7 @@ def model(name: str, size: int | None = None, setting: str = "", **more: Any) ->
 
 def named(runs: list[Compared], *, by: str) -> list[tuple[str, str]]:
     found = smallest_and_largest(runs) if by == "size" else tuned(runs)
-    return [(runs[k.lesser].name, runs[k.other].name) for k in found]
+    return [(kin.lesser, kin.other) for kin in found]
 
 
 SIX, ONE, TWO = model("six", 6), model("one", 1), model("two", 2)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sonde.analysis.learning.facts import Learning, learning, together
 from sonde.analysis.learning.numbers import answered_too_often, drawn_facts, elicited, numbers
-from sonde.analysis.learning.sheets import Learning, learning, together
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
 from sonde.reporting.catalogue import FACTS, RELATIONS
@@ -55,8 +55,7 @@ def test_the_majority_is_that_of_the_training_facts() -> None:
 
 
 def test_easy_is_what_the_named_runs_answer() -> None:
-    easy = [sheet.easy.tolist() for sheet in FOUND.split if sheet.easy is not None]
-    assert easy == [[True, True, False, False], [False, True]]
+    assert FOUND.split["easy"].to_list() == [True, True, False, False, False, True]
     assert value(f"easy.accuracy.{FACTS}.run.opti") == 1
     assert value(f"hard.accuracy.{FACTS}.run.opti") == 1 / 3
     assert value("easy.share_of_right.run.opti") == 3 / 4
@@ -109,10 +108,8 @@ def test_easy_and_hard_facts_are_all_facts(found: Learning) -> None:
 @given(worlds())
 @few
 def test_what_decides_easy_is_right_there_together_and_nowhere_else(found: Learning) -> None:
-    for sheet in found.split:
-        assert sheet.easy is not None
-        some = sheet.right["m2"] | sheet.right["m3"]
-        assert (some == sheet.easy).all()
+    some = found.split["right m2"] | found.split["right m3"]
+    assert some.to_list() == found.split["easy"].to_list()
     estimates = numbers(found, 0)
     for name in found.easy:
         assert not value(f"hard.accuracy.{FACTS}.run.{name}", estimates)
@@ -126,7 +123,7 @@ def test_the_parts_of_a_gain_add_up(found: Learning) -> None:
         whole = value(f"gain.{FACTS}.run.{name}", estimates)
         parts = [value(f"gain.part.{p}.{FACTS}.run.{name}", estimates) for p in ("easy", "hard")]
         assert sum(part or 0.0 for part in parts) == pytest.approx(whole)
-        if all(sheet.lesson.majority for sheet in found.sheets):
+        if all(lesson.majority for lesson in found.lessons.values()):
             two = [
                 value(f"gain.part.{p}.{FACTS}.run.{name}", estimates) for p in ("majority", "other")
             ]
@@ -156,18 +153,14 @@ def test_the_order_of_answers_and_of_other_runs_changes_nothing(found: Learning,
         replace(m, judged=m.judged.rows(rng.permutation(len(m.judged.grid)))) for m in found.methods
     ]
     mixed = [mixed[0], *(mixed[1:][i] for i in rng.permutation(3))]
-    known = {sheet.id: sheet.lesson for sheet in found.sheets}
-    other = learning(mixed, known, ("m3", "m2"))
+    other = learning(mixed, found.lessons, ("m3", "m2"))
     assert numbers(other, 0) == numbers(found, 0)
-    names = [found.names.index(name) for name in other.names]
-    for one, same in zip(drawn_facts(found, 0), drawn_facts(other, 0), strict=True):
-        assert tuple(one.answers[i] for i in names) == same.answers
-        assert (one.subset, one.object) == (same.subset, same.object)
+    assert drawn_facts(found, 0) == drawn_facts(other, 0)
 
 
 def test_without_a_run_that_decides_nothing_is_easy_or_hard() -> None:
     found = world(OBJECTS, RUNS, TRAINED)
-    assert not found.split
+    assert not len(found.split)
     estimates = numbers(found, 0)
     assert value(f"easy.accuracy.{FACTS}.run.opti", estimates) is None
     assert value("easy.share.mean_over_facts", estimates) is None
@@ -196,12 +189,12 @@ def test_a_run_of_fewer_relations_is_compared_on_these_alone() -> None:
 def test_a_fact_that_one_run_could_not_judge_counts_in_none() -> None:
     runs = {**RUNS, "nb": [["a", "a", "", "b"], ["e", "e"]]}
     found = world(OBJECTS, runs, TRAINED, ["nb"])
-    assert [len(sheet.facts) for sheet in found.sheets] == [3, 2]
+    assert found.frame["relation"].to_list() == ["R0"] * 3 + ["R1"] * 2
 
 
 def test_a_relation_in_which_what_is_easy_is_not_decided_has_no_split() -> None:
     found = world(OBJECTS, {**RUNS, "nb": [["a", "a", "a", "b"], ["", ""]]}, TRAINED, ["nb"])
-    assert [sheet.id for sheet in found.split] == ["R0"]
+    assert set(found.split["relation"]) == {"R0"}
     assert numbers(found, 0)[f"easy.accuracy.{FACTS}.run.opti"].n == 2
 
 
@@ -232,13 +225,12 @@ def test_runs_of_other_facts_are_refused() -> None:
 
 def test_facts_with_the_majority_object_and_those_nobody_knows_are_not_drawn() -> None:
     drawn = drawn_facts(FOUND, 0)
-    assert {(d.subset, d.relation, d.object) for d in drawn} == {
-        ("hard", "R0", "b"),
-        ("hard", "R1", "d"),
+    assert {(d.subset, d.relation, d.sentence) for d in drawn} == {
+        ("hard", "R0", "S2 0 b"),
+        ("hard", "R1", "S0 1 d"),
     }
-    [fact] = [d for d in drawn if d.object == "b"]
-    assert fact.sentence == "S2 0 b"
-    assert fact.answers == (("b", True), ("a", False), ("a", False))
+    [fact] = [d for d in drawn if d.relation == "R0"]
+    assert fact.answers == {"manual": "b ✓", "opti": "a", "nb": "a"}
 
 
 def test_ten_facts_of_each_kind_are_drawn_by_the_seed() -> None:

@@ -6,8 +6,8 @@ import re
 
 from hypothesis import given, settings
 
+from sonde.analysis.learning.facts import Learning, learning
 from sonde.analysis.learning.report import learning_report
-from sonde.analysis.learning.sheets import Learning, learning
 from sonde.core.reports import Bars, Curves, DotPlot, Report, Strip
 from tests.analysis.lessons import lesson, method, world, worlds
 from tests.analysis.world import table
@@ -90,7 +90,7 @@ def test_a_gain_that_its_own_test_does_not_tell_from_chance_is_not_called_clear(
     report = learning_report(world([["b"] * 6], runs, [{"z": 1}]), "lama")
     # three won and none lost: an interval above 0, and p 0.25
     assert (report.estimates["gain.mean_over_relations.run.opti"].low or 0.0) > 0
-    assert report.findings[0].startswith("opti is not told from manual (+50.0 points")
+    assert report.findings[0].startswith("opti is not distinguishable from manual (+50.0 points")
     assert "p 0.250" in report.findings[0]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.analysis.comparison.numbers import all_numbers
+from sonde.analysis.comparison.numbers import numbers_of
 from sonde.analysis.runs import Reading
 from sonde.core.abilities import Ability, Probe
 from sonde.core.answers import Answered
@@ -36,7 +36,7 @@ def same_numbers(probe: Probe, data: Dataset, answered: Sequence[Answered], floo
     """Compare what is in both the analysis and the report; gives the names."""
     assert isinstance(probe, Judges)
     reading = Reading(draws=500, floor=floor)
-    found = all_numbers(probe.judged(data, answered), reading).estimates
+    found = numbers_of(probe.judged(data, answered), reading)[0]
     there = probe.read(data, in_blocks(answered)).estimates
     both = set(found) & set(there)
     for name in both:
@@ -93,8 +93,8 @@ def test_agreement_by_matching_is_that_of_all_couples(grid: Grid, texts: list[st
 
 def test_what_a_probe_does_not_measure_is_not_measured() -> None:
     made = judged(one_relation([[[0, 1], [0, 1]]]))
-    found = all_numbers(made, Reading(draws=100)).estimates
+    found = numbers_of(made, Reading(draws=100))[0]
     for name in ("overconf", "ece", "one_word_rate", "names_help.subject", "names_help.object"):
         assert found[name] == Estimate.not_measured()
     words = replace(made, words=np.array([1, 2, 1, 2]))
-    assert all_numbers(words, Reading(draws=100)).estimates["one_word_rate"].value == 0.5
+    assert numbers_of(words, Reading(draws=100))[0]["one_word_rate"].value == 0.5

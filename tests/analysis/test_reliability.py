@@ -18,11 +18,11 @@ from sonde.analysis.reliability.compare import (
     on_shared_anchors,
     reliability,
 )
-from sonde.analysis.reliability.outcomes import Common, Measure, in_common, measures
-from sonde.analysis.reliability.tables import fact_fields, most_disputed
+from sonde.analysis.reliability.measures import Measure, in_common, measures
+from sonde.analysis.reliability.tables import fact_row, most_disputed
 from sonde.analysis.runs import Compared, Reading
 from sonde.core.errors import UsageError
-from sonde.core.reports import Cell, Estimate
+from sonde.core.reports import Estimate
 from sonde.metrics.distance import Monitored, combined
 from tests.analysis.monitors import (
     FRAMES,
@@ -39,11 +39,6 @@ FEW = settings(max_examples=8, deadline=None)
 
 def numbers(*runs: Compared) -> dict[str, Measure]:
     return measures(in_common(runs))
-
-
-def seen(found: Common, fact: int, run: int) -> list[Cell]:
-    """What the tables of facts say of a fact in a run, column by column."""
-    return [field.of((fact, run)) for field in fact_fields(found)]
 
 
 def slow_monitor(known: Monitored, relation: int) -> float | None:
@@ -113,7 +108,7 @@ def test_facts_that_one_run_lacks_are_left_out_of_all() -> None:
     wide, narrow = monitored(1, (4, 3)), monitored(2, (4,))
     found = in_common([run("wide", wide), run("narrow", narrow)])
     assert [r.id for r in found.relations] == ["R0"]
-    assert found.left_out == (3, 0)
+    assert found.left_out == {"wide": 3, "narrow": 0}
     assert [f.id for f in found.monitored[0].facts] == ["f0", "f1", "f2", "f3"]
     stranger = replace(narrow, facts=tuple(fact(c, 0) for c in range(90, 94)))
     with pytest.raises(UsageError, match="share no fact"):
@@ -159,11 +154,10 @@ def test_identical_runs_differ_by_nothing(runs: list[Compared]) -> None:
         assert difference.value in (None, 0.0)
         if not measure.share:
             assert difference.low in (None, 0.0) and difference.high in (None, 0.0)
-    pairs = [(e.first, e.second) for e in equals(found, made)]
-    assert (0, 1) in pairs
-    for pair in equals(found, made):
-        if (pair.first, pair.second) == (0, 1):
-            assert pair.shared.value in (None, 0.0) and pair.base.value == 0
+    assert (0, 1) in equals(found, made)
+    compared = reliability(twins, Reading()).estimates
+    assert compared["monitor_same_facts.runs.r0.minus.twin"].value in (None, 0.0)
+    assert compared["base_accuracy.runs.r0.minus.twin"].value == 0
 
 
 @given(several())
@@ -189,11 +183,11 @@ def test_every_interval_holds_its_value_and_shares_stay_shares(runs: list[Compar
 def test_all_frames_as_a_subset_are_the_full_number(runs: list[Compared]) -> None:
     found = in_common(runs)
     full = measures(found)["monitor"]
-    for name in ("first", "draw 1"):
+    for name in ("first", "draw_1"):
         made = monitor_from(found, FRAMES, name, seed=0)
         assert made.rows == pytest.approx(full.rows, nan_ok=True)
         assert made.n.tolist() == full.n.tolist()
-    assert ablation(found, full, FRAMES, 2, seed=0).subsets == (), "nothing to compare"
+    assert ablation(found, Reading(frames=FRAMES)) == (FRAMES, {}), "nothing to compare"
 
 
 def test_a_relation_with_few_frames_keeps_them_all() -> None:
@@ -211,35 +205,34 @@ def test_a_relation_with_few_frames_keeps_them_all() -> None:
         runs.append(run(f"r{seed}", replace(known, framed=cut, right=right)))
     found = in_common(runs)
     full = measures(found)["monitor"]
-    made = ablation(found, full, 3, 1, seed=0)
-    for subset in made.subsets:
-        assert subset.monitor.values[:, 0] == pytest.approx(full.values[:, 0], nan_ok=True)
-        assert not np.allclose(subset.monitor.values[:, 1], full.values[:, 1])
+    for monitor in ablation(found, Reading(frames=3, subsets=1))[1].values():
+        assert monitor.values[:, 0] == pytest.approx(full.values[:, 0], nan_ok=True)
+        assert not np.allclose(monitor.values[:, 1], full.values[:, 1])
 
 
 def test_a_subset_is_the_formula_with_these_frames() -> None:
     known = monitored(5, (6,))
-    found = in_common([run("a", known), run("b", monitored(6, (6,)))])
-    made = ablation(found, measures(found)["monitor"], 2, 3, seed=4)
-    for subset in made.subsets:
-        keep = chosen(known.frames[0], 2, subset.name, 4, "R0")
+    reading = Reading(frames=2, subsets=3, seed=4)
+    found = reliability([run("a", known), run("b", monitored(6, (6,)))], reading)
+    for subset, monitor in found.subsets.items():
+        keep = chosen(known.frames[0], 2, subset.removeprefix("frames."), 4, "R0")
         assert len(keep) == 2 and keep == sorted(keep)
         kept = known.counted()
         whole = combined(known.pfd(keep), known.ird(), known.alphas)[kept].sum()
         expected = whole / known.anchors()[kept].sum()
-        assert subset.monitor.cell(0, 0).value == pytest.approx(expected)
+        assert monitor.cell(0, 0).value == pytest.approx(expected)
         less = expected - (slow_monitor(known, 0) or 0.0)
-        assert subset.less[0].value == pytest.approx(less)
+        assert found.estimates[f"{subset}.minus_all.run.a"].value == pytest.approx(less)
     assert chosen(known.frames[0], 2, "first", 4, "R0") == [0, 1]
-    drawn = {tuple(chosen(known.frames[0], 2, f"draw {k}", 4, "R0")) for k in range(20)}
+    drawn = {tuple(chosen(known.frames[0], 2, f"draw_{k}", 4, "R0")) for k in range(20)}
     assert len(drawn) > 3
 
 
 def test_draws_of_frames_depend_on_their_ids_and_not_on_their_places() -> None:
     own = frame_texts(0, 6)
-    first = {own[j].id for j in chosen(own, 3, "draw 1", 0, "R0")}
+    first = {own[j].id for j in chosen(own, 3, "draw_1", 0, "R0")}
     turned = own[::-1]
-    assert {turned[j].id for j in chosen(turned, 3, "draw 1", 0, "R0")} == first
+    assert {turned[j].id for j in chosen(turned, 3, "draw_1", 0, "R0")} == first
 
 
 def test_a_number_correlates_with_itself_perfectly_and_with_its_opposite_too() -> None:
@@ -279,11 +272,14 @@ def test_a_relation_without_anchors_is_not_measured() -> None:
 def test_runs_that_base_accuracy_tells_apart_are_no_pair() -> None:
     weak, strong = (monitored(1, (30,), knows=k) for k in (0.0, 1.0))
     other = monitored(2, (30,), knows=1.0, noise=0.9)
-    found = in_common([run("weak", weak), run("strong", strong), run("other", other)])
-    [pair] = equals(found, measures(found))
-    assert (pair.first, pair.second) == (1, 2), "the lower MONITOR first"
-    assert pair.base.value == 0 and (pair.base.low or 0) < 0 < (pair.base.high or 0)
-    assert (pair.monitor.value or 0) < 0 and (pair.monitor.high or 0) < 0
+    found = reliability([run("weak", weak), run("strong", strong), run("other", other)], Reading())
+    assert found.equals == [("strong", "other")], "the lower MONITOR first"
+    base, monitor = (
+        found.estimates[f"{number}.runs.strong.minus.other"]
+        for number in ("base_accuracy", "monitor")
+    )
+    assert base.value == 0 and (base.low or 0) < 0 < (base.high or 0)
+    assert (monitor.value or 0) < 0 and (monitor.high or 0) < 0
 
 
 def test_two_runs_that_are_told_apart_leave_no_pair() -> None:
@@ -311,7 +307,7 @@ def test_the_most_disputed_facts_are_valid_in_all_runs() -> None:
     ]
     there = [c for c in range(8) if other.valid["exact"][c]]
     assert facts == sorted(there, key=lambda c: -off[c])[:3]
-    *_, lowest, frame, misled, _, name = seen(found, facts[0], 1)
+    *_, lowest, frame, misled, _, name = fact_row(found, facts[0], 1)
     assert lowest == pytest.approx(other.framed[facts[0]].mean(axis=1).min())
     assert misled == pytest.approx(other.misled[facts[0]].mean())
     assert str(name).startswith("no") and str(frame).startswith("Which")
@@ -327,7 +323,7 @@ def test_a_fact_without_wrong_names_is_shown_and_does_not_count() -> None:
     )
     found = in_common([run("a", bare), run("b", known)])
     assert measures(found)["monitor"].n.tolist() == [[2], [3]]
-    assert seen(found, 0, 0)[-3:] == [None, None, None]
+    assert fact_row(found, 0, 0)[-3:] == (None, None, None)
     assert 0 not in most_disputed(found, 3)
 
 
@@ -340,5 +336,6 @@ def test_one_subject_has_no_interval() -> None:
 def test_everything_is_found_by_the_reading_that_is_asked_for() -> None:
     runs = [run(f"r{i}", monitored(i)) for i in range(3)]
     found = reliability(runs, Reading(frames=2, subsets=1))
-    assert found.ablation.frames == 2 and len(found.ablation.subsets) == 2
-    assert found.over.r.n == 3 and len(found.relations) == 2
+    assert list(found.subsets) == ["frames.first", "frames.draw_1"]
+    assert found.estimates["monitor_accuracy.pearson"].n == 3
+    assert found.estimates["monitor_accuracy.relation.R1.pearson"].n == 3

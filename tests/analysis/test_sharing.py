@@ -8,8 +8,9 @@ from hypothesis import given, settings
 
 from sonde.analysis.comparison.couples import sharing
 from sonde.analysis.runs import Compared, align
+from sonde.core.reports import Estimate
 from sonde.metrics import coverage
-from tests.analysis.world import run, several
+from tests.analysis.world import matrix, run, several
 from tests.grids import measured
 
 ALL = run("all", [[[0], [0]], [[0], [0]]], group="big")
@@ -18,8 +19,16 @@ ONE = run("one", [[[1], [0]], [[1], [1]]], group="small")
 NONE = run("none", [[[1], [1]], [[1], [1]]], group="small")
 
 
+def found(*runs: Compared) -> dict[str, Estimate]:
+    return dict(sharing(align(runs)))
+
+
+def rates(*runs: Compared) -> list[list[Estimate]]:
+    return matrix(found(*runs), "sharing.runs.{}.in.{}", *(run.name for run in runs))
+
+
 def values(*runs: Compared) -> list[list[float | None]]:
-    return [[e.value for e in row] for row in sharing(align(runs)).rates.runs]
+    return [[e.value for e in row] for row in rates(*runs)]
 
 
 def test_the_row_is_the_denominator() -> None:
@@ -42,44 +51,38 @@ def test_a_run_that_knows_nothing_has_no_rate_but_can_be_measured_against() -> N
 
 
 def test_groups_average_the_rates_of_different_runs() -> None:
-    found = sharing(align([ALL, HALF, ONE]))
-    assert found.rates.within.value == pytest.approx((0.5 + 1) / 2) and found.rates.within.n == 2
-    assert (
-        found.rates.between.value == pytest.approx((0.25 + 0.5 + 1 + 1) / 4)
-        and found.rates.between.n == 4
-    )
-    assert found.rates.mean.value == pytest.approx((0.5 + 1 + 0.25 + 0.5 + 1 + 1) / 6)
-    assert found.rates.groups["big", "small"].value == pytest.approx((0.25 + 0.5) / 2)
-    assert found.rates.groups["small", "big"].value == 1
-    assert ("small", "small") not in found.rates.groups, "a group of one run has nothing within"
+    means = found(ALL, HALF, ONE)
+    within, between = means["sharing.within"], means["sharing.between"]
+    assert within.value == pytest.approx((0.5 + 1) / 2) and within.n == 2
+    assert between.value == pytest.approx((0.25 + 0.5 + 1 + 1) / 4) and between.n == 4
+    assert means["sharing.mean"].value == pytest.approx((0.5 + 1 + 0.25 + 0.5 + 1 + 1) / 6)
+    assert means["sharing.groups.big.in.small"].value == pytest.approx((0.25 + 0.5) / 2)
+    assert means["sharing.groups.small.in.big"].value == 1
+    assert "sharing.groups.small.in.small" not in means, "a group of one run has nothing within"
 
 
 def test_rates_that_were_not_measured_are_left_out_of_means() -> None:
-    found = sharing(align([ALL, NONE]))
-    assert (found.rates.mean.value, found.rates.mean.n) == (0, 1)
+    mean = found(ALL, NONE)["sharing.mean"]
+    assert (mean.value, mean.n) == (0, 1)
 
 
 def test_what_one_run_alone_knows() -> None:
-    found = sharing(align([ALL, HALF, ONE]))
-    assert [e.value for e in found.only] == [0.5, 0, 0]
-    assert (found.one.value, found.one.n) == (0.5, 4)
+    estimates = found(ALL, HALF, ONE)
+    assert [estimates[f"known_alone.run.{n}"].value for n in ("all", "half", "one")] == [0.5, 0, 0]
+    assert (estimates["known_in_one_run"].value, estimates["known_in_one_run"].n) == (0.5, 4)
 
 
 def test_runs_that_all_know_nothing_are_not_measured() -> None:
-    found = sharing(align([NONE, run("nobody", [[[1], [1]], [[1], [1]]])]))
-    assert (
-        found.one.value is None
-        and found.rates.mean.value is None
-        and found.rates.within.value is None
-    )
+    estimates = found(NONE, run("nobody", [[[1], [1]], [[1], [1]]]))
+    for name in ("known_in_one_run", "sharing.mean", "sharing.within"):
+        assert estimates[name].value is None
 
 
 @settings(max_examples=40, deadline=None)
 @given(several())
 def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -> None:
-    found = sharing(align(runs))
     known = [coverage.known(r.judged.grid)[2] for r in runs]
-    for a, row in enumerate(found.rates.runs):
+    for a, row in enumerate(rates(*runs)):
         for b, rate in enumerate(row):
             assert rate.value == coverage.sharing(known[a], known[b])
             if rate.value is not None:
@@ -92,6 +95,7 @@ def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -
 @settings(max_examples=20, deadline=None)
 @given(several())
 def test_the_order_of_runs_only_moves_rows_and_columns(runs: list[Compared]) -> None:
-    one, other = sharing(align(runs)), sharing(align(runs[::-1]))
-    assert np.array_equal(np.array(one.rates.runs)[::-1, ::-1], np.array(other.rates.runs))
-    assert one.one == other.one and one.only == other.only[::-1]
+    one, other = found(*runs), found(*runs[::-1])
+    assert np.array_equal(np.array(rates(*runs))[::-1, ::-1], np.array(rates(*runs[::-1])))
+    for name in ("known_in_one_run", *(f"known_alone.run.{r.name}" for r in runs)):
+        assert one[name] == other[name]

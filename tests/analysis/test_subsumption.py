@@ -8,9 +8,16 @@ from hypothesis import given, settings
 
 from sonde.analysis.comparison.couples import sharing, subsumption
 from sonde.analysis.runs import Compared, align
+from sonde.core.reports import Estimate
 from sonde.metrics import coverage
-from tests.analysis.world import asked, run, several
+from tests.analysis.world import asked, matrix, run, several
 from tests.grids import measured
+
+
+def eta(*runs: Compared) -> list[list[Estimate]]:
+    found = dict(subsumption(align(runs)))
+    return matrix(found, "subsumption.runs.{}.in.{}", *(run.name for run in runs))
+
 
 SMALL = asked("small", [[1, 1, 0, 0], [1, 0], [0, 0]])
 LARGE = asked("large", [[1, 0, 1, 1], [1, 1], [1, 0]])
@@ -18,41 +25,41 @@ NOTHING = asked("nothing", [[0, 0, 0, 0], [0, 0], [0, 0]])
 
 
 def test_the_rate_is_averaged_over_relations_that_the_first_run_knows_something_of() -> None:
-    found = subsumption(align([SMALL, LARGE]))
+    found = eta(SMALL, LARGE)
     # small knows 2 of which large knows 1, then 1 of 1, then nothing
-    assert found.runs[0][1].value == pytest.approx((1 / 2 + 1 / 1) / 2)
-    assert found.runs[0][1].n == 2
+    assert found[0][1].value == pytest.approx((1 / 2 + 1 / 1) / 2)
+    assert found[0][1].n == 2
     # large knows 3 (small 1), 2 (1), 1 (0)
-    assert found.runs[1][0].value == pytest.approx((1 / 3 + 1 / 2 + 0) / 3)
-    assert found.runs[1][0].n == 3
+    assert found[1][0].value == pytest.approx((1 / 3 + 1 / 2 + 0) / 3)
+    assert found[1][0].n == 3
 
 
 def test_it_differs_from_the_sharing_rate_which_pools_relations() -> None:
     both = align([SMALL, LARGE])
-    assert sharing(both).rates.runs[0][1].value == pytest.approx(2 / 3)
-    assert subsumption(both).runs[0][1].value == pytest.approx(3 / 4)
+    assert dict(sharing(both))["sharing.runs.small.in.large"].value == pytest.approx(2 / 3)
+    assert eta(SMALL, LARGE)[0][1].value == pytest.approx(3 / 4)
 
 
 def test_what_is_known_under_another_template_is_not_shared() -> None:
     first, second = run("first", [[[0], [1]]]), run("second", [[[1], [0]]])
-    assert [[e.value for e in row] for row in subsumption(align([first, second])).runs] == [
+    assert [[e.value for e in row] for row in eta(first, second)] == [
         [1, 0], [0, 1],
     ]  # fmt: skip
 
 
 def test_a_run_that_knows_nothing_is_not_measured_but_can_be_measured_against() -> None:
-    found = subsumption(align([SMALL, NOTHING]))
-    assert found.runs[1][0].value is None and found.runs[1][1].value is None
-    assert found.runs[0][1].value == 0
+    found = eta(SMALL, NOTHING)
+    assert found[1][0].value is None and found[1][1].value is None
+    assert found[0][1].value == 0
 
 
 def test_all_shared_of_a_few_pairs_is_not_a_certainty() -> None:
     one, two = asked("one", [[1, 1, 1], [0, 0]]), asked("two", [[1, 1, 1], [1, 1]])
-    rate = subsumption(align([one, two])).runs[0][1]
+    rate = eta(one, two)[0][1]
     assert rate.value == rate.high == 1
     # Wilson's interval of 3 of 3
     assert rate.low == pytest.approx(0.4385, abs=1e-4)
-    itself = subsumption(align([one, two])).runs[0][0]
+    itself = eta(one, two)[0][0]
     assert (itself.value, itself.low) == (1, None), "what a run shares with itself is no estimate"
 
 
@@ -60,11 +67,10 @@ def test_all_shared_of_a_few_pairs_is_not_a_certainty() -> None:
 @given(several())
 def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -> None:
     aligned = align(runs)
-    found = subsumption(aligned)
     first = aligned.first
     cells = [coverage.known(r.judged.grid) for r in aligned.runs]
     owners = first.grid.relations[cells[0][1]]
-    for a, row in enumerate(found.runs):
+    for a, row in enumerate(eta(*runs)):
         for b, rate in enumerate(row):
             literal = [
                 coverage.sharing(cells[a][2][owners == r], cells[b][2][owners == r])
@@ -84,5 +90,4 @@ def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -
 @settings(max_examples=20, deadline=None)
 @given(several())
 def test_the_order_of_runs_only_moves_rows_and_columns(runs: list[Compared]) -> None:
-    one, other = subsumption(align(runs)), subsumption(align(runs[::-1]))
-    assert np.array_equal(np.array(one.runs)[::-1, ::-1], np.array(other.runs))
+    assert np.array_equal(np.array(eta(*runs))[::-1, ::-1], np.array(eta(*runs[::-1])))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sonde.analysis.runs import Compared, Lineage
 from sonde.core.facts import Template
-from sonde.core.reports import Report, Table
+from sonde.core.reports import Estimate, Report, Table
 from sonde.metrics.grid import Grid
 from sonde.metrics.judged import Judged
 from tests.grids import grid, grids, one_relation
@@ -68,6 +68,11 @@ def several(draw: st.DrawFn, runs: int = 3) -> list[Compared]:
         grid = replace(first, answer=answers, right=answers == 0)
         made.append(run(f"r{i}", grid, group=draw(st.sampled_from(["g0", "g1"]))))
     return made
+
+
+def matrix(estimates: Mapping[str, Estimate], pattern: str, *names: str) -> list[list[Estimate]]:
+    """The numbers of every two runs, named as a pattern such as sharing.runs.{}.in.{} says."""
+    return [[estimates[pattern.format(row, column)] for column in names] for row in names]
 
 
 def table(report: Report, id: str) -> Table:

@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from sonde.analysis.runs import Aligned, pair_shares, samples, with_counts
+from sonde.analysis.runs import Aligned, with_counts
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Table
 from sonde.core.words import above_zero, clearly
-from sonde.metrics.estimates import Resampled, Sample, p_value
+from sonde.metrics.estimates import Sample, p_value
 from sonde.reporting.build.tables import Field, across, side_by_side, table
 from sonde.reporting.catalogue import RELATIONS
 
@@ -46,22 +44,18 @@ def paired(aligned: Aligned, subjects: Mapping[str, str], seed: int) -> Beside:
 
     `subjects`: the subject of each fact; pairs of one subject are not independent of each other.
     """
-    numbers: dict[str, int] = {}
-    owners = (subjects.get(id, id) for id in aligned.first.pairs)
-    clusters = np.array([numbers.setdefault(s, len(numbers)) for s in owners], dtype=np.int64)
-    model, *controls = (pair_shares(run.judged) for run in aligned.runs)
+    by_pair = aligned.by_pair(seed, subjects)
+    model, *controls = aligned.shares()
     names = aligned.names[1:]
-    of_model = samples(aligned.first, model, clusters=clusters)
-    estimates = dict(_averaged(ACCURACY.id, of_model, seed))
+    estimates = by_pair.estimates(ACCURACY.id, model)
     for name, control in zip(names, controls, strict=True):
-        own = samples(aligned.first, control, clusters=clusters)
-        less = samples(aligned.first, model, control, clusters)
-        estimates |= _averaged(OF_CONTROL.of(name=name).id, own, seed)
-        estimates |= _averaged(ABOVE.of(name=name).id, less, seed)
-        estimates |= _tested(P.of(name=name).id, less, seed)
+        above, p = ABOVE.of(name=name).id, P.of(name=name).id
+        estimates |= by_pair.estimates(OF_CONTROL.of(name=name).id, control)
+        estimates |= by_pair.estimates(above, model, control)
+        estimates |= _tested(p, by_pair.resampled(model, control).samples, seed)
     return Beside(
         estimates=estimates,
-        tables=(_summary(names, list(of_model), estimates), _by_relation(aligned, estimates)),
+        tables=(_summary(names, by_pair.ids, estimates), _by_relation(aligned, estimates)),
         findings=tuple(_finding(name, estimates) for name in names),
         notes=(_note(aligned),),
     )
@@ -93,13 +87,6 @@ def unpaired(headlines: Sequence[Headline], runs: Mapping[str, Estimates]) -> Be
 
 
 Named = Iterator[tuple[str, Estimate]]
-
-
-def _averaged(name: str, of_relations: Mapping[str, Sample], seed: int) -> Named:
-    resampled = Resampled(of_relations, seed)
-    yield f"{name}.{RELATIONS}", resampled.mean_over_relations()
-    for relation in of_relations:
-        yield f"{name}.relation.{relation}", resampled.relation(relation)
 
 
 def _tested(name: str, less: Mapping[str, Sample], seed: int) -> Named:
@@ -190,8 +177,8 @@ def shown_p(p: Estimate) -> str:
 
 def against(difference: Estimate, p: Estimate, other: str) -> str:
     """Where a difference stands, in words: clearly above another, with its interval and its p."""
-    told = clearly(difference, "above", "below", "not told from", p.value)
-    word, _, rest = told.partition(" (")
+    standing = clearly(difference, "above", "below", "not distinguishable from", p.value)
+    word, _, rest = standing.partition(" (")
     return f"{word} {other} ({rest.rstrip(')')}; p {shown_p(p)})."
 
 
@@ -201,7 +188,7 @@ def _finding(name: str, estimates: Estimates) -> str:
 
 
 def _note(aligned: Aligned) -> str:
-    left = with_counts(aligned.names, aligned.left_out)
+    left = with_counts(aligned.left_out)
     return (
         f"The controls were asked the same {len(aligned.first.grid):,} prompts as the model. p: "
         "McNemar's exact test for a relation whose facts are right or wrong and have different "

@@ -5,19 +5,25 @@ Knows judged prompts and where models come from, nothing of files or of how prom
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Literal
+from itertools import product
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
+from sonde.metrics.accuracy import right_shares
 from sonde.metrics.distance import Monitored
-from sonde.metrics.estimates import Sample, samples_of
-from sonde.metrics.grid import Floats, Grid, Ints
+from sonde.metrics.estimates import ByFact
+from sonde.metrics.grid import Floats, Ints, stream
 from sonde.metrics.judged import Judged
+from sonde.stats.resampling import resampled_sums
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 UNKNOWN = "unknown"
 """The family of a model of which nothing is known."""
@@ -72,7 +78,7 @@ class Aligned:
     """Runs with the same prompts in the same order, and how many each had beside them."""
 
     runs: tuple[Compared, ...]
-    left_out: tuple[int, ...]
+    left_out: Mapping[str, int]
 
     @property
     def first(self) -> Judged:
@@ -84,93 +90,118 @@ class Aligned:
         """What the runs are called."""
         return [run.name for run in self.runs]
 
+    def shares(self) -> list[Floats]:
+        """Of each run the share of each pair's prompts that are right; every pair was asked."""
+        return [right_shares(run.judged.grid) for run in self.runs]
+
+    def by_pair(self, seed: int, subjects: Mapping[str, str] | None = None) -> ByFact:
+        """The pairs by relation, for means with intervals; `subjects`: of each pair's fact, where
+        pairs of one subject are not to count as independent of each other."""
+        numbers: dict[str | int, int] = {}
+        named = (subjects.get(id, id) if subjects else p for p, id in enumerate(self.first.pairs))
+        return ByFact(
+            ids=tuple(relation.id for relation in self.first.relations),
+            relation=self.first.grid.relations,
+            subject=np.array([numbers.setdefault(name, len(numbers)) for name in named]),
+            seed=seed,
+        )
+
 
 def relation_name(relation: Relation) -> str:
     """What a relation is called, its id where it has no label."""
     return relation.label or relation.id
 
 
-def with_counts(names: Sequence[str], counts: Sequence[int]) -> str:
+def with_counts(counts: Mapping[str, int]) -> str:
     """How many each has, those that have any.
 
-    >>> with_counts(["a", "b"], [1200, 0])
+    >>> with_counts({"a": 1200, "b": 0})
     'a 1,200'
     """
-    both = zip(names, counts, strict=True)
-    return ", ".join(f"{name} {count:,}" for name, count in both if count)
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
 
 
-def pair_shares(judged: Judged) -> Floats:
-    """Share of each pair's prompts that are right; every pair was asked; [pairs]."""
-    asked = np.bincount(judged.grid.pair, minlength=len(judged.pairs))
-    right = np.bincount(judged.grid.pair, judged.grid.right, minlength=len(judged.pairs))
-    return np.asarray(right / asked)
+def drawn_sums(
+    columns: Floats,
+    relations: Ints,
+    streams: Sequence[str],
+    seed: int,
+    subjects: Ints | None = None,
+) -> Iterator[Floats]:
+    """Sums of columns [facts, k] over each relation, [1 + draws, k]: as they are, then with facts,
+    or all facts of a subject together, drawn anew.
+
+    `relations`: of each fact, by its number; each has a stream of its own, the same whatever the
+    columns are.
+    """
+    for number, name in enumerate(streams):
+        sums = columns[relations == number]
+        if subjects is not None:
+            sums = by_subject(sums, subjects[relations == number])
+        if not len(sums):
+            continue
+        drawn = resampled_sums(sums, stream(seed, name))
+        yield np.concatenate([sums.sum(axis=0)[None], drawn])
 
 
-def samples(
-    judged: Judged, values: Floats, minus: Floats | None = None, clusters: Ints | None = None
-) -> dict[str, Sample]:
-    """One value per pair, less another where there is one, by relation."""
-    ids = [relation.id for relation in judged.relations]
-    return samples_of(values, judged.grid.relations, minus, clusters=clusters, ids=ids)
+def by_subject(columns: Floats, subjects: Ints) -> Floats:
+    """What each subject adds to the sums of columns [facts, k]; [subjects, k]."""
+    numbers, index = np.unique(subjects, return_inverse=True)
+    sums = np.zeros((len(numbers), columns.shape[1]))
+    np.add.at(sums, index, columns)
+    return sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kin:
-    """Two runs that were asked in the same way: the `lesser` is of the smallest model or of the
-    fine-tuned one, the `other` of the largest or of the base. Both are places among the runs."""
+    """Two runs, by name, that were asked in the same way: the `lesser` is of the smallest model or
+    of the fine-tuned one, the `other` of the largest or of the base."""
 
     family: str
-    lesser: int
-    other: int
+    lesser: str
+    other: str
 
 
 Family = tuple[str, str, str]
 """A family, base or fine-tuned models of it, and the setting in which they were asked."""
 
 
-def families(runs: Sequence[Compared]) -> dict[Family, list[int]]:
+def families(runs: Sequence[Compared]) -> dict[Family, list[Compared]]:
     """The runs of each family whose sizes are known, from the smallest to the largest.
 
     Base and fine-tuned models are kept apart, and so are settings: a family can come several times.
     Families without two sizes are left out.
     """
-    members: dict[Family, list[int]] = {}
-    for i, run in enumerate(runs):
-        of = run.lineage
-        if of.family != UNKNOWN and of.size is not None:
-            members.setdefault((of.family, of.stage, run.setting), []).append(i)
-    sizes = [run.lineage.size or 0 for run in runs]
-    return {
-        family: sorted(own, key=lambda i: sizes[i])
-        for family, own in members.items()
-        if len({sizes[i] for i in own}) > 1
-    }
+    members: dict[Family, list[Compared]] = {}
+    for run in sorted(runs, key=lambda run: run.lineage.size or 0):
+        if run.lineage.family != UNKNOWN and run.lineage.size is not None:
+            family = (run.lineage.family, run.lineage.stage, run.setting)
+            members.setdefault(family, []).append(run)
+    return {f: own for f, own in members.items() if len({run.lineage.size for run in own}) > 1}
 
 
 def smallest_and_largest(runs: Sequence[Compared]) -> list[Kin]:
     """The smallest and the largest model of each family; of several of one size the first named."""
-    made = []
-    for (family, _, _), members in sorted(families(runs).items()):
-        ends = []
-        for size in (runs[members[0]].lineage.size, runs[members[-1]].lineage.size):
-            equal = [i for i in members if runs[i].lineage.size == size]
-            ends.append(min(equal, key=lambda i: runs[i].name))
-        made.append(Kin(family=family, lesser=ends[0], other=ends[1]))
-    return made
+
+    def end(members: Sequence[Compared], sign: int) -> str:
+        return min(members, key=lambda run: (sign * (run.lineage.size or 0), run.name)).name
+
+    return [
+        Kin(family=family, lesser=end(members, 1), other=end(members, -1))
+        for (family, _, _), members in sorted(families(runs).items())
+    ]
 
 
 def tuned(runs: Sequence[Compared]) -> list[Kin]:
     """Every fine-tuned model with the run of its base, where both are there."""
-    made = [
-        Kin(family=run.lineage.family, lesser=i, other=j)
-        for i, run in enumerate(runs)
-        for j, base in enumerate(runs)
+    pairs = [
+        Kin(family=run.lineage.family, lesser=run.name, other=base.name)
+        for run, base in product(runs, runs)
         if run.lineage.base
         and run.lineage.base == base.lineage.model
         and run.setting == base.setting
     ]
-    return sorted(made, key=lambda kin: (kin.family, runs[kin.other].name, runs[kin.lesser].name))
+    return sorted(pairs, key=lambda kin: (kin.family, kin.other, kin.lesser))
 
 
 def align(runs: Sequence[Compared]) -> Aligned:
@@ -179,22 +210,23 @@ def align(runs: Sequence[Compared]) -> Aligned:
     Refuses runs on different datasets and runs that share nothing.
     """
     _check(runs)
-    pairs = _numbers([_keys(run.judged)[0] for run in runs])
-    templates = _numbers([_keys(run.judged)[1] for run in runs])
-    names = 1 + max(int(run.judged.grid.name.max(initial=0)) for run in runs)
-    codes = [_codes(run.judged, pairs, templates, names) for run in runs]
-    shared = reduce(lambda a, b: np.intersect1d(a, b), codes)
+    frames = (_prompts(run.judged, f"row {i}") for i, run in enumerate(runs))
+    shared = reduce(lambda one, other: one.join(other, on=KEY), frames)
     if not len(shared):
         raise UsageError(
             "the runs share no prompt: not one pair was asked in the same template in all of them; "
             "compare runs of the same facts ('--limit', '--relations', the seed) and templates"
         )
-    first = _rows(codes[0], shared)
-    told = _Numbering(runs[0].judged, first)
-    kept = [told.apply(r.judged.rows(_rows(c, shared))) for r, c in zip(runs, codes, strict=True)]
+    grid, at = runs[0].judged.grid, shared["row 0"].to_numpy()
+    order = np.lexsort([grid.name[at], grid.template[at], grid.pair[at]])
+    kept = [r.judged.rows(shared[f"row {i}"].to_numpy()[order]) for i, r in enumerate(runs)]
+    first = _counted_anew(kept[0])
     return Aligned(
-        runs=tuple(replace(run, judged=judged) for run, judged in zip(runs, kept, strict=True)),
-        left_out=tuple(len(run.judged.grid) - len(shared) for run in runs),
+        runs=tuple(
+            replace(run, judged=_numbered_as(first, judged))
+            for run, judged in zip(runs, kept, strict=True)
+        ),
+        left_out={run.name: len(run.judged.grid) - len(shared) for run in runs},
     )
 
 
@@ -214,72 +246,54 @@ def _check(runs: Sequence[Compared]) -> None:
         raise UsageError(f"two runs have the same name: {', '.join(names)}")
 
 
-Keys = list[tuple[str, str]]
+KEY = ("relation", "fact", "template", "name")
+"""What two prompts have in common that are the same in two runs."""
 
 
-def _keys(judged: Judged) -> tuple[Keys, Keys]:
-    """The pairs and the templates of a run by what they are called in every run."""
-    ids, grid = [relation.id for relation in judged.relations], judged.grid
-    pairs = zip(grid.relations.tolist(), judged.pairs, strict=True)
-    templates = zip(grid.template_relations.tolist(), judged.templates, strict=True)
-    return [(ids[r], fact) for r, fact in pairs], [(ids[r], t.id) for r, t in templates]
+def _prompts(judged: Judged, row: str) -> DataFrame:
+    """The key of every prompt and, called `row`, where it stands."""
+    from polars import DataFrame, Series
 
-
-def _numbers(runs: Sequence[Keys]) -> dict[tuple[str, str], int]:
-    """A number for everything that occurs in any run, in the order it is met."""
-    return {key: i for i, key in enumerate(dict.fromkeys(k for keys in runs for k in keys))}
-
-
-def _codes(
-    judged: Judged,
-    pairs: dict[tuple[str, str], int],
-    templates: dict[tuple[str, str], int],
-    names: int,
-) -> Ints:
-    """One number for each prompt, equal in two runs if pair, template and name are."""
-    of_pairs, of_templates = _keys(judged)
-    pair = np.array([pairs[key] for key in of_pairs], dtype=np.int64)
-    template = np.array([templates[key] for key in of_templates], dtype=np.int64)
     grid = judged.grid
-    return (pair[grid.pair] * len(templates) + template[grid.template]) * names + grid.name
+    relations, templates = ([x.id for x in named] for named in (judged.relations, judged.templates))
+    return DataFrame(
+        {
+            "relation": Series(relations).gather(grid.relations[grid.pair]),
+            "fact": Series(judged.pairs).gather(grid.pair),
+            "template": Series(templates).gather(grid.template),
+            "name": grid.name,
+            row: np.arange(len(grid)),
+        }
+    ).unique(KEY, keep="first", maintain_order=True)
 
 
-def _rows(codes: Ints, wanted: Ints) -> Ints:
-    """Where the wanted codes stand, in their order; all of them are there."""
-    order = np.argsort(codes, kind="stable")
-    return np.asarray(order[np.searchsorted(codes[order], wanted)], dtype=np.int64)
+def _counted_anew(judged: Judged) -> Judged:
+    """The same with the pairs, templates and relations alone that its prompts are of."""
+    grid = judged.grid
+    pairs, pair = np.unique(grid.pair, return_inverse=True)
+    templates, template = np.unique(grid.template, return_inverse=True)
+    relations, owners = np.unique(grid.relations[pairs], return_inverse=True)
+    of_templates = np.searchsorted(relations, grid.template_relations[templates])
+    return replace(
+        judged,
+        grid=replace(
+            grid, pair=pair, template=template, relations=owners, template_relations=of_templates
+        ),
+        relations=tuple(judged.relations[r] for r in relations),
+        pairs=tuple(judged.pairs[p] for p in pairs),
+        names=tuple(judged.names[p] for p in pairs) if judged.names else (),
+        templates=tuple(judged.templates[t] for t in templates),
+    )
 
 
-class _Numbering:
-    """The numbers of what is left, in the order of one run."""
-
-    def __init__(self, judged: Judged, rows: Ints) -> None:
-        grid = judged.grid
-        pairs, self._pair = np.unique(grid.pair[rows], return_inverse=True)
-        templates, self._template = np.unique(grid.template[rows], return_inverse=True)
-        relations, self._owners = np.unique(grid.relations[pairs], return_inverse=True)
-        self._template_owners = np.searchsorted(relations, grid.template_relations[templates])
-        self._relations = tuple(judged.relations[r] for r in relations)
-        self._pairs = tuple(judged.pairs[p] for p in pairs)
-        self._templates = tuple(judged.templates[t] for t in templates)
-
-    def apply(self, judged: Judged) -> Judged:
-        """The same prompts of any run under these numbers."""
-        old = judged.grid
-        grid = Grid(
-            pair=self._pair.astype(np.int64),
-            template=self._template.astype(np.int64),
-            name=old.name,
-            right=old.right,
-            answer=old.answer,
-            confidence=old.confidence,
-            relations=self._owners.astype(np.int64),
-            template_relations=self._template_owners.astype(np.int64),
-        )
-        return replace(
-            judged,
-            grid=grid,
-            relations=self._relations,
-            pairs=self._pairs,
-            templates=self._templates,
-        )
+def _numbered_as(first: Judged, judged: Judged) -> Judged:
+    """The same prompts of another run under the numbers of the first."""
+    grid = judged.grid
+    return replace(
+        judged,
+        grid=replace(first.grid, right=grid.right, answer=grid.answer, confidence=grid.confidence),
+        relations=first.relations,
+        pairs=first.pairs,
+        names=first.names,
+        templates=first.templates,
+    )

@@ -12,7 +12,7 @@ from sonde.models.families import Described, describe, model_table, plain
 from sonde.runs.run import Run, open_run
 
 if TYPE_CHECKING:
-    from sonde.analysis.learning.sheets import Learning
+    from sonde.analysis.learning.facts import Learning
     from sonde.analysis.runs import Compared, Lineage
     from sonde.metrics.distance import Monitored, Monitors
 
@@ -97,7 +97,7 @@ def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning
     `easy` names the runs whose right answers make a fact easy; without it, those of naive Bayes and
     of random models that were fine-tuned.
     """
-    from sonde.analysis.learning.sheets import Lesson, Method, learning, lessons, together
+    from sonde.analysis.learning.facts import Lesson, Method, learning, lessons, together
 
     known: dict[str, Lesson] = {}
     methods = []
@@ -123,7 +123,7 @@ def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning
 
 def _taught(run: Run) -> str:
     """Which of those that know the training facts alone a run's model is, if any."""
-    from sonde.analysis.learning.sheets import TAUGHT
+    from sonde.analysis.learning.facts import TAUGHT
 
     bayes, *random = TAUGHT
     model = run.manifest.model

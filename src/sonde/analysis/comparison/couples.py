@@ -2,24 +2,26 @@
 they find the same relations and the same templates easy.
 
 Each is a number of two runs with what it would be in other draws, so that means over couples have
-intervals of their own. Knows aligned runs, nothing of tables.
+intervals of their own. Estimates are named `NUMBER.runs.ROW.in.COLUMN`, or `and` where they are
+symmetric, `NUMBER.mean` and so on. Knows aligned runs, nothing of tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, combinations, combinations_with_replacement, product
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, combinations, combinations_with_replacement, permutations, product
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from sonde.analysis.runs import Aligned
+from sonde.analysis.runs import Aligned, drawn_sums
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import template_accuracies
 from sonde.metrics.coverage import known
 from sonde.metrics.estimates import Lead, lead
 from sonde.metrics.grid import Bools, Floats, Ints, around, stream
-from sonde.stats.correlation import kendall_tau_b
+from sonde.stats.correlation import kendall_tau_b, ranks_by_row
 from sonde.stats.draws import resampled_sums
 from sonde.stats.intervals import DRAWS, wilson
 from sonde.stats.paired import sign_flip
@@ -30,50 +32,48 @@ FEWEST = 3
 EQUAL = 1e-12
 """Accuracies whose mean square distance from their mean is below this are all equal."""
 
+Word = Literal["in", "and"]
 Couple = tuple[int, int]
 Drawn = tuple[Estimate, Floats]
 """A number of two runs, and the same in every draw; nan where a draw says nothing."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Couples:
-    """runs[a][b]: a number of two runs. mean: over all couples of different runs, their number
-    being n. within, between: the same over runs of one group, of two; groups: for each two groups
-    that have a couple."""
-
-    runs: tuple[tuple[Estimate, ...], ...]
-    mean: Estimate
-    within: Estimate
-    between: Estimate
-    groups: Mapping[tuple[str, str], Estimate]
+Named = Iterator[tuple[str, Estimate]]
 
 
-def couples(
-    drawn: Mapping[Couple, Drawn], groups: Sequence[str], *, symmetric: bool = False
-) -> Couples:
-    """The numbers of all couples; of a symmetric one those of a ≤ b."""
-    runs = range(len(groups))
+def couples(name: str, word: Word, drawn: Mapping[Couple, Drawn], runs: Mapping[str, str]) -> Named:
+    """The numbers of all couples by name, of a symmetric one those of a ≤ b; `runs`: the group of
+    each run.
 
-    def at(a: int, b: int) -> Couple:
-        return (b, a) if symmetric and b < a else (a, b)
+    Means are over all couples of different runs, their number being n: all, those within groups,
+    those between groups, those of each two groups that have a couple.
+    """
+    names, kinds = list(runs), couples_by_group(list(runs.values()), word)
+    for a, b in product(range(len(names)), repeat=2):
+        couple = (b, a) if word == "and" and b < a else (a, b)
+        yield f"{name}.runs.{names[a]}.{word}.{names[b]}", drawn[couple][0]
 
-    def kind(a: int, b: int) -> tuple[str, str]:
-        first, second = groups[a], groups[b]
-        return (second, first) if symmetric and second < first else (first, second)
+    def mean(members: Iterable[Couple]) -> Estimate:
+        return _mean([drawn[couple] for couple in members])
 
-    others = [(a, b) for a, b in drawn if a != b]
-    kinds = list(dict.fromkeys(kind(a, b) for a, b in others))
-    same = [(a, b) for a, b in others if groups[a] == groups[b]]
-    return Couples(
-        runs=tuple(tuple(drawn[at(a, b)][0] for b in runs) for a in runs),
-        mean=_mean([drawn[couple] for couple in others]),
-        within=_mean([drawn[couple] for couple in same]),
-        between=_mean([drawn[couple] for couple in others if couple not in same]),
-        groups={
-            each: _mean([drawn[couple] for couple in others if kind(*couple) == each])
-            for each in (sorted(kinds) if symmetric else kinds)
-        },
-    )
+    yield f"{name}.mean", mean(couple for couple in drawn if couple[0] != couple[1])
+    for part, same in (("within", True), ("between", False)):
+        parts = [members for (one, other), members in kinds.items() if (one == other) is same]
+        yield f"{name}.{part}", mean(chain(*parts))
+    for kind, members in kinds.items():
+        yield f"{name}.groups.{f'.{word}.'.join(kind)}", mean(members)
+
+
+def couples_by_group(groups: Sequence[str], word: Word) -> dict[tuple[str, str], list[Couple]]:
+    """The couples of different runs by their two groups, those in either order together for a
+    symmetric number."""
+    kinds: dict[tuple[str, str], list[Couple]] = {}
+    for a, b in permutations(range(len(groups)), 2):
+        if word == "in":
+            kinds.setdefault((groups[a], groups[b]), []).append((a, b))
+        elif a < b:
+            first, second = sorted((groups[a], groups[b]))
+            kinds.setdefault((first, second), []).append((a, b))
+    return kinds if word == "in" else dict(sorted(kinds.items()))
 
 
 def _mean(drawn: Sequence[Drawn]) -> Estimate:
@@ -86,75 +86,62 @@ def _mean(drawn: Sequence[Drawn]) -> Estimate:
         return replace(measured[0][0], n=1) if measured else Estimate.not_measured()
     value = float(np.mean([estimate.value for estimate, _ in measured]))
     draws = np.mean([draws for _, draws in measured], axis=0)
-    return around(value, _told(draws), n=len(measured))
+    return around(value, _numbers(draws), n=len(measured))
 
 
-def _told(draws: Floats) -> Floats:
-    return draws[~np.isnan(draws)]
+def _numbers(values: Floats) -> Floats:
+    return values[~np.isnan(values)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sharing:
+def groups_of(aligned: Aligned) -> dict[str, str]:
+    """The group of each run."""
+    return {run.name: run.group for run in aligned.runs}
+
+
+def sharing(aligned: Aligned, seed: int = 0) -> Named:
     """What runs share. A pair is known under a template if it is right under some name.
 
-    rates: share of what run a knows that run b knows too; n is what a knows. only[a]: share of what
-    a knows that no other run knows. one: share of what any run knows that exactly one does.
+    sharing: the share of what run a knows that run b knows too; n is what a knows. known_alone: of
+    what a run knows, what no other knows; known_in_one_run: of what any run knows, what exactly one
+    does. Intervals are over pairs, resampled within relations.
     """
-
-    rates: Couples
-    only: tuple[Estimate, ...]
-    one: Estimate
-
-
-def sharing(aligned: Aligned, seed: int = 0) -> Sharing:
-    """The sharing rates of all runs; intervals are over pairs, resampled within relations."""
-    runs = range(len(aligned.runs))
+    runs, first = range(len(aligned.runs)), aligned.first
     cells, pair = _known_cells(aligned)
-    relations = aligned.first.grid.relations
-    both = _known_together(cells, pair, len(relations))
-    counts = np.hstack([both, _known_alone(cells, pair, len(relations))])
-    draws = np.zeros((DRAWS, counts.shape[1]))
-    for relation in np.unique(relations):
-        of_relation = counts[relations == relation]
-        draws += resampled_sums(of_relation, stream(seed, f"sharing:{relation}"))
+    together = _known_together(cells, pair, len(first.pairs))
+    counts = np.hstack([together, _known_alone(cells, pair, len(first.pairs))])
+    streams = [f"sharing:{r}" for r in range(len(first.relations))]
+    sums = sum(drawn_sums(counts, first.grid.relations, streams, seed), np.zeros(()))
 
     def ratio(part: int, whole: int) -> Drawn:
-        return _ratio(counts[:, [part, whole]], draws[:, [part, whole]], itself=part == whole)
+        """n is the whole."""
+        with np.errstate(invalid="ignore"):
+            rows = sums[:, part] / sums[:, whole]
+        n, trials = int(sums[0, whole]), float((counts[:, whole] > 0).sum())
+        return _share(rows, n=n, trials=trials, itself=part == whole)
 
     place = {(a, b): a * len(runs) + b for a, b in product(runs, runs)}
+    rates = {(a, b): ratio(i, place[a, a]) for (a, b), i in place.items()}
+    yield from couples("sharing", "in", rates, groups_of(aligned))
     alone = len(place)
-    return Sharing(
-        rates=couples(
-            {(a, b): ratio(i, place[a, a]) for (a, b), i in place.items()},
-            [run.group for run in aligned.runs],
-        ),
-        only=tuple(ratio(alone + a, place[a, a])[0] for a in runs),
-        one=ratio(alone + len(runs), alone + len(runs) + 1)[0],
-    )
+    for a, name in enumerate(aligned.names):
+        yield f"known_alone.run.{name}", ratio(alone + a, place[a, a])[0]
+    yield "known_in_one_run", ratio(alone + len(runs), alone + len(runs) + 1)[0]
 
 
-def _ratio(counts: Floats, draws: Floats, *, itself: bool) -> Drawn:
-    """The share that a part is of a whole, from both by pair and both by draw; n is the whole."""
-    with np.errstate(invalid="ignore"):
-        drawn = np.asarray(draws[:, 0] / draws[:, 1])
-    part, whole = counts.sum(axis=0).tolist()
-    if not whole:
-        return Estimate.not_measured(), drawn
-    trials = float((counts[:, 1] > 0).sum())
-    return _share(part / whole, drawn, n=int(whole), trials=trials, itself=itself), drawn
-
-
-def _share(value: float, draws: Floats, *, n: int, trials: float, itself: bool) -> Estimate:
-    """A share with the middle 95 % of its bootstrap; where no draw differs from another, which
-    would be too sure, Wilson's interval of as many independent trials. What a run shares with
-    itself is no estimate."""
-    kept = _told(draws)
+def _share(rows: Floats, *, n: int, trials: float, itself: bool) -> Drawn:
+    """A share, the first of the rows, with the middle 95 % of its bootstrap, the others; where no
+    draw differs from another, which would be too sure, Wilson's interval of as many independent
+    trials. What a run shares with itself is no estimate."""
+    value, draws = float(rows[0]), rows[1:]
+    kept = _numbers(draws)
+    if not n:
+        return Estimate.not_measured(), draws
     if itself:
-        return Estimate(value=value, low=None, high=None, n=n)
+        return Estimate(value=value, low=None, high=None, n=n), draws
     if len(kept) and np.ptp(kept) > 0:
-        return around(value, kept, n)
+        return around(value, kept, n), draws
     low, high = wilson(value * trials, trials)
-    return Estimate(value=value, low=min(low, value), high=max(high, value), n=n)
+    return Estimate(value=value, low=min(low, value), high=max(high, value), n=n), draws
 
 
 def _known_cells(aligned: Aligned) -> tuple[Bools, Ints]:
@@ -181,7 +168,7 @@ def _by_pair(columns: Iterable[Bools], pair: Ints, pairs: int) -> Floats:
     return np.column_stack(counted).astype(np.float64)
 
 
-def subsumption(aligned: Aligned, seed: int = 0) -> Couples:
+def subsumption(aligned: Aligned, seed: int = 0) -> Named:
     """η(a|b): of what run a knows in a relation, the share that run b knows too, averaged over the
     relations in which a knows anything, whose number is n; the sharing rate pools all relations.
 
@@ -189,33 +176,27 @@ def subsumption(aligned: Aligned, seed: int = 0) -> Couples:
     template per relation these are the pairs. Intervals are over pairs, resampled within relations.
     """
     first, width = aligned.first, len(aligned.runs)
-    counts = _known_together(*_known_cells(aligned), len(first.pairs))  # [pairs, runs²]
-    total, measured = np.zeros((2, DRAWS, width, width))
-    rates = np.full((len(first.relations), width, width), np.nan)
-    spread = np.zeros((width, width))
-    for r, relation in enumerate(first.relations):
-        of_relation = counts[first.grid.relations == r]
-        rates[r] = _of_the_first(of_relation.sum(axis=0)[None], width)[0]
-        rng = stream(seed, f"subsumption:{relation.id}")
-        draws = _of_the_first(resampled_sums(of_relation, rng), width)
-        total += np.nan_to_num(draws)
-        measured += ~np.isnan(draws)
-        # how many pairs stand behind each rate: those of which a knows something
-        pairs = (of_relation.reshape(-1, width, width).diagonal(axis1=1, axis2=2) > 0).sum(axis=0)
-        spread += np.where(pairs > 0, 1 / np.maximum(pairs, 1), 0.0)[:, None]
+    counts = _known_together(*_known_cells(aligned), len(first.pairs))
+    total, measured = np.zeros((2, 1 + DRAWS, width, width))
+    streams = [f"subsumption:{relation.id}" for relation in first.relations]
+    for sums in drawn_sums(counts, first.grid.relations, streams, seed):
+        of_relation = _of_the_first(sums, width)
+        total += np.nan_to_num(of_relation)
+        measured += ~np.isnan(of_relation)
     with np.errstate(invalid="ignore"):
         means = total / measured
+    # how many pairs stand behind each rate: those of which a knows something
+    knows = counts.reshape(-1, width, width).diagonal(axis1=1, axis2=2) > 0
+    pairs = np.stack([knows[first.grid.relations == r].sum(axis=0) for r in range(len(streams))])
+    spread = np.where(pairs > 0, 1 / np.maximum(pairs, 1), 0.0).sum(axis=0)
 
     def rate(a: int, b: int) -> Drawn:
-        kept = _told(rates[:, a, b])
-        if not len(kept):
-            return Estimate.not_measured(), means[:, a, b]
-        value, n, trials = float(kept.mean()), len(kept), len(kept) ** 2 / spread[a, b]
-        share = _share(value, means[:, a, b], n=n, trials=trials, itself=a == b)
-        return share, means[:, a, b]
+        n = int(measured[0, a, b])
+        trials = n**2 / spread[a] if n else 0.0
+        return _share(means[:, a, b], n=n, trials=trials, itself=a == b)
 
-    every = product(range(width), range(width))
-    return couples({couple: rate(*couple) for couple in every}, [r.group for r in aligned.runs])
+    rates = {(a, b): rate(a, b) for a, b in product(range(width), range(width))}
+    yield from couples("subsumption", "in", rates, groups_of(aligned))
 
 
 def _of_the_first(sums: Floats, width: int) -> Floats:
@@ -226,7 +207,7 @@ def _of_the_first(sums: Floats, width: int) -> Floats:
         return np.asarray(both / np.where(first > 0, first, np.nan)[:, :, None])
 
 
-def correlation(accuracies: Floats, groups: Sequence[str], seed: int = 0) -> Couples:
+def correlation(accuracies: Floats, groups: Mapping[str, str], seed: int = 0) -> Named:
     """Pearson's correlation of every two runs' accuracies [runs, relations]; n counts relations.
 
     Not measured for fewer than three relations, and where a run is equally good at all of them. The
@@ -237,18 +218,16 @@ def correlation(accuracies: Floats, groups: Sequence[str], seed: int = 0) -> Cou
     every = list(combinations_with_replacement(range(runs), 2))
     columns = np.column_stack([*centred, *(centred[a] * centred[b] for a, b in every)])
     drawn = resampled_sums(columns, stream(seed, "correlation")) / relations
-    values = _pearson(columns.mean(axis=0)[None], every, runs)[0]
-    draws = _pearson(drawn, every, runs)
-    if relations < FEWEST:
-        values = np.full(len(every), np.nan)
+    rows = _pearson(np.vstack([columns.mean(axis=0), drawn]), every, runs)
 
-    def one(value: float, of_couple: Floats) -> Drawn:
-        if np.isnan(value):
-            return Estimate.not_measured(), of_couple
-        return around(float(value), _told(of_couple), n=relations), of_couple
+    def estimated(of_couple: Floats) -> Drawn:
+        value, draws = of_couple[0], of_couple[1:]
+        if np.isnan(value) or relations < FEWEST:
+            return Estimate.not_measured(), draws
+        return around(float(value), _numbers(draws), n=relations), draws
 
-    numbers = (one(value, of_couple) for value, of_couple in zip(values, draws.T, strict=True))
-    return couples(dict(zip(every, numbers, strict=True)), groups, symmetric=True)
+    numbers = dict(zip(every, map(estimated, rows.T), strict=True))
+    yield from couples("correlation", "and", numbers, groups)
 
 
 def _pearson(means: Floats, every: Sequence[Couple], runs: int) -> Floats:
@@ -261,98 +240,75 @@ def _pearson(means: Floats, every: Sequence[Couple], runs: int) -> Floats:
     return np.clip(covariance / np.sqrt(variance[:, first] * variance[:, second]), -1.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ranked:
-    """A template with its rank by accuracy in its relation, 1 is best, in each run."""
+class Ranked(NamedTuple):
+    """A template with its rank by accuracy in its relation, 1 is best, in each run; `of` so many
+    templates."""
 
     template: int
     of: int
     ranks: Floats
 
-    @property
-    def spread(self) -> float:
-        """How far its ranks lie apart."""
-        return float(np.ptp(self.ranks))
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Agreement:
-    """tau: mean over relations of Kendall's τ-b between two runs' template accuracies; n counts
-    those in which both tell templates apart. least: the two runs that agree least, and those that
-    are not told from them. templates: the ranks of all, the most different first."""
-
-    tau: Couples
-    least: Lead | None
-    templates: tuple[Ranked, ...]
-
-
-def rank_agreement(aligned: Aligned, seed: int = 0) -> Agreement:
-    """How far the runs agree on templates; intervals are over relations.
+class TemplateOrder:
+    """How well each run does in each template of a relation, and whether runs agree on it.
 
     A relation with one template, or whose templates are all equal in a run, has no order to compare
     and is left out.
     """
-    accuracies = np.stack([template_accuracies(run.judged.grid) for run in aligned.runs])
-    owners = aligned.first.grid.template_relations
-    relations = [np.flatnonzero(owners == r) for r in np.unique(owners)]
-    taus = {
-        (a, b): np.array([_tau(accuracies[a][own], accuracies[b][own]) for own in relations])
-        for a, b in combinations_with_replacement(range(len(accuracies)), 2)
-    }
 
-    def drawn(of_relations: Floats) -> Drawn:
-        kept = _told(of_relations)
-        if not len(kept):
-            return Estimate.not_measured(), kept
-        draws = resampled_sums(kept[:, None], stream(seed, "ranks"))[:, 0] / len(kept)
-        return around(float(kept.mean()), draws, n=len(kept)), draws
+    def __init__(self, aligned: Aligned) -> None:
+        self.runs = groups_of(aligned)
+        self.accuracies = np.stack([template_accuracies(run.judged.grid) for run in aligned.runs])
+        owners = aligned.first.grid.template_relations
+        self.relations = [np.flatnonzero(owners == r) for r in np.unique(owners)]
+        self.taus = {
+            (a, b): np.array([self._tau(a, b, templates) for templates in self.relations])
+            for a, b in combinations_with_replacement(range(len(self.runs)), 2)
+        }
 
-    groups = [run.group for run in aligned.runs]
-    numbers = {couple: drawn(of_relations) for couple, of_relations in taus.items()}
-    return Agreement(
-        tau=couples(numbers, groups, symmetric=True),
-        least=_least(aligned.names, taus, seed),
-        templates=_ranked(accuracies, relations),
-    )
+    def _tau(self, a: int, b: int, templates: Ints) -> float:
+        tau = kendall_tau_b(self.accuracies[a][templates], self.accuracies[b][templates])
+        return float("nan") if tau is None else tau
 
+    def agreement(self, seed: int = 0) -> Named:
+        """Mean over relations of Kendall's τ-b between two runs' template accuracies; n counts
+        those in which both tell templates apart. Intervals are over relations."""
 
-def ranks(accuracies: Floats) -> Floats:
-    """The rank of each, 1 is best; equal ones share the mean of their ranks.
+        def drawn(of_relations: Floats) -> Drawn:
+            kept = _numbers(of_relations)
+            if not len(kept):
+                return Estimate.not_measured(), kept
+            draws = resampled_sums(kept[:, None], stream(seed, "ranks"))[:, 0] / len(kept)
+            return around(float(kept.mean()), draws, n=len(kept)), draws
 
-    >>> ranks(np.array([0.2, 0.9, 0.2])).tolist()
-    [2.5, 1.0, 2.5]
-    """
-    better = (accuracies[None, :] > accuracies[:, None]).sum(axis=1)
-    equal = (accuracies[None, :] == accuracies[:, None]).sum(axis=1)
-    return np.asarray(1 + better + (equal - 1) / 2, dtype=np.float64)
+        numbers = {couple: drawn(of_relations) for couple, of_relations in self.taus.items()}
+        yield from couples("rank_agreement", "and", numbers, self.runs)
 
+    def least(self, seed: int = 0) -> Lead | None:
+        """The two runs that agree least, and those that are not distinguishable from them: tested
+        by the relations in which all four runs tell templates apart."""
+        measured = {
+            " and ".join(names): self.taus[couple]
+            for couple, names in zip(
+                combinations(range(len(self.runs)), 2), combinations(self.runs, 2), strict=True
+            )
+            if not np.isnan(self.taus[couple]).all()
+        }
 
-def _tau(a: Floats, b: Floats) -> float:
-    tau = kendall_tau_b(a, b)
-    return float("nan") if tau is None else tau
+        def test(one: str, other: str) -> float:
+            apart = measured[one] - measured[other]
+            return sign_flip(_numbers(apart), stream(seed, f"ranks:{one}:{other}"))
 
+        means = {name: float(np.nanmean(of_relations)) for name, of_relations in measured.items()}
+        return lead(means, test, lowest=True)
 
-def _least(names: Sequence[str], taus: Mapping[Couple, Floats], seed: int) -> Lead | None:
-    """Tested by the relations in which all four runs tell templates apart."""
-    measured = {
-        f"{names[a]} and {names[b]}": taus[a, b]
-        for a, b in combinations(range(len(names)), 2)
-        if not np.isnan(taus[a, b]).all()
-    }
-
-    def test(one: str, other: str) -> float:
-        apart = measured[one] - measured[other]
-        return sign_flip(_told(apart), stream(seed, f"ranks:{one}:{other}"))
-
-    means = {name: float(np.nanmean(of_relations)) for name, of_relations in measured.items()}
-    return lead(means, test, lowest=True)
-
-
-def _ranked(accuracies: Floats, relations: Sequence[Ints]) -> tuple[Ranked, ...]:
-    templates = []
-    for own in relations:
-        of_runs = np.stack([ranks(row[own]) for row in accuracies])
-        templates += [
-            Ranked(template=int(t), of=len(own), ranks=of_runs[:, i]) for i, t in enumerate(own)
+    def ranked(self) -> list[Ranked]:
+        """All templates, those whose ranks lie furthest apart first."""
+        templates = [
+            Ranked(template, len(own), ranks)
+            for own in self.relations
+            for template, ranks in zip(
+                own.tolist(), ranks_by_row(-self.accuracies[:, own]).T, strict=True
+            )
         ]
-    return tuple(sorted(templates, key=lambda ranked: (-ranked.spread, ranked.template)))
+        return sorted(templates, key=lambda row: (-np.ptp(row.ranks), row.template))

@@ -1,190 +1,213 @@
-"""The numbers of single runs that are set beside those of others, and what each gets right in each
-relation. Knows judged prompts and aligned runs, nothing of tables.
+"""Every number of runs side by side, by its stable name: of each run on the shared prompts, of each
+relation, of every two runs. Knows aligned runs; tables, figures and sentences are made elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from sonde.analysis.runs import UNKNOWN, Aligned, Lineage, Reading, pair_shares, samples
-from sonde.core.reports import Estimate
-from sonde.metrics.accuracy import (
-    acc_at_1,
-    fluctuation,
-    manual_rank,
-    manual_rank_by_chance,
-    one_word_rate,
+from sonde.analysis.comparison.couples import (
+    TemplateOrder,
+    correlation,
+    groups_of,
+    sharing,
+    subsumption,
 )
-from sonde.metrics.calibration import Bin, calibration, overconf_by_template
-from sonde.metrics.consistency import (
-    Agreeing,
-    consist,
-    consist_of_texts,
-    equal_answers,
-    matching_answers,
-    names_only,
-    paraphrase_groups,
-    templates_only,
-    within_groups,
+from sonde.analysis.runs import (
+    UNKNOWN,
+    Aligned,
+    Compared,
+    Kin,
+    Lineage,
+    Reading,
+    align,
+    smallest_and_largest,
+    tuned,
 )
-from sonde.metrics.coverage import coverage, names_help
-from sonde.metrics.estimates import Lead, Resampled, Sample, lead
-from sonde.metrics.grid import Floats, Ints, around, stream
+from sonde.core.reports import Estimate, Estimates, Metric
+from sonde.metrics.accuracy import one_word_rate
+from sonde.metrics.calibration import Bin, overconf_by_template
+from sonde.metrics.consistency import consist_of_texts, matching_answers
+from sonde.metrics.coverage import names_help
+from sonde.metrics.estimates import Lead, Resampled, lead, p_value
+from sonde.metrics.grid import Floats, around, stream
 from sonde.metrics.judged import Judged
+from sonde.reporting.build.multi_prompt.metrics import ABOVE, MAJORITY, METRICS, ONE_WORD
+from sonde.reporting.build.multi_prompt.numbers import manual_ranks, measure, moved
 from sonde.stats.intervals import DRAWS
 from sonde.stats.paired import shuffled
-
-Estimates = dict[str, Estimate]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
-    """The estimates of a run by name, and the bins of its calibration curve."""
-
-    estimates: Estimates
-    bins: tuple[Bin, ...]
-
-
-def main_numbers(judged: Judged, reading: Reading) -> Numbers:
-    """Accuracy, fluctuation, Consist, Overconf and one-word rate: the papers' table."""
-    grid, seed = judged.grid, reading.seed
-    moved = fluctuation(grid, reading.draw, reading.draws, seed)
-    sure = calibration(grid.confidence, grid.right, grid.pair, seed=seed)
-    missing = Estimate.not_measured()
-    estimates = {
-        "acc_at_1": acc_at_1(grid, seed),
-        f"fluctuation.{reading.draw}.range": moved.range if moved else missing,
-        f"fluctuation.{reading.draw}.stdev": moved.stdev if moved else missing,
-        "consist": _consist(judged, seed),
-        "overconf": sure.overconf if sure else missing,
-        "ece": sure.ece if sure else missing,
-        "one_word_rate": one_word_rate(judged.words, seed, grid.pair),
-    }
-    return Numbers(estimates=estimates, bins=sure.bins if sure else ())
-
-
-def all_numbers(judged: Judged, reading: Reading) -> Numbers:
-    """The main numbers, and coverage, drivers, names, manual templates, Overconf by template."""
-    main, seed = main_numbers(judged, reading), reading.seed
-    reach = coverage(judged.grid, seed)
-    names = ("average", "average_best_name", "maximum", "oracle")
-    return replace(
-        main,
-        estimates={
-            **main.estimates,
-            **{f"coverage.{name}": getattr(reach, name) for name in names},
-            **_drivers(judged, seed),
-            **names_help(judged, seed),
-            **_manual(judged, seed),
-            **overconf_by_template(judged.grid, judged.sure, reading.floor, seed),
-        },
-    )
-
-
-def _consist(judged: Judged, seed: int) -> Estimate:
-    if judged.matches is None:
-        return consist(judged.grid, seed)
-    return consist_of_texts(judged.grid, judged.answers, judged.matches, seed)
-
-
-def _agreeing(judged: Judged) -> Agreeing:
-    if judged.matches is None:
-        return equal_answers
-    return matching_answers(judged.answers, judged.matches)
-
-
-def _drivers(judged: Judged, seed: int) -> Estimates:
-    vary = {"names_only": names_only, "templates_only": templates_only}
-    agreeing = _agreeing(judged)
-    drivers = {name: measure(judged.grid, seed, agreeing) for name, measure in vary.items()}
-    return {
-        f"{name}.{kind}": getattr(driver, kind)
-        for name, driver in drivers.items()
-        for kind in ("consist", "min", "max")
-    }
-
-
-def _manual(judged: Judged, seed: int) -> Estimates:
-    grid = judged.grid
-    manual = np.array([t.source == "manual" for t in judged.templates], dtype=np.bool_)
-    groups = within_groups(
-        grid, paraphrase_groups(judged.templates, grid.template_relations), seed, _agreeing(judged)
-    )
-    return {
-        "manual.rank": manual_rank(grid, manual, seed),
-        "manual.rank_by_chance": manual_rank_by_chance(grid, manual),
-        "groups.inner_consist": groups.inner,
-        "groups.inter_consist": groups.inter,
-    }
-
 
 USUAL_SIZE = 7_000_000_000
 """Families are ordered by their model of about this size, which most of them have."""
 
+ONLY = Metric("known_alone", "no other run", "percent", "share that no other knows")
+MEAN = Metric("accuracy.mean_over_relations", "accuracy", "percent", "mean over relations")
+STDEV = Metric(
+    "accuracy.stdev_over_relations", "stdev", "percent", "of the accuracy over relations"
+)
+
+Named = Iterator[tuple[str, Estimate]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ByRelation:
-    """Accuracies: of a pair the share of its prompts that are right, averaged over pairs.
+class Comparison:
+    """What reports of several runs need: all estimates by name, of each run the bins of its
+    calibration curve, and which runs are kin."""
 
-    accuracies[run][relation]; mean[run] is over relations, each counting the same, and stdev[run]
-    their standard deviation (n - 1), not measured for one relation. relations[relation]: the mean
-    over runs. best_first: the relations by that mean; best and least: the first and the last of
-    them, with those that are not told from it. runs: the order in which runs are shown.
-    """
-
-    accuracies: tuple[tuple[Estimate, ...], ...]
-    mean: tuple[Estimate, ...]
-    stdev: tuple[Estimate, ...]
-    relations: tuple[Estimate, ...]
-    best_first: tuple[int, ...]
-    best: Lead | None
-    least: Lead | None
-    runs: tuple[int, ...]
+    asked: tuple[Compared, ...]
+    aligned: Aligned
+    reading: Reading
+    estimates: Estimates
+    bins: Mapping[str, Sequence[Bin]]
+    templates: TemplateOrder
+    sizes: tuple[Kin, ...]
+    tuned: tuple[Kin, ...]
 
     @property
-    def values(self) -> Floats:
-        """The accuracies as numbers; [runs, relations]."""
-        return np.array([[e.value for e in row] for row in self.accuracies], dtype=np.float64)
+    def names(self) -> list[str]:
+        """What the runs are called."""
+        return self.aligned.names
+
+    def of_run(self, name: str, metric: Metric) -> Estimate:
+        """A number of a run."""
+        return self.estimates[metric.at(f"run.{name}")]
 
     @property
-    def leaders(self) -> list[int]:
+    def leaders(self) -> list[str]:
         """The runs, the most accurate first."""
-        return sorted(range(len(self.mean)), key=lambda run: -(self.mean[run].value or 0.0))
+        return sorted(self.names, key=lambda name: -(self.of_run(name, MEAN).value or 0.0))
+
+    @property
+    def by_family(self) -> list[str]:
+        """The runs as heat maps show them."""
+        accuracies = [self.of_run(name, MEAN).value or 0.0 for name in self.names]
+        order = run_order([run.lineage for run in self.aligned.runs], accuracies)
+        return [self.names[i] for i in order]
+
+    @property
+    def relations(self) -> list[str]:
+        """The relations' ids, the best known first."""
+        values = {r.id: self.of_relation(r.id).value or 0.0 for r in self.aligned.first.relations}
+        return sorted(values, key=lambda id: (-values[id], id))
+
+    def of_relation(self, id: str, run: str = "") -> Estimate:
+        """The accuracy of a run in a relation, or the mean over runs."""
+        return self.estimates[f"accuracy.relation.{id}{f'.run.{run}' if run else ''}"]
 
 
-def by_relation(aligned: Aligned, seed: int = 0) -> ByRelation:
-    """The accuracy of every run in every relation; intervals are over pairs within relations."""
-    first, ids = aligned.first, [relation.id for relation in aligned.first.relations]
-    shares = [pair_shares(run.judged) for run in aligned.runs]
-    of_runs = [Resampled(samples(first, row), seed) for row in shares]
-    mean = tuple(run.mean_over_relations() for run in of_runs)
-    together = Resampled(samples(first, np.mean(shares, axis=0)), seed)
-    relations = tuple(together.relation(id) for id in ids)
-    order = sorted(range(len(ids)), key=lambda r: (-(relations[r].value or 0.0), ids[r]))
-    return ByRelation(
-        accuracies=tuple(tuple(run.relation(id) for id in ids) for run in of_runs),
-        mean=mean,
-        stdev=tuple(_stdev(run) for run in of_runs),
-        relations=relations,
-        best_first=tuple(order),
-        best=_lead(together, seed),
-        least=_lead(together, seed, lowest=True),
-        runs=run_order([run.lineage for run in aligned.runs], [e.value or 0.0 for e in mean]),
+def compare(runs: Sequence[Compared], reading: Reading) -> Comparison:
+    """Compare all runs; every difference is paired, with its interval over pairs."""
+    aligned, seed = align(runs), reading.seed
+    sizes, fine_tuned, templates = smallest_and_largest(runs), tuned(runs), TemplateOrder(aligned)
+    # the largest less the smallest, the fine-tuned less its base
+    kin = [(k.other, k.lesser) for k in sizes] + [(k.lesser, k.other) for k in fine_tuned]
+    estimates = dict(accuracies(aligned, seed))
+    bins: dict[str, Sequence[Bin]] = {}
+    for run in aligned.runs:
+        numbers, bins[run.name] = numbers_of(run.judged, reading)
+        estimates |= {f"{id}.run.{run.name}": estimate for id, estimate in numbers.items()}
+    for run in runs if any(aligned.left_out.values()) else ():
+        numbers, _ = numbers_of(run.judged, reading)
+        estimates |= {f"own.{id}.run.{run.name}": estimate for id, estimate in numbers.items()}
+    return Comparison(
+        asked=tuple(runs),
+        aligned=aligned,
+        reading=reading,
+        estimates={
+            **estimates,
+            **dict(sharing(aligned, seed)),
+            **dict(correlation(_by_relation(aligned), groups_of(aligned), seed)),
+            **dict(subsumption(aligned, seed)),
+            **dict(templates.agreement(seed)),
+            **dict(differences(aligned, kin, seed)),
+        },
+        bins=bins,
+        templates=templates,
+        sizes=tuple(sizes),
+        tuned=tuple(fine_tuned),
     )
 
 
-def paired(aligned: Aligned, one: int, other: int) -> dict[str, Sample]:
-    """What each of two runs gets right of every pair, by relation."""
-    first, second = (pair_shares(aligned.runs[run].judged) for run in (one, other))
-    return samples(aligned.first, first, minus=second)
+def _by_relation(aligned: Aligned) -> Floats:
+    """The accuracy of each run in each relation; [runs, relations]."""
+    owners = aligned.first.grid.relations
+    pairs = np.bincount(owners)
+    return np.stack([np.bincount(owners, of_pairs) / pairs for of_pairs in aligned.shares()])
 
 
-def differences(aligned: Aligned, one: int, other: int, seed: int = 0) -> Resampled:
-    """How much more often one run is right than another on the same pairs, relation by relation."""
-    return Resampled(paired(aligned, one, other), seed)
+def accuracies(aligned: Aligned, seed: int = 0) -> Named:
+    """Of a pair the share of its prompts that are right, averaged over pairs, by run and relation.
+
+    A run's mean is over relations, each counting the same, with the standard deviation between
+    them; that of a relation is over runs. Intervals are over pairs within relations.
+    """
+    by_pair, shares = aligned.by_pair(seed), aligned.shares()
+    for name, of_pairs in zip(aligned.names, shares, strict=True):
+        resampled = by_pair.resampled(of_pairs)
+        yield MEAN.at(f"run.{name}"), resampled.mean_over_relations()
+        yield STDEV.at(f"run.{name}"), _stdev(resampled)
+        for id in by_pair.ids:
+            yield f"accuracy.relation.{id}.run.{name}", resampled.relation(id)
+    together = by_pair.resampled(np.mean(shares, axis=0))
+    for id in by_pair.ids:
+        yield f"accuracy.relation.{id}", together.relation(id)
+
+
+def _stdev(of: Resampled) -> Estimate:
+    """The standard deviation over relations (n - 1); resampling makes them differ more, which is
+    moved back. Not measured for one relation."""
+    means = np.array([sample.values.mean() for sample in of.samples.values()])
+    if len(means) < 2:
+        return Estimate.not_measured()
+    value = float(means.std(ddof=1))
+    draws = np.stack([of.draws(name) for name in of.samples]).std(axis=0, ddof=1)
+    return around(value, np.maximum(draws - draws.mean() + value, 0.0), n=len(means))
+
+
+def differences(aligned: Aligned, kin: Sequence[tuple[str, str]], seed: int = 0) -> Named:
+    """How much more often a run is right than another on the same pairs: every run less the first,
+    over pairs; of two kin the one less the other, over relations."""
+    first, *others = aligned.names
+    for name in others:
+        less = paired(aligned, name, first, seed).mean_over_facts()
+        yield f"acc_at_1.runs.{name}.minus.{first}", less
+    for name, other in kin:
+        less = paired(aligned, name, other, seed).mean_over_relations()
+        yield f"accuracy.runs.{name}.minus.{other}", less
+
+
+def paired(aligned: Aligned, run: str, other: str, seed: int = 0) -> Resampled:
+    """How much more often a run is right than another on the same pairs, relation by relation."""
+    shares = dict(zip(aligned.names, aligned.shares(), strict=True))
+    return aligned.by_pair(seed).resampled(shares[run], shares[other])
+
+
+def numbers_of(judged: Judged, reading: Reading) -> tuple[dict[str, Estimate], Sequence[Bin]]:
+    """Every number that the run's own report has too, of these prompts, and the bins of its
+    calibration curve."""
+    grid, seed, matches = judged.grid, reading.seed, judged.matches
+    agreeing, consist = None, None
+    if matches is not None:
+        agreeing = matching_answers(judged.answers, matches)
+        consist = partial(consist_of_texts, texts=judged.answers, matches=matches, seed=seed)
+    further = moved(grid, judged.templates, agreeing)
+    measured = measure(grid, None, draws=reading.draws, seed=seed, consist=consist, further=further)
+    missing = Estimate.not_measured()
+    ids = (*(metric.id for metric in UNCONTROLLED), *further)
+    return {
+        **{id: measured.overall.get(id, missing) for id in ids},
+        ONE_WORD.id: one_word_rate(judged.words, seed, grid.pair),
+        **names_help(judged, seed),
+        **manual_ranks(grid, judged.templates, seed),
+        **overconf_by_template(grid, judged.sure, reading.floor, seed),
+    }, measured.bins
+
+
+UNCONTROLLED = tuple(metric for metric in METRICS if metric not in (MAJORITY, ABOVE))
 
 
 def run_order(lineages: Sequence[Lineage], accuracies: Sequence[float]) -> tuple[int, ...]:
@@ -210,34 +233,26 @@ def run_order(lineages: Sequence[Lineage], accuracies: Sequence[float]) -> tuple
     )
 
 
-def extremes(values: Floats, ids: Sequence[str], most: int = 3) -> tuple[Ints, Ints]:
-    """The best and the worst relations of a run, the best first; no relation is in both.
-
-    >>> extremes(np.array([0.2, 0.9, 0.5]), "abc")
-    (array([1]), array([0]))
-    """
-    order = np.array(sorted(range(len(ids)), key=lambda r: (-values[r], ids[r])), dtype=np.int64)
-    shown = min(most, len(order) // 2)
-    return order[:shown], order[len(order) - shown :]
-
-
-def _lead(of: Resampled, seed: int, *, lowest: bool = False) -> Lead | None:
-    """The relation known best, or least; each has facts of its own, so that nothing is paired."""
-    values = {id: float(sample.values.mean()) for id, sample in of.samples.items()}
+def leading_run(of: Comparison) -> Lead | None:
+    """The run that is right most often, tested pair by pair."""
+    values = {name: of.estimates[f"acc_at_1.run.{name}"].value or 0.0 for name in of.names}
 
     def test(one: str, other: str) -> float:
-        first, second = (of.samples[id].values for id in (one, other))
-        return shuffled(first, second, stream(seed, f"relations:{one}:{other}"), DRAWS)
+        samples = paired(of.aligned, one, other).samples
+        return p_value(samples, of.reading.seed, f"runs:{one}:{other}", over="facts")
 
-    return lead(values, test, lowest=lowest)
+    return lead(values, test)
 
 
-def _stdev(of: Resampled) -> Estimate:
-    """The standard deviation over relations; resampling makes them differ more, which is moved
-    back."""
-    means = np.array([sample.values.mean() for sample in of.samples.values()])
-    if len(means) < 2:
-        return Estimate.not_measured()
-    value = float(means.std(ddof=1))
-    draws = np.stack([of.draws(name) for name in of.samples]).std(axis=0, ddof=1)
-    return around(value, np.maximum(draws - draws.mean() + value, 0.0), n=len(means))
+def leading_relation(of: Comparison, *, lowest: bool = False) -> Lead | None:
+    """The relation known best over all runs, or least; each has facts of its own, so that nothing
+    is paired."""
+    together, owners = np.mean(of.aligned.shares(), axis=0), of.aligned.first.grid.relations
+    values = {r.id: together[owners == i] for i, r in enumerate(of.aligned.first.relations)}
+
+    def test(one: str, other: str) -> float:
+        rng = stream(of.reading.seed, f"relations:{one}:{other}")
+        return shuffled(values[one], values[other], rng, DRAWS)
+
+    means = {id: float(of_relation.mean()) for id, of_relation in values.items()}
+    return lead(means, test, lowest=lowest)

@@ -2,88 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from sonde.analysis.comparison.compare import MEAN, ONLY, STDEV, Comparison
-from sonde.analysis.comparison.couples import Couples, Ranked
-from sonde.analysis.comparison.numbers import extremes
+import numpy as np
+
+from sonde.analysis.comparison.couples import Ranked, Word, couples_by_group, groups_of
+from sonde.analysis.comparison.numbers import MEAN, ONLY, STDEV, Comparison
 from sonde.analysis.runs import Kin, relation_name
-from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
+from sonde.core.reports import Cell, Estimate, Metric, Table
 from sonde.reporting.build.multi_prompt import metrics as multi_prompt
 from sonde.reporting.build.tables import Field, across, browse, side_by_side, table
 
-BASE = "base or fine-tuned"
 MOST_TEMPLATES = 20
 """How many templates the table of ranks has at most."""
 
+MOST_RELATIONS = 3
+"""Relations that are named as a run's best, and as its worst."""
 
-def tables(of: Comparison, estimates: Estimates) -> Iterator[Table]:
+
+def tables(of: Comparison) -> Iterator[Table]:
     """All of them; those without content are named in the notes."""
-    at = {name: i for i, name in enumerate(of.names)}
-    runs = {name: of.aligned.runs[i] for name, i in at.items()}
-    leaders = [of.names[i] for i in of.relations.leaders]
-
-    def look(name: str, metric: Metric) -> Estimate:
-        return estimates[metric.at(f"run.{name}")]
-
-    yield _comparison(of, look)
-    if of.alone:
-        yield _comparison(of, lambda n, metric: of.alone[at[n]].estimates[metric.id], alone=True)
-    places = {name: place for place, name in enumerate(leaders, 1)}
-    yield table(
-        leaders,
-        [
-            Field("", lambda n: places[n], "count", "place"),
-            Field("run", lambda n: n),
-            Field("family", lambda n: runs[n].lineage.family, help="as the table of models says"),
-            Field("parameters", lambda n: runs[n].lineage.size, "count", "", True),
-            Field("stage", lambda n: runs[n].lineage.stage or None, "text", BASE, True),
-            MEAN,
-            STDEV.without_interval(),
-            Field("pairs", lambda n: look(n, MEAN).n, "count", "", True),
-        ],
-        look,
-        id="leaderboard",
-        title="Leaderboard",
-        note="Accuracy: of a pair the share of right prompts, averaged over the pairs of a "
-        "relation, then over relations.",
-    )
-    yield _extremes(of, leaders)
+    yield _comparison(of)
+    if any(of.aligned.left_out.values()):
+        yield _comparison(of, alone=True)
+    yield _leaderboard(of)
+    yield _extremes(of)
     yield from _kin_tables(of)
     yield from _group_tables(of)
     known = "pairs right under a template, all together"
     yield side_by_side(
         of.names,
-        [Field("known", lambda n: of.sharing.rates.runs[at[n]][at[n]].n, "count", known), ONLY],
-        look,
+        [
+            Field("known", lambda n: of.estimates[f"sharing.runs.{n}.in.{n}"].n, "count", known),
+            ONLY,
+        ],
+        of.of_run,
         id="known-alone",
         title="Known in one run only",
     )
     yield _ranks(of)
-    yield _drivers(of, look)
-    yield from _sides(of, look)
+    yield from _wordings(of)
     yield _relations(of)
 
 
-Look = Callable[[str, Metric], Cell]
-
-
-def _comparison(of: Comparison, look: Look, *, alone: bool = False) -> Table:
+def _comparison(of: Comparison, *, alone: bool = False) -> Table:
     """The papers' table: a row per run, on the shared prompts or on all it was asked."""
     runs = {run.name: run for run in (of.asked if alone else of.aligned.runs)}
-    first, *others = runs
+    first, prefix = of.names[0], "own." if alone else ""
     against = f"Acc@1 less that of {first}, the first run, on the same pairs"
-    less: dict[str, Cell] = {first: None, **dict(zip(others, of.over_pairs.values(), strict=True))}
     spread, stdev, _ = multi_prompt.fluctuation(of.reading.draw)
-    numbers = of.alone if alone else of.numbers
-    wordless = all(run.estimates[multi_prompt.ONE_WORD.id].n == 0 for run in numbers)
+
+    def look(name: str, metric: Metric) -> Estimate:
+        return of.estimates[f"{prefix}{metric.id}.run.{name}"]
+
+    def less(name: str) -> Cell:
+        return of.estimates.get(f"acc_at_1.runs.{name}.minus.{first}")
+
+    wordless = all(look(name, multi_prompt.ONE_WORD).n == 0 for name in runs)
     return side_by_side(
         runs,
         [
             Field("group", lambda name: runs[name].group, detail=True),
             Field("prompts", lambda n: len(runs[n].judged.grid), "count", "judged prompts", True),
             multi_prompt.ACC,
-            *([] if alone else [Field[str]("less first", less.get, "percent", against)]),
+            *([] if alone else [Field("vs. the first run", less, "percent", against)]),
             spread.named("range"),
             stdev.named("stdev").detail(),
             multi_prompt.CONSIST,
@@ -97,54 +79,88 @@ def _comparison(of: Comparison, look: Look, *, alone: bool = False) -> Table:
         note="As each run's own report has them; prompts differ between the rows."
         if alone
         else "On the prompts that all runs were asked. A dash means not measured. "
-        f"Less first: {against}.",
+        f"Vs. the first run: {against}.",
     )
 
 
-def _extremes(of: Comparison, leaders: Sequence[str]) -> Table:
+def _leaderboard(of: Comparison) -> Table:
+    lineages = {run.name: run.lineage for run in of.aligned.runs}
+    places = {name: place for place, name in enumerate(of.leaders, 1)}
+    return table(
+        places,
+        [
+            Field("", lambda n: places[n], "count", "place"),
+            Field("run", lambda n: n),
+            Field("family", lambda n: lineages[n].family, help="as the table of models says"),
+            Field("parameters", lambda n: lineages[n].size, "count", "", True),
+            Field("stage", lambda n: lineages[n].stage or None, "text", "base or fine-tuned", True),
+            MEAN,
+            STDEV.without_interval(),
+            Field("pairs", lambda n: of.of_run(n, MEAN).n, "count", "", True),
+        ],
+        of.of_run,
+        id="leaderboard",
+        title="Leaderboard",
+        note="Accuracy: of a pair the share of right prompts, averaged over the pairs of a "
+        "relation, then over relations.",
+    )
+
+
+def _extremes(of: Comparison) -> Table:
     """The relations that each run knows best and least."""
-    relations, values = of.aligned.first.relations, of.relations.values
-    ids = [relation.id for relation in relations]
+    labels = {r.id: relation_name(r) for r in of.aligned.first.relations}
 
     def named(name: str, end: int) -> str | None:
-        of_run = values[of.names.index(name)]
-        chosen = extremes(of_run, ids)[end].tolist()
-        return ", ".join(f"{relation_name(relations[r])} {of_run[r]:.1%}" for r in chosen) or None
+        values = {id: of.of_relation(id, name).value or 0.0 for id in labels}
+        return ", ".join(f"{labels[id]} {values[id]:.1%}" for id in extremes(values)[end]) or None
 
     return side_by_side(
-        leaders,
+        of.leaders,
         [
             Field("best relations", lambda name: named(name, 0), help="the best first"),
             Field("worst relations", lambda name: named(name, 1), help="the worst last"),
         ],
         id="extremes",
         title="What each run knows best and least",
-        note="" if len(ids) > 1 else "Not measured: there is one relation.",
+        note="" if len(labels) > 1 else "Not measured: there is one relation.",
     )
+
+
+def extremes(
+    values: Mapping[str, float], most: int = MOST_RELATIONS
+) -> tuple[list[str], list[str]]:
+    """The best and the worst relations of a run, the best first; no relation is in both.
+
+    >>> extremes({"a": 0.2, "b": 0.9, "c": 0.5})
+    (['b'], ['a'])
+    """
+    order = sorted(values, key=lambda id: (-values[id], id))
+    shown = min(MOST_RELATIONS, len(order) // 2)
+    return order[:shown], order[len(order) - shown :]
 
 
 def _relations(of: Comparison) -> Table:
     """All relations, those that the runs know best first."""
-    relations, values = of.aligned.first.relations, of.relations.values
-    best, worst = values.argmax(axis=0).tolist(), values.argmin(axis=0).tolist()
-    places = {r: place for place, r in enumerate(of.relations.best_first, 1)}
-    fields: list[Field[int]] = [
-        Field("", lambda r: places[r], "count", "place"),
-        Field("relation", lambda r: relations[r].id),
-        Field("label", lambda r: relations[r].label),
-        Field("accuracy", lambda r: of.relations.relations[r], "percent", "mean over runs"),
-        Field("pairs", lambda r: of.relations.relations[r].n, "count"),
-        Field("best run", lambda r: of.names[best[r]]),
-        Field("its accuracy", lambda r: float(values[best[r], r]), "percent"),
-        Field("worst run", lambda r: of.names[worst[r]]),
-        Field("its own", lambda r: float(values[worst[r], r]), "percent"),
+    labels = {relation.id: relation.label for relation in of.aligned.first.relations}
+    places = {id: place for place, id in enumerate(of.relations, 1)}
+
+    def value(id: str, name: str) -> float:
+        return of.of_relation(id, name).value or 0.0
+
+    best = {id: max(of.names, key=lambda name: value(id, name)) for id in labels}
+    worst = {id: min(of.names, key=lambda name: value(id, name)) for id in labels}
+    fields: list[Field[str]] = [
+        Field("", lambda id: places[id], "count", "place"),
+        Field("relation", lambda id: id),
+        Field("label", lambda id: labels[id]),
+        Field("accuracy", of.of_relation, "percent", "mean over runs"),
+        Field("pairs", lambda id: of.of_relation(id).n, "count"),
+        Field("best run", lambda id: best[id]),
+        Field("its accuracy", lambda id: value(id, best[id]), "percent"),
+        Field("worst run", lambda id: worst[id]),
+        Field("its own", lambda id: value(id, worst[id]), "percent"),
     ]
-    title = "Relations, the best known first"
-    return browse(of.relations.best_first, fields, id="relations", title=title)
-
-
-Row = tuple[Kin, int, int]
-"""Two kin, and the runs in the order of the table's columns."""
+    return browse(places, fields, id="relations", title="Relations, the best known first")
 
 
 def _kin_tables(of: Comparison) -> Iterator[Table]:
@@ -152,8 +168,7 @@ def _kin_tables(of: Comparison) -> Iterator[Table]:
     yield _kin_table(
         of,
         [(kin, kin.lesser, kin.other) for kin in of.sizes],
-        ("smallest", "largest"),
-        lesser="smallest",
+        ("smallest", "smallest", "largest"),
         id="sizes",
         title="Smallest and largest model of a family",
         none="Not measured: no family has runs of two sizes, asked in the same way.",
@@ -161,45 +176,52 @@ def _kin_tables(of: Comparison) -> Iterator[Table]:
     yield _kin_table(
         of,
         [(kin, kin.other, kin.lesser) for kin in of.tuned],
-        ("base", "fine-tuned"),
-        lesser="fine-tuned",
+        ("fine-tuned", "base", "fine-tuned"),
         id="tuned",
         title="Base and fine-tuned models",
         none="Not measured: no fine-tuned model stands here with its base, asked in the same way.",
     )
 
 
+Row = tuple[Kin, str, str]
+"""Two kin, and the runs in the order of the table's columns."""
+
+
 def _kin_table(
     of: Comparison,
     rows: Sequence[Row],
-    titles: tuple[str, str],
+    titles: tuple[str, str, str],
     *,
-    lesser: str,
     id: str,
     title: str,
     none: str,
 ) -> Table:
-    """A row per two kin: name, size and accuracy of both, the second less the first, and η."""
-    runs, accuracy = of.aligned.runs, of.relations.mean
+    """A row per two kin: name, size and accuracy of both, the second less the first, and η.
 
-    def side(title: str, k: int) -> list[Field[Row]]:
-        return [
-            Field(title, lambda row: runs[row[1:][k]].name),
-            Field("parameters", lambda row: runs[row[1:][k]].lineage.size, "count", "", True),
-            Field("accuracy", lambda row: accuracy[row[1:][k]], "percent", "mean over relations"),
-        ]
+    titles: what the lesser of two is, and what the columns of the two are called.
+    """
+    sizes = {run.name: run.lineage.size for run in of.aligned.runs}
+
+    def less(row: Row) -> Estimate:
+        return of.estimates[f"accuracy.runs.{row[2]}.minus.{row[1]}"]
 
     def eta(row: Row) -> Estimate:
-        return of.subsumption.runs[row[0].lesser][row[0].other]
+        return of.estimates[f"subsumption.runs.{row[0].lesser}.in.{row[0].other}"]
 
-    one, two = titles
+    def side(k: int) -> list[Field[Row]]:
+        return [
+            Field(titles[k], lambda row: str(row[k])),
+            Field("parameters", lambda row: sizes[str(row[k])], "count", "", True),
+            Field("accuracy", lambda row: of.of_run(str(row[k]), MEAN), "percent", MEAN.sentence),
+        ]
+
+    lesser, one, two = titles
     knows = f"share of what the {lesser} knows that the other knows too"
-    paired = f"{two} less {one}, paired by pairs"
     fields: list[Field[Row]] = [
         Field("family", lambda row: row[0].family),
-        *side(one, 0),
-        *side(two, 1),
-        Field("difference", lambda row: of.over_relations[row[2], row[1]], "percent", paired),
+        *side(1),
+        *side(2),
+        Field("difference", less, "percent", f"{two} less {one}, paired by pairs"),
         Field("η", eta, "percent", f"{knows}; mean over relations"),
     ]
     note = f"η: {knows}, per relation, then averaged." if rows else none
@@ -210,38 +232,54 @@ def _group_tables(of: Comparison) -> Iterator[Table]:
     """What runs of the same and of other groups have in common, on average."""
     help = "mean over pairs of different runs"
     yield _group_table(
-        of.correlation,
-        ("group", "with", "pairs"),
+        of,
+        "and",
         Metric("correlation", "Pearson's r", "number", help),
+        ("group", "with", "pairs"),
         id="correlations",
         title="Correlation over relations, within and between groups of runs",
         note="Of the accuracies in each relation. A dash: not measured, because there are fewer "
         "than three relations, or a run is equally good at all.",
     )
     yield _group_table(
-        of.sharing.rates,
-        ("known by", "also known by", "rates"),
+        of,
+        "in",
         Metric("sharing", "sharing rate", "percent", help),
+        ("known by", "also known by", "rates"),
         id="groups",
         title="Sharing within and between groups of runs",
     )
 
 
 def _group_table(
-    of: Couples, heads: tuple[str, str, str], metric: Metric, *, id: str, title: str, note: str = ""
+    of: Comparison,
+    word: Word,
+    metric: Metric,
+    heads: tuple[str, str, str],
+    *,
+    id: str,
+    title: str,
+    note: str = "",
 ) -> Table:
-    rows = [
-        *((first, second, estimate) for (first, second), estimate in of.groups.items()),
-        ("all", "the same group", of.within),
-        ("all", "another group", of.between),
-    ]
-    fields: list[Metric | Field[tuple[str, str, Estimate]]] = [
+    kinds = couples_by_group([*groups_of(of.aligned).values()], word)
+    rows = {
+        **{kind: metric.at(f"groups.{f'.{word}.'.join(kind)}") for kind in kinds},
+        ("all", "the same group"): metric.at("within"),
+        ("all", "another group"): metric.at("between"),
+    }
+
+    def look(row: tuple[str, str], _: Metric = metric) -> Estimate:
+        return of.estimates[rows[row]]
+
+    fields: list[Metric | Field[tuple[str, str]]] = [
         Field(heads[0], lambda row: row[0]),
         Field(heads[1], lambda row: row[1]),
         metric,
-        Field(heads[2], lambda row: row[2].n, "count", "how many are averaged"),
+        Field(heads[2], lambda row: of.estimates[rows[row]].n, "count", "how many are averaged"),
     ]
-    return table(rows, fields, lambda row, _: row[2], id=id, title=title, note=note)
+    return table(
+        rows, fields, lambda row, _: of.estimates[rows[row]], id=id, title=title, note=note
+    )
 
 
 def _ranks(of: Comparison) -> Table:
@@ -258,43 +296,44 @@ def _ranks(of: Comparison) -> Table:
         Field("in run", lambda t: names[int(t.ranks.argmax())], help="the run that ranks it worst"),
         *across(ranks, lambda t, title: float(t.ranks[ranks[title]]), "number", detail=True),
     ]
-    rows = [ranked for ranked in of.agreement.templates if ranked.spread > 0][:MOST_TEMPLATES]
+    rows = [ranked for ranked in of.templates.ranked() if np.ptp(ranked.ranks) > 0]
     one_each = len(first.templates) == len(first.relations)
     none = (
         "Not measured: every relation was asked in one template."
         if one_each
         else "Not measured: every template has the same rank in all runs."
     )
-    title = "Templates whose rank differs most"
-    return table(rows, fields, id="ranks", title=title, note="" if rows else none)
-
-
-def _drivers(of: Comparison, look: Look) -> Table:
-    """What moves the answers of each run more: another name, or another template."""
-    drivers = {"names": "names_only", "templates": "templates_only"}
     return table(
+        rows[:MOST_TEMPLATES],
+        fields,
+        id="ranks",
+        title="Templates whose rank differs most",
+        note="" if rows else none,
+    )
+
+
+def _wordings(of: Comparison) -> Iterator[Table]:
+    """What moves the answers, names that help, manual templates, Overconf by template."""
+    drivers = {"names": "names_only", "templates": "templates_only"}
+    yield table(
         [(name, what) for name in of.names for what in drivers],
         [
             Field("run", lambda row: row[0]),
             Field("only these differ", lambda row: row[1]),
             *multi_prompt.DRIVER,
         ],
-        lambda row, metric: look(row[0], metric.of(only=drivers[row[1]], what="")),
+        lambda row, metric: of.of_run(row[0], metric.of(only=drivers[row[1]], what="")),
         id="drivers",
         title="What moves the answers: names or templates",
         note="The further apart worst and best, and the lower Consist, the more it matters.",
     )
-
-
-def _sides(of: Comparison, look: Look) -> Iterator[Table]:
-    """Names that help, manual templates, Overconf by template."""
     yield side_by_side(
         of.names,
         [
             multi_prompt.SUBJECT_NAMES.named("subject names"),
             multi_prompt.OBJECT_NAMES.named("object names"),
         ],
-        look,
+        of.of_run,
         id="names-help",
         title="Added names that help",
         note="Not measured where no name was added, and for written answers.",
@@ -307,24 +346,20 @@ def _sides(of: Comparison, look: Look) -> Iterator[Table]:
             multi_prompt.INNER_CONSIST.named("inner Consist"),
             multi_prompt.INTER_CONSIST.named("inter Consist"),
         ],
-        look,
+        of.of_run,
         id="manual",
         title="Hand-written templates and paraphrases",
         note="Not measured where a relation has only one kind, or no paraphrase has a parent.",
     )
     mean, stdev, low, high = multi_prompt.BY_TEMPLATE
     columns = {"mean": mean, "stdev": stdev, "max": high, "min": low}
-    counts = {
-        name: numbers.estimates[mean.id].n
-        for name, numbers in zip(of.names, of.numbers, strict=True)
-    }
     yield side_by_side(
         of.names,
         [
             *(metric.named(label, "over templates") for label, metric in columns.items()),
-            Field("templates", counts.__getitem__, "count", "that have enough"),
+            Field("templates", lambda n: of.of_run(n, mean).n, "count", "that have enough"),
         ],
-        look,
+        of.of_run,
         id="overconf-by-template",
         title="Overconf of the templates",
         note=f"Templates with at least {of.reading.floor:,} answers of one token; others are left "

@@ -9,19 +9,19 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from sonde.analysis.controls import against
+from sonde.analysis.learning.facts import Learning
 from sonde.analysis.learning.numbers import (
+    SUBSETS,
     Often,
     answered_too_often,
     drawn_facts,
     elicited,
     numbers,
 )
-from sonde.analysis.learning.sheets import Learning
 from sonde.analysis.learning.tables import GAIN, METRICS, split_note, tables
 from sonde.analysis.runs import with_counts
 from sonde.core.reports import (
     Curves,
-    DotPlot,
     Estimate,
     Estimates,
     Figure,
@@ -56,23 +56,22 @@ def learning_report(runs: Learning, dataset: str, seed: int = 0) -> Report:
 
 
 def _counts(runs: Learning) -> dict[str, int]:
-    easy = sum(int(sheet.easy.sum()) for sheet in runs.sheets if sheet.easy is not None)
-    split = sum(len(sheet.facts) for sheet in runs.split)
+    easy = int(runs.split["easy"].sum())
     return {
         "runs": len(runs.methods),
-        "relations": len(runs.sheets),
-        "facts": sum(len(sheet.facts) for sheet in runs.sheets),
+        "relations": len(runs.lessons),
+        "facts": len(runs.frame),
         "easy_facts": easy,
-        "hard_facts": split - easy,
-        "relations_without_training_facts": sum(not s.lesson.majority for s in runs.sheets),
-        **{f"facts_left_out.run.{m.name}": _left_out(runs, m.name) for m in runs.methods},
+        "hard_facts": len(runs.split) - easy,
+        "relations_without_training_facts": sum(not s.majority for s in runs.lessons.values()),
+        **{f"facts_left_out.run.{name}": count for name, count in _left_out(runs).items()},
     }
 
 
-def _left_out(runs: Learning, name: str) -> int:
-    """Facts that a run judged and another one that was asked the relation could not."""
-    judged = next(len(m.judged.grid) for m in runs.methods if m.name == name)
-    return judged - sum(len(sheet.facts) for sheet in runs.having(name))
+def _left_out(runs: Learning) -> dict[str, int]:
+    """Facts that each run judged and another one that was asked the relation could not."""
+    kept = {name: runs.frame[f"right {name}"].count() for name in runs.names}
+    return {m.name: len(m.judged.grid) - kept[m.name] for m in runs.methods}
 
 
 def _headlines(runs: Learning) -> tuple[Headline, ...]:
@@ -102,7 +101,7 @@ def _headlines(runs: Learning) -> tuple[Headline, ...]:
 
 
 def _summary(runs: Learning) -> str:
-    facts, relations = sum(len(sheet.facts) for sheet in runs.sheets), len(runs.sheets)
+    facts, relations = len(runs.frame), len(runs.lessons)
     return (
         f"{len(runs.methods)} runs are compared on {facts:,} facts of {relations} "
         f"relation{'s' * (relations > 1)}. {split_note(runs)}"
@@ -128,7 +127,7 @@ def _gain(runs: Learning, estimates: Estimates, name: str) -> str:
 
 def _where(estimates: Estimates, name: str) -> Iterator[str]:
     """How much of a gain is on facts that training facts alone give away."""
-    easy, hard = (estimates[f"{subset}.gain.{RELATIONS}.run.{name}"] for subset in ("easy", "hard"))
+    easy, hard = (estimates[f"{subset}.gain.{RELATIONS}.run.{name}"] for subset in SUBSETS)
     share = estimates[f"gain.share.easy.run.{name}"]
     if easy.value is None and hard.value is None:
         return
@@ -171,7 +170,7 @@ def _notes(runs: Learning) -> Iterator[str]:
         "Every number of a relation is of the facts that all runs which were asked the relation "
         "could judge. A run is right if it answers the object of the fact, whatever the prompt."
     )
-    left = with_counts(runs.names, [_left_out(runs, name) for name in runs.names])
+    left = with_counts(_left_out(runs))
     if left:
         yield f"Left out, because not all runs could judge them: {left} facts."
     ways = dict.fromkeys(method.judged.way for method in runs.methods)
@@ -180,7 +179,7 @@ def _notes(runs: Learning) -> Iterator[str]:
             f"The runs answered in different ways ({', '.join(ways)}), which allow other answers: "
             "compare their numbers with care."
         )
-    bare = [sheet.id for sheet in runs.sheets if not sheet.lesson.majority]
+    bare = [id for id, lesson in runs.lessons.items() if not lesson.majority]
     if bare:
         yield (
             f"No training facts, so that the commonest training object is not known: "
@@ -201,9 +200,10 @@ def _notes(runs: Learning) -> Iterator[str]:
 
 def _figures(runs: Learning, estimates: Estimates) -> Iterator[Figure | None]:
     """All of them; an estimate that was not made is taken as not measured."""
+    run_ends = {name: f"run.{name}" for name in runs.names}
     yield bars(
         estimates,
-        {name: f"run.{name}" for name in runs.names},
+        run_ends,
         {
             "by the commonest training object": Metric(f"majority.right.{RELATIONS}", ""),
             "by other objects": Metric(f"majority.other_right.{RELATIONS}", ""),
@@ -214,34 +214,28 @@ def _figures(runs: Learning, estimates: Estimates) -> Iterator[Figure | None]:
         note="The two bars of a run add up to its accuracy in the relations that have training "
         "facts. Whiskers are 95 % intervals.",
     )
-    yield _subset_dots(runs, estimates)
-    yield _majority_strip(runs, estimates)
-    yield _gain_curves(runs, estimates)
-
-
-def _subset_dots(runs: Learning, estimates: Estimates) -> DotPlot | None:
-    """Accuracy on easy and on hard facts."""
-    if not runs.split:
-        return None
-    return dots(
+    yield dots(
         estimates,
-        {name: f"run.{name}" for name in runs.names},
-        {subset: Metric(f"{subset}.accuracy.{RELATIONS}", "") for subset in ("easy", "hard")},
+        run_ends,
+        {subset: Metric(f"{subset}.accuracy.{RELATIONS}", "") for subset in SUBSETS},
         id="easy-hard",
         title="Accuracy on easy and on hard facts",
         axis="share of facts answered right, mean over relations",
         note=f"Easy: answered right by {' or '.join(runs.easy)}, which saw nothing but training "
         "facts; they are right on all easy facts together and on no hard one.",
     )
+    yield _majority_strip(runs, estimates)
+    yield _gain_curves(runs, estimates)
 
 
 def _majority_strip(runs: Learning, estimates: Estimates) -> Strip:
     """How often the commonest training object is answered, a dot for each relation."""
-    taught = [sheet for sheet in runs.sheets if sheet.lesson.majority]
 
     def dots(key: str, end: str = "") -> list[tuple[float, str]]:
-        values = ((estimates[f"{key}.relation.{s.id}{end}"].value, s) for s in taught)
-        return [(v, f"{s.id}: {s.lesson.majority}") for v, s in values if v is not None]
+        values = {id: estimates[f"{key}.relation.{id}{end}"].value for id in runs.lessons}
+        return [
+            (v, f"{id}: {runs.lessons[id].majority}") for id, v in values.items() if v is not None
+        ]
 
     return strip(
         [
@@ -266,7 +260,7 @@ def _gain_curves(runs: Learning, estimates: Estimates) -> Curves | None:
         base = runs.base(name)
         if name in (*runs.easy, base) or base != runs.base(control):
             continue
-        keys = [f"gain.relation.{sheet.id}.run" for sheet in runs.having(name, control, base)]
+        keys = [f"gain.relation.{id}.run" for id in runs.having(name, control, base)]
         points = [
             (estimates[f"{k}.{control}"].value or 0.0, estimates[f"{k}.{name}"]) for k in keys
         ]

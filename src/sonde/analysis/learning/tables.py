@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from sonde.analysis.controls import shown_p
-from sonde.analysis.learning.numbers import KINDS, NEARLY_ALWAYS, Drawn, Often, elicited
-from sonde.analysis.learning.sheets import OF, TAUGHT, Learning, Sheet
-from sonde.core.reports import Cell, ColumnKind, Estimate, Estimates, Metric, Table
+from sonde.analysis.learning.facts import OF, TAUGHT, Learning, Lesson
+from sonde.analysis.learning.numbers import KINDS, NEARLY_ALWAYS, SUBSETS, Drawn, Often, elicited
+from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
 from sonde.reporting.build.tables import Field, across, side_by_side, table
 from sonde.reporting.catalogue import FACTS, RELATIONS
 
+if TYPE_CHECKING:
+    from polars import DataFrame
+
 OVER_RELATIONS = "mean over relations"
 
-BY_KIND = Metric("accuracy.type.{kind}", "{kind}", "percent", OVER_RELATIONS)
-ACCURACY = Metric(f"accuracy.{RELATIONS}", "all", "percent", OVER_RELATIONS)
-OVER_FACTS = Metric(f"accuracy.{FACTS}", "over facts", "percent", "every fact counts the same")
-UHN = Metric(
-    f"accuracy.uhn.{RELATIONS}",
-    "UHN",
-    "percent",
-    "facts that cannot be guessed from the subject's name; over relations",
-)
-GAIN = Metric(f"gain.{RELATIONS}", "gain", "percent", "over the first run, paired by fact")
-GAIN_OVER_FACTS = Metric(
-    f"gain.{FACTS}", "gain", "percent", "over the first run, of all facts, paired"
-)
+
+def _share(id: str, label: str, sentence: str = "") -> Metric:
+    return Metric(id, label, "percent", sentence)
+
+
+BY_KIND = _share("accuracy.type.{kind}", "{kind}", OVER_RELATIONS)
+ACCURACY = _share(f"accuracy.{RELATIONS}", "all", OVER_RELATIONS)
+OVER_FACTS = _share(f"accuracy.{FACTS}", "over facts", "every fact counts the same")
+UNGUESSABLE = "facts that cannot be guessed from the subject's name; over relations"
+UHN = _share(f"accuracy.uhn.{RELATIONS}", "UHN", UNGUESSABLE)
+GAIN = _share(f"gain.{RELATIONS}", "gain", "over the first run, paired by fact")
+GAIN_OVER_FACTS = _share(f"gain.{FACTS}", "gain", "over the first run, of all facts, paired")
 SUBSET = (
-    Metric(f"{{subset}}.accuracy.{RELATIONS}", "{subset}", "percent", OVER_RELATIONS),
-    Metric(
-        f"{{subset}}.gain.{RELATIONS}", "gain, {subset}", "percent", "over the first run, paired"
-    ),
-    Metric(f"{{subset}}.accuracy.{FACTS}", "{subset}, over facts", "percent").detail(),
+    _share(f"{{subset}}.accuracy.{RELATIONS}", "{subset}", OVER_RELATIONS),
+    _share(f"{{subset}}.gain.{RELATIONS}", "gain, {subset}", "over the first run, paired"),
+    _share(f"{{subset}}.accuracy.{FACTS}", "{subset}, over facts").detail(),
 )
-EASY_OF_RIGHT = Metric(
-    "easy.share_of_right", "of right", "percent", "share of what is right that is easy"
-)
+EASY_OF_RIGHT = _share("easy.share_of_right", "of right", "share of what is right that is easy")
 PARTS = tuple(
-    Metric(f"gain.part.{part}.{FACTS}", part, "percent", sentence).detail(part == "other")
+    _share(f"gain.part.{part}.{FACTS}", part, sentence).detail(part == "other")
     for part, sentence in (
         ("easy", "the part of the gain that is on easy facts"),
         ("hard", "the part that is on hard facts"),
@@ -45,23 +45,19 @@ PARTS = tuple(
         ("other", "by answering other objects"),
     )
 )
-EASY_OF_GAIN = Metric("gain.share.easy", "easy share", "percent", "of the gain, where there is one")
-ANSWERED = Metric(
-    f"majority.answered.{RELATIONS}", "answered", "percent", "of the facts; over relations"
-)
+EASY_OF_GAIN = _share("gain.share.easy", "easy share", "of the gain, where there is one")
+ANSWERED = _share(f"majority.answered.{RELATIONS}", "answered", "of the facts; over relations")
 MAJORITY = (
     ANSWERED,
-    Metric(
-        f"majority.right.{RELATIONS}", "Maj.", "percent", "right by answering it; over relations"
-    ),
+    _share(f"majority.right.{RELATIONS}", "Maj.", "right by answering it; over relations"),
     ACCURACY.named("Acc.", "right; over relations"),
-    Metric("majority.share_of_right", "of right", "percent", "share of what is right by it"),
+    _share("majority.share_of_right", "of right", "share of what is right by it"),
 )
+BY_KINDS = tuple(BY_KIND.of(kind=kind) for kind in KINDS)
+BY_SUBSET = tuple(metric.of(subset=subset) for subset in SUBSETS for metric in SUBSET)
 METRICS = (
-    *(BY_KIND.of(kind=kind) for kind in KINDS),
-    *(ACCURACY, OVER_FACTS, UHN, GAIN, GAIN_OVER_FACTS),
-    *(metric.of(subset=subset) for subset in ("easy", "hard") for metric in SUBSET),
-    *(EASY_OF_RIGHT, *PARTS, EASY_OF_GAIN, *MAJORITY),
+    *(*BY_KINDS, ACCURACY, OVER_FACTS, UHN, GAIN, GAIN_OVER_FACTS),
+    *(*BY_SUBSET, EASY_OF_RIGHT, *PARTS, EASY_OF_GAIN, *MAJORITY),
 )
 
 
@@ -73,15 +69,14 @@ def tables(
     def look(name: str, metric: Metric) -> Estimate:
         return estimates[metric.at(f"run.{name}")]
 
+    def p(name: str) -> str:
+        return shown_p(estimates[f"gain.p_value.run.{name}"])
+
     yield side_by_side(
         runs.names,
         [
-            *(BY_KIND.of(kind=kind) for kind in KINDS),
-            ACCURACY,
-            *(metric.detail() for metric in (UHN, OVER_FACTS, GAIN)),
-            Field(
-                "p", lambda name: shown_p(estimates[f"gain.p_value.run.{name}"]), "text", P, True
-            ),
+            *(*BY_KINDS, ACCURACY, UHN.detail(), OVER_FACTS.detail(), GAIN.detail()),
+            Field("p", p, "text", "paired test of the gain, two-sided", True),
             Field("relations", lambda name: len(runs.having(name)), "count", ASKED, True),
         ],
         look,
@@ -91,8 +86,8 @@ def tables(
     )
     yield _models(runs, estimates)
     yield side_by_side(
-        runs.names if runs.split else (),
-        [*(m.of(subset=subset) for subset in ("easy", "hard") for m in SUBSET), EASY_OF_RIGHT],
+        runs.names if len(runs.split) else (),
+        [*BY_SUBSET, EASY_OF_RIGHT],
         look,
         id="easy-hard",
         title="Easy and hard facts",
@@ -108,26 +103,52 @@ def tables(
         "each on the relations where it is known. A share over 100 %: on hard facts the run loses.",
     )
     yield _majority(runs, estimates, often)
-    yield _often(often)
+    yield table(
+        often,
+        OFTEN,
+        id="answered-too-often",
+        title="Objects that prompts elicit too often",
+        note="The commonest training object where it is answered for over 95 % of the facts; other "
+        "objects where they are answered for 10 points more facts than have them, and clearly so.",
+    )
     yield from _by_relation(runs, estimates)
-    yield _facts(runs, drawn)
+    yield table(
+        drawn,
+        [
+            Field("subset", lambda fact: fact.subset),
+            Field("relation", lambda fact: fact.relation),
+            Field("fact", lambda fact: fact.sentence),
+            *across(runs.names, lambda fact, name: fact.answers.get(name), "text"),
+        ],
+        id="drawn-facts",
+        title="Some easy and hard facts, with every run's answer",
+        note="Drawn by the seed from the facts that some run answers right and whose object is not "
+        "the commonest training object. ✓: right.",
+    )
 
 
-P = "paired test of the gain, two-sided"
 ASKED = "that the run was asked about"
+OFTEN: tuple[Field[Often], ...] = (
+    Field("run", lambda o: o.run),
+    Field("relation", lambda o: o.relation),
+    Field("object", lambda o: o.object),
+    Field("commonest", lambda o: "yes" if o.majority else "no", help="of the training facts"),
+    Field("answered", lambda o: o.answered, "percent", "of the facts"),
+    Field("asked", lambda o: o.test, "percent", "share of the facts that have the object"),
+    Field("trained", lambda o: o.train, "percent", "the same of the training facts"),
+    Field("template", lambda o: o.template, detail=True),
+)
 
 
 def _models(runs: Learning, estimates: Estimates) -> Table | None:
     """Methods by model, where the names of the runs tell both."""
     models = list(dict.fromkeys(method.model for method in runs.methods if method.model))
-    if not models:
-        return None
 
     def cell(method: str, model: str) -> Estimate:
         return estimates[ACCURACY.at(f"run.{method}{OF}{model}")]
 
     return side_by_side(
-        dict.fromkeys(name.partition(OF)[0] for name in runs.names),
+        dict.fromkeys(name.partition(OF)[0] for name in runs.names if models),
         across(models, cell, "percent", OVER_RELATIONS),
         head="method",
         id="models",
@@ -161,113 +182,59 @@ def _majority(runs: Learning, estimates: Estimates, often: Sequence[Often]) -> T
     )
 
 
-def _often(often: Sequence[Often]) -> Table:
-    """Objects that are answered too often."""
-    fields: list[Field[Often]] = [
-        Field("run", lambda o: o.run),
-        Field("relation", lambda o: o.relation),
-        Field("object", lambda o: o.object),
-        Field("commonest", lambda o: "yes" if o.majority else "no", help="of the training facts"),
-        Field("answered", lambda o: o.answered, "percent", "of the facts"),
-        Field("asked", lambda o: o.test, "percent", "share of the facts that have the object"),
-        Field("trained", lambda o: o.train, "percent", "the same of the training facts"),
-        Field("template", lambda o: o.template, detail=True),
-    ]
-    return table(
-        often,
-        fields,
-        id="answered-too-often",
-        title="Objects that prompts elicit too often",
-        note="The commonest training object where it is answered for over 95 % of the facts; other "
-        "objects where they are answered for 10 points more facts than have them, and clearly so.",
-    )
-
-
 def _by_relation(runs: Learning, estimates: Estimates) -> Iterator[Table]:
     """Every run in every relation: accuracy, Maj./Acc., and on easy and on hard facts."""
 
-    def value(key: str) -> Callable[[Sheet, str], float | None]:
-        return lambda sheet, run: estimates[f"{key}.relation.{sheet.id}.run.{run}"].value
+    def value(key: str) -> Callable[[Lesson, str], float | None]:
+        return lambda lesson, run: estimates[f"{key}.relation.{lesson.relation.id}.run.{run}"].value
 
-    def both(sheet: Sheet, run: str) -> Cell:
-        right, majority = (value(key)(sheet, run) for key in ("accuracy", "majority.right"))
+    def both(lesson: Lesson, run: str) -> Cell:
+        right, majority = (value(key)(lesson, run) for key in ("accuracy", "majority.right"))
         if right is None:
             return None
         return f"{'–' if majority is None else f'{100 * majority:.1f}'}/{100 * right:.1f}"
 
-    yield _relation_table(
-        runs,
-        value("accuracy"),
-        id="relations",
-        title="Accuracy by relation",
-        note="Intervals and gains stand among the estimates.",
-    )
-    yield _relation_table(
-        runs,
-        both,
-        "text",
-        id="majority-by-relation",
-        title="Maj./Acc. by relation",
-        note="In percent: right by answering the commonest training object / right.",
-    )
-    for subset in ("easy", "hard") if runs.split else ():
-        yield _relation_table(
-            runs,
-            value(f"{subset}.accuracy"),
+    plain = {
+        "relations": (
+            "Accuracy by relation",
+            across(runs.names, value("accuracy")),
+            "Intervals and gains stand among the estimates.",
+        ),
+        "majority-by-relation": (
+            "Maj./Acc. by relation",
+            across(runs.names, both, "text"),
+            "In percent: right by answering the commonest training object / right.",
+        ),
+    }
+    for id, (title, cells, note) in plain.items():
+        head = _relation_head(runs.frame)
+        yield table(_by_type(runs, runs.frame), [*head, *cells], id=id, title=title, note=note)
+    for subset, easy in zip(SUBSETS, (True, False), strict=True):
+        head = _relation_head(runs.frame.filter(easy=easy))
+        yield table(
+            _by_type(runs, runs.split),
+            [*head, *across(runs.names, value(f"{subset}.accuracy"))],
             id=f"{subset}-by-relation",
             title=f"Accuracy by relation on {subset} facts",
             note=split_note(runs),
-            subset=subset,
         )
 
 
-def _relation_table(
-    runs: Learning,
-    cell: Callable[[Sheet, str], Cell],
-    kind: ColumnKind = "percent",
-    *,
-    id: str,
-    title: str,
-    note: str,
-    subset: str = "",
-) -> Table:
-    """A row per relation, those of one type together, and a column per run."""
-    sheets = runs.split if subset else runs.sheets
-    fields: list[Field[Sheet]] = [
-        Field("relation", lambda sheet: sheet.id),
-        Field("type", lambda sheet: sheet.lesson.relation.kind),
-        Field("label", lambda sheet: sheet.lesson.relation.label, detail=True),
-        Field("facts", lambda sheet: _asked(sheet, subset), "count"),
-        *across(runs.names, cell, kind),
+def _by_type(runs: Learning, facts: DataFrame) -> list[Lesson]:
+    """The relations of some facts, those of one type together."""
+    lessons = [runs.lessons[id] for id in facts["relation"].unique(maintain_order=True)]
+    return sorted(lessons, key=lambda lesson: KINDS.index(lesson.relation.kind))
+
+
+def _relation_head(facts: DataFrame) -> list[Field[Lesson]]:
+    """How a row says which relation it is of, and how many of some facts it has."""
+    counts = Counter(facts["relation"])
+    return [
+        Field("relation", lambda lesson: lesson.relation.id),
+        Field("type", lambda lesson: lesson.relation.kind),
+        Field("label", lambda lesson: lesson.relation.label, detail=True),
+        Field("facts", lambda lesson: counts[lesson.relation.id], "count"),
     ]
-    ordered = sorted(sheets, key=lambda sheet: KINDS.index(sheet.lesson.relation.kind))
-    return table(ordered, fields, id=id, title=title, note=note)
-
-
-def _facts(runs: Learning, drawn: Sequence[Drawn]) -> Table:
-    """Drawn facts with the answers of all runs."""
-    places = {name: i for i, name in enumerate(runs.names)}
-
-    def answer(fact: Drawn, name: str) -> Cell:
-        said = fact.answers[places[name]]
-        return None if said is None else f"{said[0]} ✓" if said[1] else said[0]
-
-    fields: list[Field[Drawn]] = [
-        Field("subset", lambda fact: fact.subset),
-        Field("relation", lambda fact: fact.relation),
-        Field("fact", lambda fact: fact.sentence),
-        *across(runs.names, answer, "text"),
-    ]
-    return table(
-        drawn,
-        fields,
-        id="drawn-facts",
-        title="Some easy and hard facts, with every run's answer",
-        note="Drawn by the seed from the facts that some run answers right and whose object is not "
-        "the commonest training object. ✓: right."
-        if runs.split
-        else split_note(runs),
-    )
 
 
 def split_note(runs: Learning) -> str:
@@ -277,9 +244,8 @@ def split_note(runs: Learning) -> str:
             f"Not measured: no run decides what is easy; add one of {', '.join(TAUGHT)}, or name "
             "some with --easy."
         )
-    facts = sum(len(sheet.facts) for sheet in runs.split)
-    easy = sum(int(sheet.easy.sum()) for sheet in runs.split if sheet.easy is not None)
-    left = len(runs.sheets) - len(runs.split)
+    facts, easy = len(runs.split), runs.split["easy"].sum()
+    left = len(runs.lessons) - runs.split["relation"].n_unique()
     taught = {method.name: method.taught for method in runs.methods if method.name in runs.easy}
     deciding = (f"{name} ({kind})" if kind else name for name, kind in taught.items())
     missing = [kind for kind in TAUGHT if kind not in taught.values()]
@@ -293,13 +259,6 @@ def split_note(runs: Learning) -> str:
             else ""
         )
     )
-
-
-def _asked(sheet: Sheet, subset: str) -> int:
-    if not subset or sheet.easy is None:
-        return len(sheet.facts)
-    easy = int(sheet.easy.sum())
-    return easy if subset == "easy" else len(sheet.facts) - easy
 
 
 def _uneven(runs: Learning) -> str:

@@ -1,20 +1,20 @@
-"""Figures of MONITOR over several runs. A figure with nothing to show is None."""
+"""Figures of MONITOR over several runs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise, product
 
 import numpy as np
 
-from sonde.analysis.reliability.compare import Reliability
-from sonde.analysis.reliability.outcomes import Common, answers, prompt_rates
+from sonde.analysis.reliability.compare import FIRST, Reliability
+from sonde.analysis.reliability.measures import Common, Measure, answers, prompt_rates
+from sonde.analysis.reliability.tables import ACCURACY
 from sonde.analysis.runs import Family, families, relation_name
 from sonde.core.reports import Bars, Boxes, Curve, Curves, Estimate, Figure, HeatMap, Series
-from sonde.metrics.distance import Monitored
+from sonde.metrics.distance import MONITOR
 from sonde.metrics.grid import Floats
 from sonde.reporting.build.figures import curve, heat
-from sonde.reporting.build.parts import shown
-from sonde.reporting.build.tables import measured
 from sonde.stats.intervals import wilson
 
 MOST_BOXES = 24
@@ -22,26 +22,9 @@ EDGES = tuple(k / 10 for k in range(11))
 BILLION = 1e9
 
 
-def figures(of: Reliability) -> tuple[Figure, ...]:
-    """Everything that can be drawn."""
-    return shown(
-        (
-            _accuracy_scatter(of),
-            _matrix(of),
-            _moved_boxes(of.common),
-            _prompt_boxes(of),
-            _anchor_bars(of.common),
-            scaling(of),
-            _fewer_frames(of),
-        )
-    )
-
-
-def _accuracy_scatter(of: Reliability) -> Curves:
-    """MONITOR against mean accuracy, a point for each run."""
-    accuracy = of.numbers["prompt_accuracy.avg"]
-    points = {i: (accuracy.mean(i).value or 0.0, of.monitor.mean(i)) for i in of.order}
-    return Curves(
+def figures(of: Reliability) -> Iterator[Figure | None]:
+    """Everything that can be drawn; one with nothing to show is None, or has no content."""
+    yield Curves(
         id="monitor-accuracy",
         title="MONITOR against mean accuracy",
         kind="number",
@@ -49,30 +32,37 @@ def _accuracy_scatter(of: Reliability) -> Curves:
         y_axis="MONITOR",
         x_kind="percent",
         curves=tuple(
-            curve(of.names[i], [(x, y)], joined=False)
-            for i, (x, y) in points.items()
-            if y.value is not None
+            curve(name, [(of.of_run(name, ACCURACY).value or 0.0, monitor)], joined=False)
+            for name in of.order
+            if (monitor := of.of_run(name, MONITOR)).value is not None
         ),
         note="A point is a run; lower is more reliable. Whiskers are 95 % intervals over facts.",
     )
+    yield _matrix(of)
+    yield _moved_boxes(of.common)
+    yield _prompt_boxes(of)
+    yield _anchor_bars(of.common)
+    yield scaling(of)
+    yield _fewer_frames(of)
 
 
-def _matrix(of: Reliability) -> HeatMap | None:
+def _matrix(of: Reliability) -> HeatMap:
     """MONITOR of each run in each relation; rows by their mean, the most reliable first."""
-    values, relations = of.monitor.values, of.common.relations
-    if np.isnan(values).all():
-        return None
+    relations, values = of.common.relations, of.numbers["monitor"].values
     means = [np.nanmean(c) if not np.isnan(c).all() else np.inf for c in values.T]
     order = sorted(range(len(means)), key=lambda r: (means[r], relations[r].id))
     facts = np.bincount(of.common.owners, minlength=len(relations)).tolist()
     return heat(
         (f"{relation_name(relations[r])} (n = {facts[r]:,})" for r in order),
-        (of.names[i] for i in of.order),
-        ((measured(values[i, r]) for i in of.order) for r in order),
+        of.order,
+        (
+            (of.estimates[f"monitor.relation.{relations[r].id}.run.{name}"] for name in of.order)
+            for r in order
+        ),
         id="monitor-relations",
         title="MONITOR of each run in each relation",
         unit="number",
-        high=max(1.0, float(np.nanmax(values))),
+        high=float(np.fmax.reduce(values, axis=None, initial=1.0)),
         note="Lower is more reliable. n counts the facts asked; not measured where a run has no "
         "valid anchor.",
     )
@@ -89,17 +79,16 @@ def _prompt_boxes(of: Reliability) -> Boxes:
     some = order[: max(1, MOST_BOXES // len(common.runs))]
     names = {r: relation_name(common.relations[r]) for r in some}
     alone = len(common.relations) == 1
-    cells = [(r, i) for r in some for i in range(len(common.runs))]
-    prompts = [_prompts(common, i, r) for r, i in cells]
     left = len(order) - len(some)
     more = f" {left:,} relations that move less are left out." if left else ""
-    return Boxes(
+    return _boxes(
+        {
+            f"{'' if alone else names[r] + ': '}{common.names[i]}": _prompts(common, i, r)
+            for r, i in product(some, range(len(common.runs)))
+        },
         id="accuracy-over-prompts",
         title="Accuracy over prompts" + (f": {names[some[0]]}" if alone else ""),
         axis="accuracy of a prompt",
-        labels=tuple(f"{'' if alone else names[r] + ': '}{common.names[i]}" for r, i in cells),
-        values=tuple(tuple(rate for _, rate in own) for own in prompts),
-        names=tuple(tuple(text for text, _ in own) for own in prompts),
         note="A dot is a prompt: a frame with nothing told, or the base frame after a wrong name. "
         "A box holds the middle half, its line is the median, whiskers reach the ends." + more,
     )
@@ -109,37 +98,48 @@ def _moved_boxes(common: Common) -> Boxes | None:
     """How far prompts move the accuracy of each run, over all relations; None for one relation."""
     if len(common.relations) == 1:
         return None
-    moved: list[list[tuple[str, float]]] = [[] for _ in common.runs]
-    for i, (r, relation) in product(range(len(moved)), enumerate(common.relations)):
+    moved: dict[str, Dots] = {name: [] for name in common.names}
+    for (i, run), (r, relation) in product(enumerate(moved), enumerate(common.relations)):
         prompts = _prompts(common, i, r)
         mean = float(np.mean([rate for _, rate in prompts]))
         name = relation_name(relation)
-        moved[i] += [(f"{name}: {text}", rate - mean) for text, rate in prompts]
-    return Boxes(
+        moved[run] += [(f"{name}: {text}", rate - mean) for text, rate in prompts]
+    return _boxes(
+        moved,
         id="prompts-from-mean",
         title="How far prompts move accuracy, over all relations",
         axis="accuracy of a prompt less the mean of its relation",
-        labels=tuple(common.names),
-        values=tuple(tuple(rate for _, rate in own) for own in moved),
-        names=tuple(tuple(text for text, _ in own) for own in moved),
         note="A dot is a prompt of a relation. The wider a box, the less one prompt's accuracy "
         "tells of the others'.",
     )
 
 
-def _prompts(common: Common, run: int, relation: int) -> list[tuple[str, float]]:
+Dots = list[tuple[str, float]]
+"""Names and values of what a box is of."""
+
+
+def _boxes(boxes: dict[str, Dots], *, id: str, title: str, axis: str, note: str) -> Boxes:
+    return Boxes(
+        id=id,
+        title=title,
+        axis=axis,
+        labels=tuple(boxes),
+        values=tuple(tuple(value for _, value in dots) for dots in boxes.values()),
+        names=tuple(tuple(name for name, _ in dots) for dots in boxes.values()),
+        note=note,
+    )
+
+
+def _prompts(common: Common, run: int, relation: int) -> Dots:
     """The prompts of a relation in a run, its frames and then the wrong names by number, each with
     its accuracy."""
     known = common.monitored[run]
-    rates = prompt_rates(answers(known)[common.owners == relation].sum(axis=0)[None])[0]
-    return list(zip(_prompt_names(known, relation), rates[~np.isnan(rates)].tolist(), strict=False))
-
-
-def _prompt_names(known: Monitored, relation: int) -> list[str]:
+    facts = np.flatnonzero(common.owners == relation)
+    rates = prompt_rates(answers(known)[facts].sum(axis=0)[None])[0]
     frames = [template.text for template in known.frames[relation]]
-    facts = np.flatnonzero(known.relation == relation).tolist()
     wrong = max((len(known.wrong[c]) for c in facts), default=0)
-    return frames + [f"base frame after wrong name {m}" for m in range(1, wrong + 1)]
+    names = frames + [f"base frame after wrong name {m}" for m in range(1, wrong + 1)]
+    return list(zip(names, rates[~np.isnan(rates)].tolist(), strict=False))
 
 
 def _anchor_bars(common: Common) -> Bars | None:
@@ -171,15 +171,10 @@ def _bins(anchors: Floats) -> tuple[Estimate, ...]:
 
 def scaling(of: Reliability) -> Curves | None:
     """MONITOR against size, the runs of a family asked in the same way joined."""
-    kept = [i for i in range(len(of.names)) if of.monitor.mean(i).value is not None]
-    lines = families([of.common.runs[i] for i in kept])
+    monitor = {run.name: of.of_run(run.name, MONITOR) for run in of.common.runs}
+    lines = families([run for run in of.common.runs if monitor[run.name].value is not None])
     if not lines:
         return None
-
-    def point(place: int) -> tuple[float, Estimate]:
-        i = kept[place]
-        return (of.common.runs[i].lineage.size or 0) / BILLION, of.monitor.mean(i)
-
     return Curves(
         id="scaling",
         title="MONITOR against size",
@@ -187,8 +182,8 @@ def scaling(of: Reliability) -> Curves | None:
         x_axis="parameters in billions",
         y_axis="MONITOR",
         curves=tuple(
-            curve(name, [point(place) for place in places])
-            for name, places in zip(_family_names(list(lines)), lines.values(), strict=True)
+            curve(name, [((r.lineage.size or 0) / BILLION, monitor[r.name]) for r in members])
+            for name, members in zip(_family_names(list(lines)), lines.values(), strict=True)
         ),
         note="Each run over the relations in which it has a valid anchor; whiskers are 95 % "
         "intervals over facts.",
@@ -208,22 +203,24 @@ def _family_names(keys: list[Family]) -> list[str]:
 
 def _fewer_frames(of: Reliability) -> Curves | None:
     """MONITOR from the first frames against that from all, a point for each relation of a run."""
-    ablation, first = of.ablation, of.ablation.first
-    if first is None:
+    full, few, frames = of.numbers["monitor"], of.subsets.get(f"frames.{FIRST}"), of.reading.frames
+    if few is None:
         return None
-    curves = []
-    for i in of.order:
-        own = ablation.full.measured(i).tolist()
-        x, y = (tuple(m.values[i, own].tolist()) for m in (ablation.full, first.monitor))
-        if own:
-            curves.append(Curve(name=of.names[i], x=x, y=y, joined=False))
+
+    def points(name: str, measure: Measure) -> tuple[float, ...]:
+        return tuple(measure.values[of.names.index(name), of.measured(name)].tolist())
+
     return Curves(
         id="frames",
-        title=f"MONITOR from the first {ablation.frames} frames against all",
+        title=f"MONITOR from the first {frames} frames against all",
         kind="number",
         x_axis="MONITOR from all frames",
-        y_axis=f"from the first {ablation.frames}",
-        curves=tuple(curves),
+        y_axis=f"from the first {frames}",
+        curves=tuple(
+            Curve(name=name, x=points(name, full), y=points(name, few), joined=False)
+            for name in of.order
+            if of.measured(name)
+        ),
         diagonal=True,
         note="A point is a relation in a run.",
     )

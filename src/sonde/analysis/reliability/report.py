@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sonde.analysis.reliability.compare import Reliability, reliability
+from sonde.analysis.reliability.compare import FIRST, Reliability, reliability
 from sonde.analysis.reliability.figures import figures, scaling
-from sonde.analysis.reliability.outcomes import p_value
 from sonde.analysis.reliability.tables import FEW_RUNS, METRICS, tables
 from sonde.analysis.runs import (
     Compared,
@@ -19,8 +18,9 @@ from sonde.analysis.runs import (
     smallest_and_largest,
     with_counts,
 )
-from sonde.core.reports import Headline, Report
+from sonde.core.reports import Figure, Headline, Report
 from sonde.core.words import in_points, listed, named, sided, written
+from sonde.metrics.distance import MONITOR
 from sonde.metrics.estimates import lead
 from sonde.reporting.build.parts import left_out, shown
 from sonde.reporting.catalogue import used
@@ -35,15 +35,16 @@ def with_reliability(report: Report, runs: Sequence[Compared], reading: Reading)
     if any(run.monitored is None for run in runs):
         return report
     of = reliability(runs, reading)
-    estimates, built = of.estimates, tuple(tables(of))
+    built = tuple(tables(of))
+    drawn: tuple[Figure, ...] = shown(figures(of))
     return replace(
         report,
-        metrics=(*used(METRICS, estimates), *report.metrics),
-        estimates={**estimates, **report.estimates},
+        metrics=(*used(METRICS, of.estimates), *report.metrics),
+        estimates={**of.estimates, **report.estimates},
         counts={**report.counts, **_counts(of)},
         headlines=(*_headlines(of), *report.headlines),
         tables=(*shown(built), *report.tables),
-        figures=(*figures(of), *report.figures),
+        figures=(*drawn, *report.figures),
         findings=(*_findings(of), *report.findings),
         notes=(_note(of), *left_out(built), *report.notes),
     )
@@ -53,18 +54,17 @@ def _counts(of: Reliability) -> dict[str, int]:
     """Facts in common and left out, and what has no anchor."""
     relations = len(of.common.relations)
     counts = {"facts_in_common": len(of.common.subjects), "relations_in_common": relations}
-    for i, run in enumerate(of.names):
-        counts[f"facts_left_out.run.{run}"] = of.common.left_out[i]
-        without = relations - len(of.monitor.measured(i))
-        counts[f"relations_without_anchors.run.{run}"] = without
+    for run in of.names:
+        counts[f"facts_left_out.run.{run}"] = of.common.left_out[run]
+        counts[f"relations_without_anchors.run.{run}"] = relations - len(of.measured(run))
     return counts
 
 
 def _headlines(of: Reliability) -> Iterator[Headline]:
     """MONITOR of the most reliable runs, and how it goes with accuracy where that can be told."""
-    for name in [of.names[i] for i in of.order][:MOST_HEADLINES]:
+    for name in of.order[:MOST_HEADLINES]:
         yield Headline(label=f"MONITOR, {name}", estimate=f"monitor.run.{name}", kind="number")
-    if of.over.r.value is not None:
+    if of.estimates["monitor_accuracy.pearson"].value is not None:
         label = "MONITOR and mean accuracy, Pearson's r over runs"
         yield Headline(label=label, estimate="monitor_accuracy.pearson", kind="number")
 
@@ -93,19 +93,15 @@ def _settings(of: Reliability) -> Iterator[str]:
         )
 
 
-def _p(of: Reliability, one: int, other: int) -> float:
-    return p_value(of.common, of.monitor, one, other, of.seed)
-
-
 def _best(of: Reliability) -> str:
     """Who has the lowest MONITOR, each two runs compared on the relations that both have."""
-    measured = {of.names[i]: i for i in of.order if of.monitor.mean(i).value is not None}
-    if not measured:
+    monitor = {name: of.of_run(name, MONITOR) for name in of.order}
+    values = {name: e.value for name, e in monitor.items() if e.value is not None}
+    if not values:
         return "MONITOR was not measured: no run has a valid anchor."
-    values = {name: of.monitor.mean(i).value or 0.0 for name, i in measured.items()}
-    first = lead(values, lambda a, b: _p(of, measured[a], measured[b]), lowest=True)
-    best = next(iter(measured)) if first is None else first.best
-    number = written(of.monitor.mean(measured[best]))
+    first = lead(values, of.p_value, lowest=True)
+    best = next(iter(values)) if first is None else first.best
+    number = written(monitor[best])
     if first is None:
         return f"{best} has MONITOR {number}; no other run has a valid anchor."
     claim = f"{best} has the lowest MONITOR, {number}."
@@ -114,8 +110,8 @@ def _best(of: Reliability) -> str:
 
 def _missing(of: Reliability) -> Iterator[str]:
     relations = of.common.relations
-    for i, name in enumerate(of.names):
-        measured = set(of.monitor.measured(i).tolist())
+    for name in of.names:
+        measured = of.measured(name)
         gone = [relation_name(x) for r, x in enumerate(relations) if r not in measured]
         if gone and measured:
             yield (
@@ -127,12 +123,13 @@ def _missing(of: Reliability) -> Iterator[str]:
 
 
 def _correlated(of: Reliability) -> str:
-    r, p = of.over.r, of.over.p
-    if r.value is None or p is None:
+    r, p = (of.estimates[f"monitor_accuracy.{number}"] for number in ("pearson", "p"))
+    if r.value is None or p.value is None:
         return f"Whether MONITOR goes with mean accuracy was not measured: {FEW_RUNS}"
-    values = [link.r.value for link in of.relations if link.r.value is not None]
+    names = (f"monitor_accuracy.relation.{r.id}.pearson" for r in of.common.relations)
+    values = [value for name in names if (value := of.estimates[name].value) is not None]
     below = sum(value < 0 for value in values)
-    small = "< 0.001" if p < 0.001 else f"= {p:.3f}"
+    small = "< 0.001" if p.value < 0.001 else f"= {p.value:.3f}"
     return (
         f"MONITOR and mean accuracy have r = {written(r)} over {r.n} runs (p {small}); r is below "
         f"0 in {below} of {len(values)} relations."
@@ -140,51 +137,55 @@ def _correlated(of: Reliability) -> str:
 
 
 def _equal(of: Reliability) -> Iterator[str]:
-    stdev = of.numbers["prompt_accuracy.stdev"]
-    for pair in [e for e in of.equals if e.monitor.value is not None][:MOST_FINDINGS]:
-        a, b = of.names[pair.first], of.names[pair.second]
-        p = _p(of, pair.first, pair.second)
-        word = sided(pair.monitor, "higher", "lower", "neither clearly lower nor higher", p)
-        moved = stdev.difference(pair.first, pair.second)
+    pairs = {pair: of.estimates["monitor.runs.{}.minus.{}".format(*pair)] for pair in of.equals}
+    measured = {pair: monitor for pair, monitor in pairs.items() if monitor.value is not None}
+    for (a, b), monitor in list(measured.items())[:MOST_FINDINGS]:
+        word = sided(monitor, "higher", "lower", NEITHER, of.p_value(a, b))
+        moved = of.difference("prompt_accuracy.stdev", a, b)
         spread = ""
         if moved.low is not None:
-            side = sided(moved, "higher", "lower", "not told from the other")
+            side = sided(moved, "higher", "lower", "not distinguishable from the other")
             spread = f" The stdev of its accuracy over prompts is {side}: {in_points(moved)}."
+        base = of.estimates[f"base_accuracy.runs.{a}.minus.{b}"]
         yield (
-            f"Base accuracy does not tell {a} from {b}: {in_points(pair.base)}. MONITOR of {a} is "
-            f"{word}: {written(pair.monitor)}.{spread}"
+            f"Base accuracy does not tell {a} from {b}: {in_points(base)}. MONITOR of {a} is "
+            f"{word}: {written(monitor)}.{spread}"
         )
+
+
+NEITHER = "neither clearly lower nor higher"
 
 
 def _grown(of: Reliability) -> Iterator[str]:
     for kin in smallest_and_largest(of.common.runs):
-        apart = of.monitor.difference(kin.other, kin.lesser)
+        apart = of.difference("monitor", kin.other, kin.lesser)
         if apart.value is not None:
-            p = _p(of, kin.other, kin.lesser)
-            word = sided(apart, "higher", "lower", "neither clearly lower nor higher", p)
+            p = of.p_value(kin.other, kin.lesser)
+            word = sided(apart, "higher", "lower", NEITHER, p)
             yield (
-                f"In family {kin.family} the largest model, {of.names[kin.other]}, has a MONITOR "
-                f"that is {word} than that of the smallest, {of.names[kin.lesser]}: "
-                f"{written(apart)}."
+                f"In family {kin.family} the largest model, {kin.other}, has a MONITOR that is "
+                f"{word} than that of the smallest, {kin.lesser}: {written(apart)}."
             )
 
 
 def _fewer_frames(of: Reliability) -> str:
-    ablation, first = of.ablation, of.ablation.first
-    if first is None:
-        return f"What fewer frames do was not measured: none has more than {ablation.frames}."
-    rank, line, cells = first.rank.r, first.line.r, first.line_in_cells.r
+    frames = of.reading.frames
+    if not of.subsets:
+        return f"What fewer frames do was not measured: none has more than {frames}."
+    rank, line, cells = (
+        of.estimates[f"frames.{FIRST}.{end}"] for end in ("spearman", "pearson", "cells.pearson")
+    )
     over = " cannot be compared over so few runs"
     if rank.value is not None and line.value is not None:
         over = f" orders runs with ρ = {written(rank)}, on a line with r = {written(line)}"
     if cells.value is not None:
         over += f"; over runs and relations r = {written(cells)}"
-    return f"MONITOR from the first {ablation.frames} of up to {ablation.most} frames{over}."
+    return f"MONITOR from the first {frames} of up to {of.most} frames{over}."
 
 
 def _note(of: Reliability) -> str:
     """Which facts were compared, and what intervals are over."""
-    left = with_counts(of.names, of.common.left_out)
+    left = with_counts(of.common.left_out)
     gone = f" Left out: {left} facts." if left else " No fact was left out."
     alone = scaling(of) is None
     scale = " MONITOR against size was not measured: no family has two sizes, asked alike."

@@ -15,15 +15,11 @@ from sonde.core.fact_frames import text_frame
 from sonde.core.facts import LAMA, Dataset
 from sonde.core.reports import Cell, Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import told_apart
-from sonde.metrics.accuracy import manual_rank, manual_rank_by_chance, template_accuracies
+from sonde.metrics.accuracy import template_accuracies
 from sonde.metrics.calibration import overconf_by, overconf_by_template
 from sonde.metrics.consistency import (
-    by_group,
-    by_name,
-    by_template,
     over_names,
     over_templates,
-    paraphrase_groups,
 )
 from sonde.metrics.coverage import names_help
 from sonde.metrics.estimates import Resampled, Sample, p_value
@@ -35,15 +31,12 @@ from sonde.prompting.pairs import World
 from sonde.prompting.uhn import stand_in
 from sonde.reporting.build.multi_prompt.metrics import (
     ACC,
-    CHANCE_RANK,
     DRIVER,
     DRIVERS,
-    INNER_CONSIST,
-    INTER_CONSIST,
     MAJORITY,
-    MANUAL_RANK,
     WORDINGS,
 )
+from sonde.reporting.build.multi_prompt.numbers import manual_ranks, moved
 from sonde.reporting.build.multi_prompt.sections import Draw, Sections, sections
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import (
@@ -82,7 +75,7 @@ def build_report(
         draws=draws,
         seed=seed,
         majority=known.majority,
-        further=_further(known, grid),
+        further={SINGLE.id: _single_prompt(known, grid), **moved(grid, known.templates)},
     )
     bias = measure_bias(known, outcomes, seed)
     estimates = {
@@ -106,18 +99,6 @@ def build_report(
     )
 
 
-def _further(known: World, grid: Grid) -> dict[str, Floats]:
-    """Numbers that have a value for each pair: LAMA's, and what names, templates, groups do."""
-    groups = paraphrase_groups(known.templates, known.template_relations)
-    moved = {"names_only": by_name(grid), "templates_only": by_template(grid)}
-    inside = zip((INNER_CONSIST.id, INTER_CONSIST.id), by_group(grid, groups), strict=True)
-    return {SINGLE.id: _single_prompt(known, grid), **dict(inside)} | {
-        f"{only}.{kind}": column
-        for only, columns in moved.items()
-        for kind, column in zip(("consist", "min", "max"), columns, strict=True)
-    }
-
-
 def _single_prompt(known: World, grid: Grid) -> Floats:
     """Whether each UHN pair is right with LAMA's own template and its subject's usual name.
 
@@ -134,7 +115,6 @@ def _single_prompt(known: World, grid: Grid) -> Floats:
 
 def _own(known: World, outcomes: Outcomes, common: Sections, seed: int) -> dict[str, Estimate]:
     grid, missing = outcomes.judged.grid, Estimate.not_measured()
-    manual = np.array([t.source == "manual" for t in known.templates], dtype=np.bool_)
     by_relation = common.numbers.relations
     return {
         **{
@@ -142,8 +122,7 @@ def _own(known: World, outcomes: Outcomes, common: Sections, seed: int) -> dict[
             for r, relation in enumerate(known.relations)
         },
         **names_help(outcomes.judged, seed),
-        MANUAL_RANK.id: manual_rank(grid, manual, seed),
-        CHANCE_RANK.id: manual_rank_by_chance(grid, manual),
+        **manual_ranks(grid, known.templates, seed),
     }
 
 

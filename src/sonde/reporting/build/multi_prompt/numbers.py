@@ -11,10 +11,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sonde.core.facts import Template
 from sonde.core.reports import Estimate
-from sonde.metrics.accuracy import Fluctuation, by_templates, combined, moves, right_shares
+from sonde.metrics.accuracy import (
+    Fluctuation,
+    by_templates,
+    combined,
+    manual_rank,
+    manual_rank_by_chance,
+    moves,
+    right_shares,
+)
 from sonde.metrics.calibration import Bin, calibration
-from sonde.metrics.consistency import agreement
+from sonde.metrics.consistency import (
+    Agreeing,
+    agreement,
+    by_group,
+    by_name,
+    by_template,
+    paraphrase_groups,
+)
 from sonde.metrics.coverage import covered
 from sonde.metrics.estimates import Sample, resampled_together, samples_of
 from sonde.metrics.grid import Block, Bools, Floats, Grid, blocks
@@ -22,11 +38,16 @@ from sonde.reporting.build.multi_prompt.metrics import (
     ABOVE,
     ACC,
     BEST,
+    CHANCE_RANK,
     CONSIST,
     COVERAGE,
     DRAWN,
+    DRIVER,
     ECE,
+    INNER_CONSIST,
+    INTER_CONSIST,
     MAJORITY,
+    MANUAL_RANK,
     MEAN,
     OVERCONF,
     WORST,
@@ -151,3 +172,27 @@ def _calibrate(grid: Grid, named: Named, seed: int) -> Sequence[Bin]:
         return ()
     named |= {OVERCONF.id: found.overconf, ECE.id: found.ece}
     return found.bins
+
+
+def moved(
+    grid: Grid, templates: Sequence[Template], agreeing: Agreeing | None = None
+) -> dict[str, Floats]:
+    """What each pair adds to the agreement of answers inside and across paraphrase groups, and to
+    agreement, worst and best case where only names or only templates differ."""
+    groups = paraphrase_groups(templates, grid.template_relations)
+    inner, inter = by_group(grid, groups, agreeing)
+    only = {"names_only": by_name(grid, agreeing), "templates_only": by_template(grid, agreeing)}
+    return {INNER_CONSIST.id: inner, INTER_CONSIST.id: inter} | {
+        metric.of(only=what, what="").id: column
+        for what, columns in only.items()
+        for metric, column in zip(DRIVER, columns, strict=True)
+    }
+
+
+def manual_ranks(grid: Grid, templates: Sequence[Template], seed: int) -> Named:
+    """How hand-written templates rank by accuracy, and how they would by chance."""
+    manual = np.array([template.source == "manual" for template in templates], dtype=np.bool_)
+    return {
+        MANUAL_RANK.id: manual_rank(grid, manual, seed),
+        CHANCE_RANK.id: manual_rank_by_chance(grid, manual),
+    }
