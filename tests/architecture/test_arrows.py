@@ -96,7 +96,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "jinja2": "reporting/render/html.py",
     "plotly": "reporting/render/figures/__init__.py",
     "pyarrow": ("core/", "store/", "data/"),
-    "spacy": "data/diversity.py",
+    "spacy": "data/statistics.py",
     "httpx": "data/builders/endpoint.py",
     "sacrebleu": "data/builders/fktc.py",
     "scipy": "stats/",

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.errors import MissingExtra
-from sonde.data.diversity import lexical, parser, semantic, syntactic, tree_distance
+from sonde.data.statistics import lexical, parser, semantic, syntactic, tree_distance
 from tests import worlds
 
 EDGES = st.lists(st.sampled_from([("V", "s", "N"), ("V", "o", "N"), ("N", "d", "D")]), max_size=5)

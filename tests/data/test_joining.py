@@ -10,7 +10,7 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Fact
 from sonde.data.catalog import load
 from sonde.data.format import open_dataset, write_dataset
-from sonde.data.statistics import relation_statistics, totals
+from sonde.data.statistics import relation_counts, totals
 from sonde.testing import check_dataset
 from tests.docs.pages import DOCS, first_cells
 
@@ -182,11 +182,11 @@ def test_a_line_of_names_without_a_name_is_refused_with_its_number(
 def test_statistics_count_triples_pairs_and_prompts(lama: str, tmp_path: Path) -> None:
     p, a = sources.pararel(tmp_path / "p"), sources.aliases(tmp_path / "a")
     joined = load(f"{lama}+pararel:{p}+aliases:{a}")
-    counted = totals([relation_statistics(joined, r) for r in joined.relations])
+    counted = totals(relation_counts(joined))
     # Ann (2 names): Dutch 2, Greek 1, Irish 2; Bea (1 name): Dutch 2; under 2 templates
-    assert (counted.unique_triples, counted.pairs) == (4, 2)
-    assert counted.derived_triples == (2 * 5 + 1 * 2) * 2
-    assert (counted.prompts, counted.quantity) == (6, 3.0)
+    assert (counted["unique triples"], counted["subject-relation pairs"]) == (4, 2)
+    assert counted["derived triples"] == (2 * 5 + 1 * 2) * 2
+    assert (counted["prompts"], counted["prompts per pair"]) == (6, 3.0)
 
 
 @pytest.mark.shared
@@ -196,9 +196,9 @@ def test_the_real_sources_join_into_half_a_million_prompts(shared: Path) -> None
     alone = load(lama)
     assert sum(1 for r in alone.relations for _ in alone.asked(r.id)) == 34_017
     joined = load(f"{lama}+pararel:{data / 'pararel'}+aliases:{data / 'aliases'}")
-    counted = totals([relation_statistics(joined, r) for r in joined.relations])
-    assert (counted.relations, counted.templates) == (39, 329)
-    assert (counted.pairs, counted.prompts) == (29_784, 552_278)
+    counted = totals(relation_counts(joined))
+    assert (counted["relations"], counted["templates"]) == (39, 329)
+    assert (counted["subject-relation pairs"], counted["prompts"]) == (29_784, 552_278)
     assert joined.notes["subjects_without_aliases"] == 32
 
 

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sonde import api
 from sonde.cli import build
 from sonde.cli.annotate import annotate
 from sonde.cli.console import output, print_table, say, waiting, writing
 from sonde.cli.options import DEVICE, FOLDER, FactOptions, argument, group, option, verb
-from sonde.cli.stats import show_notes, stats
 from sonde.core.abilities import abilities
 from sonde.core.columns import one_by_one
-from sonde.core.errors import AbilityError, DataError, UsageError
+from sonde.core.errors import AbilityError, DataError, MissingExtra, UsageError
 from sonde.core.facts import Dataset, Relation
+from sonde.core.reports import Estimate
 from sonde.data import catalog
 from sonde.data.check import Fault, check_folder, faults
 from sonde.data.format import is_dataset, open_dataset, seal, write_dataset
+from sonde.data.statistics import (
+    TOTALS,
+    Diversity,
+    lexical,
+    parser,
+    prompts_per_pair,
+    relation_counts,
+    semantic,
+    syntactic,
+    totals,
+)
 from sonde.data.vocabulary import common, read_words, restricted, single, trial, words_of
+from sonde.models.sentences import encoder
 from sonde.runs.shards import answer
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 MOST = 100
 """Faults of a kind that are printed; the rest is counted."""
+
+MEANS = ("objects per fact", "names of a subject", "names of an object")
 
 NAME = "A bundled name, a folder, or READER:FOLDER; +SOURCE:FOLDER adds to it."
 
@@ -140,6 +160,104 @@ class Told:
         if self.errors:
             number = f"{self.errors:,} error{'s' * (self.errors > 1)}"
             raise DataError(f"{path}: {number}, listed above{more}; the first: {self._first}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatsOptions:
+    """Which datasets are counted."""
+
+    names: list[str] = argument("Datasets; several are set side by side, totals only.")
+    diversity: bool = option("Also how much templates differ (slow).", False, "--diversity")
+
+
+@verb
+def stats(wanted: StatsOptions) -> None:
+    """Count relations, templates, facts, objects, names and prompts.
+
+    Example: sonde data stats atlas --diversity
+    """
+    datasets = [catalog.load(name) for name in wanted.names]
+    counts = [relation_counts(dataset) for dataset in datasets]
+    sums = [totals(each) for each in counts]
+    if len(datasets) == 1:
+        show_by_relation(datasets[0], counts[0])
+        relations, templates, facts = (sums[0][name] for name in ("relations", *TOTALS[:2]))
+        say(f"{relations} relations, {templates:,} templates, {facts:,} facts\n")
+    names = [dataset.name for dataset in datasets]
+    rows = [(title, *(number(each[title]) for each in sums)) for title in sums[0]]
+    print_table(("count", *names), rows, right=range(1, len(names) + 1))
+    for dataset in datasets:
+        show_notes(dataset)
+    if wanted.diversity:
+        measures = zip(*(measured(dataset) for dataset in datasets), strict=True)
+        distances = [(row[0].measure, *map(_distance, row)) for row in measures]
+        print_table(("diversity", *names), distances)
+
+
+def show_by_relation(dataset: Dataset, counts: DataFrame) -> None:
+    """Print a row for each relation."""
+    sources = ["manual", "paraphrase", "mined"]
+    if not any(t.source == "mined" for r in dataset.relations for t in r.templates):
+        sources.remove("mined")
+    found = [Counter(dataset.frame(relation.id)["split"]) for relation in dataset.relations]
+    splits = sorted(set().union(*found))
+    titles = ("relation", "label", "type", "manual", "paraphr.", "mined")[: 3 + len(sources)]
+    counted = ("hard", "objects", "per fact", "names/subject", "names/object", "prompts/pair")
+    rows = [
+        (
+            *(relation.id, relation.label, relation.kind),
+            *(sum(t.source == source for t in relation.templates) for source in sources),
+            sum(t.style == "question" for t in relation.templates),
+            sum(t.answer_last and t.style == "statement" for t in relation.templates),
+            *(sizes[split] for split in splits),
+            *(row["hard"], row["objects"]),
+            *(f"{row[mean]:.1f}" for mean in MEANS),
+            number(prompts_per_pair(row)),
+        )
+        for relation, sizes, row in zip(
+            dataset.relations, found, counts.iter_rows(named=True), strict=True
+        )
+    ]
+    titles = (*titles, "questions", "answer last", *splits, *counted)
+    print_table(titles, rows, padding=(0, 1, 0, 0))
+
+
+def show_notes(dataset: Dataset) -> None:
+    """Print what was counted while the dataset was read, if anything was."""
+    notes = [f"{key} {count:,}" for key, count in dataset.notes.items() if count]
+    if notes:
+        say(f"{dataset.name}: {', '.join(notes)}")
+
+
+def measured(dataset: Dataset) -> list[Diversity]:
+    """All three measures; one whose library is missing says so."""
+    tries: dict[str, Callable[[], Diversity]] = {
+        "lexical": lambda: lexical(dataset.relations),
+        "syntactic": lambda: syntactic(dataset.relations, parser()),
+        "semantic": lambda: semantic(dataset.relations, encoder()),
+    }
+    measures = []
+    for name, measure in tries.items():
+        try:
+            measures.append(measure())
+        except MissingExtra as missing:
+            measures.append(Diversity(name, Estimate.not_measured(), str(missing)))
+    return measures
+
+
+def _distance(entry: Diversity) -> str:
+    e = entry.estimate
+    if e.value is None:
+        return f"not measured: {entry.reason or 'no relation has two templates'}"
+    ends = "" if e.low is None or e.high is None else f" [{e.low:.4f}, {e.high:.4f}]"
+    return f"{e.value:.4f}{ends} n = {e.n}"
+
+
+def number(value: float | None) -> str:
+    """A count with its thousands, or a mean with two places."""
+    if value is None:
+        return "not measured"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

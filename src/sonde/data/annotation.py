@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sonde.core.errors import DataError
 from sonde.core.facts import ANSWER_SLOT, Dataset, Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.data.lines import Row, read_rows
+from sonde.data.statistics import resampled_mean
+from sonde.stats.intervals import wilson
 
 QUESTIONS = ("fluent", "template_in_relation", "relation_in_template", "overlap")
 SAMPLE = 200
@@ -49,11 +54,6 @@ class Judgement:
     sources: tuple[str, ...]
     answers: tuple[int, int, int, int]
 
-    @property
-    def total(self) -> int:
-        """0 to 4."""
-        return sum(self.answers)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
@@ -64,38 +64,34 @@ class Quality:
     total: Estimate
     irrelevant: int
     fully_matching: int
-    histogram: tuple[int, int, int, int, int]
+    histogram: tuple[int, ...]
 
 
 def sample(datasets: Sequence[Dataset], n: int = SAMPLE, seed: int = 0) -> list[Item]:
     """Up to n templates of each dataset, mixed and shuffled; a shared text is judged once."""
-    found: dict[tuple[str, str], Item] = {}
+    items: dict[tuple[str, str], Item] = {}
     for dataset in datasets:
-        for relation, text in _drawn(dataset, n, seed):
-            known = found.get((relation.id, text))
-            sources = (*known.sources, dataset.name) if known else (dataset.name,)
-            found[relation.id, text] = Item(
-                id=f"{relation.id}|{text}",
-                relation=relation.id,
-                label=relation.label,
-                text=text,
-                subject=known.subject if known else _subject(dataset, relation, text, seed),
-                sources=tuple(dict.fromkeys(sources)),
-            )
-    return sorted(found.values(), key=lambda item: draw_key(seed, f"order:{item.id}"))
+        pairs = {(r.id, t.text): r for r in dataset.relations for t in r.templates}
+        keyed = {pair: draw_key(seed, f"{dataset.name}:{'|'.join(pair)}") for pair in pairs}
+        for pair in sorted(pairs, key=keyed.__getitem__)[:n]:
+            first = items.get(pair) or _item(dataset, pairs[pair], pair[1], seed)
+            sources = dict.fromkeys((*first.sources, dataset.name))
+            items[pair] = replace(first, sources=tuple(sources))
+    return sorted(items.values(), key=lambda item: draw_key(seed, f"order:{item.id}"))
 
 
-def _drawn(dataset: Dataset, n: int, seed: int) -> list[tuple[Relation, str]]:
-    pairs = dict.fromkeys((r.id, t.text) for r in dataset.relations for t in r.templates)
-    chosen = sorted(pairs, key=lambda pair: draw_key(seed, f"{dataset.name}:{'|'.join(pair)}"))[:n]
-    relations = {relation.id: relation for relation in dataset.relations}
-    return [(relations[id], text) for id, text in chosen]
-
-
-def _subject(dataset: Dataset, relation: Relation, text: str, seed: int) -> str:
-    """The usual name of some subject of the relation."""
-    keyed = ((draw_key(seed, f"{text}:{f.id}"), f.subject.name) for f in dataset.facts(relation.id))
-    return min(keyed, default=(0, "[X]"))[1]
+def _item(dataset: Dataset, relation: Relation, text: str, seed: int) -> Item:
+    """A template with the usual name of some subject of the relation."""
+    subjects = dataset.frame(relation.id).select("fact", "subject").iter_rows()
+    keyed = ((draw_key(seed, f"{text}:{fact}"), subject) for fact, subject in subjects)
+    return Item(
+        id=f"{relation.id}|{text}",
+        relation=relation.id,
+        label=relation.label,
+        text=text,
+        subject=min(keyed, default=(0, "[X]"))[1],
+        sources=(),
+    )
 
 
 def implied(answers: Sequence[int]) -> tuple[int, ...]:
@@ -159,39 +155,32 @@ def qualities(judgements: Iterable[Judgement]) -> list[Quality]:
 
 
 def _quality(source: str, judged: Sequence[Judgement]) -> Quality:
-    histogram = [0] * 5
-    for judgement in judged:
-        histogram[judgement.total] += 1
+    answers = np.array([judgement.answers for judgement in judged])
+    totals, fitting = answers.sum(axis=1), answers[:, 1:].sum(axis=1)
+    items = [judgement.item for judgement in judged]
     return Quality(
         source=source,
-        shares=tuple(_mean([j.answers[q] for j in judged], _items(judged)) for q in range(4)),
-        total=_mean([j.total for j in judged], _items(judged)),
-        irrelevant=sum(not any(j.answers[1:]) for j in judged),
-        fully_matching=sum(all(j.answers[1:]) for j in judged),
-        histogram=tuple(histogram),  # type: ignore[arg-type]  # five of them
+        shares=tuple(_mean(column, items) for column in answers.T),
+        total=_mean(totals, items),
+        irrelevant=int((fitting == 0).sum()),
+        fully_matching=int((fitting == 3).sum()),
+        histogram=tuple(np.bincount(totals, minlength=5).tolist()),
     )
 
 
-def _items(judged: Sequence[Judgement]) -> list[str]:
-    """The templates that were judged; what several annotators say of one belongs together."""
-    return [judgement.item for judgement in judged]
+def _mean(values: NDArray[np.int64], items: Sequence[str]) -> Estimate:
+    """A mean with its interval: Wilson's for shares of single judgements, else a bootstrap.
 
-
-def _mean(values: Sequence[int], items: Sequence[str]) -> Estimate:
-    """A mean with its interval: Wilson's for shares of single judgements, else a bootstrap."""
-    import numpy as np
-
-    from sonde.stats.intervals import percentile_interval, resampled_means, wilson
-
-    mean, n = sum(values) / len(values), len(values)
-    if len(set(items)) == n and max(values) <= 1:
-        low, high = wilson(sum(values), n)
-    else:
-        _, index = np.unique(np.asarray(items), return_inverse=True)
-        sums = np.bincount(index, weights=np.asarray(values, dtype=float)).astype(np.float64)
-        sizes = np.bincount(index).astype(float)
-        low, high = percentile_interval(resampled_means(sums, sizes, np.random.default_rng(0)))
-    return Estimate(value=mean, low=min(low, mean), high=max(high, mean), n=n)
+    What several annotators say of one template belongs together.
+    """
+    mean, n = float(values.mean()), len(values)
+    _, index = np.unique(np.asarray(items), return_inverse=True)
+    sizes = np.bincount(index).astype(float)
+    if len(sizes) == n and values.max() <= 1:
+        low, high = wilson(float(values.sum()), n)
+        return Estimate(value=mean, low=min(low, mean), high=max(high, mean), n=n)
+    sums = np.bincount(index, weights=values.astype(float)).astype(np.float64)
+    return resampled_mean(sums, sizes, np.random.default_rng(0), n)
 
 
 def agreement(judgements: Iterable[Judgement]) -> dict[str, tuple[float | None, int]]:
@@ -205,12 +194,9 @@ def agreement(judgements: Iterable[Judgement]) -> dict[str, tuple[float | None, 
     if len(by) != 2:
         return {}
     first, second = by.values()
-    shared = [item for item in first if item in second]
+    shared = [(first[item].answers, second[item].answers) for item in first if item in second]
     return {
-        question: (
-            kappa([(first[i].answers[q], second[i].answers[q]) for i in shared]),
-            len(shared),
-        )
+        question: (kappa([(a[q], b[q]) for a, b in shared]), len(shared))
         for q, question in enumerate(QUESTIONS)
     }
 
@@ -221,10 +207,9 @@ def kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
     >>> kappa([(1, 1), (0, 0), (1, 0), (0, 0)])
     0.5
     """
-    n = len(pairs)
-    if not n:
+    if not pairs:
         return None
-    agree = sum(a == b for a, b in pairs) / n
-    first, second = sum(a for a, _ in pairs) / n, sum(b for _, b in pairs) / n
+    agree = sum(a == b for a, b in pairs) / len(pairs)
+    first, second = (sum(answers) / len(pairs) for answers in zip(*pairs, strict=True))
     chance = first * second + (1 - first) * (1 - second)
     return None if chance == 1 else (agree - chance) / (1 - chance)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from sonde.core.errors import DataError
-from sonde.core.facts import Dataset, Fact, Template
+from sonde.core.facts import Dataset, Entity, Fact, Template
 from sonde.data.format import (
     card_of,
     facts_path,
@@ -26,9 +26,10 @@ from sonde.data.format import (
 )
 from sonde.data.lines import Complain, read_lines, read_object
 
+T = TypeVar("T")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+
+class Fault(NamedTuple):
     """One thing that is wrong, in a sentence; `where`: file and line, if it stands in a file."""
 
     text: str
@@ -39,13 +40,8 @@ class Fault:
         return f"{self.where}: {self.text}" if self.where else self.text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """What a dataset holds, each thing behind the file and line where it stands, if in a file."""
-
-    relations: Mapping[str, str]
-    templates: Mapping[str, Sequence[tuple[str, Template]]]
-    facts: Callable[[str], Iterable[tuple[str, Fact]]]
+Placed = Iterable[tuple[str, T]]
+"""Things, each behind the file and line where it stands, if it stands in a file."""
 
 
 def problems(dataset: Dataset) -> Iterator[str]:
@@ -55,33 +51,28 @@ def problems(dataset: Dataset) -> Iterator[str]:
 
 def faults(dataset: Dataset) -> list[Fault]:
     """Each fault of a dataset, errors first."""
-    return _faults(
-        Placed(
-            relations={relation.id: "" for relation in dataset.relations},
-            templates={r.id: [("", t) for t in r.templates] for r in dataset.relations},
-            facts=lambda id: (("", fact) for fact in dataset.facts(id)),
-        )
-    )
+    relations = {relation.id: "" for relation in dataset.relations}
+    templates = {r.id: [("", t) for t in r.templates] for r in dataset.relations}
+    return _faults(relations, templates, lambda id: (("", fact) for fact in dataset.facts(id)))
 
 
 def check_folder(folder: Path, tell: Callable[[Fault], None]) -> None:
     """Tell each fault of a dataset folder; a line that cannot be read hides no other."""
 
     def complain(unread: DataError) -> None:
-        tell(Fault(text=str(unread)))
+        tell(Fault(str(unread)))
 
     _read_head(folder, complain)
     relations = read_relations(folder, complain)
     if not relations:
-        tell(Fault(text="no relation in it", where=str(folder / "relations.jsonl")))
+        tell(Fault("no relation in it", str(folder / "relations.jsonl")))
     templates = read_templates(folder, relations, complain)
-    places = {id: where for id, (where, _) in relations.items()}
     facts = partial(placed_facts, folder, complain=complain)
-    found = _faults(Placed(relations=places, templates=templates, facts=facts))
+    found = _faults({id: where for id, (where, _) in relations.items()}, templates, facts)
     for id in sorted({path.stem for path in (folder / "facts").glob("*.jsonl")} - set(relations)):
         deque(facts(id), maxlen=0)
         text = "its relation does not stand in relations.jsonl; its facts are not asked"
-        tell(Fault(text=text, where=str(facts_path(folder, id)), error=False))
+        tell(Fault(text, str(facts_path(folder, id)), error=False))
     for fault in found:
         tell(fault)
 
@@ -95,53 +86,63 @@ def _read_head(folder: Path, complain: Complain) -> None:
     except DataError as unread:
         complain(unread)
     if (folder / "vocabulary.txt").is_file():
-        for _ in read_lines(folder / "vocabulary.txt", complain):
-            pass
+        deque(read_lines(folder / "vocabulary.txt", complain), maxlen=0)
 
 
-def _faults(placed: Placed) -> list[Fault]:
-    """Errors, then doubts, each in the order of relations; every fact is read once."""
+def _faults(
+    relations: Mapping[str, str],
+    templates: Mapping[str, Sequence[tuple[str, Template]]],
+    facts: Callable[[str], Placed[Fact]],
+) -> list[Fault]:
+    """Errors, then doubts, each in the order of relations, whose places are given by their ids."""
     ids: set[str] = set()
-    found = [fault for id in placed.relations for fault in _of_relation(placed, id, ids)]
+    found: list[Fault] = []
+    for id, where in relations.items():
+        if not templates[id] and any(templates.values()):  # with none, it is for in-context probes
+            found.append(Fault(f"relation {id} has no template", where, error=False))
+        found += _of_relation(id, where, templates[id], facts(id), ids)
     return sorted(found, key=lambda fault: not fault.error)
 
 
-def _of_relation(placed: Placed, relation: str, ids: set[str]) -> Iterator[Fault]:
+def _of_relation(
+    relation: str,
+    where: str,
+    templates: Sequence[tuple[str, Template]],
+    facts: Placed[Fact],
+    ids: set[str],
+) -> Iterator[Fault]:
     """The faults of a relation; `ids` are those of facts that were met before."""
-    templates, where = placed.templates[relation], placed.relations[relation]
     often = Counter(template.id for _, template in templates)
     for place, template in templates:
         if often[template.id] > 1:
-            yield Fault(text=f"template id {template.id!r} stands more than once", where=place)
-    if not templates and any(placed.templates.values()):  # with none, it is for in-context probes
-        yield Fault(text=f"relation {relation} has no template", where=where, error=False)
+            yield Fault(f"template id {template.id!r} stands more than once", place)
     objects: set[str] = set()
-    splits: dict[str, str] = {}
-    for place, fact in placed.facts(relation):
+    splits: dict[tuple[str, str], str] = {}
+    for place, fact in facts:
         if fact.id in ids:
-            yield Fault(text=f"fact id {fact.id!r} stands more than once", where=place)
+            yield Fault(f"fact id {fact.id!r} stands more than once", place)
         ids.add(fact.id)
-        objects.update(name for entity in fact.objects for name in entity.names)
+        objects.update(_names(fact.objects))
         for text in _fact_doubts(fact, splits):
-            yield Fault(text=text, where=place or where, error=False)
+            yield Fault(text, place or where, error=False)
     if not objects:
-        yield Fault(text=f"relation {relation} has no fact", where=where, error=False)
+        yield Fault(f"relation {relation} has no fact", where, error=False)
     for place, text in _template_doubts(templates, objects):
-        yield Fault(text=text, where=place or where, error=False)
+        yield Fault(text, place or where, error=False)
 
 
-def _fact_doubts(fact: Fact, splits: dict[str, str]) -> Iterator[str]:
+def _names(entities: Iterable[Entity]) -> set[str]:
+    return {name for entity in entities for name in entity.names}
+
+
+def _fact_doubts(fact: Fact, splits: dict[tuple[str, str], str]) -> Iterator[str]:
     """What may be meant, or may be an oversight; `splits` of subjects and objects met before."""
-    pair = f"{fact.subject.id}\0{fact.objects[0].id}"
-    if splits.setdefault(pair, fact.split) != fact.split:
-        yield f"fact {fact.id!r} stands in two splits: {splits[pair]} and {fact.split}"
+    split = splits.setdefault((fact.subject.id, fact.objects[0].id), fact.split)
+    if split != fact.split:
+        yield f"fact {fact.id!r} stands in two splits: {split} and {fact.split}"
     if len({entity.id for entity in fact.objects}) < len(fact.objects):
         yield f"fact {fact.id!r} lists an object twice"
-    right, wrong = (
-        {name for entity in entities for name in entity.names}
-        for entities in (fact.objects, fact.wrong)
-    )
-    if both := sorted(right & wrong):
+    if both := sorted(_names(fact.objects) & _names(fact.wrong)):
         yield f"fact {fact.id!r} lists as wrong what is correct: {both[0]!r}"
 
 
@@ -154,10 +155,8 @@ def _template_doubts(
         if texts[bare(template.text)] > 1:
             yield where, f"template {template.id!r} repeats another's text: {template.text!r}"
         if (template.group or template.id) not in ids:
-            yield (
-                where,
-                f"template {template.id!r} is grouped under {template.group!r}, no template",
-            )
+            text = f"is grouped under {template.group!r}, no template"
+            yield where, f"template {template.id!r} {text}"
         for name in sorted(objects):
             if stands_in(name, template.text):
                 yield where, f"template {template.id!r} gives an answer away: {name!r} stands in it"

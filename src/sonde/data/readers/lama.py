@@ -9,7 +9,7 @@ things and have no identifiers; all of them are kept, since to count is what the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast, get_args
@@ -43,24 +43,25 @@ class LamaReader:
         relations = tuple(_relations(folder))
         if not relations:
             raise DataError(f"{folder}: no relation of relations.jsonl has a file in facts/")
-        rows = {r.id: _rows(folder, r.id) for r in relations}
+        paths = {r.id: _facts_path(folder, r.id) for r in relations}
+        trained = {r.id: _training_paths(folder, r.id) for r in relations}
+        rows = {id: _test_rows(path, id) for id, path in paths.items()}
         facts = {id: _facts(found) for id, found in rows.items()}
-        training = {r.id: _training(folder, r.id) for r in relations}
-        paths = [_facts_path(folder, r.id) for r in relations]
-        trained = [p for r in relations for p in _training_paths(folder, r.id).values()]
-        vocabulary = folder / VOCABULARY
-        extra = [vocabulary] if vocabulary.is_file() else []
+        training = {id: _training(splits, id) for id, splits in trained.items()}
+        more = [path for splits in trained.values() for path in splits.values()]
+        extra = [folder / VOCABULARY] if (folder / VOCABULARY).is_file() else []
+        hashed = [folder / "relations.jsonl", *extra, *paths.values(), *more]
         read = sum(found.height for found in rows.values())
         return Dataset(
             card=Card(name="lama", licence="CC-BY-NC 4.0", sources=("LAMA T-REx",)),
             relations=relations,
             read=lambda id: facts[id].vstack(training[id]),
-            fingerprint=hash_files(folder, [folder / "relations.jsonl", *extra, *paths, *trained]),
-            vocabulary=tuple(w for _, w in read_lines(vocabulary) if w) if extra else None,
+            fingerprint=hash_files(folder, hashed),
+            vocabulary=tuple(w for _, w in read_lines(extra[0]) if w) if extra else None,
             notes={
                 "rows_read": read,
                 "duplicate_rows": read - sum(kept.height for kept in facts.values()),
-                **(_training_notes(training.values()) if trained else {}),
+                **(_training_notes(training.values()) if more else {}),
             },
         )
 
@@ -85,25 +86,25 @@ def _facts_path(folder: Path, relation: str) -> Path:
     return folder / "facts" / f"{relation}.jsonl"
 
 
-def _rows(folder: Path, relation: str) -> DataFrame:
+def _training_paths(folder: Path, relation: str) -> dict[str, Path]:
+    """The files of training facts that a relation has, by split."""
+    paths = {split: folder / "train" / relation / f"{split}.jsonl" for split in TRAINING}
+    return {split: path for split, path in paths.items() if path.is_file()}
+
+
+def _test_rows(path: Path, relation: str) -> DataFrame:
     """The rows of a relation, as the columns of a fact; 27 have no identifiers."""
     from polars import col, format, lit
 
-    path = _facts_path(folder, relation)
     rows = read_texts(path, ("sub_label", "obj_label"), ("sub_uri", "obj_uri"))
-    return (
-        rows.lazy()
-        .select(
-            relation=lit(relation),
-            split=lit("test"),
-            subject="sub_label",
-            subject_id=col("sub_uri").fill_null(col("sub_label")),
-            object="obj_label",
-            object_id=col("obj_uri").fill_null(col("obj_label")),
-        )
-        .with_columns(fact=format("{}:{}:{}", "relation", "subject_id", "object_id"))
-        .collect()
+    columns = rows.select(
+        relation=lit(relation),
+        subject="sub_label",
+        subject_id=col("sub_uri").fill_null(col("sub_label")),
+        object="obj_label",
+        object_id=col("obj_uri").fill_null(col("obj_label")),
     )
+    return columns.with_columns(fact=format("{}:{}:{}", "relation", "subject_id", "object_id"))
 
 
 def _facts(rows: DataFrame) -> DataFrame:
@@ -112,38 +113,27 @@ def _facts(rows: DataFrame) -> DataFrame:
     return completed(once).collect()
 
 
-def _training_paths(folder: Path, relation: str) -> dict[str, Path]:
-    """The files of training facts that a relation has, by split."""
-    paths = {split: folder / "train" / relation / f"{split}.jsonl" for split in TRAINING}
-    return {split: path for split, path in paths.items() if path.is_file()}
-
-
-def _training(folder: Path, relation: str) -> DataFrame:
+def _training(paths: Mapping[str, Path], relation: str) -> DataFrame:
     """The training facts of a relation; rows of one text may be of two things with these names."""
     import polars
     from polars import format, int_range, len, lit, when
 
-    again = int_range(1, len() + 1).over("fact")
     parts = [frame_of([]).lazy()]
-    for split, path in _training_paths(folder, relation).items():
-        rows = (
-            read_texts(path, ("sub", "obj"))
-            .lazy()
-            .select(
-                relation=lit(relation),
-                split=lit(split),
-                subject="sub",
-                subject_id="sub",
-                object="obj",
-                object_id="obj",
-                tags=lit([APART], polars.List(polars.String)),
-            )
+    for split, path in paths.items():
+        rows = read_texts(path, ("sub", "obj")).lazy()
+        columns = rows.select(
+            relation=lit(relation),
+            split=lit(split),
+            subject="sub",
+            subject_id="sub",
+            object="obj",
+            object_id="obj",
+            tags=lit([APART], polars.List(polars.String)),
+            fact=format("{}:{}:{}:{}", lit(relation), lit(split), "sub", "obj"),
         )
-        rows = rows.with_columns(
-            fact=format("{}:{}:{}:{}", "relation", "split", "subject", "object")
-        )
+        again = int_range(1, len() + 1).over("fact")
         numbered = when(again == 1).then("fact").otherwise(format("{}:{}", "fact", again))
-        parts.append(completed(rows.with_columns(fact=numbered)))
+        parts.append(completed(columns.with_columns(fact=numbered)))
     return polars.concat(parts).collect()
 
 
