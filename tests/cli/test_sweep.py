@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sonde.cli.sweep import axes
+from sonde.cli.run import axes
 from sonde.runs.run import find_probe
 
 from .world import Sonde

@@ -11,9 +11,8 @@ from sonde.core.answers import Filled, Generated, Scored
 from sonde.core.examinations import Examination
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
-from sonde.doctor.diagnose import diagnose
+from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Diagnosis
-from sonde.doctor.sample import sample, wants
 from sonde.engine.encode import Branches, CausalEncoder, MaskedEncoder, Span
 from sonde.models.instruments import examiner
 from sonde.models.torch import reference

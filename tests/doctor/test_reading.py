@@ -12,9 +12,8 @@ from sonde.core.abilities import abilities
 from sonde.core.answers import Traced
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Score, Trace
-from sonde.doctor.diagnose import diagnose
+from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Diagnosis
-from sonde.doctor.sample import sample, wants
 from sonde.models.instruments import examiner
 from sonde.models.scripted import Scripted
 from sonde.models.torch.causal.model import CausalModel

@@ -10,8 +10,7 @@ import pytest
 from sonde.core.abilities import abilities
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Fill, Score
-from sonde.doctor.diagnose import diagnose
-from sonde.doctor.sample import sample, wants
+from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.models.instruments import examiner
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel

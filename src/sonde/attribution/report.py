@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from math import exp
+from statistics import fmean
 
 from sonde.attribution.asking import Kind, Parted, PartName
 from sonde.core.attributions import Attribution
-from sonde.core.reports import Cell, Column, Estimate, Headline, HeatRow, HeatStrip, Report, Table
+from sonde.core.reports import Cell, Estimate, HeatRow, HeatStrip, Metric, Report, Table
+from sonde.reporting.build.parts import headline
+from sonde.reporting.build.tables import Field, table
 
 TITLES: Mapping[Kind, str] = {
     "prompt": "The prompt",
@@ -38,28 +42,53 @@ class Attributed:
     found: Attribution
 
 
+SHARE = Metric(
+    "share",
+    "share of the weights",
+    sentence="share of a prompt's absolute weights on a part of it",
+    better="",
+)
+SCORES: tuple[Field[Attributed], ...] = (
+    Field("model", lambda row: row.model),
+    Field("prompt", lambda row: row.prompt.label),
+    Field("answer", lambda row: row.found.answer),
+    Field("log p", lambda row: row.found.score, "number",
+          "of the answer after the prompt, in nats"),
+    Field("baseline", lambda row: row.found.baseline, "number",
+          "the same after a prompt that says nothing"),
+    Field("error", lambda row: row.found.error, "number",
+          "at most so many nats do the weights miss of the difference between the two"),
+    Field("gradients", lambda row: row.found.steps, "count"),
+    Field("it answers", lambda row: row.own, detail=True),
+)  # fmt: skip
+
+
 def report(rows: Sequence[Attributed], title: str) -> Report:
     """Everything to be shown about some prompts and models."""
     kinds = list(dict.fromkeys(row.prompt.kind for row in rows))
     # examples are shown as one, and the sum of so many would leave the others without colour
     weights = (w for row in rows for w in row.found.weights[folded_tokens(row) :])
     limit = max(map(abs, weights), default=0.0) or 1.0
-    figures = tuple(
-        figure(kind, [r for r in rows if r.prompt.kind == kind], limit) for kind in kinds
-    )
-    known = [row for row in rows if row.prompt.parts]
-    estimates = as_estimates(known)
-    tables = (*([shares_table(known)] if known else []), scores_table(rows))
+    with_parts = [row for row in rows if row.prompt.parts]
+    estimates = as_estimates(with_parts)
+    scores = table(rows, SCORES, id="scores", title="Scores", note="Log-probabilities in nats.")
     return Report(
         title=title,
         summary=summary(rows),
         estimates=estimates,
-        headlines=tuple(headlines(estimates)),
+        metrics=(SHARE,) if estimates else (),
+        headlines=tuple(
+            headline(SHARE, over, label=f"{model}: weight on a wrong name in front")
+            for model in dict.fromkeys(row.model for row in with_parts)
+            if SHARE.at(over := f"{model}.interference.context") in estimates
+        ),
         counts={"prompts": len({row.prompt.text for row in rows}),
                 "models": len({row.model for row in rows}),
                 "gradients": sum(row.found.steps for row in rows)},
-        tables=tables,
-        figures=figures,
+        tables=(shares_table(with_parts), scores) if with_parts else (scores,),
+        figures=tuple(
+            figure(kind, [r for r in rows if r.prompt.kind == kind], limit) for kind in kinds
+        ),
         findings=tuple(findings(rows)),
         notes=NOTES,
     )  # fmt: skip
@@ -138,56 +167,38 @@ def shares(row: Attributed) -> dict[PartName, float]:
 def mean_shares(rows: Sequence[Attributed]) -> dict[PartName, float]:
     """The mean of every part over the prompts that have it."""
     each = [shares(row) for row in rows]
-    columns = {name: [found[name] for found in each if name in found] for name in PARTS}
-    return {name: sum(values) / len(values) for name, values in columns.items() if values}
+    columns = {name: [parts[name] for parts in each if name in parts] for name in PARTS}
+    return {name: fmean(values) for name, values in columns.items() if values}
 
 
 def by_kind(rows: Sequence[Attributed]) -> Iterator[tuple[str, Kind, list[Attributed]]]:
     """The rows of each model and kind of prompt."""
-    for model in dict.fromkeys(row.model for row in rows):
-        for kind in dict.fromkeys(row.prompt.kind for row in rows):
-            yield model, kind, [r for r in rows if (r.model, r.prompt.kind) == (model, kind)]
+    for (model, kind), group in groupby(rows, key=lambda row: (row.model, row.prompt.kind)):
+        yield model, kind, list(group)
 
 
 def shares_table(rows: Sequence[Attributed]) -> Table:
     """What part of each prompt the answer comes from, and the mean of each kind of prompt."""
     there = {"rest", *(part.name for row in rows for part in row.prompt.parts)}
     names = [name for name in PARTS if name in there]
-    several = len({row.model for row in rows}) > 1
-    columns = [*([Column(title="model")] if several else []), Column(title="prompt"),
-               *(Column(title=PARTS[name], kind="percent") for name in names)]  # fmt: skip
-    lines: list[tuple[Cell, ...]] = []
-    for model, kind, some in by_kind(rows):
-        head = (model,) if several else ()
-        found = [(row.prompt.label, shares(row)) for row in some]
-        if len(some) > 1:
-            found.append((f"mean of {kind}", mean_shares(some)))
-        lines += [(*head, label, *map(own.get, names)) for label, own in found]
-    return Table(
-        id="shares", title="Where the answer comes from", columns=tuple(columns), rows=tuple(lines),
+    several = ["model"] if len({row.model for row in rows}) > 1 else []
+    lines: list[Mapping[str, Cell]] = []
+    for model, kind, group in by_kind(rows):
+        parts = [(row.prompt.label, shares(row)) for row in group]
+        if len(group) > 1:
+            parts.append((f"mean of {kind}", mean_shares(group)))
+        for label, of_part in parts:
+            values = {PARTS[name]: of_part.get(name) for name in names}
+            lines.append({"model": model, "prompt": label, **values})
+    columns = [Field[Mapping[str, Cell]](PARTS[name], kind="percent") for name in names]
+    return table(
+        lines,
+        [*several, "prompt", *columns],
+        id="shares",
+        title="Where the answer comes from",
         note="Share of a prompt's absolute weights on each part of it; tokens count whole, with "
         "the part they share most characters with.",
-    )  # fmt: skip
-
-
-def scores_table(rows: Sequence[Attributed]) -> Table:
-    """What was shared out, and how exactly."""
-    columns = (
-        Column(title="model"), Column(title="prompt"), Column(title="answer"),
-        Column(title="log p", kind="number", help="of the answer after the prompt, in nats"),
-        Column(title="baseline", kind="number", help="the same after a prompt that says nothing"),
-        Column(title="error", kind="number",
-               help="at most so many nats do the weights miss of the difference between the two"),
-        Column(title="gradients", kind="count"),
-        Column(title="it answers", detail=True),
-    )  # fmt: skip
-    lines = [
-        (r.model, r.prompt.label, r.found.answer, r.found.score, r.found.baseline,
-         r.found.error, r.found.steps, r.own)
-        for r in rows
-    ]  # fmt: skip
-    return Table(id="scores", title="Scores", columns=columns, rows=tuple(lines),
-                 note="Log-probabilities in nats.")  # fmt: skip
+    )
 
 
 def loose(row: Attributed) -> bool:
@@ -197,28 +208,20 @@ def loose(row: Attributed) -> bool:
 
 def findings(rows: Sequence[Attributed]) -> Iterator[str]:
     """What to know before reading the strips."""
-    found = [row for row in rows if loose(row)]
-    if found:
-        worst = max(row.found.error for row in found)
+    inexact = [row for row in rows if loose(row)]
+    if inexact:
+        worst = max(row.found.error for row in inexact)
         yield (
-            f"In {len(found)} of {len(rows)} strips the weights may miss more than {LOOSE:.0%} of "
-            f"what they should sum to (up to {worst:.3g} nats): read them with care, or raise "
+            f"In {len(inexact)} of {len(rows)} strips the weights may miss more than {LOOSE:.0%} "
+            f"of what they should sum to (up to {worst:.3g} nats): read them with care, or raise "
             "--most."
         )
-
-
-def headlines(estimates: Mapping[str, Estimate]) -> Iterator[Headline]:
-    """For each model, how much of the weight lies on a wrong name in front."""
-    for name in estimates:
-        if name.endswith(".interference.context"):
-            model = name.removeprefix("share.").removesuffix(".interference.context")
-            yield Headline(label=f"{model}: weight on a wrong name in front", estimate=name)
 
 
 def as_estimates(rows: Sequence[Attributed]) -> dict[str, Estimate]:
     """The mean shares by name, without intervals: they are of one fact."""
     return {
-        f"share.{model}.{kind}.{name}": Estimate(value=value, low=None, high=None, n=len(some))
-        for model, kind, some in by_kind(rows)
-        for name, value in mean_shares(some).items()
+        SHARE.at(f"{model}.{kind}.{name}"): Estimate(value=mean, low=None, high=None, n=len(group))
+        for model, kind, group in by_kind(rows)
+        for name, mean in mean_shares(group).items()
     }

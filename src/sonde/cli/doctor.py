@@ -33,9 +33,8 @@ from sonde.core.examinations import Text
 from sonde.core.facts import Dataset, Selection
 from sonde.core.legible import legible
 from sonde.core.repeats import refuse_repeats
-from sonde.doctor.diagnose import diagnose
+from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
-from sonde.doctor.sample import sample, wants
 from sonde.models.instruments import examiner
 from sonde.reporting.render.terminal import line
 from sonde.runs.run import find_probe

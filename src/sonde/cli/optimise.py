@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 
@@ -15,11 +15,10 @@ from sonde.cli.options import (
     TRUST,
     AskOptions,
     ComputeOptions,
-    group,
+    components,
     listed,
     matching,
     option,
-    verb,
 )
 from sonde.core.errors import UsageError
 from sonde.optimise.making import Made, Method, Order, methods, optimise
@@ -122,15 +121,11 @@ def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f}"
 
 
-def _of(name: str) -> Callable[..., None]:
-    example = f"Example: sonde optimise {name} -m hf:FOLDER -d lama:FOLDER -o prompts/{name}"
-    return verb(run_method, methods()[name], example)
-
-
-app = group(
+app = components(
     "Make templates out of training facts, for `sonde run` to ask with.\n\n"
     "Example: sonde optimise optiprompt -m hf:FOLDER -d lama:FOLDER -o prompts/opti\n\n"
     "Then: sonde run lama -m soft:prompts/opti -d lama:FOLDER --wording optimised:prompts/opti",
-    sorted(methods()),
-    _of,
+    run_method,
+    methods(),
+    "sonde optimise {name} -m hf:FOLDER -d lama:FOLDER -o prompts/{name}",
 )

@@ -88,6 +88,18 @@ class Verbs(Mapping[str, Any]):
         return len(self._names)
 
 
+def components(help: str, act: Callable[..., None], kinds: Mapping[str, type], example: str) -> Any:
+    """A command with one of its own for each component, whose settings are flags.
+
+    An `example` has {name} where that of the component stands.
+    """
+
+    def find(name: str) -> Callable[..., None]:
+        return verb(act, kinds[name], f"Example: {example.format(name=name)}")
+
+    return group(help, sorted(kinds), find)
+
+
 def option(help: str, default: Any = MISSING, *names: str, least: float | None = None) -> Any:
     """A field that becomes a flag; without a default it must be given."""
     info = typer.Option(*names, help=help, min=least)

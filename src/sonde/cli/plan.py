@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table as Grid
 
 from sonde.cli.console import output, print_json, waiting
-from sonde.cli.options import RunOptions, group, option, verb
+from sonde.cli.options import RunOptions, components, option
 from sonde.core.abilities import Model, Probe
 from sonde.core.costs import Cost, Memory
 from sonde.core.facts import Dataset
@@ -223,14 +223,10 @@ def size(count: int) -> str:
     return f"{count} bytes"
 
 
-def _of(name: str) -> Callable[..., None]:
-    example = f"Example: sonde plan {name} -m smollm2 -d atlas --limit 10"
-    return verb(plan_probe, probes()[name], example)
-
-
-app = group(
+app = components(
     "Say what a run would cost, without making it.\n\n"
     "Example: sonde plan lama -m smollm2 -d atlas --limit 10",
-    sorted(probes()),
-    _of,
+    plan_probe,
+    probes(),
+    "sonde plan {name} -m smollm2 -d atlas --limit 10",
 )

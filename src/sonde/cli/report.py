@@ -1,19 +1,28 @@
-"""`sonde report DIR`: the report of a finished run, in the terminal, as HTML, as JSON; no model."""
+"""`sonde report DIR`: the report of a finished run, in the terminal, as HTML, as JSON; no model.
+
+Figures become pictures by an installed browser without a window. Any Chromium will do; it gets a
+fresh profile, a page from disk, and no network.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sonde.cli.console import output, print_json, say, waiting, writing
-from sonde.cli.figures import write_figures
 from sonde.cli.options import JSON, PAGE, PictureOptions, argument, option, pairs, verb
+from sonde.core.errors import MissingExtra, SondeError, UsageError
 from sonde.core.files import whole
 from sonde.core.reports import Report
 from sonde.core.settings import parse
-from sonde.reporting.render.html import page
+from sonde.reporting.render.html import Format, page, picture_page, read_pictures
 from sonde.reporting.render.json import as_json as to_json
 from sonde.reporting.render.terminal import show
 from sonde.runs.controls import attach_controls
@@ -21,6 +30,20 @@ from sonde.runs.run import Run, open_run
 from sonde.runs.sweep import Sweep, is_sweep, open_sweep
 
 NO_PICTURES = PictureOptions()
+BROWSERS = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge",
+    "microsoft-edge", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    r"C:\Program Files\Google\Chrome\Application\chrome.exe",
+    r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
+)  # fmt: skip
+PATIENCE = 300  # seconds
+OFFLINE = (
+    "--headless", "--disable-gpu", "--no-first-run", "--no-default-browser-check",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-extensions", "--host-resolver-rules=MAP * ~NOTFOUND", "--force-color-profile=srgb",
+    f"--virtual-time-budget={PATIENCE * 1000}",  # or it would not wait for promises
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,3 +140,89 @@ def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> 
         text = page(report, provenance)
     with writing(path), whole(path) as file:
         file.write(text.encode())
+
+
+def write_figures(report: Report, folder: Path, format: Format) -> list[Path]:
+    """Write every figure of a report into a folder under its id; the paths written."""
+    if not report.figures:
+        return []
+    browser = find_browser()
+    paths = [folder / name for name in file_names([f.id for f in report.figures], format)]
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with waiting("drawing the figures"):
+            drawn = dumped(browser, picture_page(report.figures, format), folder)
+        contents = read_pictures(report.figures, format, drawn)
+        for path, content in zip(paths, contents, strict=True):
+            path.write_bytes(content)
+    return paths
+
+
+def file_names(ids: list[str], format: str) -> list[str]:
+    """A file name for each figure: its id as far as any system takes it, and all different.
+
+    >>> file_names(["p-at-1", "a/b", "a:b"], "svg")
+    ['p-at-1.svg', 'a-b.svg', 'a-b-2.svg']
+    """
+    made: list[str] = []
+    for id in ids:
+        stem = re.sub(r"[^\w.-]+", "-", id).strip(".-") or "figure"
+        number = 1
+        while (name := stem + (f"-{number}" if number > 1 else "") + f".{format}") in made:
+            number += 1
+        made.append(name)
+    return made
+
+
+def find_browser() -> str:
+    """The browser that SONDE_BROWSER names, or any Chromium there is."""
+    wanted = os.environ.get("SONDE_BROWSER", "")
+    if wanted:
+        found = shutil.which(wanted)
+        if found is None:
+            raise UsageError(f"SONDE_BROWSER names {wanted!r}, which is no program on this machine")
+        return found
+    for name in BROWSERS:
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    raise MissingExtra(
+        "pictures are drawn by a browser, and neither Chromium, Chrome nor Edge was found; install "
+        "one (Debian: apt-get install chromium), name one in the environment variable "
+        "SONDE_BROWSER, or write the HTML report with --html and save figures from there"
+    )
+
+
+def dumped(browser: str, page: str, folder: Path) -> str:
+    """The page as the browser leaves it when its scripts have run.
+
+    It is opened from within `folder`, because some browsers are kept out of the system's
+    temporary folder.
+    """
+    with tempfile.TemporaryDirectory(
+        prefix="sonde-", dir=folder.resolve(), ignore_cleanup_errors=True
+    ) as place:
+        path = Path(place) / "figures.html"
+        path.write_text(page, encoding="utf-8", errors="replace")
+        return printed([browser, *OFFLINE, *without_sandbox(), f"--user-data-dir={place}/profile",
+                        "--dump-dom", path.as_uri()])  # fmt: skip
+
+
+def printed(command: list[str]) -> str:
+    """What a browser prints."""
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SondeError(f"the browser {command[0]} could not draw the figures: {error}") from error
+    if done.returncode:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+        raise SondeError(
+            f"the browser {command[0]} ended with {done.returncode}: {last[0]}; name another one "
+            "in the environment variable SONDE_BROWSER"
+        )
+    return done.stdout.decode("utf-8", errors="replace")
+
+
+def without_sandbox() -> list[str]:
+    """Chromium refuses to run as root with its sandbox; the page is ours and fetches nothing."""
+    return ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []

@@ -1,19 +1,28 @@
-"""`sonde run PROBE`: put a probe to a model. Each probe's settings become flags of its own."""
+"""`sonde run PROBE` and `sonde sweep PROBE`: put a probe to a model, once or over a grid.
+
+Each probe's settings become flags of `run`. `sonde models` and `sonde probes` list what there is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import inspect
+from dataclasses import MISSING, dataclass
 from functools import partial
+from typing import Any
 
-from sonde.cli.console import progress
-from sonde.cli.options import RunOptions, group, option, verb
+from sonde.cli.console import print_table, progress, say, waiting
+from sonde.cli.options import RunOptions, argument, components, listed, option, verb
 from sonde.cli.plan import PlanOptions, show_plan
-from sonde.cli.report import show_run
+from sonde.cli.report import show_report, show_run
 from sonde.core.abilities import Probe, abilities
+from sonde.core.errors import UsageError
+from sonde.core.settings import parse, settings_of
+from sonde.models.load import schemes
 from sonde.runs.controls import chosen, run_controls
-from sonde.runs.run import probes, run
+from sonde.runs.run import default_folder, describe, find_probe, run
+from sonde.runs.run import probes as all_probes
 from sonde.runs.shards import SHARD_WEIGHT
+from sonde.runs.sweep import sweep as make_sweep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +54,79 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     show_run(done, html=done.path / "report.html" if beside.html else None)
 
 
-def _of(name: str) -> Callable[..., None]:
-    example = f"Example: sonde run {name} -m smollm2 -d atlas --limit 10"
-    return verb(run_probe, probes()[name], example)
-
-
-app = group(
+app = components(
     "Put a probe's questions to a model and report what it knows.\n\n"
     "Example: sonde run lama -m smollm2 -d atlas --limit 10",
-    sorted(probes()),
-    _of,
+    run_probe,
+    all_probes(),
+    "sonde run {name} -m smollm2 -d atlas --limit 10",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions:
+    """Which probe is run over which grid."""
+
+    probe: str = argument("The probe, such as belief-icl ('sonde probes').")
+    over: list[str] = option(
+        "A setting and its values, separated by commas: KEY=V1,V2; repeatable.", MISSING
+    )
+    html: bool = option("Write report.html into the folder.", True, "--html/--no-html")
+
+
+@verb
+def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
+    """Run a probe with every combination of some settings, and show the runs side by side.
+
+    Example: sonde sweep ic-lke -m smollm2 -d atlas --limit 5 --over n=1,5,20
+    """
+    kind = find_probe(wanted.probe)
+    over = axes(kind, wanted.over)
+    probe, model, dataset = asked.prepare(kind())
+    folder = asked.out or default_folder(describe(probe, model, dataset, SHARD_WEIGHT))
+    if asked.out is None:
+        folder = folder.with_name(f"sweep-{folder.name}")
+    done = make_sweep(probe, model, dataset, over, folder, watch=progress)
+    with waiting("reading the answers"):
+        report = done.report()
+    page = folder / "report.html" if wanted.html else None
+    show_report(report, done.provenance(), [f"sweep: {folder}"], html=page)
+
+
+def axes(kind: type, texts: list[str]) -> dict[str, list[Any]]:
+    """Settings with the values that KEY=V1,V2 texts give them."""
+    over: dict[str, list[Any]] = {}
+    for text in texts:
+        key, equals, values = text.partition("=")
+        if not equals or not listed(values):
+            raise UsageError(f"--over takes KEY=V1,V2, not {text!r}")
+        for value in listed(values):
+            [(name, setting)] = parse(kind, {key: value}).items()
+            over.setdefault(name, []).append(setting)
+    return over
+
+
+def models() -> None:
+    """List the ways to name a model.
+
+    Example: sonde run lama -m hf:./my-model
+    """
+    rows = [(scheme.usage, scheme.summary) for _, scheme in sorted(schemes().items())]
+    print_table(("name", "what it is"), rows)
+
+
+def probes() -> None:
+    """List the probes and their settings.
+
+    Example: sonde run lama -m smollm2 --template 2
+    """
+    for name, probe in sorted(all_probes().items()):
+        say(f"{name}: {inspect.getdoc(probe)}")
+        rows = [("  " + s.name, shown(s.default), s.help) for s in settings_of(probe)]
+        print_table(("setting", "default", "meaning"), rows)
+
+
+def shown(default: object) -> str:
+    """A default as it is written, in quotes where it begins or ends with a space."""
+    text = str(default)
+    return repr(text) if isinstance(default, str) and text.strip() != text else text

@@ -6,12 +6,13 @@ Knows answers, nothing of models.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite
+from dataclasses import replace
+from math import inf, isfinite
 
 from sonde.core.abilities import Ability
 from sonde.core.answers import Answer, Filled, Generated, Scored, Traced
 from sonde.core.scores import option_logps
-from sonde.doctor.findings import Case, Check, Finding, counted, some
+from sonde.doctor.findings import Case, Finding, Seen, counted, fault, ok, skipped, some, warning
 from sonde.doctor.numbers import values
 
 KINDS: dict[type, tuple[Ability, str]] = {
@@ -24,7 +25,9 @@ CHOOSING = (Scored, Filled, Generated)
 """Answers in which something is chosen; the others are numbers alone."""
 TOLERANCES = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
 """Nats by which a log-probability may differ from the naive one, by dtype."""
-AGAIN = Check("asked again")
+
+Pair = tuple[str, Answer, Answer]
+"""What a prompt is called, its answer, and the one that it is held against."""
 
 
 def tolerance_for(dtype: str) -> float:
@@ -39,66 +42,57 @@ def agreement(cases: Sequence[Case], kind: type, tolerance: float) -> list[Findi
     for case in cases:
         naive = case.shown.naive if case.shown else None
         if case.answer and naive and type(case.answer) is type(naive) is kind:
-            pairs.append((case, case.answer, naive))
+            pairs.append((case.name, case.answer, naive))
     if not pairs:
         return []
-    choices = [flips(pairs, name, tolerance)] if kind in CHOOSING else []
-    return [distances(pairs, name, tolerance), *choices]
+    findings = [replace(distances(pairs, tolerance), check=f"{name} vs naive")]
+    if kind in CHOOSING:
+        findings.append(replace(flips(pairs, tolerance), check=f"{name}, choices"))
+    return findings
 
 
-def repeated(cases: Sequence[Case], tolerance: float) -> Finding:
+def repeated(seen: Seen) -> Finding:
     """Whether prompts get the same answers when they are asked again, in the opposite order."""
-    pairs = [(c.name, c.answer, c.again) for c in cases if c.answer and c.again]
+    pairs = [(c.name, c.answer, c.again) for c in seen.alive if c.answer and c.again]
     if not pairs:
-        return AGAIN.skipped("nothing was answered")
-    gaps = {name: 0.0 for name, _, _ in pairs}
-    for name, one, two in pairs:
-        alike = shape(one) == shape(two)
-        gaps[name] = max(gaps[name], furthest(one, two) if alike else float("inf"))
-    largest = max(gaps.values())
-    figures = {"largest": largest, "tolerance": tolerance}
-    found = f"max |Δ log p| {largest:.2g} in {counted(len(pairs), 'prompt')}, asked backwards"
-    if largest <= tolerance:
-        return AGAIN.ok(found, values=figures)
-    far = [name for name, gap in gaps.items() if not gap <= tolerance]
-    return AGAIN.fault(
-        f"{found}: {some(far)}",
+        return skipped("nothing was answered")
+    return furthest(
+        pairs,
+        seen.tolerance,
+        ", asked backwards",
         "The same prompt gets other answers: dropout is on, or answers depend on what else "
         "is asked. No number of this model can be repeated",
-        values=figures,
     )
 
 
-Pair = tuple[Case, Answer, Answer]
-
-
-def distances(pairs: Sequence[Pair], name: str, tolerance: float) -> Finding:
+def distances(pairs: Sequence[Pair], tolerance: float) -> Finding:
     """The largest difference between an answer's log-probabilities and the naive ones."""
-    check = Check(f"{name} vs naive")
-    other = [case.name for case, one, two in pairs if shape(one) != shape(two)]
+    other = [name for name, answer, naive in pairs if shape(answer) != shape(naive)]
     if other:
-        return check.fault(
+        return fault(
             f"other tokens are scored in {counted(len(other), 'prompt')} of {len(pairs)}: "
             f"{some(other)}",
             "The engine is given other tokens than the naive path; please report it",
         )
-    gaps = {case.name: 0.0 for case, _, _ in pairs}
-    for case, one, two in pairs:
-        gaps[case.name] = max(gaps[case.name], furthest(one, two))
-    largest = max(gaps.values())
-    figures = {"largest": largest, "tolerance": tolerance}
-    found = (
-        f"max |Δ log p| {largest:.2g} in {counted(len(pairs), 'prompt')} (tolerance {tolerance:g})"
-    )
-    if largest <= tolerance:
-        return check.ok(found, values=figures)
-    far = [name for name, value in gaps.items() if not value <= tolerance]
-    return check.fault(
-        f"{found}: {some(far)}",
+    return furthest(
+        pairs,
+        tolerance,
+        f" (tolerance {tolerance:g})",
         "The fast path does not compute what the model computes; do not trust its numbers. "
         "Please report it with the model's name",
-        values=figures,
     )
+
+
+def furthest(pairs: Sequence[Pair], tolerance: float, how: str, advice: str) -> Finding:
+    """Whether the numbers of answers lie no further apart than the tolerance."""
+    gaps = {name: 0.0 for name, _, _ in pairs}
+    for name, answer, other in pairs:
+        gaps[name] = max(gaps[name], gap(answer, other))
+    largest = max(gaps.values())
+    found = f"max |Δ log p| {largest:.2g} in {counted(len(pairs), 'prompt')}{how}"
+    figures = {"largest": largest, "tolerance": tolerance}
+    far = [name for name, value in gaps.items() if not value <= tolerance]
+    return fault(f"{found}: {some(far)}", advice, figures) if far else ok(found, figures)
 
 
 def shape(answer: Answer) -> list[int]:
@@ -112,10 +106,12 @@ def shape(answer: Answer) -> list[int]:
     return []
 
 
-def furthest(one: Answer, two: Answer) -> float:
+def gap(answer: Answer, other: Answer) -> float:
     """The largest difference between the numbers of two answers; infinite if one is no number."""
-    gaps = [abs(a - b) for a, b in zip(numbers(one), numbers(two), strict=False)]
-    return max((g if isfinite(g) else float("inf") for g in gaps), default=0.0)
+    if shape(answer) != shape(other):
+        return inf
+    gaps = [abs(a - b) for a, b in zip(numbers(answer), numbers(other), strict=False)]
+    return max((distance if isfinite(distance) else inf for distance in gaps), default=0.0)
 
 
 def numbers(answer: Answer) -> list[float]:
@@ -123,31 +119,30 @@ def numbers(answer: Answer) -> list[float]:
     return list(answer.logps) if isinstance(answer, Generated) else values(answer)
 
 
-def flips(pairs: Sequence[Pair], name: str, tolerance: float) -> Finding:
+def flips(pairs: Sequence[Pair], tolerance: float) -> Finding:
     """Whether the engine chooses as the naive path does; a choice between equals is no flip."""
-    check = Check(f"{name}, choices")
-    flipped = [(case, choice(one), choice(two)) for case, one, two in pairs]
-    clear = [
-        f"{case.name}: {a!r} for {b!r}"
-        for (case, a, b), (_, _, naive) in zip(flipped, pairs, strict=True)
-        if a != b and lead(naive, a, b) > 2 * tolerance
-    ]
-    ties = sum(a != b for _, a, b in flipped) - len(clear)
+    clear, ties = [], 0
+    for name, answer, naive in pairs:
+        chosen, best = choice(answer), choice(naive)
+        if chosen != best and lead(naive, chosen, best) > 2 * tolerance:
+            clear.append(f"{name}: {chosen!r} for {best!r}")
+        else:
+            ties += chosen != best
     figures = {"flipped": float(len(clear)), "ties": float(ties)}
     if clear:
-        return check.fault(
+        return fault(
             f"{counted(len(clear), 'answer')} of {len(pairs)} flipped: {some(clear)}",
             "The fast path answers otherwise than the model; do not trust its results. "
             "Please report it with the model's name",
-            values=figures,
+            figures,
         )
     found = f"{len(pairs) - ties} of {len(pairs)}"
     if not ties:
-        return check.ok(found, values=figures)
-    return check.warning(
+        return ok(found, figures)
+    return warning(
         f"{found}; in {ties} two answers are too close to tell apart in this dtype",
         "Use --dtype float32 where such choices matter",
-        values=figures,
+        figures,
     )
 
 
@@ -174,4 +169,4 @@ def lead(naive: Answer, chosen: str, best: str) -> float:
         return (totals[best] - totals[chosen]) / max(tokens, 1)
     if isinstance(naive, Filled) and chosen in naive.top:
         return naive.top_logps[0] - naive.top_logps[naive.top.index(chosen)]
-    return float("inf")
+    return inf

@@ -1,83 +1,87 @@
-"""Put prompts to a model, let it show what it was given, and check both."""
+"""Choose prompts, put them to a model, let it show what it was given, and check both.
+
+Gold answers only say which option is shown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TypeVar
 
-from sonde.core.abilities import WANTED, Examines, KeepsCache, Model
+from sonde.core.abilities import WANTED, Ability, Examines, KeepsCache, Model, Probe
 from sonde.core.answers import Answer
 from sonde.core.errors import PromptError
-from sonde.core.prompts import Prompt
+from sonde.core.facts import Dataset
+from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace, Want, prompts_of
 from sonde.doctor import numbers, texts
 from sonde.doctor.agreement import KINDS, agreement, repeated, tolerance_for
-from sonde.doctor.findings import Case, Check, Diagnosis, Finding
+from sonde.doctor.findings import Case, Check, Diagnosis, Finding, Seen, ok, skipped, warning
 
-TOKENS = (texts.opening, texts.boundary, texts.length, texts.known, texts.unknown)
+RELATIONS = 3
+SCANNED = 20_000  # prompts among which the longest is looked for
+OPTIONS = 5
+WRITTEN = 8  # tokens
+ENGINE = "engine vs naive"
+NO_TOKENS = "the model shows no tokens: it answers from a table, or cannot show them"
 
-ENGINE = Check("engine vs naive")
-PATH = Check("fast path")
-
-NEED_TOKENS = (
-    texts.OPENING,
-    texts.BOUNDARY,
-    texts.LENGTH,
-    texts.KNOWN,
-    texts.UNKNOWN,
-    numbers.VARIED,
-    numbers.ALIGNED,
-    numbers.LIKELY,
-    numbers.BETTER_OPENED,
-    numbers.WEIGHTS,
-    PATH,
-    ENGINE,
-)
+Item = TypeVar("Item")
 
 
-def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) -> Diagnosis:
-    """Every check that applies; `shows` shows what the model is given, None if nothing can."""
-    tolerance = tolerance_for(model.identity.dtype)
-    cases = tuple(examined(model, shows, prompts))
-    alive = tuple(filter(numbers.is_alive, cases))  # what else is told of NaN would mislead
-    if shows is None:
-        why = "the model shows no tokens: it answers from a table, or cannot show them"
-        general = [texts.refusals(cases), numbers.finite(cases), numbers.sums(alive)]
-        general.append(repeated(alive, tolerance))
-        absent = [name.skipped(why) for name in NEED_TOKENS]
-        return Diagnosis(findings=(*general, *absent), cases=cases, tolerance=tolerance)
-    findings = [
-        *(check(cases) for check in TOKENS),
-        texts.refusals(cases),
-        numbers.weights(cases),
-        numbers.finite(cases),
-        numbers.sums(alive),
-        numbers.varied(alive),
-        numbers.aligned(alive, tolerance),
-        numbers.likely(alive),
-        numbers.better_opened(alive),
-        repeated(alive, tolerance),
-        path(cases),
-        *engine(tuple(filter(numbers.naive_is_finite, cases)), tolerance),
-    ]
-    return Diagnosis(findings=tuple(findings), cases=cases, tolerance=tolerance)
-
-
-def path(cases: Sequence[Case]) -> Finding:
+def path(seen: Seen) -> Finding:
     """Which way texts go through the model; a warning where that is not the quickest one."""
-    limits = next((case.shown.limits for case in cases if case.shown), None)
+    limits = next((case.shown.limits for case in seen.cases if case.shown), None)
     if limits is None or not limits.path:
-        return PATH.skipped("the model does not say")
+        return skipped("the model does not say")
     if not limits.slow:
-        return PATH.ok(limits.path)
-    return PATH.warning(
+        return ok(limits.path)
+    return warning(
         limits.slow, "Answers are right all the same; 'sonde plan' says how long a run will take"
     )
 
 
-def engine(cases: Sequence[Case], tolerance: float) -> list[Finding]:
+CHECKS = (
+    Check("how texts open", texts.opening),
+    Check("answer's tokens", texts.boundary),
+    Check("length", texts.length),
+    Check("vocabulary", texts.known),
+    Check("unknown words", texts.unknown),
+    Check("answered", texts.refusals, needs_tokens=False),
+    Check("finite weights", numbers.weights),
+    Check("finite numbers", numbers.finite, needs_tokens=False),
+    Check("sum to one", numbers.sums, needs_tokens=False),
+    Check("answers vary", numbers.varied),
+    Check("not shifted", numbers.aligned),
+    Check("likelihood", numbers.likely),
+    Check("other opening", numbers.better_opened),
+    Check("asked again", repeated, needs_tokens=False),
+    Check("fast path", path),
+)
+"""Every check of what is given and answered; the engine beside the naive path comes after."""
+
+
+def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) -> Diagnosis:
+    """Every check that applies; `shows` shows what the model is given, None if nothing can."""
+    cases = tuple(examined(model, shows, prompts))
+    alive = tuple(filter(numbers.is_alive, cases))
+    seen = Seen(cases=cases, alive=alive, tolerance=tolerance_for(model.identity.dtype))
+    findings = []
+    for name, look, needs_tokens in CHECKS:
+        absent = needs_tokens and shows is None
+        findings.append(replace(skipped(NO_TOKENS) if absent else look(seen), check=name))
+    return Diagnosis(
+        findings=(*findings, *engine(seen, shows)), cases=cases, tolerance=seen.tolerance
+    )
+
+
+def engine(seen: Seen, shows: Examines | None) -> list[Finding]:
     """The engine beside the naive path, for every kind of answer."""
-    if not cases:
-        return [ENGINE.skipped("nothing to compare with")]
-    return [finding for kind in KINDS for finding in agreement(cases, kind, tolerance)]
+    cases = list(filter(numbers.naive_is_finite, seen.cases))
+    if shows is None or not cases:
+        why = NO_TOKENS if shows is None else "nothing to compare with"
+        return [replace(skipped(why), check=ENGINE)]
+    return [finding for kind in KINDS for finding in agreement(cases, kind, seen.tolerance)]
 
 
 def examined(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) -> list[Case]:
@@ -126,3 +130,83 @@ def _alone(ask: Callable[..., object], prompt: Prompt) -> tuple[Answer | None, s
         return found[0], ""
     except PromptError as error:
         return None, str(error)
+
+
+def sample(probe: Probe, dataset: Dataset, facts: int) -> list[Prompt]:
+    """Some prompts of some relations, each relation's with one template, and the longest prompt."""
+    asked = [r.id for r in dataset.asked_relations() if next(dataset.asked(r.id), None)]
+    prompts = [p for id in spread(asked, RELATIONS) for p in alike(probe, dataset, id, facts)]
+    longest = max(islice(prompts_of(probe.ask(dataset)), SCANNED), key=length, default=None)
+    return prompts if longest is None or longest in prompts else [*prompts, longest]
+
+
+def alike(probe: Probe, dataset: Dataset, relation: str, most: int) -> list[Prompt]:
+    """Prompts of one relation that differ in their subject."""
+    one = dataset.select(replace(dataset.selection, relations=(relation,), limit=most))
+    found: dict[str, Prompt] = {}
+    for prompt in prompts_of(probe.ask(one)):
+        first = next(iter(found.values()), prompt)
+        if prompt.key.template == first.key.template:
+            found.setdefault(prompt.key.subject, prompt)
+    return list(found.values())[:most]
+
+
+def length(prompt: Prompt) -> int:
+    """Characters of the longest text of a prompt."""
+    options = prompt.want.options if isinstance(prompt.want, Score) else ()
+    return len(prompt.prefix) + len(prompt.suffix) + max(map(len, options), default=0)
+
+
+def wants(prompts: Sequence[Prompt], dataset: Dataset, can: frozenset[Ability]) -> list[Prompt]:
+    """Each prompt in every way the model can be asked it."""
+    relations = {prompt.key.relation for prompt in prompts}
+    objects = {relation: dataset.object_names(relation) for relation in relations}
+    first = first_objects(prompts, dataset)
+    return [
+        # what is written on from must be the end of its text
+        replace(prompt, want=want, suffix="" if isinstance(want, Generate) else prompt.suffix)
+        for prompt in prompts
+        for want in _wants(prompt, first.get(prompt.key.fact), objects[prompt.key.relation], can)
+    ]
+
+
+def _wants(
+    prompt: Prompt, shown: str | None, objects: Sequence[str], can: frozenset[Ability]
+) -> Iterator[Want]:
+    want = prompt.want
+    names = want.options if isinstance(want, Score) else getattr(want, "watched", ()) or objects
+    chosen = list(spread(names, OPTIONS))
+    chosen += [max(names, key=len)] if names else []
+    chosen = [shown, *chosen] if shown in names else chosen
+    options = tuple(name for name in dict.fromkeys(chosen) if name is not None)
+    capitals = isinstance(want, Score | Fill) and want.capitals
+    punctuation = isinstance(want, Score) and want.punctuation
+    if "score" in can and options:
+        yield Score(options=options, capitals=capitals, punctuation=punctuation)
+    if "fill" in can:
+        yield Fill(top=10, watched=options, capitals=capitals)
+        if isinstance(want, Fill) and want.vocabulary is not None:
+            yield replace(want, watched=options)
+    if "trace" in can and isinstance(want, Trace):  # the spans are the probe's own
+        yield want
+    if "generate" in can and prompt.prefix.strip():
+        yield Generate(most=WRITTEN)
+
+
+def first_objects(prompts: Sequence[Prompt], dataset: Dataset) -> dict[str, str]:
+    """The first name of the first object of each prompt's fact."""
+    wanted = {prompt.key.fact for prompt in prompts}
+    relations = {prompt.key.relation for prompt in prompts}
+    facts = (fact for id in relations for fact in dataset.facts(id) if fact.id in wanted)
+    return {fact.id: fact.objects[0].name for fact in facts}
+
+
+def spread(items: Sequence[Item], count: int) -> list[Item]:
+    """At most `count` items, evenly spread.
+
+    >>> spread("abcdefgh", 4), spread("ab", 4)
+    (['a', 'c', 'e', 'g'], ['a', 'b'])
+    """
+    if len(items) <= count:
+        return list(items)
+    return [items[i * len(items) // count] for i in range(count)]

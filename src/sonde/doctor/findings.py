@@ -1,10 +1,10 @@
-"""What was looked at, and what was found: one finding per check."""
+"""What a check looks at, and what it finds: one finding per check."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sonde.core.answers import Answer
 from sonde.core.examinations import Examination, Text
@@ -44,36 +44,54 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the checks look at; `alive` are the cases whose numbers are all finite.
+
+    What else is told of NaN would mislead. `tolerance` is in nats.
+    """
+
+    cases: tuple[Case, ...]
+    alive: tuple[Case, ...]
+    tolerance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """The verdict of one check: what was found, and what to do about it if it is not well."""
 
-    check: str
+    check: str = ""
     verdict: Verdict
     found: str
     advice: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
 
 
-class Check(str):
-    """What is looked at, by the name that it has for users; makes its findings."""
+def ok(found: str, values: Mapping[str, float] = NOTHING) -> Finding:
+    """All is well."""
+    return Finding(verdict="ok", found=found, values=values)
 
-    __slots__ = ()
 
-    def ok(self, found: str, values: Mapping[str, float] = NOTHING) -> Finding:
-        """All is well."""
-        return Finding(check=self, verdict="ok", found=found, values=values)
+def warning(found: str, advice: str, values: Mapping[str, float] = NOTHING) -> Finding:
+    """Something deserves a look."""
+    return Finding(verdict="warning", found=found, advice=advice, values=values)
 
-    def warning(self, found: str, advice: str, values: Mapping[str, float] = NOTHING) -> Finding:
-        """Something deserves a look."""
-        return Finding(check=self, verdict="warning", found=found, advice=advice, values=values)
 
-    def fault(self, found: str, advice: str, values: Mapping[str, float] = NOTHING) -> Finding:
-        """Something is wrong."""
-        return Finding(check=self, verdict="fault", found=found, advice=advice, values=values)
+def fault(found: str, advice: str, values: Mapping[str, float] = NOTHING) -> Finding:
+    """Something is wrong."""
+    return Finding(verdict="fault", found=found, advice=advice, values=values)
 
-    def skipped(self, found: str) -> Finding:
-        """There was nothing to look at."""
-        return Finding(check=self, verdict="not checked", found=found)
+
+def skipped(found: str) -> Finding:
+    """There was nothing to look at."""
+    return Finding(verdict="not checked", found=found)
+
+
+class Check(NamedTuple):
+    """A check by the name that it has for users; some need the tokens that a model is given."""
+
+    name: str
+    look: Callable[[Seen], Finding]
+    needs_tokens: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

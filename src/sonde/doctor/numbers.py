@@ -16,15 +16,7 @@ from sonde.core.answers import Answer, Filled, Generated, Scored, Traced
 from sonde.core.examinations import Text
 from sonde.core.prompts import Fill
 from sonde.core.scores import option_logps
-from sonde.doctor.findings import Case, Check, Finding, counted, some
-
-WEIGHTS = Check("finite weights")
-FINITE = Check("finite numbers")
-VARIED = Check("answers vary")
-ALIGNED = Check("not shifted")
-SUMS = Check("sum to one")
-LIKELY = Check("likelihood")
-BETTER_OPENED = Check("other opening")
+from sonde.doctor.findings import Case, Finding, Seen, counted, fault, ok, skipped, some, warning
 
 SUM_TOLERANCE = 1e-3
 SAME = 1e-9
@@ -64,64 +56,64 @@ def is_alive(case: Case) -> bool:
     return naive_is_finite(case) and is_finite(case.answer) and is_finite(case.again)
 
 
-def weights(cases: Sequence[Case]) -> Finding:
+def weights(seen: Seen) -> Finding:
     """No NaN and no infinity in the weights, whether or not a prompt meets them."""
-    names = next((case.shown.limits.damaged for case in cases if case.shown), None)
+    names = next((case.shown.limits.damaged for case in seen.cases if case.shown), None)
     if names is None:
-        return WEIGHTS.skipped("the model does not show them")
+        return skipped("the model does not show them")
     if names:
-        return WEIGHTS.fault(
+        return fault(
             f"NaN or infinity in {counted(len(names), 'tensor')}: {some(names)}",
             "If --dtype float32 does not help, the weights are damaged: fetch them anew",
         )
-    return WEIGHTS.ok("no NaN and no infinity")
+    return ok("no NaN and no infinity")
 
 
-def finite(cases: Sequence[Case]) -> Finding:
+def finite(seen: Seen) -> Finding:
     """No NaN and no infinity, in the answers or in the naive ones."""
-    bad = [c.name for c in cases if not is_finite(c.answer)]
-    naive = [c.name for c in cases if not naive_is_finite(c)]
+    bad = [c.name for c in seen.cases if not is_finite(c.answer)]
+    naive = [c.name for c in seen.cases if not naive_is_finite(c)]
     if bad or naive:
         whose = "the model itself gives them" if naive else "the naive path gives none"
-        return FINITE.fault(
-            f"NaN or infinity in {counted(len(bad or naive), 'answer')} of {len(cases)} "
+        return fault(
+            f"NaN or infinity in {counted(len(bad or naive), 'answer')} of {len(seen.cases)} "
             f"({whose}): {some(bad or naive)}",
             "Try --dtype float32: half precision overflows in some models. If it stays, "
             "the weights are damaged"
             if naive
             else "The fast path is at fault; please report it with the model's name",
         )
-    count = sum(len(values(case.answer)) for case in cases if case.answer)
-    return FINITE.ok(f"{count:,} finite log-probabilities")
+    count = sum(len(values(case.answer)) for case in seen.cases if case.answer)
+    return ok(f"{count:,} finite log-probabilities")
 
 
-def varied(cases: Sequence[Case]) -> Finding:
+def varied(seen: Seen) -> Finding:
     """Options differ from each other, and so do the answers about different subjects."""
-    if not cases:
-        return VARIED.skipped("nothing to compare")
-    flat = [case.name for case in cases if is_flat(case)]
+    if not seen.alive:
+        return skipped("nothing to compare")
+    flat = [case.name for case in seen.alive if is_flat(case)]
     if flat:
-        return VARIED.fault(
+        return fault(
             f"every option is equally likely in {counted(len(flat), 'prompt')}: {some(flat)}",
             "The model is not being read: its log-probabilities do not depend on the answer",
         )
-    pairs = list(comparable(cases))
+    pairs = list(comparable(seen.alive))
     same = [(a, b) for a, b in pairs if is_same(a.answer, b.answer)]
     blind = [f"{a.name} and {b.prompt.key.subject!r}" for a, b in same if tokens(a) != tokens(b)]
     if blind:
-        return VARIED.fault(
+        return fault(
             f"different subjects get identical answers in {counted(len(blind), 'pair')} of "
             f"{len(pairs)}: {some(blind)}",
             "The model does not see the subject: it is cut off, masked or cached wrongly",
         )
     if same:
         names = [f"{a.name} and {b.prompt.key.subject!r}" for a, b in same]
-        return VARIED.warning(
+        return warning(
             f"{counted(len(same), 'pair')} of subjects become the same tokens: {some(names)}",
             "This tokenizer cannot tell these names apart; leave the facts out",
         )
     found = f"options differ in all prompts, subjects in all {counted(len(pairs), 'pair')} compared"
-    return VARIED.ok(found)
+    return ok(found)
 
 
 def is_flat(case: Case) -> bool:
@@ -173,26 +165,26 @@ def tokens(case: Case) -> list[tuple[int, ...]]:
     return sorted({text.ids[: text.start] + text.ids[text.stop :] for text in case.given})
 
 
-def aligned(cases: Sequence[Case], tolerance: float) -> Finding:
+def aligned(seen: Seen) -> Finding:
     """Answers fit the naive ones better than those that a fault of one place would give."""
-    fits = list(shifts(cases))
+    fits = list(shifts(seen.alive))
     if not fits:
-        return ALIGNED.skipped("nothing to compare with")
+        return skipped("nothing to compare with")
     # a shift explains what is off; where nothing is off, the nearest shift is told
-    off = [fit for fit in fits if fit.own > tolerance and fit.shifted < fit.own / 2]
+    off = [fit for fit in fits if fit.own > seen.tolerance and fit.shifted < fit.own / 2]
     best = min(off or fits, key=lambda fit: fit.shifted)
     figures = {"own": best.own, "shifted": best.shifted}
     if off:
-        return ALIGNED.fault(
+        return fault(
             f"log-probabilities are shifted by one token ({best.name}): as they stand they "
             f"are {best.own:.2g} nats off, shifted back {best.shifted:.2g}",
             "Every token has another's log-probability: no number of this model can be used",
             values=figures,
         )
     found = f"shifted by one token they would be off by {best.shifted:.2g} nats or more"
-    if any(fit.own > tolerance for fit in fits):
+    if any(fit.own > seen.tolerance for fit in fits):
         found = "what is off does not fit a shift by one token"
-    return ALIGNED.ok(found, values=figures)
+    return ok(found, values=figures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,14 +230,14 @@ def _rows(answer: Answer) -> dict[str, tuple[float, ...]]:
     return {}
 
 
-def sums(cases: Sequence[Case]) -> Finding:
+def sums(seen: Seen) -> Finding:
     """Probabilities of the whole vocabulary are one, and those of a part of it no more."""
-    if not cases:
-        return SUMS.skipped("nothing to add up")
+    if not seen.alive:
+        return skipped("nothing to add up")
     wrong: list[str] = []
     unnamed = 0.0
     totals: list[float] = []
-    for case in cases:
+    for case in seen.alive:
         naive = list(case.shown.totals) if case.shown else []
         totals += naive
         wrong += [f"{case.name}: {t:.4g}" for t in naive if not abs(t - 1) <= SUM_TOLERANCE]
@@ -257,19 +249,19 @@ def sums(cases: Sequence[Case]) -> Finding:
         ]
         unnamed = max([unnamed, *(1 - due for _, due in masses(case))])
     if wrong:
-        return SUMS.fault(
+        return fault(
             f"they do not in {counted(len(wrong), 'place')}: {some(wrong)}",
             "These are no log-probabilities of the full vocabulary: raw logits, a cut "
             "vocabulary or another temperature",
         )
     if unnamed > SUM_TOLERANCE:
-        return SUMS.warning(
+        return warning(
             f"{unnamed:.1%} of the probability lies on tokens the tokenizer does not have",
             "The model has more tokens than its tokenizer; do they belong together?",
         )
     worst = max((abs(t - 1) for t in totals), default=0.0)
     found = f"over the vocabulary, to {worst:.1g}" if totals else "no part of them exceeds one"
-    return SUMS.ok(found)
+    return ok(found)
 
 
 def parts(case: Case) -> list[float]:
@@ -308,42 +300,42 @@ def masses(case: Case) -> list[tuple[float, float]]:
     return [(exp(_low(answer.mass)), exp(_low(naive.mass)))]
 
 
-def likely(cases: Sequence[Case]) -> Finding:
+def likely(seen: Seen) -> Finding:
     """The model finds the prompts' own words likelier than words drawn blindly."""
-    found = [c.shown.likelihood for c in cases if c.shown and c.shown.likelihood is not None]
-    sizes = [case.shown.limits.vocabulary for case in cases if case.shown]
+    found = [c.shown.likelihood for c in seen.alive if c.shown and c.shown.likelihood is not None]
+    sizes = [case.shown.limits.vocabulary for case in seen.alive if case.shown]
     if not found:
-        return LIKELY.skipped("nothing to compare with")
+        return skipped("nothing to compare with")
     average, blind = mean(found), -log(sizes[0])
     said = f"{average:.2f} nats per token of the prompts; drawn blindly {blind:.2f}"
     figures = {"likelihood": average, "blind": blind}
     if average > blind:
-        return LIKELY.ok(said, values=figures)
-    return LIKELY.warning(
+        return ok(said, values=figures)
+    return warning(
         said,
         "The model is untrained, or tokenizer, opening or language do not suit it",
         values=figures,
     )
 
 
-def better_opened(cases: Sequence[Case]) -> Finding:
+def better_opened(seen: Seen) -> Finding:
     """Texts are not much likelier when they are opened the other way."""
-    shown = [case.shown for case in cases if case.shown]
+    shown = [case.shown for case in seen.alive if case.shown]
     pairs = [
         (s.likelihood, s.otherwise, s.texts[0].opening > 0)
         for s in shown
         if s.likelihood is not None and s.otherwise is not None
     ]
     if not pairs:
-        return BETTER_OPENED.skipped("there is no other way")
+        return skipped("there is no other way")
     gain = mean(other - own for own, other, _ in pairs)
     opened = sum(is_open for _, _, is_open in pairs) > len(pairs) / 2
     way = "without BOS" if opened else "with BOS"
     change = f"{abs(gain):.2f} nats {'likelier' if gain > 0 else 'less likely'}"
     found = f"{way}, a token of the prompts would be {change}"
     if gain <= GAIN:
-        return BETTER_OPENED.ok(found, values={"gain": gain})
-    return BETTER_OPENED.warning(
+        return ok(found, values={"gain": gain})
+    return warning(
         found,
         f"The model may have been made for it; try --bos {'never' if opened else 'always'}",
         values={"gain": gain},

@@ -9,25 +9,18 @@ from collections import Counter
 from collections.abc import Sequence
 
 from sonde.core.examinations import Text
-from sonde.doctor.findings import Case, Check, Finding, counted, some
-
-OPENING = Check("how texts open")
-BOUNDARY = Check("answer's tokens")
-LENGTH = Check("length")
-KNOWN = Check("vocabulary")
-UNKNOWN = Check("unknown words")
-ANSWERED = Check("answered")
+from sonde.doctor.findings import Case, Finding, Seen, counted, fault, ok, skipped, some, warning
 
 PADDING = 0.9  # a model may have this much more rows than its tokenizer has tokens, to round up
 
 
-def opening(cases: Sequence[Case]) -> Finding:
+def opening(seen: Seen) -> Finding:
     """Texts open, and for masked models close, as the tokenizer itself does it, and once."""
-    texts = [(case, text) for case in cases for text in case.given]
+    texts = [(case, text) for case in seen.cases for text in case.given]
     doubled = [case.name for case, text in texts if is_doubled(text)]
     if doubled:
         most = max(text.opening for _, text in texts)
-        return OPENING.fault(
+        return fault(
             f"{counted(len(doubled), 'text')} of {len(texts)} open with more than the "
             f"tokenizer's own beginning (up to {most} such tokens): {some(doubled)}",
             "A doubled BOS changes every probability. Put it there once: leave out --bos, "
@@ -35,10 +28,10 @@ def opening(cases: Sequence[Case]) -> Finding:
         )
     missing = [case.name for case, text in texts if text.opening < len(text.opens)]
     if missing:
-        asked = any(case.shown and case.shown.limits.bos == "never" for case in cases)
-        return (OPENING.warning if asked else OPENING.fault)(
+        asked = any(case.shown and case.shown.limits.bos == "never" for case in seen.cases)
+        return (warning if asked else fault)(
             f"{counted(len(missing), 'text')} of {len(texts)} lack the beginning that "
-            f"{'tokenizer and config put' if paired(cases) else 'the tokenizer itself puts'} "
+            f"{'tokenizer and config put' if paired(seen.cases) else 'the tokenizer itself puts'} "
             f"there: {some(missing)}",
             "You asked for that with --bos never"
             if asked
@@ -47,13 +40,13 @@ def opening(cases: Sequence[Case]) -> Finding:
         )
     open_ended = [case.name for case, text in texts if text.closing < len(text.closes)]
     if open_ended:
-        return OPENING.fault(
+        return fault(
             f"{counted(len(open_ended), 'text')} of {len(texts)} lack the end that the "
             f"tokenizer itself puts there: {some(open_ended)}",
             "The encoder cuts texts, or the tokenizer is not the model's own",
         )
-    found = described([text for _, text in texts], paired(cases))
-    return OPENING.ok(found)
+    found = described([text for _, text in texts], paired(seen.cases))
+    return ok(found)
 
 
 def paired(cases: Sequence[Case]) -> bool:
@@ -80,28 +73,28 @@ def described(texts: Sequence[Text], paired: bool) -> str:
     return "; ".join(parts) + f", as {who}" * all(text.opening == len(text.opens) for text in texts)
 
 
-def boundary(cases: Sequence[Case]) -> Finding:
+def boundary(seen: Seen) -> Finding:
     """Tokens are those of the text in one piece, and the answer's are where the answer stands."""
-    texts = [(case, text) for case in cases for text in case.given if text.content]
+    texts = [(case, text) for case in seen.cases for text in case.given if text.content]
     whole = [(case, text) for case, text in texts if not cut_short(text)]
     strange = [(named(case, t), t) for case, t in whole if t.inner != t.content]
     apart = [name for name, text in strange if text.inner == text.apart]
     if apart:
-        return BOUNDARY.fault(
+        return fault(
             f"prefix and answer are tokenised apart in {counted(len(apart), 'text')} of "
             f"{len(texts)}, which gives other tokens than the whole text: {some(apart)}",
             "Tokenise prefix and answer as one text and find the answer by its characters",
         )
     other = [name for name, _ in strange]
     if other:
-        return BOUNDARY.fault(
+        return fault(
             f"{counted(len(other), 'text')} of {len(texts)} become other tokens than the "
             f"tokenizer makes of them: {some(other)}",
             "The model is not given the text that was asked; look at the tokens above",
         )
     misplaced = [named(case, t) for case, t in whole if t.answer and not in_place(t)]
     if misplaced:
-        return BOUNDARY.fault(
+        return fault(
             f"the tokens taken for the answer are not the answer's in "
             f"{counted(len(misplaced), 'text')} of {len(texts)}: {some(misplaced)}",
             "Other tokens than the answer's are scored; find the answer by its characters",
@@ -111,7 +104,7 @@ def boundary(cases: Sequence[Case]) -> Finding:
     found = f"found by its characters in {counted(len(answers), 'text')}"
     if straddling:
         found += f"; in {straddling} a token reaches from prefix into answer and belongs to it"
-    return BOUNDARY.ok(found)
+    return ok(found)
 
 
 def named(case: Case, text: Text) -> str:
@@ -146,59 +139,59 @@ def straddles(text: Text) -> bool:
     return start < len(text.offsets) and text.offsets[start][0] < text.gap
 
 
-def length(cases: Sequence[Case]) -> Finding:
+def length(seen: Seen) -> Finding:
     """Every text goes into the model whole."""
-    texts = [(case, text) for case in cases for text in case.given]
+    texts = [(case, text) for case in seen.cases for text in case.given]
     short = [(case, text) for case, text in texts if cut_short(text)]
     if short:
         case, text = short[0]
-        return LENGTH.fault(
+        return fault(
             f"{counted(len(short), 'text')} of {len(texts)} are truncated: of {case.name} "
             f"the model gets {len(text.inner)} of {len(text.content)} tokens",
             "Turn truncation off in the tokenizer; what is cut off is not asked",
         )
-    limit = next((case.shown.limits.context for case in cases if case.shown), None)
+    limit = next((case.shown.limits.context for case in seen.cases if case.shown), None)
     longest = max((len(text.ids) for _, text in texts), default=0)
     values = {"longest": float(longest)} | ({"context": float(limit)} if limit else {})
     takes = f"the model takes {limit:,}" if limit else "the model takes any length"
     over = [case.name for case, text in texts if limit and len(text.ids) > limit]
     if over:
-        return LENGTH.fault(
+        return fault(
             f"{counted(len(over), 'text')} of {len(texts)} are too long: the longest has "
             f"{longest:,} tokens, {takes}: {some(over)}",
             "Leave these facts out, shorten the context, or take a model with a longer one",
             values=values,
         )
     found = f"the longest text has {counted(longest, 'token')}; {takes}"
-    return LENGTH.ok(found, values=values)
+    return ok(found, values=values)
 
 
-def known(cases: Sequence[Case]) -> Finding:
+def known(seen: Seen) -> Finding:
     """The tokenizer gives no token that the model does not have."""
-    shown = [case for case in cases if case.shown]
+    shown = [case for case in seen.cases if case.shown]
     limits = [case.shown.limits for case in shown if case.shown]
     if not limits:
-        return KNOWN.skipped("no text to look at")
+        return skipped("no text to look at")
     rows, tokens = limits[0].vocabulary, limits[0].tokens
     sizes = f"the tokenizer has {tokens:,} tokens and the model {rows:,}"
     strange = [c.name for c in shown for t in c.texts if max(t.ids, default=0) >= rows]
     if strange:
-        return KNOWN.fault(
+        return fault(
             f"{counted(len(strange), 'text')} hold tokens the model does not have ({sizes}): "
             f"{some(strange)}",
             "Tokenizer and weights do not belong together; use the model's own tokenizer",
         )
     if tokens > rows or tokens < PADDING * rows:
-        return KNOWN.warning(
+        return warning(
             f"{sizes}, so they may not belong together",
             "Compare the tokenizer files with those the model was published with",
         )
-    return KNOWN.ok(f"all; {sizes}")
+    return ok(f"all; {sizes}")
 
 
-def unknown(cases: Sequence[Case]) -> Finding:
+def unknown(seen: Seen) -> Finding:
     """No option and no subject is unknown to the tokenizer."""
-    texts = [(case, text) for case in cases for text in case.given]
+    texts = [(case, text) for case in seen.cases for text in case.given]
     options = [t.answer for _, t in texts if t.unknown in t.ids[t.start : t.stop]]
     around = [
         case.name
@@ -211,22 +204,22 @@ def unknown(cases: Sequence[Case]) -> Finding:
     if around:
         parts.append(f"prompts with one: {some(around)}")
     if not parts:
-        return UNKNOWN.ok("none")
-    return UNKNOWN.warning(
+        return ok("none")
+    return warning(
         "; ".join(parts),
         "The model cannot tell such names apart; leave these facts out or take a model "
         "whose tokenizer writes them",
     )
 
 
-def refusals(cases: Sequence[Case]) -> Finding:
+def refusals(seen: Seen) -> Finding:
     """Every prompt was answered."""
-    told = [f"{case.name}: {case.refused}" for case in cases if case.refused]
+    told = [f"{case.name}: {case.refused}" for case in seen.cases if case.refused]
     if told:
-        return ANSWERED.fault(
-            f"{counted(len(told), 'prompt')} of {len(cases)} not answered. {some(told, 1)}",
+        return fault(
+            f"{counted(len(told), 'prompt')} of {len(seen.cases)} not answered. {some(told, 1)}",
             "A run would stop there",
         )
-    answered = sum(case.answer is not None for case in cases)
-    rest = "; the others are too long or not in its tokens" if answered < len(cases) else ""
-    return ANSWERED.ok(f"{answered} of {len(cases)} prompts{rest}")
+    answered = sum(case.answer is not None for case in seen.cases)
+    rest = "; the others are too long or not in its tokens" if answered < len(seen.cases) else ""
+    return ok(f"{answered} of {len(seen.cases)} prompts{rest}")

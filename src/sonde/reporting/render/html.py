@@ -165,7 +165,7 @@ def picture_page(figures: Sequence[Figure], format: Format) -> str:
     return rendered("pictures.html", values)
 
 
-def pictures(figures: Sequence[Figure], format: Format, drawn: str) -> list[bytes]:
+def read_pictures(figures: Sequence[Figure], format: Format, drawn: str) -> list[bytes]:
     """The pictures of the figures, from the page as the browser left it."""
     texts = {name: unescape(text) for name, text in PICTURE.findall(drawn)}
     if "error" in texts:
