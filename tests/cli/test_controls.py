@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from sonde.core.abilities import Probe
+from sonde.core.columns import Answers
+from sonde.core.facts import Dataset
+from sonde.core.reports import Report
+from sonde.runs.run import Run
 from tests import tiny
 
 from .world import Sonde
@@ -122,9 +129,21 @@ def test_random_models_are_controls_of_a_real_one(sonde: Sonde, tmp_path: Path) 
         assert manifest["model"]["name"] == f"{name}:hf:{model}"
 
 
+class Plain:
+    """A probe that does no more than it must."""
+
+    def __init__(self, probe: Probe) -> None:
+        self._probe = probe
+
+    def read(self, dataset: Dataset, answered: Iterable[Answers]) -> Report:
+        return replace(self._probe.read(dataset, answered), judged=None)
+
+
 def test_a_probe_that_judges_no_prompts_shows_headlines_side_by_side(
-    sonde: Sonde, tmp_path: Path
+    sonde: Sonde, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    whole = Run.probe
+    monkeypatch.setattr(Run, "probe", lambda *given: Plain(whole(*given)))
     words = ("run", "lke-shots", "-m", "control:majority", *ATLAS, "-o", tmp_path / "run")
     done = sonde(*words, "--set", "n=1,2", "--set", "seeds=2", "--controls", "naive-bayes")
     assert done.code == 0, done.err

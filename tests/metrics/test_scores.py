@@ -24,10 +24,11 @@ from sonde.models.torch.wrappers.ensemble import ensemble
 from sonde.optimise.lpaqa.choosing import scoring
 from sonde.optimise.making import Task
 from sonde.probes.framing.judge import FALSE, TRUE, verdicts
-from sonde.probes.lke.choices import Asked
+from sonde.probes.lke.asking import Asked
 from sonde.probes.lke.choices import judge as lke_judge
-from sonde.probes.lke.items import Item
-from tests.worlds import fact, relation, template
+from sonde.probes.lke.choices import worded
+from sonde.prompting.sequences import Separators
+from tests.worlds import fact, relation, template, world
 
 TEMPLATE = template("t", "[X] is [Y] of them")
 RELATION = relation("r", TEMPLATE)
@@ -69,19 +70,13 @@ def by_belief(answer: Scored) -> float:
     return exp(judge_block(block, np.array([0]), {0: ((TRUE,),)}).gold[0])
 
 
+FACTS = (fact("r", "it", TRUE), fact("r", "that", FALSE, split="train"))
+ASKED = Asked.of(world(FACTS, RELATION), n=1, options=2)
+
+
 def by_ic_lke(answer: Scored) -> float:
-    item = Item(fact=fact("r", "it", TRUE), options=answer.options)
-    zero = np.zeros(1, dtype=np.int64)
-    asked = Asked(
-        relations=(RELATION,),
-        items=(item,),
-        relation=zero,
-        subject=zero,
-        control=zero > 0,
-        majority=("",),
-    )
     row = Answered(key=KEY, prefix="", suffix="", answer=answer)
-    return float(lke_judge(asked, [row], ()).column("mass")[0])
+    return float(lke_judge(ASKED, [row], (), worded("lke", Separators())).frame["mass"][0])
 
 
 def by_ensembles(answer: Scored) -> float:

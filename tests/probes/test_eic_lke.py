@@ -13,11 +13,9 @@ from sonde.core.facts import Dataset, Fact, Selection
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Prompt, Trace
 from sonde.models.controls.counting import majority
-from sonde.probes.lke.eic import EicLke
+from sonde.probes.lke.asking import Item
+from sonde.probes.lke.eic import EicLke, in_turn
 from sonde.probes.lke.ic import IcLke
-from sonde.probes.lke.items import Item
-from sonde.probes.lke.passages import Shape, in_turn, spots
-from sonde.prompting.sequences import Separators
 from sonde.testing import check_probe
 from tests.rows import answer_all
 from tests.worlds import fact, facts, world
@@ -57,7 +55,7 @@ def test_other_settings_pass_the_checks(settings: dict[str, Any]) -> None:
 
 
 def test_a_hundred_facts_have_ten_places_between_them() -> None:
-    assert len(spots(100, Shape(separators=Separators()))) == 10
+    assert len(EicLke().spots(100)) == 10
 
 
 def test_each_sequence_tests_one_option_of_each_fact() -> None:

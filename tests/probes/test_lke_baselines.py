@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
-from polars import DataFrame
+from polars import lit
 
 import sonde
 from sonde.core.abilities import Generates, Scores
@@ -20,10 +20,12 @@ from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.reports import DotPlot, Report, Strip
 from sonde.models.controls.counting import majority
 from sonde.models.scripted import Scripted
-from sonde.probes.lke.choices import Asked, Choices
-from sonde.probes.lke.items import Item
-from sonde.probes.lke.studies.baselines import LkeBaselines
+from sonde.probes.lke.asking import Asked
+from sonde.probes.lke.baselines import LkeBaselines
+from sonde.probes.lke.choices import Choices, worded
+from sonde.probes.lke.metrics import MASS, Mean
 from sonde.prompting.matching import correct
+from sonde.prompting.sequences import Separators
 from sonde.testing import check_probe
 from tests import tiny
 from tests.rows import answer_all, asked
@@ -138,7 +140,7 @@ def test_in_context_estimation_is_ahead_only_where_a_paired_test_says_so() -> No
     low = report.estimates[f"ahead.manual.{OVER}"].low
     assert low is not None and low > 0
     [said] = [finding for finding in report.findings if "against manual" in finding]
-    assert "not told apart (+50.0 points" in said
+    assert "not distinguishable (+50.0 points" in said
 
 
 def test_a_template_as_separator_tells_each_example_in_it() -> None:
@@ -302,15 +304,13 @@ def test_it_passes_the_checks_on_nobel(most: int) -> None:
 
 def test_three_templates_that_are_right_together_are_not_behind_by_a_last_digit() -> None:
     data = world(relations=("P36",))
-    [own, *_] = data.asked("P36")
-    item = Item(fact=own, options=(own.objects[0].name, "Lima"))
-    asked_about = Asked.of(data, data.asked_relations(), [item])
-    mass, ways = [0.1] * 4, ["in-context", "a", "b", "c"]
-    frame = DataFrame({"fact": [0] * 4, "mass": mass, "template": ways})
-    choices = Choices.of(asked_about, [frame], ["template"])
+    asked_about = Asked.of(data, n=1, options=2)
+    ways = ("in-context", "a", "b", "c")
+    rows = [asked_about.facts[:1].with_columns(mass=lit(0.1), template=lit(way)) for way in ways]
+    choices = Choices.of(asked_about, rows, ["template"], worded("{template}", Separators()))
     examples = choices.frame["template"] == "in-context"
-    means = (choices.means("mass", kept) for kept in (examples, ~examples))
-    [sample] = choices.samples(*means).values()
+    mean = Mean(MASS, "mass", examples, less=~examples)
+    [sample] = choices.by_fact.resampled(mean).samples.values()
     assert sample.differences().tolist() == [0.0]
 
 

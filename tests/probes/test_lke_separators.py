@@ -13,7 +13,7 @@ from sonde.core.errors import TemplateError, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Score
 from sonde.core.reports import DotPlot, Report
-from sonde.probes.lke.studies.separators import SEPARATORS, LkeSeparators
+from sonde.probes.lke.separators import SEPARATORS, LkeSeparators
 from sonde.prompting.sequences import NAMES
 from sonde.testing import check_probe
 from tests import tiny
@@ -94,7 +94,7 @@ def test_the_best_separator_is_named_only_where_a_paired_test_says_so() -> None:
         "Which separator is right most often cannot be told: colon/space (55.0%) is not told from "
         "space/space, comma/space."
     )
-    assert few.findings[1] == "No separator is told from space/space on these facts."
+    assert few.findings[1] == "No separator is distinguishable from space/space on these facts."
     clear = right_for({"space/space": 10, "colon/space": 30, "comma/space": 12}, data)
     assert clear.findings[0] == "colon/space is right most often: 75.0% of facts."
     assert "colon/space is clearly better" in clear.findings[1]
@@ -124,7 +124,7 @@ def test_mass_tells_what_accuracy_does_not() -> None:
 
 def test_fewer_examples_than_asked_for_are_said() -> None:
     said = " ".join(read(LkeSeparators(), world(relations=("P36",))).findings)
-    assert "Fewer than 50 training facts to show: P36 6." in said
+    assert "fewer training facts than the 50 asked for; 6 were used: P36." in said
 
 
 @pytest.mark.parametrize("names", [(), ("space",), ("space/space", "[Y] of [X]/space")])

@@ -19,8 +19,7 @@ from sonde.core.errors import DataError, PromptTooLong
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Trace
 from sonde.core.reports import Curves
-from sonde.probes.lke.studies.sequence import LkeSequence
-from sonde.probes.lke.studies.sequence_places import groups, outcomes, sequences
+from sonde.probes.lke.sequence import LkeSequence, groups
 from sonde.runs.run import run
 from sonde.testing import check_probe, oracle_for
 from tests import tiny
@@ -75,7 +74,7 @@ def test_every_number_is_that_of_a_literal_reading(
     assert len(prompts) == 4
     report = probe.read(atlas, answer_all(model, prompts))
     clean, changed = ([literal(p, folder) for p in prompts[k::2]] for k in (0, 1))
-    told = list(sequences(atlas, probe._shape()))
+    told = list(probe.sequences(atlas))
     found: dict[str, list[tuple[float, float]]] = {}
     for one, before, after in zip(told, clean, changed, strict=True):
         for group, a, b in zip(groups(one.at, 12, 3), before, after, strict=True):
@@ -111,9 +110,9 @@ def test_a_token_that_is_only_the_space_before_an_object_is_not_counted(
 def test_what_stands_before_the_first_false_fact_cannot_move(
     kind: Any, atlas: Dataset, model: Model
 ) -> None:
-    probe = LkeSequence(length=14, replace=kind, replaced=4, layout="block", seeds=1)
+    probe = LkeSequence(length=14, replace=kind, replaced=4, layout="block", seeds=1, after=2)
     answered = answer_all(model, list(probe.ask(atlas)))
-    places = outcomes(sequences(atlas, probe._shape()), answered, after=2)
+    places = probe.places(atlas, answered)
     rows = list(places.iter_rows(named=True))
     assert [row["place"] for row in rows if row["group"] == "before"] == [1, 2, 3, 4, 5]
     assert [row["place"] for row in rows if row["group"] == "replaced"] == [6, 7, 8, 9]
@@ -137,7 +136,7 @@ def test_a_place_is_named_by_the_last_replaced_one_before_it() -> None:
 
 def test_a_sequence_holds_each_object_where_its_span_says(atlas: Dataset) -> None:
     probe = LkeSequence(replace="unknown", seeds=1, inside=" : ", between="\\n")
-    [one] = sequences(atlas, probe._shape())
+    [one] = probe.sequences(atlas)
     for prompt, lines in zip(probe.ask(atlas), (one.clean, one.changed), strict=True):
         assert isinstance(prompt.want, Trace)
         read = [prompt.prefix[a:b] for a, b in prompt.want.spans]
@@ -154,7 +153,7 @@ def test_the_clean_sequence_is_always_asked_and_the_same(atlas: Dataset) -> None
 
 def test_false_facts_stand_at_the_same_places_in_every_sequence(atlas: Dataset) -> None:
     probe = LkeSequence(replace="incorrect", seeds=3)
-    told = list(sequences(atlas, probe._shape()))
+    told = list(probe.sequences(atlas))
     assert len({one.at for one in told}) == 1
     assert len({one.clean for one in told}) == 3
 
@@ -168,7 +167,7 @@ def test_an_incorrect_fact_is_false_by_every_fact_of_the_dataset() -> None:
         for entity in f.objects
         for name in entity.names
     }
-    for one in sequences(data, LkeSequence(replace="incorrect", seeds=2)._shape()):
+    for one in LkeSequence(replace="incorrect", seeds=2).sequences(data):
         assert all((one.relation, x.subject, x.object) in true for x in one.clean)
         wrong = [one.changed[place] for place in one.at]
         assert not any((one.relation, x.subject, x.object) in true for x in wrong)
@@ -176,14 +175,14 @@ def test_an_incorrect_fact_is_false_by_every_fact_of_the_dataset() -> None:
 
 def test_an_unknown_subject_is_in_no_fact_of_the_dataset(atlas: Dataset) -> None:
     real = {n for r in atlas.relations for f in atlas.facts(r.id) for n in f.subject.names}
-    for one in sequences(atlas, LkeSequence(replace="unknown")._shape()):
+    for one in LkeSequence(replace="unknown").sequences(atlas):
         assert not {one.changed[place].subject for place in one.at} & real
 
 
 def test_an_unknown_fact_has_another_year_too() -> None:
     data = sonde.dataset("nobel", limit=30)
     years = {int(f.objects[0].name) for f in data.facts("birth-year")}
-    for one in sequences(data, LkeSequence(length=60, replace="unknown", seeds=2)._shape()):
+    for one in LkeSequence(length=60, replace="unknown", seeds=2).sequences(data):
         for place, (clean, changed) in enumerate(zip(one.clean, one.changed, strict=True)):
             assert (changed.object != clean.object) == (place in one.at)
             assert min(years) <= int(changed.object) <= max(years)
@@ -213,7 +212,7 @@ def test_a_relation_with_too_few_facts_is_left_out_and_counted() -> None:
 
 def test_more_replaced_than_there_are_leaves_two_as_they_are(atlas: Dataset) -> None:
     probe = LkeSequence(length=10, replace="unknown", replaced=500, seeds=1)
-    [one] = sequences(atlas, probe._shape())
+    [one] = probe.sequences(atlas)
     assert len(one.at) == 8
 
 

@@ -15,7 +15,7 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Score
 from sonde.core.reports import Curves
-from sonde.probes.lke.studies.shots import LkeShots, first_reaching
+from sonde.probes.lke.shots import LkeShots, first_reaching
 from sonde.prompting.sequences import Separators, asked, examples, training
 from sonde.testing import check_probe
 from tests import tiny
@@ -43,7 +43,7 @@ def test_the_curve_is_that_of_a_literal_reading(atlas: Dataset, tmp_path: Path) 
         key = prompt.key
         one = next(f for f in atlas.asked(key.relation) if f.id == key.fact)
         n, seed = prompt.own["shots"], prompt.own["draw"]
-        lines = examples(training(atlas, key.relation, seed), one.subject, n)
+        lines = examples(training(atlas, key.relation, [seed])[0], one.subject, n)
         assert prompt.prefix == asked(lines, one.subject.name, Separators())
         [(_, answer)] = model.score([prompt])
         sums = [sum(row) for row in answer.logps]
@@ -109,11 +109,12 @@ def test_more_examples_than_there_are_become_all_there_are() -> None:
     probe = LkeShots(n=(2, 5, 50, 80), seeds=1)
     data = world(relations=("P36",))
     asked_with = {prompt.own["shots"] for prompt in probe.ask(data)}
-    shown = len(training(data, "P36", 0))
+    shown = len(training(data, "P36", [0])[0])
     assert asked_with == {2, 5, shown}
     report = read(probe, data)
     assert f"accuracy.n.{shown}.{OVER}" in report.estimates
-    assert f"Fewer than 80 training facts to show: P36 {shown}." in report.findings
+    said = f"fewer training facts than the 80 asked for; {shown} were used: P36."
+    assert any(said in finding for finding in report.findings)
 
 
 def test_a_relation_with_fewer_facts_shows_all_it_has() -> None:
@@ -126,7 +127,10 @@ def test_a_relation_with_fewer_facts_shows_all_it_has() -> None:
     report = read(LkeShots(n=(1, 4), seeds=1), world(facts), {"P36-G": "A City"})
     assert report.counts["prompts"] == 4
     assert report.estimates["accuracy.n.4.relation.P1303"].n == 1
-    assert "Fewer than 4 training facts to show: P1303 2." in report.findings
+    assert (
+        "1 relation has fewer training facts than the 4 asked for; 2 were used: P1303."
+        in report.findings
+    )
 
 
 def test_without_training_facts_nothing_is_asked() -> None:

@@ -16,8 +16,8 @@ from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
 from sonde.probes.lke.eic import EicLke
 from sonde.probes.lke.ic import IcLke
-from sonde.probes.lke.studies.separators import LkeSeparators
-from sonde.probes.lke.studies.shots import LkeShots
+from sonde.probes.lke.separators import LkeSeparators
+from sonde.probes.lke.shots import LkeShots
 from sonde.runs.plan import plan
 from sonde.runs.run import run
 from tests import tiny

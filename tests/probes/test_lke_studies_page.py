@@ -7,10 +7,10 @@ import re
 import pytest
 
 from sonde.core.abilities import Probe
-from sonde.probes.lke.studies.baselines import LkeBaselines
-from sonde.probes.lke.studies.separators import LkeSeparators
-from sonde.probes.lke.studies.sequence import LkeSequence
-from sonde.probes.lke.studies.shots import LkeShots
+from sonde.probes.lke.baselines import LkeBaselines
+from sonde.probes.lke.separators import LkeSeparators
+from sonde.probes.lke.sequence import LkeSequence
+from sonde.probes.lke.shots import LkeShots
 from tests.docs.pages import DOCS, first_cells, rows
 from tests.worlds import world
 

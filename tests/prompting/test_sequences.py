@@ -82,22 +82,22 @@ def test_a_sentence_must_have_its_answer_last(sentence: str) -> None:
 
 
 def test_only_facts_for_training_are_drawn() -> None:
-    drawn = training(world(), "P36", seed=0)
+    drawn = training(world(), "P36", [0])[0]
     assert {line.fact for line in drawn} == {
         f.id for f in facts() if f.relation == "P36" and f.split == "train"
     }
 
 
 def test_the_seed_decides_the_order_and_not_which_facts_there_are() -> None:
-    one, other = (training(world(), "P36", seed=seed) for seed in (0, 1))
+    one, other = (training(world(), "P36", [seed])[0] for seed in (0, 1))
     assert one != other
     assert set(one) == set(other)
 
 
 def test_a_new_fact_moves_no_other() -> None:
-    before = training(world(), "P36", seed=3)
+    before = training(world(), "P36", [3])[0]
     more = [*facts(), fact("P36", "Cuba", "Havana", split="train")]
-    after = training(world(more), "P36", seed=3)
+    after = training(world(more), "P36", [3])[0]
     assert tuple(line for line in after if line.subject != "Cuba") == before
 
 
@@ -106,15 +106,15 @@ def test_a_subject_is_drawn_once_even_under_two_identifiers() -> None:
         fact("P36", "Peru", "Lima", split="train"),
         fact("P36", entity("Peru", id="Q2"), "Cusco", id="Q2", split="train"),
     ]
-    assert len(training(world(held), "P36", seed=0)) == 1
+    assert len(training(world(held), "P36", [0])[0]) == 1
 
 
 def test_a_spare_takes_the_place_of_the_subject_that_is_asked_about() -> None:
-    drawn = training(world(), "P36", seed=0)
+    drawn = training(world(), "P36", [0])[0]
     second = Entity(id="x", names=("other name", drawn[1].subject))
     assert examples(drawn, second, 3) == (drawn[0], drawn[2], drawn[3])
 
 
 def test_fewer_facts_than_asked_for_are_all_of_them() -> None:
-    drawn = training(world(), "P36", seed=0)
+    drawn = training(world(), "P36", [0])[0]
     assert examples(drawn, Entity(id="x", names=("Nowhere",)), 99) == drawn

@@ -67,7 +67,10 @@ def test_of_equally_common_answers_a_fact_has_the_first_by_name() -> None:
     assert facts["prompts"].to_list() == [2, 2]
 
 
-@pytest.mark.parametrize("probe", ["lama", "belief", "belief-icl", "framing", "monitor", "ic-lke"])
+@pytest.mark.parametrize(
+    "probe",
+    ["lama", "belief", "belief-icl", "framing", "monitor", "ic-lke", "lke-shots", "lke-sequence"],
+)
 def test_controls_and_report_read_the_answers_once(
     probe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

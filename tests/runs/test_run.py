@@ -229,9 +229,12 @@ def test_a_run_tells_how_every_fact_did_over_its_prompts(tmp_path: Path) -> None
     assert facts["subject"][0] == "subject 0"
 
 
-def test_a_probe_without_single_judgements_has_no_frame_of_them(tmp_path: Path) -> None:
+def test_a_probe_without_single_judgements_has_no_frame_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = sonde.dataset("atlas", limit=1)
     majority = sonde.model("control:majority", data=data)
-    run = sonde.run(sonde.probe("lke-shots", n=(1,), seeds=1), majority, data, tmp_path / "out")
-    with pytest.raises(UsageError, match="'lke-shots', which does not judge prompts one by one"):
+    run = sonde.run(sonde.probe("lama"), majority, data, tmp_path / "out")
+    monkeypatch.setattr(type(run), "probe", lambda *_: object())
+    with pytest.raises(UsageError, match="'lama', which does not judge prompts one by one"):
         run.judged()

@@ -38,6 +38,7 @@ class Judged:
     names that were likelier than the usual one. words: how many words the answer has, nan where
     they cannot be counted.
     guessable: whether the answer can be guessed from the subject's name, by the filter of the run.
+    `own` has what else tells the probe's prompts apart, such as the draw of examples.
     """
 
     grid: Grid
@@ -55,16 +56,17 @@ class Judged:
     compared: Ints | None = None
     words: Floats | None = None
     guessable: Bools | None = None
+    own: DataFrame | None = None
 
     def __post_init__(self) -> None:
-        for name in COLUMNS:
+        for name in (*COLUMNS, "own"):
             column = getattr(self, name)
             if column is not None and len(column) != len(self.grid):
                 raise ValueError(f"{name} has {len(column)} entries for {len(self.grid)} prompts")
 
     def rows(self, chosen: Ints) -> Judged:
         """The same with some of its prompts, in the order chosen."""
-        columns: dict[str, Any] = {name: getattr(self, name) for name in COLUMNS}
+        columns: dict[str, Any] = {name: getattr(self, name) for name in (*COLUMNS, "own")}
         kept: dict[str, Any] = {n: c if c is None else c[chosen] for n, c in columns.items()}
         return replace(self, grid=self.grid.rows(chosen), **kept)
 
@@ -98,6 +100,8 @@ class Judged:
         frame = polars.DataFrame(
             {"pair": grid.pair, **texts, "right": grid.right, **measured}, nan_to_null=True
         )
+        if self.own is not None:
+            frame = frame.hstack(self.own)
         prompt = col("prompt").str.replace(ANSWER_SLOT, "___", literal=True)
         prompt = prompt.str.replace(SUBJECT_SLOT, col("name"), literal=True)
         rank = col("rank").cast(polars.Int64)

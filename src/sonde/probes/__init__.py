@@ -10,9 +10,9 @@ MODULES = {
     "framing": "sonde.probes.framing.probe",
     "ic-lke": "sonde.probes.lke.ic",
     "lama": "sonde.probes.lama.probe",
-    "lke-baselines": "sonde.probes.lke.studies.baselines",
-    "lke-separators": "sonde.probes.lke.studies.separators",
-    "lke-sequence": "sonde.probes.lke.studies.sequence",
-    "lke-shots": "sonde.probes.lke.studies.shots",
+    "lke-baselines": "sonde.probes.lke.baselines",
+    "lke-separators": "sonde.probes.lke.separators",
+    "lke-sequence": "sonde.probes.lke.sequence",
+    "lke-shots": "sonde.probes.lke.shots",
     "monitor": "sonde.probes.monitor.probe",
 }

@@ -133,10 +133,14 @@ def spaced(text: str, parts: Iterable[tuple[int, int]]) -> tuple[tuple[int, int]
     return tuple((len(text[:start].rstrip(" ")), stop) for start, stop in parts)
 
 
-def training(dataset: Dataset, relation: str, seed: int) -> tuple[Line, ...]:
-    """Every fact of the relation that is for training, in the order drawn; one of each subject."""
-    facts = (fact for fact in dataset.facts(relation) if fact.split == TRAIN)
-    return tuple(map(line_of, drawn(facts, seed)))
+def training(dataset: Dataset, relation: str, seeds: Iterable[int]) -> tuple[tuple[Line, ...], ...]:
+    """Every fact of the relation that is for training, in the order of each draw; none without any.
+
+    Of the facts about one subject only the first is there.
+    """
+    # read once: a fact with its wrong options is long
+    facts = [fact for fact in dataset.facts(relation) if fact.split == TRAIN]
+    return tuple(tuple(map(line_of, drawn(facts, seed))) for seed in seeds) if facts else ()
 
 
 def drawn(facts: Iterable[Fact], seed: int) -> tuple[Fact, ...]:

@@ -1,150 +1,150 @@
-"""Choices between options in columns, in the dataset's order whatever they came in.
+"""Choices between options as one judged frame, and the means of its columns.
 
-One frame for IC-LKE, EIC-LKE and the studies: which fact, how it was asked, what was chosen. Knows
-facts, options and answers, nothing of prompts or tables.
+IC-LKE, EIC-LKE and the studies share it: which fact, how it was asked, what was chosen, in the
+dataset's order whatever the answers came in. Knows facts, options and answers, nothing of prompts
+or tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.columns import Given, RatedColumns, in_blocks
-from sonde.core.errors import AbilityError
-from sonde.core.facts import Dataset, Relation, Template, commonest_objects
+from sonde.core.errors import AbilityError, DataError
+from sonde.core.facts import Relation, Template
 from sonde.core.reports import Estimate, Metric
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import ByFact, Resampled, p_value, spread_of
 from sonde.metrics.grid import Grid
 from sonde.metrics.judged import Judged
 from sonde.metrics.verdicts import Verdicts, correct_options, judge_options
-from sonde.probes.lke.items import Item
+from sonde.probes.lke.asking import Asked
+from sonde.probes.lke.metrics import ACCURACY, DEVIATION, Kept, Mean, varied
 from sonde.prompting.sequences import Separators
+from sonde.reporting.build.tables import titled
 from sonde.reporting.catalogue import RELATIONS
 
 if TYPE_CHECKING:
-    from polars import DataFrame, Series
+    from polars import DataFrame
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-Kept: TypeAlias = "Bools | Series"
-"""Which choices count: a truth for each."""
+Way = Mapping[str, Any]
+"""How something was asked: the relation and the keys of a row by name."""
+
+Worded = Callable[[Way], Template]
+"""A way of asking as a template."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Judged rows to be averaged: one by one, or those of each fact first, where `pair` has it.
+
+    `by` tells the relation and the cluster of what is averaged. The name of a mean over relations
+    ends in `over`.
+    """
+
+    frame: DataFrame
+    by: ByFact
+    pair: Ints | None = None
+    over: str = RELATIONS
+
+    @classmethod
+    def of(cls, frame: DataFrame, asked: Asked, units: DataFrame, pair: Ints | None = None) -> Rows:
+        """Rows about what was asked; the relation and the subject are those of some units."""
+        by = ByFact(
+            ids=tuple(relation.id for relation in asked.relations),
+            relation=units["owner"].to_numpy(),
+            subject=units["subject"].to_numpy(),
+            seed=asked.dataset.selection.seed,
+        )
+        return cls(frame=frame, by=by, pair=pair)
+
+    def values(self, value: str, kept: Kept | None = None) -> Floats:
+        """What is averaged; nan where nothing is kept."""
+        column: Floats = self.frame[value].cast(float).to_numpy()
+        if kept is not None:
+            column = np.where(kept, column, np.nan)
+        if self.pair is None:
+            return column
+        there, size = ~np.isnan(column), len(self.by.relation)
+        sums = np.bincount(self.pair[there], weights=column[there], minlength=size)
+        with np.errstate(invalid="ignore"):
+            means = sums / np.bincount(self.pair[there], minlength=size)
+        # rounded, or equal means would seem to differ by their last digit
+        return np.round(means, 12)
+
+    def resampled(self, mean: Mean) -> Resampled:
+        """The values behind a mean, by relation."""
+        minus = None
+        if mean.minus or mean.less is not None:
+            other = mean.kept if mean.less is None else mean.less
+            minus = self.values(mean.minus or mean.value, other)
+        return self.by.resampled(self.values(mean.value, mean.kept), minus)
+
+    def estimates(self, means: Iterable[Mean], also: str = "") -> Iterator[tuple[str, Estimate]]:
+        """Every mean over relations, of each relation, and over all where `also` names that."""
+        for mean in means:
+            resampled = self.resampled(mean)
+            yield mean.metric.at(self.over), resampled.mean_over_relations()
+            if also:
+                yield mean.metric.at(also), resampled.mean_over_facts()
+            for id in self.by.ids if mean.each else ():
+                yield mean.metric.at(f"relation.{id}"), resampled.relation(id)
+
 
 Correct = Mapping[int, tuple[tuple[str, ...], ...]]
 """By the number of a fact, the names that count as right."""
 
-Values = tuple[Ints, Floats]
-"""Numbers of facts, and a value for each."""
 
+class Judging:
+    """Judges answers about facts that are numbered; what the facts are stands beside each."""
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Asked:
-    """The facts that are asked about, numbered in the dataset's order, of some relations.
+    def __init__(self, asked: Asked) -> None:
+        self.facts = asked.facts
+        items = dict(enumerate(asked.items))
+        self._golds: Correct = {i: ((item.gold,),) for i, item in items.items()}
+        self._options: Correct = {i: (item.options,) for i, item in items.items()}
+        self._names: Correct = {i: (item.names,) for i, item in items.items() if item.names}
 
-    `relation` is that of each fact, by its place in `relations`; facts with the same `subject` have
-    the same. `control`: whether the commonest of its options is right. `majority` is each
-    relation's commonest object.
-    """
+    def about(self, frame: DataFrame) -> DataFrame:
+        """The rows of a frame with relations and facts, and what is known of each fact."""
+        return frame.join(self.facts, on=["relation", "fact"], how="left", maintain_order="left")
 
-    relations: tuple[Relation, ...]
-    items: tuple[Item, ...]
-    relation: Ints
-    subject: Ints
-    control: Bools
-    majority: tuple[str, ...]
+    def choices(self, rows: DataFrame, answers: RatedColumns) -> DataFrame:
+        """Some rows with what was chosen: `answer`, `right`, `tied`, `confidence`, `rank` and the
+        log-probability of the right option, `gold`, with its probability, `mass`."""
+        from polars import Series
 
-    @classmethod
-    def of(
-        cls,
-        dataset: Dataset,
-        relations: Sequence[Relation],
-        items: Iterable[Item],
-        *,
-        by_id: bool = False,
-    ) -> Asked:
-        """Number facts and subjects, these as they come or in the order of their ids."""
-        items, places = tuple(items), {r.id: i for i, r in enumerate(relations)}
-        common = [commonest_objects(dataset.split_frame(r.id)) for r in relations]
-        ranks = [{name: i for i, (name, _) in enumerate(objects)} for objects in common]
-        relation = [places[item.fact.relation] for item in items]
-        keys = [(item.fact.relation, item.fact.subject.id) for item in items]
-        distinct = dict.fromkeys(sorted(keys) if by_id else keys)
-        subjects = {key: number for number, key in enumerate(distinct)}
-        guesses = (
-            min(item.options, key=lambda name: ranks[r].get(name, len(ranks[r])))
-            for item, r in zip(items, relation, strict=True)
-        )
-        control = [g == item.gold for g, item in zip(guesses, items, strict=True)]
-        return cls(
-            relations=tuple(relations),
-            items=items,
-            relation=np.array(relation, dtype=np.int64),
-            subject=np.array([subjects[key] for key in keys], dtype=np.int64),
-            control=np.array(control, dtype=np.bool_),
-            majority=tuple(next(iter(names), "") for names in ranks),
-        )
-
-    @cached_property
-    def _places(self) -> DataFrame:
-        from polars import DataFrame
-
-        facts = [(item.fact.relation, item.fact.id) for item in self.items]
-        names = DataFrame(facts, schema=["relation", "fact"], orient="row")
-        return names.with_row_index("number")
-
-    def numbers(self, frame: DataFrame) -> Ints:
-        """The number of the fact in each row of a frame with relations and facts."""
-        keys = ["relation", "fact"]
-        joined = frame.select(keys).join(self._places, on=keys, how="left", maintain_order="left")
-        return joined["number"].to_numpy().astype(np.int64)
-
-    @cached_property
-    def _golds(self) -> Correct:
-        return {i: ((item.gold,),) for i, item in enumerate(self.items)}
-
-    @cached_property
-    def _spelled(self) -> tuple[Correct, Correct] | None:
-        """The options of each fact and the names of the right one, where all names are scored."""
-        if not any(item.names for item in self.items):
-            return None
-        options = {i: (item.options,) for i, item in enumerate(self.items)}
-        return options, {i: (item.names,) for i, item in enumerate(self.items)}
-
-    def judged(self, answers: RatedColumns, fact: Ints) -> DataFrame:
-        """A choice of each answer about the fact of that number."""
-        from polars import DataFrame
-
-        verdicts = self._verdicts(answers, fact)
+        verdicts = self._verdicts(answers, rows["pair"].to_numpy())
         names = np.array([*verdicts.names, ""], dtype=object)
-        return DataFrame(
-            {
-                "fact": fact.astype(np.int64),
-                "right": verdicts.rank == 1,
-                "tied": verdicts.tied,
-                "sure": verdicts.confidence,
-                "mass": np.exp(verdicts.gold),
-                "rank": verdicts.rank.astype(np.int64),
-                "chosen": names[verdicts.answer].tolist(),
-            }
+        return rows.with_columns(
+            answer=Series(names[verdicts.answer].tolist()),
+            right=Series(verdicts.rank == 1),
+            tied=Series(verdicts.tied),
+            confidence=Series(verdicts.confidence),
+            rank=Series(verdicts.rank.astype(np.int64)),
+            gold=Series(verdicts.gold),
+            mass=Series(np.exp(verdicts.gold)),
         )
 
-    def _verdicts(self, answers: RatedColumns, fact: Ints) -> Verdicts:
+    def _verdicts(self, answers: RatedColumns, pair: Ints) -> Verdicts:
         """The choice is between usual names; where others are scored they only add to the mass."""
-        if self._spelled is None:
-            return judge_options(answers, fact, self._golds)
+        if not self._names:
+            return judge_options(answers, pair, self._golds)
         assert answers.options is not None
-        options, names = self._spelled
-        usual = correct_options(answers, fact, options)
+        usual = correct_options(answers, pair, self._options)
         bounds = np.append(0, np.cumsum(usual))[answers.bounds]
         kept = summed(answers.sums()[usual], bounds, answers.options[usual], answers.names)
-        gold = judge_options(answers, fact, names).gold
-        return replace(judge_options(kept, fact, self._golds), gold=gold)
+        gold = judge_options(answers, pair, self._names).gold
+        return replace(judge_options(kept, pair, self._golds), gold=gold)
 
 
 def summed(values: Floats, bounds: Any, options: Any, names: Sequence[str]) -> RatedColumns:
@@ -153,151 +153,174 @@ def summed(values: Floats, bounds: Any, options: Any, names: Sequence[str]) -> R
     return RatedColumns(bounds=bounds, tokens=tokens, logps=values, names=names, options=options)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Choices:
-    """Every choice of a run: a row of `frame` each.
+    """Every choice of a run, and the numbers so far.
 
-    Its columns: `fact` by its number, `relation` by its id, what tells how it was asked; `right`,
-    `tied`, `sure` (the probability of the `chosen` option among all), `mass` and `rank` of the
-    right one; `control` and how many options were `offered`.
+    A row of `frame` is a choice: the columns of `Asked.facts` and `Judging.choices`, and `keys`,
+    those that tell how it was asked; `template` tells the same as a template.
     """
 
     asked: Asked
+    keys: Sequence[str]
+    template: Worded
     frame: DataFrame
+    estimates: dict[str, Estimate] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, asked: Asked, judged: Iterable[DataFrame], keys: Sequence[str]) -> Choices:
+    def of(
+        cls, asked: Asked, parts: Iterable[DataFrame], keys: Sequence[str], template: Worded
+    ) -> Choices:
         """Those that were judged; of two for the same fact and keys the later one counts."""
-        import polars
+        frame = gathered(parts).unique(["pair", *keys], keep="last").sort("pair", *keys)
+        return cls(asked=asked, keys=keys, template=template, frame=frame)
 
-        types = {"fact": polars.Int64, "right": polars.Boolean, "tied": polars.Boolean}
-        types |= dict.fromkeys(("sure", "mass"), polars.Float64)
-        types |= {"rank": polars.Int64, "chosen": polars.String} | dict.fromkeys(keys, polars.Null)
-        empty = polars.DataFrame(schema=types)
-        frame = polars.concat([empty, *judged], how="diagonal_relaxed")
-        if frame.height:
-            frame = frame.unique(["fact", *keys], keep="last").sort("fact", *keys)
-        fact = frame["fact"].to_numpy()
-        ids = np.array([r.id for r in asked.relations], dtype=object)
-        offered = np.array([len(item.options) for item in asked.items], dtype=np.int64)
-        columns = {
-            "relation": polars.Series(ids[asked.relation[fact]].tolist(), dtype=polars.String),
-            "control": asked.control[fact],
-            "offered": offered[fact],
-        }
-        return cls(asked=asked, frame=frame.with_columns(**columns))
+    @cached_property
+    def by_fact(self) -> Rows:
+        """The choices of each fact together."""
+        return Rows.of(self.frame, self.asked, self.asked.facts, self.frame["pair"].to_numpy())
 
-    def column(self, name: str) -> NDArray[Any]:
-        """One of the columns."""
-        return self.frame[name].to_numpy()
+    @cached_property
+    def by_choice(self) -> Rows:
+        """Every choice for itself; those of a subject are a cluster."""
+        return Rows.of(self.frame, self.asked, self.frame)
 
-    def means(self, value: str = "right", kept: Kept | None = None) -> Values:
-        """The mean of each fact over the choices that count."""
-        facts, values = self.each(value, kept)
-        distinct, index = np.unique(facts, return_inverse=True)
-        means = np.bincount(index, weights=values) / np.bincount(index)
-        # rounded, or equal means would seem to differ by their last digit
-        return distinct, np.round(means, 12)
+    def put(self, *means: Mean, also: str = "") -> None:
+        """Add numbers that average facts."""
+        self.estimates.update(self.by_fact.estimates(means, also))
 
-    def each(self, value: str = "right", kept: Kept | None = None) -> Values:
-        """The value of every choice that counts."""
-        frame = self.frame if kept is None else self.frame.filter(kept)
-        return frame["fact"].to_numpy(), frame[value].to_numpy().astype(np.float64)
+    def p(self, kept: Kept, less: Kept, name: str) -> float:
+        """Of the difference in accuracy between some choices and others, by a stream of a name."""
+        resampled = self.by_fact.resampled(Mean(ACCURACY, kept=kept, less=less))
+        return p_value(resampled.samples, resampled.seed, name)
 
-    def samples(self, own: Values, minus: Values | None = None) -> dict[str, Sample]:
-        """By relation, or the difference to others on the same facts; those of a subject go
-        together."""
-        if minus is not None:
-            common, first, second = np.intersect1d(own[0], minus[0], return_indices=True)
-            own, minus = (common, own[1][first]), (common, minus[1][second])
-        owners = self.asked.relation[own[0]]
-        parts = ((r.id, owners == number) for number, r in enumerate(self.asked.relations))
-        return {
-            id: Sample(
-                values=own[1][part],
-                clusters=self.asked.subject[own[0][part]],
-                minus=None if minus is None else minus[1][part],
-            )
-            for id, part in parts
-        }
+    def vary(self, ways: Mapping[str, Kept], reference: str, difference: Metric) -> None:
+        """Add what is told of each way of asking, by its place, and how it differs from one."""
+        from polars import mean
 
-    def counts(self) -> dict[str, int]:
-        """How much was asked."""
+        self.put(*varied(ways, reference, difference))
+        for place, kept in ways.items():
+            by_relation = self.frame.filter(kept).group_by("draw", "relation").agg(mean("right"))
+            draws = by_relation.group_by("draw").agg(mean("right"))["right"]
+            self.estimates[DEVIATION.at(place)] = spread_of(draws.sort().to_list())
+
+    def at(self, metric: Metric, place: str) -> Estimate | None:
+        """A number at a place: its mean over relations, else the only one there is."""
+        mean = self.estimates.get(metric.at(f"{place}.{RELATIONS}"))
+        return self.estimates.get(metric.at(place)) if mean is None else mean
+
+    def value(self, metric: Metric, place: str) -> float:
+        """The same without its interval; nan where it was not measured."""
+        estimate = self.at(metric, place)
+        return np.nan if estimate is None or estimate.value is None else estimate.value
+
+    def series(self, few: int) -> dict[str, str]:
+        """What a figure shows: the mean over relations, and each relation where these are few.
+
+        Names of series by how the names of their estimates end.
+        """
+        relations = self.asked.relations
+        mean = {RELATIONS: "mean over relations" if len(relations) > 1 else "accuracy"}
+        some = relations if 1 < len(relations) <= few else ()
+        return mean | {f"relation.{r.id}": titled(r) for r in some}
+
+    def counts(self, rows: str = "prompts") -> dict[str, int]:
+        """How much was asked, and what there was too little of; `rows`: what a row is called."""
+        scored = self.frame["rank"].is_not_null()
         return {
             "relations": self.frame["relation"].n_unique(),
-            "facts": self.frame["fact"].n_unique(),
-            "choices": self.frame.height,
-            "options": int(self.column("offered").sum()),
-            "ties": int(self.column("tied").sum()),
+            "facts": self.frame["pair"].n_unique(),
+            rows: self.frame.height,
+            "options": int(self.frame["offered"].filter(scored).sum()),
+            "ties": int(self.frame["tied"].sum()),
+            **self.asked.counts(),
         }
 
+    @cached_property
+    def judged(self) -> Judged:
+        """Every choice as other analyses take it; each way of asking is a template."""
+        relations = self.asked.relations
+        return as_judged(self.frame, self.asked.facts, relations, self.keys, self.template)
 
-def judge(asked: Asked, answered: Given, keys: Sequence[str]) -> Choices:
+
+def gathered(parts: Iterable[DataFrame]) -> DataFrame:
+    """What was judged, block by block, in one frame; refuses where there is nothing."""
+    from polars import concat
+
+    blocks = list(parts)
+    if not blocks:
+        raise no_answers()
+    return concat(blocks, how="diagonal_relaxed")
+
+
+def no_answers() -> DataError:
+    """The refusal to read a run without answers."""
+    return DataError(
+        "there are no answers to read: no prompt of the run was answered yet, or not all that "
+        "belong to a fact; 'sonde run' with the same settings and folder goes on with it"
+    )
+
+
+def judge(asked: Asked, answered: Given, keys: Sequence[str], template: Worded) -> Choices:
     """Judge scored options, block by block; `keys` are the columns that tell how it was asked."""
+    judging = Judging(asked)
 
-    def blocks() -> Iterable[DataFrame]:
+    def blocks() -> Iterator[DataFrame]:
         for block in in_blocks(answered):
             if block.kind != "scored":
                 raise AbilityError("in-context estimation reads scored options, not other answers")
-            yield asked.judged(block.rated, asked.numbers(block.frame)).hstack(
-                block.frame.select(keys)
-            )
+            rows = judging.about(block.frame.select("relation", "fact", *keys))
+            yield judging.choices(rows, block.rated)
 
-    return Choices.of(asked, blocks(), keys)
-
-
-def put(
-    estimates: dict[str, Estimate],
-    metric: Metric,
-    samples: dict[str, Sample],
-    seed: int,
-    place: str = "",
-    also: str = "",
-) -> None:
-    """Add the mean over relations, each relation's own, and, where there is `also`, that of all."""
-    resampled, head = Resampled(samples, seed), f"{place}." if place else ""
-    estimates[metric.at(head + RELATIONS)] = resampled.mean_over_relations()
-    if also:
-        estimates[metric.at(head + also)] = resampled.mean_over_facts()
-    for relation in samples:
-        estimates[metric.at(f"{head}relation.{relation}")] = resampled.relation(relation)
+    return Choices.of(asked, blocks(), keys, template)
 
 
-def as_judged(choices: Choices, seeds: Sequence[int], separators: Separators) -> Judged:
-    """The choices as other analyses take them; every draw of examples counts as a template.
+def as_judged(
+    frame: DataFrame,
+    facts: DataFrame,
+    relations: tuple[Relation, ...],
+    keys: Sequence[str],
+    template: Worded,
+) -> Judged:
+    """Judged rows as other analyses take them, with their keys.
 
-    It has the same name in every probe of this kind, so that these can be set side by side.
+    Each way of asking in a relation, which the keys tell, counts as a template of it.
     """
-    asked, column = choices.asked, choices.column
-    before, middle, after = separators.frame
-    text = f"{before}[X]{middle}[Y]{after}"
-    codes: dict[str, int] = {}
-    answer = [codes.setdefault(name, len(codes)) for name in choices.frame["chosen"]]
-    owners, sure = asked.relation[column("fact")], column("sure")
-    with np.errstate(divide="ignore"):
-        gold = np.log(column("mass"))
+    keyed = frame.select("relation", "owner", *keys)
+    ways = keyed.unique(maintain_order=True).with_row_index("way")
+    way = keyed.join(ways, on=keyed.columns, how="left", maintain_order="left")["way"]
+    answers = {name: code for code, name in enumerate(frame["answer"].unique(maintain_order=True))}
+    confidence = frame["confidence"].cast(float).to_numpy()
     return Judged(
         grid=Grid(
-            pair=column("fact"),
-            template=owners * len(seeds) + column("seed") - seeds[0],
-            name=np.zeros(len(owners), dtype=np.int64),
-            right=column("right"),
-            answer=np.array(answer, dtype=np.int64),
-            confidence=sure,
-            relations=asked.relation,
-            template_relations=np.repeat(np.arange(len(asked.relations)), len(seeds)),
+            pair=frame["pair"].to_numpy(),
+            template=way.to_numpy().astype(np.int64),
+            name=np.zeros(frame.height, dtype=np.int64),
+            right=frame["right"].to_numpy(),
+            answer=np.array([answers[name] for name in frame["answer"]], dtype=np.int64),
+            confidence=confidence,
+            relations=facts["owner"].to_numpy(),
+            template_relations=ways["owner"].to_numpy(),
         ),
-        relations=asked.relations,
-        pairs=tuple(item.fact.id for item in asked.items),
-        names=tuple((item.fact.subject.name,) for item in asked.items),
-        templates=tuple(
-            Template(id=f"lke-{seed}", text=text, group=f"lke-{seed}")
-            for _ in asked.relations
-            for seed in seeds
-        ),
-        answers=tuple(codes),
+        relations=relations,
+        pairs=tuple(facts["fact"]),
+        names=tuple((name,) for name in facts["name"]),
+        templates=tuple(template(row) for row in ways.iter_rows(named=True)),
+        answers=tuple(answers),
         way="scored",
-        sure=sure,
-        rank=column("rank"),
-        gold=gold,
+        sure=confidence,
+        rank=frame["rank"].fill_null(0).to_numpy(),
+        gold=frame["gold"].cast(float).to_numpy(),
+        own=frame.select(key for key in keys if key != "template"),
     )
+
+
+def worded(id: str, separators: Separators) -> Worded:
+    """Ways of asking as templates: the keys in an id, and how a fact is written behind examples."""
+    before, middle, after = separators.frame
+
+    def template(way: Way) -> Template:
+        name = id.format(**way)
+        return Template(id=name, text=f"{before}[X]{middle}[Y]{after}", group=name)
+
+    return template

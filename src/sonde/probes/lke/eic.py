@@ -1,15 +1,18 @@
 """EIC-LKE: several facts tested in one long sequence of facts, each option in its turn.
 
-methods: the numbers of IC-LKE from sequences of training facts between which test facts stand.
-What it costs is reported beside what IC-LKE would: it saves only against scoring text by text.
+methods: the numbers of IC-LKE from sequences of training facts between which test facts stand. In
+layout "facts" a sequence tests one option of each of several facts; in layout "options" several
+options of one fact. What there is to read is reported beside what IC-LKE would: it saves only
+against scoring text by text. It is counted in names, since tokens differ; `sonde plan` counts a
+model's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import TYPE_CHECKING, ClassVar, Self
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -17,50 +20,64 @@ from sonde.core.abilities import Ability, need
 from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
+from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Key, Prompt, Trace
-from sonde.core.reports import Report
+from sonde.core.reports import Report, Table
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
-from sonde.probes.lke.choices import Asked, Choices, Floats, Ints, as_judged, summed
-from sonde.probes.lke.items import (
+from sonde.probes.lke.asking import (
     BETWEEN_HELP,
     INSIDE_HELP,
     LEVELS,
     LEVELS_HELP,
     OPTIONS_HELP,
-    Census,
+    Asked,
     Item,
-    OptionPool,
+    Shown,
     check_levels,
-    refuse_nothing,
     separators,
 )
-from sonde.probes.lke.passages import (
-    Cost,
-    Layout,
-    Passage,
-    Shape,
-    cost_table,
-    in_turn,
-    passages,
-    spots,
-)
+from sonde.probes.lke.choices import Choices, Judging, gathered, summed, worded
 from sonde.probes.lke.report import Reading, build_report
 from sonde.prompting.options import MANY
-from sonde.prompting.sequences import training
+from sonde.prompting.sequences import Line, spaced, spans, told
+from sonde.reporting.build.tables import Field, table
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
+Spans = tuple[tuple[int, int], ...]
 
-@dataclass(slots=True, kw_only=True)
-class _Read:
-    """What is asked: its facts, what had to be left out, a text of each relation, the cost."""
 
-    census: Census = field(default_factory=Census)
-    items: list[Item] = field(default_factory=list)
-    prefixes: dict[str, str] = field(default_factory=dict)
-    cost: Cost = field(default_factory=Cost)
+class Tested(NamedTuple):
+    """Facts that are tested together: the first behind so many `lines` as the first of `spots`."""
+
+    items: tuple[Item, ...]
+    lines: tuple[Line, ...]
+    spots: tuple[int, ...]
+
+
+class Passage(NamedTuple):
+    """One text to read: facts in a row, of which those `at` some places are tested.
+
+    Each has the option of that number (layout "facts"), or the first has and those after it have
+    the next ones.
+    """
+
+    lines: tuple[Line, ...]
+    at: tuple[int, ...]
+    option: int
+
+    @property
+    def facts(self) -> list[str]:
+        """The fact that is tested at each place."""
+        return [self.lines[place].fact for place in self.at]
+
+
+def in_turn(item: Item, seed: int) -> tuple[str, ...]:
+    """The options in the order they are tested: drawn for each fact, so that no two facts agree."""
+    id = item.fact.id
+    return tuple(sorted(item.options, key=lambda o: (draw_key(seed, f"turn:{id}:{o}"), o)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +91,7 @@ class EicLke:
     start: int = setting(50, "after how many of them the first fact is tested", least=1)
     stride: int = setting(5, "after how many more the next one is", least=1)
     options: int = setting(MANY, OPTIONS_HELP, least=2)
-    layout: Layout = setting(
+    layout: Literal["facts", "options"] = setting(
         "facts", "what a sequence tests: an option of each of several facts, or options of one fact"
     )
     inside: str = setting(" ", INSIDE_HELP)
@@ -92,102 +109,149 @@ class EicLke:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """One prompt per sequence, those of a block of facts after each other."""
-        reads = _Read()
-        for relation, passage in self._passages(dataset, reads):
-            text, spans = passage.text()
-            facts = passage.facts
-            yield Prompt(
-                key=Key(fact=facts[0], relation=relation, template=self.name, subject=""),
-                prefix=text,
-                want=Trace(spans=spans),
-                own={"facts": facts, "option": passage.number},
-            )
-        if not reads.items:
-            refuse_nothing(dataset, reads.census)
+        for shown in Asked.of(dataset, self.training, self.options).shown:
+            for passage in self._passages(shown, dataset.selection.seed):
+                text, where = self._text(passage)
+                facts, relation = passage.facts, shown.relation.id
+                yield Prompt(
+                    key=Key(fact=facts[0], relation=relation, template=self.name, subject=""),
+                    prefix=text,
+                    want=Trace(spans=where),
+                    own={"facts": facts, "option": passage.option},
+                )
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Gather every fact's options from the sequences, judge the choices, compute the rest."""
-        reads = self._reads(dataset)
+        choices, seed = self._choices(dataset, answered), dataset.selection.seed
+        shown = choices.asked.shown
+        passages = {each.relation.id: [*self._passages(each, seed)] for each in shown}
+        cost = self._cost(shown, [own for several in passages.values() for own in several])
         reading = Reading(
             name="EIC-LKE",
-            wanted=self.training,
-            options=self.options,
             levels=self.levels,
-            seeds=(dataset.selection.seed,),
-            prefixes=reads.prefixes,
+            seeds=(seed,),
+            prefixes={id: self._text(own[0])[0] for id, own in passages.items() if own},
             blank="",
-            counts=reads.cost.counts(),
-            tables=(cost_table(reads.cost),),
+            counts=cost,
+            tables=(_cost_table(cost, len(choices.asked.items)),),
             notes=self._notes(),
         )
-        choices = self._choices(dataset, answered, reads)
-        report = build_report(dataset, choices, reads.census, reading)
-        return replace(report, judged=self._judged(dataset, choices))
+        return build_report(choices, reading)
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every choice, for comparisons with other runs."""
-        return self._judged(dataset, self._choices(dataset, answered, self._reads(dataset)))
+        return self._choices(dataset, answered).judged
 
-    def _judged(self, dataset: Dataset, choices: Choices) -> Judged:
-        seeds = (dataset.selection.seed,)
-        return as_judged(choices, seeds, separators(self.inside, self.between))
+    def spots(self, count: int) -> tuple[int, ...]:
+        """After how many of so many training facts one is tested; with few it starts earlier.
 
-    def _reads(self, dataset: Dataset) -> _Read:
-        reads = _Read()
-        for relation, passage in self._passages(dataset, reads):
-            if relation not in reads.prefixes:
-                reads.prefixes[relation], _ = passage.text()
-        return reads
+        >>> EicLke().spots(100), EicLke().spots(30), EicLke().spots(1)
+        ((50, 55, 60, 65, 70, 75, 80, 85, 90, 95), (15, 20, 25), (1,))
+        """
+        start = max(1, self.start * min(count, self.training) // self.training)
+        return tuple(range(start, count, self.stride)) or (count,)
 
-    def _choices(self, dataset: Dataset, answered: Given, reads: _Read) -> Choices:
-        """The options of every fact, put together from the sequences that they stand in."""
-        asked = Asked.of(dataset, dataset.asked_relations(), reads.items)
-        turned = [in_turn(item, dataset.selection.seed) for item in asked.items]
-        bounds = np.cumsum([0, *map(len, turned)])
-        logps = np.full(bounds[-1], np.nan)
-        for block in in_blocks(answered):
-            if block.kind != "traced":
-                raise AbilityError("eic-lke reads traced texts, not other answers")
-            fact, option = self._tested(block, asked)
-            # a fact with fewer options than others has some of its own read again
-            first = option < np.diff(bounds)[fact]
-            logps[bounds[fact[first]] + option[first]] = block.rated.sums()[first]
-        judged = _judged(asked, turned, logps, bounds, dataset.selection.seed)
-        return Choices.of(asked, judged, ["seed"])
+    def _asked(self, dataset: Dataset) -> Asked:
+        """The facts that are tested, with how many training facts stand in their sequences."""
+        asked = Asked.of(dataset, self.training, self.options)
+        tested = ([i for block in self._blocks(each) for i in block.items] for each in asked.shown)
+        pairs = zip(asked.shown, tested, strict=True)
+        return replace(asked, shown=[replace(each, items=tuple(own)) for each, own in pairs])
 
-    def _tested(self, block: Answers, asked: Asked) -> tuple[Ints, Ints]:
-        """The number of the fact that each span is of, and which of its options it is."""
-        frame, rated = block.frame, block.rated
-        spans = frame.select("relation", fact="facts").explode("fact")
-        option = frame["option"].to_numpy()[rated.owners]
+    def _blocks(self, shown: Shown) -> Iterator[Tested]:
+        """Facts by as many as a sequence has spots, with training facts about other subjects."""
+        lines = shown.draws[0] if shown.draws else ()
+        most = len(self.spots(min(self.training, len(lines)))) if self.layout == "facts" else 1
+        left, waiting = iter(shown.items), list[Item]()
+        while waiting := [*waiting, *islice(left, most - len(waiting))]:
+            names = {name for item in waiting for name in item.fact.subject.names}
+            before = tuple(line for line in lines if line.subject not in names)[: self.training]
+            spots = self.spots(len(before)) if before else ()
+            if before:
+                tested = (self._before(item, lines, len(before)) for item in waiting)
+                yield Tested(items=tuple(islice(tested, len(spots))), lines=before, spots=spots)
+            waiting = waiting[len(spots) or 1 :]
+
+    def _before(self, item: Item, lines: Sequence[Line], count: int) -> Item:
+        """A fact with how many training facts stand in its sequence."""
+        names = item.fact.subject.names
+        spare = any(line.subject in names for line in lines[: self.training])
+        return replace(item, examples=count, spare=spare)
+
+    def _passages(self, shown: Shown, seed: int) -> Iterator[Passage]:
+        """Every text that tests the facts of one relation, block by block."""
+        for block in self._blocks(shown):
+            turned = [(item, in_turn(item, seed)) for item in block.items]
+            if self.layout == "facts":
+                for option in range(max(len(options) for _, options in turned)):
+                    # one with fewer options shows one again, so that the next stand as they should
+                    tested = [(item, own[option % len(own)]) for item, own in turned]
+                    yield _passage(block, tested, option)
+            else:
+                [(item, options)] = turned
+                for option in range(0, len(options), len(block.spots)):
+                    some = options[option : option + len(block.spots)]
+                    yield _passage(block, [(item, name) for name in some], option)
+
+    def _text(self, passage: Passage) -> tuple[str, Spans]:
+        """The text, and where in it the tested options stand."""
+        chosen = separators(self.inside, self.between)
+        text, every = told(passage.lines, chosen), spans(passage.lines, chosen)
+        return text, spaced(text, (every[place] for place in passage.at))
+
+    def _choices(self, dataset: Dataset, answered: Given) -> Choices:
+        """The options of every fact, put together from the sequences that they stand in.
+
+        A fact some of whose options were not answered is left out.
+        """
+        from polars import len as count
+
+        asked = self._asked(dataset)
+        judging = Judging(asked)
+        read = judging.about(gathered(self._read(block) for block in in_blocks(answered)))
+        # a fact with fewer options than others has some of its own read again
+        read = read.filter(read["option"] < read["offered"]).unique(["pair", "option"], keep="last")
+        whole = read.select(count().over("pair")).to_series() == read["offered"]
+        parts = read.filter(whole).sort("pair", "option").partition_by("owner", maintain_order=True)
+        choices = (_judged(judging, asked, part) for part in parts)
+        template = worded("lke-{seed}", separators(self.inside, self.between))
+        return Choices.of(asked, choices, ["seed"], template)
+
+    def _read(self, block: Answers) -> DataFrame:
+        """The fact that each span of a block is of, which of its options, and how likely it is."""
+        from polars import Series
+
+        if block.kind != "traced":
+            raise AbilityError("eic-lke reads traced texts, not other answers")
+        rated = block.rated
+        option = block.frame["option"].to_numpy()[rated.owners]
         if self.layout == "options":
             option = option + np.arange(len(option)) - rated.bounds[rated.owners]
-        return asked.numbers(spans), option
+        frame = block.frame.select("relation", fact="facts").explode("fact")
+        return frame.with_columns(option=Series(option), logp=Series(rated.sums()))
 
-    def _passages(self, dataset: Dataset, reads: _Read) -> Iterator[tuple[str, Passage]]:
-        shape = Shape(
-            training=self.training,
-            start=self.start,
-            stride=self.stride,
-            layout=self.layout,
-            separators=separators(self.inside, self.between),
-            seed=dataset.selection.seed,
-        )
-        for relation in dataset.asked_relations():
-            lines = training(dataset, relation.id, shape.seed)
-            if not lines:
-                reads.census.without_training.append(relation.id)
-                continue
-            pool = OptionPool(dataset, relation.id, self.options)
-            items = {item.fact.id: item for item in pool.items(reads.census)}
-            tested: set[str] = set()
-            for passage in passages(items.values(), lines, shape, reads.census):
-                tested.update(passage.facts)
-                reads.cost.read(passage)
-                yield relation.id, passage
-            kept = [item for id, item in items.items() if id in tested]
-            reads.items += kept
-            reads.cost.compare(kept, spots(min(self.training, len(lines)), shape)[0])
+    def _cost(self, shown: Sequence[Shown], passages: Sequence[Passage]) -> dict[str, int]:
+        """How many names of subjects and objects are read, for the facts that are tested.
+
+        `shared`: where sequences that begin alike are read once up to the first fact that is
+        tested, whose subject is common, too. By IC-LKE: with a text for each option, as many
+        examples as stand before that fact, and with every beginning read once.
+        """
+        read = sum(2 * len(passage.lines) for passage in passages)
+        common = sum(2 * passage.at[0] + 1 for passage in passages if passage.option)
+        naive = shared = 0
+        for each in shown:
+            if offered := [len(item.options) for item in each.items]:
+                examples = self.spots(min(self.training, each.most))[0]
+                naive += sum(offered) * (2 * examples + 2)
+                shared += 2 * examples + len(offered) + sum(offered)
+        return {
+            "sequences": len(passages),
+            "names_read": read,
+            "names_read_shared": read - common,
+            "names_ic_lke_naive": naive,
+            "names_ic_lke_shared": shared,
+        }
 
     def _notes(self) -> tuple[str, ...]:
         tested = (
@@ -203,21 +267,60 @@ class EicLke:
         )
 
 
-def _judged(
-    asked: Asked, turned: list[tuple[str, ...]], logps: Floats, bounds: Ints, seed: int
-) -> Iterator[DataFrame]:
-    """The choices of one relation after the other; all have the same draw of training facts."""
+def _passage(block: Tested, tested: Sequence[tuple[Item, str]], option: int) -> Passage:
+    """The facts up to the last that is tested: nothing behind it can change what is read."""
+    lines: list[Line] = []
+    start, at = 0, []
+    for spot, (item, name) in zip(block.spots, tested, strict=False):
+        lines += block.lines[start:spot]
+        at.append(len(lines))
+        lines.append(Line(fact=item.fact.id, subject=item.fact.subject.name, object=name))
+        start = spot
+    return Passage(lines=tuple(lines), at=tuple(at), option=option)
+
+
+def _judged(judging: Judging, asked: Asked, read: DataFrame) -> DataFrame:
+    """The choices of one relation, from its options by fact; all have the same draw of examples."""
     from polars import lit
 
-    for number in np.unique(asked.relation).tolist():
-        facts = np.flatnonzero(asked.relation == number)
-        start, stop = int(bounds[facts[0]]), int(bounds[facts[-1] + 1])
-        names = list(chain.from_iterable(turned[fact] for fact in facts.tolist()))
-        codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
-        options = np.array([codes[name] for name in names])
-        ends = np.append(bounds[facts], stop) - start
-        answers = summed(logps[start:stop], ends, options, list(codes))
-        yield asked.judged(answers, facts).with_columns(seed=lit(seed))
+    seed = asked.dataset.selection.seed
+    turned = {pair: in_turn(asked.items[pair], seed) for pair in read["pair"].unique().to_list()}
+    names = [turned[pair][option] for pair, option in read.select("pair", "option").iter_rows()]
+    codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    facts = read.select(asked.facts.columns).unique("pair", maintain_order=True)
+    bounds = np.cumsum([0, *facts["offered"]])
+    options = np.array([codes[name] for name in names])
+    answers = summed(read["logp"].to_numpy(), bounds, options, list(codes))
+    return judging.choices(facts.with_columns(seed=lit(seed)), answers)
+
+
+def _cost_table(cost: Mapping[str, int], facts: int) -> Table:
+    """What both probes have to read, side by side."""
+    ways = {
+        "EIC-LKE, every sequence by itself": cost["names_read"],
+        "EIC-LKE, common beginnings read once": cost["names_read_shared"],
+        "IC-LKE, a text for each option": cost["names_ic_lke_naive"],
+        "IC-LKE, common beginnings read once": cost["names_ic_lke_shared"],
+    }
+    fields: list[Field[str]] = [
+        Field("way", lambda way: way),
+        Field("names", ways.get, "count", "of subjects and objects, for all facts"),
+        Field("names per fact", lambda way: ways[way] / max(facts, 1), "number"),
+        Field(
+            "times",
+            lambda way: ways[way] / max(cost["names_ic_lke_shared"], 1),
+            "number",
+            "as many as IC-LKE with shared beginnings",
+        ),
+    ]
+    return table(
+        ways,
+        fields,
+        id="cost",
+        title="What the model has to read",
+        note="EIC-LKE saves against scoring text by text, not against sharing what begins alike. "
+        "Names, not tokens; 'sonde plan' counts the tokens of a model.",
+    )
 
 
 COMPONENT = EicLke

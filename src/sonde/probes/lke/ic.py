@@ -8,33 +8,30 @@ of the examples, beside the majority control.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Given
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Key, Prompt, Score
+from sonde.core.prompts import Prompt
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
-from sonde.probes.lke.choices import Asked, Choices, as_judged, judge
-from sonde.probes.lke.items import (
+from sonde.probes.lke.asking import (
     BETWEEN_HELP,
     INSIDE_HELP,
     LEVELS,
     LEVELS_HELP,
     OPTIONS_HELP,
-    Census,
-    Item,
-    OptionPool,
+    Asked,
     check_levels,
-    refuse_nothing,
     separators,
 )
+from sonde.probes.lke.choices import Choices, judge, worded
 from sonde.probes.lke.report import Reading, build_report
 from sonde.prompting.options import MANY
-from sonde.prompting.sequences import Line, asked, examples, training
+from sonde.prompting.sequences import Separators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,88 +64,44 @@ class IcLke:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """One prompt per fact and draw of examples; those of a relation share their beginning."""
-        census = Census()
-        for item, shown, seed in self._shown(dataset, census):
-            yield Prompt(
-                key=Key(
-                    fact=item.fact.id,
-                    relation=item.fact.relation,
-                    template=self.name,
-                    subject=item.fact.subject.name,
-                ),
-                prefix=self._prefix(item, shown),
-                want=Score(options=item.texts or item.options),
-                own={"seed": seed},
-            )
-        if not census.examples:
-            refuse_nothing(dataset, census)
+        for shown in self._asked(dataset).shown:
+            for draw, _ in enumerate(shown.draws):
+                own = {"seed": dataset.selection.seed + draw}
+                yield from shown.scored(self.n, self._separators, self.name, own, draw)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every choice and compute every number."""
-        census, prefixes = Census(), dict[str, str]()
-        choices = self._choices(dataset, answered, census, prefixes)
+        choices, first = self._choices(dataset, answered), dataset.selection.seed
         reading = Reading(
             name="IC-LKE",
-            wanted=self.n,
-            options=self.options,
             levels=self.levels,
-            seeds=self._seeds(dataset),
-            prefixes=prefixes,
+            seeds=range(first, first + self.seeds),
+            prefixes={
+                each.relation.id: each.prefix(each.items[0], self.n, self._separators)
+                for each in choices.asked.shown
+                if each.items
+            },
             notes=(
                 f"Before each subject stand up to {self.n} training facts of its relation, drawn "
                 "by the seed; a fact about the subject itself is replaced by a spare.",
             ),
         )
-        report = build_report(dataset, choices, census, reading)
-        return replace(report, judged=self._judged(dataset, choices))
+        return build_report(choices, reading)
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every choice, for comparisons with other runs."""
-        return self._judged(dataset, self._choices(dataset, answered, Census(), {}))
+        return self._choices(dataset, answered).judged
 
-    def _judged(self, dataset: Dataset, choices: Choices) -> Judged:
-        return as_judged(choices, self._seeds(dataset), separators(self.inside, self.between))
+    def _asked(self, dataset: Dataset) -> Asked:
+        return Asked.of(dataset, self.n, self.options, self.seeds, spell=self.names == "all")
 
-    def _choices(
-        self, dataset: Dataset, answered: Given, census: Census, prefixes: dict[str, str]
-    ) -> Choices:
-        """The judged choices; on the way a prompt of each relation is kept."""
-        items: dict[tuple[str, str], Item] = {}
-        for item, shown, _ in self._shown(dataset, census):
-            relation = item.fact.relation
-            items.setdefault((relation, item.fact.id), item)
-            if relation not in prefixes:
-                prefixes[relation] = self._prefix(item, shown)
-        return judge(
-            Asked.of(dataset, dataset.asked_relations(), items.values()), answered, ["seed"]
-        )
+    def _choices(self, dataset: Dataset, answered: Given) -> Choices:
+        template = worded("lke-{seed}", self._separators)
+        return judge(self._asked(dataset), answered, ["seed"], template)
 
-    def _shown(
-        self, dataset: Dataset, census: Census
-    ) -> Iterator[tuple[Item, tuple[Line, ...], int]]:
-        """Every fact with the examples of every draw; the first draw is counted."""
-        for relation in dataset.asked_relations():
-            pool = OptionPool(dataset, relation.id, self.options)
-            for turn, seed in enumerate(self._seeds(dataset)):
-                lines = training(dataset, relation.id, seed)
-                counted = census if turn == 0 else Census()
-                if not lines:
-                    counted.without_training.append(relation.id)
-                    continue
-                for item in pool.items(counted, spell=self.names == "all"):
-                    shown = examples(lines, item.fact.subject, self.n)
-                    if not shown:
-                        counted.no_examples += 1
-                        continue
-                    counted.shown(relation.id, len(shown), self.n, shown != lines[: len(shown)])
-                    yield item, shown, seed
-
-    def _prefix(self, item: Item, shown: tuple[Line, ...]) -> str:
-        return asked(shown, item.fact.subject.name, separators(self.inside, self.between))
-
-    def _seeds(self, dataset: Dataset) -> range:
-        first = dataset.selection.seed
-        return range(first, first + self.seeds)
+    @property
+    def _separators(self) -> Separators:
+        return separators(self.inside, self.between)
 
 
 COMPONENT = IcLke

@@ -1,9 +1,39 @@
-"""The numbers of in-context estimation. A choice is a fact with one draw of the examples."""
+"""The numbers of in-context estimation, and which column of which judged rows they are means of.
+
+A choice is a fact with one draw of the examples. Knows nothing of how rows are judged.
+"""
 
 from __future__ import annotations
 
-from sonde.core.reports import Metric
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from sonde.core.reports import Headline, Metric
 from sonde.reporting.build.multi_prompt.metrics import ECE, OVERCONF
+from sonde.reporting.build.parts import headline
+from sonde.reporting.catalogue import RELATIONS
+
+if TYPE_CHECKING:
+    from polars import Series
+
+Kept: TypeAlias = "Series"
+"""Which rows count: a truth for each."""
+
+
+class Mean(NamedTuple):
+    """A number of a report: the mean of a column over the rows that are kept.
+
+    With `minus`, another column, or `less`, other rows, it is the mean of the difference on the
+    same facts. `each`: also of every relation.
+    """
+
+    metric: Metric
+    value: str = "right"
+    kept: Kept | None = None
+    minus: str = ""
+    less: Kept | None = None
+    each: bool = True
+
 
 CHOICES = "mean_over_choices"
 """What Accuracy@K averages over beside relations: all choices, those of several draws too."""
@@ -27,6 +57,13 @@ CONFIDENCE = Metric(
     "confidence", "sure", "percent", "mean probability of the chosen option", better=""
 )
 AVERAGED = (ACCURACY, MAJORITY, ABOVE, MASS, CONFIDENCE)
+MEANS = (
+    Mean(ACCURACY),
+    Mean(MAJORITY, "control"),
+    Mean(ABOVE, minus="control"),
+    Mean(MASS, "mass"),
+    Mean(CONFIDENCE, "confidence"),
+)
 
 AT = Metric(
     "accuracy_at.{k}", "@{k}", "percent", "accuracy of the choices that are at least {k} sure"
@@ -58,6 +95,8 @@ def at_level(level: float) -> tuple[Metric, Metric]:
 
 # Of the studies: `accuracy`, `mass` and those that compare ways of asking stand before the way,
 # as in `accuracy.n.5.mean_over_relations`.
+
+COMMONEST = "always the commonest option"
 
 DEVIATION = Metric(
     "deviation",
@@ -142,3 +181,29 @@ ABOVE_USUAL = Metric(
     "above_control.probability", "above", "percent", "probability minus that share"
 )
 SEQUENCE = (LIKELY, USUALLY, ABOVE_USUALLY, CLEAN, USUAL, ABOVE_USUAL, CHANGED, EFFECT, LOG_EFFECT)
+
+
+def beside_control(kept: Kept) -> tuple[Mean, Mean]:
+    """What always choosing the commonest option reaches, and how far above it some choices are."""
+    return Mean(MAJORITY, "control", kept), Mean(ABOVE, kept=kept, minus="control")
+
+
+def varied(ways: Mapping[str, Kept], reference: str, difference: Metric) -> Iterator[Mean]:
+    """What is told of the choices at each place of what a study varies, and against one of them."""
+    for place, kept in ways.items():
+        yield Mean(ACCURACY.under(place), kept=kept)
+        yield Mean(MASS.under(place), "mass", kept)
+        if place != reference:
+            yield Mean(difference.under(place), kept=kept, less=ways[reference])
+    yield from beside_control(ways[reference])
+
+
+def accuracy_headline(place: str, label: str) -> Headline:
+    """The accuracy at a place beside the control."""
+    return headline(
+        ACCURACY.under(place).named(label),
+        RELATIONS,
+        control=MAJORITY,
+        above=ABOVE,
+        control_label=COMMONEST,
+    )

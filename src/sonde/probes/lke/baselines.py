@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
-import numpy as np
-
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.errors import AbilityError, DataError
@@ -22,26 +20,25 @@ from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.reports import Report
 from sonde.core.settings import setting
-from sonde.probes.lke.choices import Asked, Choices
-from sonde.probes.lke.items import BETWEEN_HELP, INSIDE_HELP, OPTIONS_HELP, separators
-from sonde.probes.lke.studies.baselines_report import (
-    IN_CONTEXT,
-    Compared,
-    How,
+from sonde.metrics.judged import Judged
+from sonde.probes.lke.asking import (
+    BETWEEN_HELP,
+    INSIDE_HELP,
+    OPTIONS_HELP,
+    Asked,
+    Shown,
+    separators,
+)
+from sonde.probes.lke.baselines_report import (
+    NO_WORDS,
     Wordings,
     build_report,
+    grouped,
 )
-from sonde.probes.lke.studies.study import (
-    Shown,
-    Study,
-    after_examples,
-    asked_of,
-    prompt,
-    shown_relations,
-)
+from sonde.probes.lke.choices import Choices, Judging, Way, worded
 from sonde.prompting.matching import check_language, correct
 from sonde.prompting.options import MANY
-from sonde.prompting.sequences import Separators, asked
+from sonde.prompting.sequences import Separators
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -54,11 +51,10 @@ def wordings(dataset: Dataset, most: int) -> Wordings:
 
     Paraphrases stand in for the kind that is missing, written by hand or mined.
     """
-    relations = dataset.asked_relations()
+    relations, seed = dataset.asked_relations(), dataset.selection.seed
     there = {t.source for relation in relations for t in relation.templates if t.answer_last}
     written: Source = "manual" if "manual" in there or "mined" not in there else "paraphrase"
     kinds: tuple[Source, ...] = (written, "mined" if "mined" in there else "paraphrase")
-    seed = dataset.selection.seed
     taken = {
         (relation.id, kind): chosen
         for relation in relations
@@ -71,7 +67,7 @@ def wordings(dataset: Dataset, most: int) -> Wordings:
             "such as 'The capital of [X] is [Y].'; without one there is nothing to compare: add "
             "some, or use ic-lke"
         )
-    return Wordings(kinds=tuple(k for k in kinds if k in there), templates=taken)
+    return Wordings(taken)
 
 
 def _chosen(relation: Relation, kind: Source, most: int, seed: int) -> tuple[Template, ...]:
@@ -123,76 +119,80 @@ class LkeBaselines:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Relation by relation, one way of asking after the other."""
-        known = wordings(dataset, self.templates)
-        relations, _ = shown_relations(dataset, self.options, 1)
-        for shown in relations:
-            templates = tuple(known.of(shown.relation.id))
+        taken = wordings(dataset, self.templates)
+        for shown in self._asked(dataset).shown:
+            templates = taken.of(shown.relation.id)
             yield from self._scored(shown, templates)
             yield from self._written(shown, templates) if self.most else ()
 
+    def judged(self, dataset: Dataset, answered: Given) -> Judged:
+        """Every answer, each way of asking with each wording as a template."""
+        return self._choices(dataset, answered, wordings(dataset, self.templates)).judged
+
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and compare the ways of asking fact by fact."""
-        shown, census = shown_relations(dataset, self.options, 1)
-        known = wordings(dataset, self.templates)
-        choices = self._choices(asked_of(dataset, shown), answered, known)
-        study = Study(dataset=dataset, shown=shown, census=census, choices=choices)
-        asked: dict[How, bool] = {
-            "scored": True,
-            "separator": self.separating,
-            "written": bool(self.most),
-        }
-        hows = tuple(how for how, wanted in asked.items() if wanted)
-        compared = Compared(study=study, known=known, hows=hows)
-        return build_report(compared, self.n, self.options, self.most)
+        taken = wordings(dataset, self.templates)
+        asked = {"scored": True, "separator": self.separating, "written": bool(self.most)}
+        hows = [how for how, wanted in asked.items() if wanted]
+        return build_report(self._choices(dataset, answered, taken), taken, hows, self.most)
 
-    def _scored(self, shown: Shown, templates: tuple[Template, ...]) -> Iterator[Prompt]:
+    def _asked(self, dataset: Dataset) -> Asked:
+        return Asked.of(dataset, self.n, self.options)
+
+    def _scored(self, shown: Shown, templates: list[Template]) -> Iterator[Prompt]:
         """Every fact in every way of choosing, way by way: equal beginnings come together."""
         usual = separators(self.inside, self.between)
-        yield from after_examples(shown, self.n, usual, IN_CONTEXT, how="scored")
+        yield from shown.scored(self.n, usual, NO_WORDS, {"how": "scored"})
         for template in templates:
             for item in shown.items:
                 before, after = template.fill(item.fact.subject.name)
                 want = Score(options=item.options)
-                yield prompt(item.fact, before, want, template.id, after, how="scored")
+                yield item.prompt(before, want, template.id, {"how": "scored"}, after)
         for template in templates if self.separating else ():
             sentence = Separators(inside=template.text, between=usual.between)
-            yield from after_examples(shown, self.n, sentence, template.id, how="separator")
+            yield from shown.scored(self.n, sentence, template.id, {"how": "separator"})
 
-    def _written(self, shown: Shown, templates: tuple[Template, ...]) -> Iterator[Prompt]:
+    def _written(self, shown: Shown, templates: list[Template]) -> Iterator[Prompt]:
         """Left open: the model writes on from the examples, and from each template."""
-        want, usual = Generate(most=self.most, until=""), separators(self.inside, self.between)
+        want, own = Generate(most=self.most, until=""), {"how": "written"}
         for item in shown.items:
-            prefix = asked(shown.lines(item, self.n), item.fact.subject.name, usual)
-            yield prompt(item.fact, prefix, want, IN_CONTEXT, how="written")
+            prefix = shown.prefix(item, self.n, separators(self.inside, self.between))
+            yield item.prompt(prefix, want, NO_WORDS, own)
         for template in templates:
             for item in shown.items:
                 before, _ = template.fill(item.fact.subject.name)
-                yield prompt(item.fact, before, want, template.id, how="written")
+                yield item.prompt(before, want, template.id, own)
 
-    def _choices(self, asked: Asked, answered: Given, known: Wordings) -> Choices:
+    def _choices(self, dataset: Dataset, answered: Given, taken: Wordings) -> Choices:
         """What was chosen and what was written, each with the kind of its wording."""
-        judged = (self._judged(block, asked) for block in in_blocks(answered))
-        choices = Choices.of(asked, judged, KEYS)
-        frame = choices.frame.join(
-            known.frame(), on=["relation", "template"], how="left", maintain_order="left"
-        )
-        kind = frame["kind"].fill_null(IN_CONTEXT)
-        return replace(choices, frame=frame.with_columns(kind))
+        asked, texts = self._asked(dataset), taken.texts()
 
-    def _judged(self, block: Answers, asked: Asked) -> DataFrame:
-        from polars import DataFrame
+        def template(way: Way) -> Template:
+            how, id = way["how"], way["template"]
+            name = id if how == "scored" else f"{how}:{id}"
+            usual = worded(name, separators(self.inside, self.between))(way)
+            return replace(usual, text=texts.get((way["relation"], id), usual.text))
 
-        fact = asked.numbers(block.frame)
+        judging = Judging(asked)
+        parts = (self._judged(block, judging, asked) for block in in_blocks(answered))
+        choices = Choices.of(asked, parts, KEYS, template)
+        return replace(choices, frame=grouped(choices.frame, taken))
+
+    def _judged(self, block: Answers, judging: Judging, asked: Asked) -> DataFrame:
+        from polars import Series
+
+        rows = judging.about(block.frame.select("relation", "fact", *KEYS))
         if block.kind == "scored":
-            return asked.judged(block.rated, fact).hstack(block.frame.select(KEYS))
+            return judging.choices(rows, block.rated)
         if block.kind != "generated":
             raise AbilityError("lke-baselines reads scored options and written texts")
-        facts = [asked.items[number].fact for number in fact.tolist()]
         texts: list[str] = [answer.text for answer in block.columns]  # type: ignore[union-attr]
-        right = np.array([self._right(*pair) for pair in zip(texts, facts, strict=True)])
-        given = np.array([self._right(own.subject.name, own) for own in facts])
-        columns = {"fact": fact, "right": right, "given": right & given}
-        return DataFrame(columns).hstack(block.frame.select(KEYS))
+        facts = [asked.items[pair].fact for pair in rows["pair"]]
+        right = [self._right(text, fact) for text, fact in zip(texts, facts, strict=True)]
+        given = Series([self._right(fact.subject.name, fact) for fact in facts])
+        return rows.with_columns(
+            answer=Series(texts), right=Series(right), given=Series(right) & given
+        )
 
     def _right(self, text: str, fact: Fact) -> bool:
         """Whether a right name occurs in a text."""

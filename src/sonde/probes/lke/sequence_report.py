@@ -6,16 +6,14 @@ Knows places of sequences, nothing of prompts or models.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sonde.core.facts import Dataset, Relation
-from sonde.core.reports import Curve, Curves, Estimate, Headline, Metric, Report, Table
-from sonde.core.words import clearly, points
-from sonde.metrics.estimates import Resampled, Sample
-from sonde.probes.lke.choices import Bools
+from sonde.core.reports import Curve, Curves, Estimates, Headline, Metric, Report, Table
+from sonde.core.words import clearly, listed, points
+from sonde.metrics.estimates import ByFact
+from sonde.metrics.judged import Judged
+from sonde.probes.lke.choices import Rows
 from sonde.probes.lke.metrics import (
     ABOVE_USUAL,
     ABOVE_USUALLY,
@@ -29,130 +27,136 @@ from sonde.probes.lke.metrics import (
     SEQUENCE,
     USUAL,
     USUALLY,
+    Kept,
+    Mean,
 )
-from sonde.probes.lke.studies.sequence_places import (
-    FALSE,
-    PARTS,
-    Shape,
-    follows,
-    group_names,
-    group_words,
-)
-from sonde.probes.lke.studies.study import numbered
 from sonde.reporting.build.figures import curve
 from sonde.reporting.build.parts import headline, shown
-from sonde.reporting.build.tables import Field, browse, by_relation, measured, table, titled
+from sonde.reporting.build.tables import (
+    Field,
+    browse,
+    by_place,
+    by_relation,
+    measured,
+    table,
+    titled,
+)
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
+FALSE = {"unknown": "made-up facts", "incorrect": "incorrect facts"}
+"""What stands in the place of some facts, in words."""
+
+PARTS = 10
+TENTHS = {f"part.{k}": k for k in range(1, PARTS + 1)}
 WINDOW = 3
-EACH = {metric.id for metric in (LIKELY, CLEAN, AFTER_1, NEIGHBOURS)}
-"""What is given for every relation too."""
-TENTHS = [f"part.{k}" for k in range(1, PARTS + 1)]
 
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
-    """The places of all sequences, and what was estimated from them."""
+class Shape(NamedTuple):
+    """How sequences were made; `replaced` counts in a sequence of full length."""
 
-    places: DataFrame
-    relations: tuple[Relation, ...]
-    seed: int
-    estimates: dict[str, Estimate] = field(default_factory=dict)
+    length: int
+    replace: str
+    replaced: int
+    seeds: int
+    after: int
 
-    def put(
-        self, metric: Metric, kept: Bools, value: str, minus: str = "", place: str = ""
-    ) -> None:
-        """Add the mean over relations of some places, and of a few metrics each relation's own.
+    @property
+    def changed(self) -> bool:
+        """Whether some facts were replaced."""
+        return self.replace != "none"
 
-        A fact stands in several sequences, which makes it a cluster.
-        """
-        own = self.places[value].to_numpy().astype(np.float64)
-        other = self.places[minus].to_numpy() if minus else np.zeros(len(own))
-        kept = kept & ~np.isnan(own) & ~np.isnan(other)
-        owners, clusters = self.places["relation"].to_numpy(), self.places["cluster"].to_numpy()
-        samples = {}
-        for relation in self.relations:
-            at = kept & (owners == relation.id)
-            less = other[at] if minus else None
-            samples[relation.id] = Sample(values=own[at], clusters=clusters[at], minus=less)
-        resampled = Resampled(samples, self.seed)
-        name = metric.at(place)
-        self.estimates[name] = resampled.mean_over_relations()
-        for relation in self.relations if name in EACH else ():
-            self.estimates[f"{name}.relation.{relation.id}"] = resampled.relation(relation.id)
+    @property
+    def groups(self) -> dict[str, str]:
+        """What places are to the replaced ones, in words, in the order of the tables."""
+        after = {f"after_{k}": f"{k} after" for k in range(1, self.after + 1)}
+        return {"replaced": "replaced", **after, "other": "further after", "before": "before all"}
 
 
-def build_report(dataset: Dataset, places: DataFrame, shape: Shape, after: int) -> Report:
+def build_report(dataset: Dataset, places: DataFrame, shape: Shape, judged: Judged) -> Report:
     """Everything that is reported about some sequences."""
-    ids = places["relation"].unique(maintain_order=True)
-    relations, changed = tuple(map(dataset.relation, ids)), shape.replace != "none"
-    numbers = Numbers(places=places, relations=relations, seed=dataset.selection.seed)
-    kinds = group_names(after)
-    _put_clean(numbers)
-    if changed:
-        _put_changed(numbers, kinds)
-    estimates = numbers.estimates
+    from polars import max as most
+
+    relations, changed = judged.relations, shape.changed
+    by = ByFact(
+        ids=tuple(relation.id for relation in relations),
+        relation=places["owner"].to_numpy(),
+        subject=places["subject"].to_numpy(),
+        seed=dataset.selection.seed,
+    )
+    means = (*_clean(places), *(_changed(places, [*shape.groups]) if changed else ()))
+    estimates = dict(Rows(frame=places, by=by, over="").estimates(means))
+    lengths = dict(places.group_by("relation", maintain_order=True).agg(most("place")).rows())
     return Report(
         title=f"Facts in a sequence on {dataset.name}",
-        summary=_summary(numbers, shape),
+        summary=_summary(estimates, max(lengths.values()), shape),
         metrics=SEQUENCE,
         estimates=estimates,
         counts=_counts(dataset, places, changed),
         headlines=tuple(_headlines(shape)),
         tables=shown(
             (
-                _group_table(estimates, kinds, shape) if changed else None,
+                _group_table(estimates, shape) if changed else None,
                 _part_table(estimates, changed),
-                _relation_table(numbers, changed) if len(relations) > 1 else None,
+                _relation_table(estimates, relations, lengths, changed),
                 _example_table(places, changed),
-                _place_table(numbers, changed),
+                _place_table(places, relations, shape),
             )
         ),
-        figures=shown((_along(numbers, changed), _every_place(numbers, changed))),
-        findings=shown(_findings(numbers, shape)),
+        figures=shown(
+            (
+                _along(estimates, max(lengths.values()), changed),
+                _every_place(places, relations[0], changed),
+            )
+        ),
+        findings=shown(_findings(estimates, places, lengths, shape)),
         notes=_notes(shape),
+        judged=judged,
     )
 
 
-def _put_clean(numbers: Numbers) -> None:
-    every, part = np.ones(numbers.places.height, dtype=np.bool_), numbers.places["part"].to_numpy()
-    numbers.put(LIKELY, every, "likely")
-    numbers.put(USUALLY, every, "usually")
-    numbers.put(ABOVE_USUALLY, every, "likely", "usually")
-    numbers.put(CLEAN, every, "clean")
-    numbers.put(USUAL, every, "usual")
-    numbers.put(ABOVE_USUAL, every, "clean", "usual")
-    for k, tenth in enumerate(TENTHS, 1):
-        numbers.put(CLEAN, part == k, "clean", place=tenth)
+def _clean(places: DataFrame) -> Iterator[Mean]:
+    yield Mean(LIKELY, "likely")
+    yield Mean(USUALLY, "usually", each=False)
+    yield Mean(ABOVE_USUALLY, "likely", minus="usually", each=False)
+    yield Mean(CLEAN, "clean")
+    yield Mean(USUAL, "usual", each=False)
+    yield Mean(ABOVE_USUAL, "clean", minus="usual", each=False)
+    for tenth, k in TENTHS.items():
+        yield Mean(CLEAN.under(tenth), "clean", places["part"] == k, each=False)
 
 
-def _put_changed(numbers: Numbers, kinds: Sequence[str]) -> None:
-    group, part = (numbers.places[name].to_numpy() for name in ("group", "part"))
-    # of the facts that stayed: the replaced ones would only say how many they are
+def _changed(places: DataFrame, kinds: Sequence[str]) -> Iterator[Mean]:
+    """Of the facts that stayed: the replaced ones would only say how many they are."""
+    group = places["group"]
     stayed = group != "replaced"
-    numbers.put(CHANGED, stayed, "changed")
-    for k, tenth in enumerate(TENTHS, 1):
-        numbers.put(CHANGED, stayed & (part == k), "changed", place=tenth)
-    groups = {kind: group == kind for kind in kinds}
-    groups["neighbours"] = np.array([follows(kind) for kind in group], dtype=np.bool_)
+    yield Mean(CHANGED, "changed", stayed, each=False)
+    for tenth, k in TENTHS.items():
+        kept = stayed & (places["part"] == k)
+        yield Mean(CHANGED.under(tenth), "changed", kept, each=False)
+    groups = {kind: group == kind for kind in kinds} | {"neighbours": _following(places)}
     for kind, kept in groups.items():
-        numbers.put(CLEAN, kept, "clean", place=kind)
-        numbers.put(CHANGED, kept, "changed", place=kind)
+        each = kind in ("after_1", "neighbours")
+        yield Mean(CLEAN.under(kind), "clean", kept, each=False)
+        yield Mean(CHANGED.under(kind), "changed", kept, each=False)
         if kind != "before":  # the same text: nothing can move
-            numbers.put(EFFECT, kept, "changed", "clean", kind)
-            numbers.put(LOG_EFFECT, kept, "changed_log", "clean_log", place=kind)
+            yield Mean(EFFECT.under(kind), "changed", kept, "clean", each=each)
+            yield Mean(LOG_EFFECT.under(kind), "changed_log", kept, "clean_log", each=False)
 
 
-def _summary(numbers: Numbers, shape: Shape) -> str:
-    estimates = numbers.estimates
+def _following(places: DataFrame) -> Kept:
+    """Which places are not replaced themselves and have a replaced one somewhere before them."""
+    return ~places["group"].is_in(["before", "replaced"])
+
+
+def _summary(estimates: Estimates, facts: int, shape: Shape) -> str:
     value = estimates[CLEAN.at()].value
     if value is None:
         return "Nothing was measured: no object has a token of its own."
-    last, facts = estimates[CLEAN.at(TENTHS[-1])].value or 0.0, max(_lengths(numbers).values())
+    last = estimates[CLEAN.at([*TENTHS][-1])].value or 0.0
     first = (
         f"Along {facts} facts the model gives the right object a probability of {value:.1%} on "
         f"average, {last:.1%} in the last tenth."
@@ -161,12 +165,6 @@ def _summary(numbers: Numbers, shape: Shape) -> str:
     if effect is None or effect.value is None:
         return first
     return f"{first} After {FALSE[shape.replace]} the others move by {points(effect.value)} points."
-
-
-def _lengths(numbers: Numbers) -> dict[str, int]:
-    """How many facts the sequences of each relation have."""
-    longest = numbers.places.group_by("relation", maintain_order=True).max()
-    return dict(longest.select("relation", "place").iter_rows())
 
 
 def _counts(dataset: Dataset, places: DataFrame, changed: bool) -> dict[str, int]:
@@ -180,7 +178,7 @@ def _counts(dataset: Dataset, places: DataFrame, changed: bool) -> dict[str, int
     }
     if changed:
         counts["replaced"] = int((places["group"] == "replaced").sum())
-        counts["following"] = sum(map(follows, places["group"]))
+        counts["following"] = int(_following(places).sum())
     return counts
 
 
@@ -191,7 +189,7 @@ def _headlines(shape: Shape) -> Iterator[Headline]:
         (CLEAN, "Probability of the object", USUAL, ABOVE_USUAL),
     ):
         yield headline(metric, label=words, control=control, above=above, control_label=label)
-    if shape.replace == "none":
+    if not shape.changed:
         return
     label, false = "the same facts in the clean sequence", FALSE[shape.replace]
     for group, words in (
@@ -203,9 +201,9 @@ def _headlines(shape: Shape) -> Iterator[Headline]:
         )
 
 
-def _group_table(estimates: Mapping[str, Estimate], kinds: Sequence[str], shape: Shape) -> Table:
+def _group_table(estimates: Estimates, shape: Shape) -> Table:
     """What replaced facts do to each kind of place."""
-    words = {kind: group_words(kind) for kind in kinds} | {"neighbours": "all that follow"}
+    words = shape.groups | {"neighbours": "all that follow"}
     head = Field[str](
         "place", lambda kind: words[kind], help="what a place is to the replaced facts"
     )
@@ -220,30 +218,28 @@ def _group_table(estimates: Mapping[str, Estimate], kinds: Sequence[str], shape:
     )
 
 
-def _part_table(estimates: Mapping[str, Estimate], changed: bool) -> Table:
+def _part_table(estimates: Estimates, changed: bool) -> Table:
     """Probability along the sequence, a tenth at a time."""
-    return table(
-        TENTHS,
-        [
-            Field[str]("tenth of the sequence", lambda tenth: tenth.removeprefix("part.")),
-            CLEAN.named("clean"),
-            *([CHANGED] if changed else []),
-        ],
-        lambda tenth, metric: estimates[metric.at(tenth)],
+    return by_place(
+        estimates,
+        {str(k): tenth for tenth, k in TENTHS.items()},
+        [CLEAN.named("clean"), *([CHANGED] if changed else [])],
+        head="tenth of the sequence",
         id="along",
         title="Along the sequence",
         note="In the changed sequence the facts that were not replaced." if changed else "",
     )
 
 
-def _relation_table(numbers: Numbers, changed: bool) -> Table:
-    lengths = _lengths(numbers)
+def _relation_table(
+    estimates: Estimates, relations: Sequence[Relation], lengths: Mapping[str, int], changed: bool
+) -> Table | None:
     fields: list[Metric | Field[Relation]] = [
         Field("facts", lambda r: lengths[r.id], "count", "in a sequence"),
         CLEAN.named("probability"),
         *([AFTER_1, NEIGHBOURS] if changed else []),
     ]
-    return by_relation(numbers.estimates, numbers.relations, fields)
+    return by_relation(estimates, relations, fields) if len(relations) > 1 else None
 
 
 def _example_table(places: DataFrame, changed: bool) -> Table:
@@ -293,49 +289,43 @@ def _columns(changed: bool) -> list[Field[Row]]:
     ]
 
 
-def _place_table(numbers: Numbers, changed: bool) -> Table:
-    titles = {r.id: titled(r) for r in numbers.relations}
-    what = Field[Row](
-        "what it is", lambda row: group_words(row["group"]), help="to the replaced facts"
-    )
+def _place_table(places: DataFrame, relations: Sequence[Relation], shape: Shape) -> Table:
+    titles, words = {r.id: titled(r) for r in relations}, shape.groups
+    what = Field[Row]("what it is", lambda row: words[row["group"]], help="to the replaced facts")
     fields: list[Field[Row]] = [
         Field("relation", lambda row: titles[row["relation"]]),
         Field("sequence", lambda row: row["sequence"] + 1, "count"),
-        *_columns(changed),
-        *([what] if changed else []),
+        *_columns(shape.changed),
+        *([what] if shape.changed else []),
     ]
-    rows = numbers.places.iter_rows(named=True)
-    return browse(rows, fields, id="places", title="Every place")
+    return browse(places.iter_rows(named=True), fields, id="places", title="Every place")
 
 
-def _along(numbers: Numbers, changed: bool) -> Curves:
+def _along(estimates: Estimates, longest: int, changed: bool) -> Curves:
     """Means of tenths, drawn at the middle of each tenth of the longest sequence."""
-    longest = max(_lengths(numbers).values())
 
-    def drawn(name: str, metric: Metric, aside: float) -> Curve:
-        means = (numbers.estimates[metric.at(tenth)] for tenth in TENTHS)
-        middles = ((k + 0.5) * longest / PARTS + 0.5 + aside for k in range(PARTS))
-        return curve(name, zip(middles, means, strict=True))
+    def means(name: str, metric: Metric, aside: float) -> Curve:
+        at = (((k - 0.5) * longest / PARTS + 0.5 + aside, t) for t, k in TENTHS.items())
+        return curve(name, ((place, estimates[metric.at(tenth)]) for place, tenth in at))
 
-    clean = drawn("as it is", CLEAN, 0.0)
+    clean = means("as it is", CLEAN, 0.0)
     return Curves(
         id="along-the-sequence",
         title="Probability of the object along the sequence",
         x_axis="place in the sequence",
         y_axis="mean probability of the object",
         # aside, so that neither hides the other
-        curves=(clean, drawn("changed", CHANGED, longest / 150)) if changed else (clean,),
+        curves=(clean, means("changed", CHANGED, longest / 150)) if changed else (clean,),
         x_kind="number",
         note="Each point averages a tenth of the sequence, less the replaced facts where it is "
         "changed; whiskers are 95 % intervals.",
     )
 
 
-def _every_place(numbers: Numbers, changed: bool) -> Curves:
+def _every_place(places: DataFrame, relation: Relation, changed: bool) -> Curves:
     """Each place of the first relation, averaged over its sequences; by group where changed."""
     from polars import mean
 
-    places, relation = numbers.places, numbers.relations[0]
     value = "changed" if changed else "clean"
     kept = places.filter((places["relation"] == relation.id) & places[value].is_not_nan())
     kinds = {"replaced": "replaced", "after_1": "1 after"} if changed else {}
@@ -349,13 +339,8 @@ def _every_place(numbers: Numbers, changed: bool) -> Curves:
         x_axis="place in the sequence",
         y_axis="probability of the object",
         curves=tuple(
-            Curve(
-                name=name,
-                x=tuple(map(float, own["place"])),
-                y=tuple(own[value]),
-                joined=False,
-            )
-            for name, own in dots.items()
+            Curve(name=name, x=tuple(map(float, d["place"])), y=tuple(d[value]), joined=False)
+            for name, d in dots.items()
         ),
         x_kind="number",
         note="A dot is the mean over the sequences of one relation"
@@ -363,22 +348,24 @@ def _every_place(numbers: Numbers, changed: bool) -> Curves:
     )
 
 
-def _findings(numbers: Numbers, shape: Shape) -> Iterator[str]:
-    lengths = _lengths(numbers)
-    if short := {id: n for id, n in lengths.items() if n < shape.length}:
-        yield f"Sequences of fewer than {shape.length} facts, for want of more: {numbered(short)}."
-    if shape.replace == "none":
+def _findings(
+    estimates: Estimates, places: DataFrame, lengths: Mapping[str, int], shape: Shape
+) -> Iterator[str]:
+    short = [f"{id} {count}" for id, count in lengths.items() if count < shape.length]
+    if short:
+        yield f"Sequences of fewer than {shape.length} facts, for want of more: {listed(short)}."
+    if not shape.changed:
         return
-    replaced = dict(numbers.places.select("relation", "replaced").unique().iter_rows())
-    fewer = {id: replaced[id] for id in lengths if replaced[id] != shape.replaced}
+    replaced = places.unique("relation", maintain_order=True).select("relation", "replaced").rows()
+    fewer = [f"{id} {count}" for id, count in replaced if count != shape.replaced]
     if fewer:
         share = f"{shape.replaced} of {shape.length}"
-        yield f"Replaced in a sequence, for the same share as {share}: {numbered(fewer)}."
+        yield f"Replaced in a sequence, for the same share as {share}: {listed(fewer)}."
     for metric, words in (
         (AFTER_1, "the fact right after one"),
         (NEIGHBOURS, "all that follow"),
     ):
-        effect = numbers.estimates[metric.at()]
+        effect = estimates[metric.at()]
         if effect.value is not None:
             moved = clearly(effect, "raised", "lowered", "not clearly moved")
             yield f"Among {FALSE[shape.replace]} the probability of {words} is {moved}."

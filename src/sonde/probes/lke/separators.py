@@ -13,22 +13,17 @@ from typing import ClassVar, Self
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Given
 from sonde.core.errors import UsageError
-from sonde.core.facts import Dataset
+from sonde.core.facts import Dataset, Template
 from sonde.core.prompts import Prompt
 from sonde.core.reports import DotPlot, Metric, Report, Series, Table
 from sonde.core.settings import setting
 from sonde.core.words import clearly, named, told_apart
 from sonde.metrics.estimates import lead
-from sonde.probes.lke.choices import Kept
-from sonde.probes.lke.items import OPTIONS_HELP
-from sonde.probes.lke.metrics import (
-    ABOVE_FIRST,
-    ACCURACY,
-    DEVIATION,
-    MASS,
-)
+from sonde.metrics.judged import Judged
+from sonde.probes.lke.asking import OPTIONS_HELP, Asked
+from sonde.probes.lke.choices import Choices, Way, judge, worded
+from sonde.probes.lke.metrics import ABOVE_FIRST, ACCURACY, DEVIATION, MASS, accuracy_headline
 from sonde.probes.lke.metrics import SEPARATORS as METRICS
-from sonde.probes.lke.studies.study import Study, after_examples, shown_relations
 from sonde.prompting.options import MANY
 from sonde.prompting.sequences import USUAL, named_separators, told
 from sonde.reporting.build.figures import WHISKERS
@@ -78,38 +73,39 @@ class LkeSeparators:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Separator by separator and draw by draw; prompts of a relation share their beginning."""
-        relations, _ = shown_relations(dataset, self.options, self.seeds)
-        for each in relations:
-            for name in dict.fromkeys(self.separators):
-                for draw in range(self.seeds):
-                    own = {"separators": name, "draw": draw}
-                    chosen = named_separators(name)
-                    yield from after_examples(each, self.n, chosen, self.name, **own)
+        for each in self._asked(dataset).shown:
+            for name in self._places:
+                for draw, _ in enumerate(each.draws):
+                    own, chosen = {"separators": name, "draw": draw}, named_separators(name)
+                    yield from each.scored(self.n, chosen, self.name, own, draw)
+
+    def judged(self, dataset: Dataset, answered: Given) -> Judged:
+        """Every choice, each pair of separators in each draw as a template."""
+        return self._choices(dataset, answered).judged
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every choice and average by separator."""
-        study = Study.of(dataset, self.options, self.seeds, answered, ("separators", "draw"))
-        column = study.choices.frame["separators"]
-        kept = {name: column == name for name in dict.fromkeys(self.separators)}
-        places = {f"separator.{k}": own for k, own in enumerate(kept.values(), 1)}
-        study.put_varied(places, "separator.1", ABOVE_FIRST)
-        values = _values(study, kept)
-        low, high = min(values.values()), max(values.values())
+        choices, places = self._choices(dataset, answered), self._places
+        column = choices.frame["separators"]
+        ways = {place: column == name for name, place in places.items()}
+        choices.vary(ways, "separator.1", ABOVE_FIRST)
+        accuracies = {name: choices.value(ACCURACY, place) for name, place in places.items()}
+        low, high = min(accuracies.values()), max(accuracies.values())
         return Report(
             title=f"Separators of in-context examples on {dataset.name}",
-            summary=f"Under {len(values)} separators accuracy lies between {low:.1%} and "
+            summary=f"Under {len(places)} separators accuracy lies between {low:.1%} and "
             f"{high:.1%}.",
             metrics=METRICS,
-            estimates=study.estimates,
-            counts=study.counts(),
-            headlines=(study.headline("separator.1", f"Accuracy with {self.separators[0]}"),),
-            tables=shown((_table(study, tuple(kept)),)),
-            figures=shown((_figure(study, tuple(kept)),)),
+            estimates=choices.estimates,
+            counts=choices.counts(),
+            headlines=(accuracy_headline("separator.1", f"Accuracy with {self.separators[0]}"),),
+            tables=shown((_table(choices, places),)),
+            figures=shown((_figure(choices, places),)),
             findings=shown(
                 (
-                    _best(study, kept),
-                    _against_first(study, kept),
-                    *study.lacking(self.n, self.options),
+                    _best(choices, accuracies),
+                    _against_first(choices, places),
+                    *choices.asked.sentences(),
                 )
             ),
             notes=(
@@ -120,61 +116,66 @@ class LkeSeparators:
                 "better where a paired test says so, corrected for how many there are (Holm).",
                 "Ties count as wrong.",
             ),
+            judged=choices.judged,
         )
 
+    @property
+    def _places(self) -> dict[str, str]:
+        """What the names of estimates have in the place of each pair of separators."""
+        return {name: f"separator.{k}" for k, name in enumerate(dict.fromkeys(self.separators), 1)}
 
-Ways = Mapping[str, Kept]
-"""The choices under each pair of separators."""
+    def _asked(self, dataset: Dataset) -> Asked:
+        return Asked.of(dataset, self.n, self.options, self.seeds)
+
+    def _choices(self, dataset: Dataset, answered: Given) -> Choices:
+        return judge(self._asked(dataset), answered, ("separators", "draw"), _template)
 
 
-def _values(study: Study, kept: Ways) -> dict[str, float]:
-    """The accuracy under each pair of separators."""
-    values = ((way, study.value(ACCURACY, f"separator.{k}")) for k, way in enumerate(kept, 1))
-    return {way: value for way, value in values if value is not None}
+def _template(way: Way) -> Template:
+    return worded("{separators}-draw-{draw}", named_separators(way["separators"]))(way)
 
 
-def _table(study: Study, ways: tuple[str, ...]) -> Table:
-    lines = study.shown[0].draws[0][:2]
-    places = {way: f"separator.{k}" for k, way in enumerate(ways, 1)}
+def _table(choices: Choices, places: Mapping[str, str]) -> Table:
+    lines = next(each.draws[0][:2] for each in choices.asked.shown if each.items)
     fields: list[Metric | Field[str]] = [
-        Field("separators", lambda way: way, help="inside a pair / between two pairs"),
+        Field("separators", lambda name: name, help="inside a pair / between two pairs"),
         ACCURACY.named("accuracy", "mean over relations, facts and draws"),
-        ABOVE_FIRST.named(f"above {ways[0]}"),
+        ABOVE_FIRST.named(f"above {next(iter(places))}"),
         DEVIATION.without_interval(),
         MASS.detail(),
         Field(
             "looks like",
-            lambda way: told(lines, named_separators(way)).replace("\n", "⏎"),
+            lambda name: told(lines, named_separators(name)).replace("\n", "⏎"),
             detail=True,
         ),
     ]
     return table(
-        ways,
+        places,
         fields,
-        lambda way, metric: study.at(metric, places[way]),
+        lambda name, metric: choices.at(metric, places[name]),
         id="by-separator",
         title="By separator",
     )
 
 
-def _figure(study: Study, ways: tuple[str, ...]) -> DotPlot:
+def _figure(choices: Choices, places: Mapping[str, str]) -> DotPlot:
     """One row per separator; relations are series of their own where they are few."""
-    metrics = [ACCURACY.under(f"separator.{k}") for k, _ in enumerate(ways, 1)]
+    metrics = [ACCURACY.under(place) for place in places.values()]
     return DotPlot(
         id="accuracy-by-separator",
         title="Accuracy under each separator",
         axis="accuracy",
-        labels=ways,
+        labels=tuple(places),
         series=tuple(
-            Series(name=name, values=tuple(study.estimates[m.at(over)] for m in metrics))
-            for over, name in study.series(FEW).items()
+            Series(name=name, values=tuple(choices.estimates[m.at(over)] for m in metrics))
+            for over, name in choices.series(FEW).items()
         ),
         note=f"Inside a pair / between two pairs. {WHISKERS}",
     )
 
 
-def _best(study: Study, kept: Ways) -> str:
-    first = lead(_values(study, kept), lambda a, b: _p(study, kept, a, b))
+def _best(choices: Choices, accuracies: Mapping[str, float]) -> str:
+    first = lead(accuracies, lambda name, other: _p(choices, name, other))
     if first is None:
         return ""
     share = f"{first.value:.1%}"
@@ -186,22 +187,22 @@ def _best(study: Study, kept: Ways) -> str:
     )
 
 
-def _against_first(study: Study, kept: Ways) -> str:
-    usual, *others = kept
-    chances = holm([_p(study, kept, way, usual) for way in others])
+def _against_first(choices: Choices, places: Mapping[str, str]) -> str:
+    usual, *others = places
     moved = []
-    for (k, way), p in zip(enumerate(others, 2), chances, strict=True):
-        change = study.estimates[ABOVE_FIRST.at(f"separator.{k}.{RELATIONS}")]
+    for name, p in zip(others, holm([_p(choices, name, usual) for name in others]), strict=True):
+        change = choices.estimates[ABOVE_FIRST.at(f"{places[name]}.{RELATIONS}")]
         if told_apart(change, p):
-            moved.append(f"{way} is {clearly(change, 'better', 'worse', '')}")
+            moved.append(f"{name} is {clearly(change, 'better', 'worse', '')}")
     against = f"{usual} on these facts"
     if moved:
         return f"Against {against}: {'; '.join(moved)}."
-    return f"No separator is told from {against}." if others else ""
+    return f"No separator is distinguishable from {against}." if others else ""
 
 
-def _p(study: Study, kept: Ways, way: str, other: str) -> float:
-    return study.p(kept[way], kept[other], f"separators:{way}:{other}")
+def _p(choices: Choices, name: str, other: str) -> float:
+    column = choices.frame["separators"]
+    return choices.p(column == name, column == other, f"separators:{name}:{other}")
 
 
 COMPONENT = LkeSeparators

@@ -21,14 +21,24 @@ from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Curves, Estimate, Metric, Report, Table
 from sonde.core.settings import setting
-from sonde.probes.lke.choices import Bools, Choices, Floats
-from sonde.probes.lke.items import BETWEEN_HELP, INSIDE_HELP, OPTIONS_HELP, separators
-from sonde.probes.lke.metrics import ACCURACY, DEVIATION, ENOUGH, LESS, MASS, SHOTS
-from sonde.probes.lke.studies.study import (
-    Shown,
-    Study,
-    after_examples,
-    shown_relations,
+from sonde.metrics.judged import Judged
+from sonde.probes.lke.asking import (
+    BETWEEN_HELP,
+    INSIDE_HELP,
+    OPTIONS_HELP,
+    Asked,
+    separators,
+)
+from sonde.probes.lke.choices import Choices, Floats, judge, worded
+from sonde.probes.lke.metrics import (
+    ACCURACY,
+    DEVIATION,
+    ENOUGH,
+    LESS,
+    MASS,
+    SHOTS,
+    Kept,
+    accuracy_headline,
 )
 from sonde.prompting.options import MANY
 from sonde.reporting.build.figures import WHISKERS, curve
@@ -70,36 +80,36 @@ class LkeShots:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Draw by draw, few examples first; prompts of a relation share their beginning."""
-        relations, _ = shown_relations(dataset, self.options, self.seeds)
-        chosen = separators(self.inside, self.between)
-        for each in relations:
-            for draw in range(self.seeds):
-                for n in dict.fromkeys(min(n, each.most) for n in sizes(self.n, relations)):
-                    yield from after_examples(each, n, chosen, self.name, shots=n, draw=draw)
+        asked, chosen = self._asked(dataset), separators(self.inside, self.between)
+        for each in asked.shown:
+            for draw, _ in enumerate(each.draws):
+                for n in dict.fromkeys(min(n, each.most) for n in sizes(self.n, asked)):
+                    own = {"shots": n, "draw": draw}
+                    yield from each.scored(n, chosen, self.name, own, draw)
+
+    def judged(self, dataset: Dataset, answered: Given) -> Judged:
+        """Every choice, each number of examples in each draw as a template."""
+        return self._choices(dataset, answered).judged
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every choice and average by number of examples."""
-        study = Study.of(dataset, self.options, self.seeds, answered, ("shots", "draw"))
-        asked = sizes(self.n, study.shown)
-        _put_numbers(study, asked, self.share)
+        choices = self._choices(dataset, answered)
+        asked = sizes(self.n, choices.asked)
+        _measure(choices, asked, self.share)
+        last = asked[-1]
         return Report(
             title=f"Accuracy against the number of examples on {dataset.name}",
-            summary=_summary(study, asked[-1], self.share),
+            summary=_summary(choices, last, self.share),
             metrics=SHOTS,
-            estimates=study.estimates,
-            counts=study.counts(),
+            estimates=choices.estimates,
+            counts=choices.counts(),
             headlines=(
-                study.headline(f"n.{asked[-1]}", f"Accuracy with {asked[-1]} examples"),
+                accuracy_headline(f"n.{last}", f"Accuracy with {last} examples"),
                 headline(ENOUGH, label=f"Examples that reach {self.share:.0%} of it"),
             ),
-            tables=shown((_size_table(study, asked), *_relation_table(study, asked, self.share))),
-            figures=shown((_figure(study, asked, self.share),)),
-            findings=shown(
-                (
-                    *_findings(study, asked, self.share),
-                    *study.lacking(max(self.n), self.options),
-                )
-            ),
+            tables=shown((_size_table(choices, asked), _relation_table(choices, last, self.share))),
+            figures=shown((_figure(choices, asked, self.share),)),
+            findings=shown((*_findings(choices, asked, self.share), *choices.asked.sentences())),
             notes=(
                 f"Every number of examples is asked with the same facts, options and {self.seeds} "
                 "draws of examples; more examples are those of fewer and some after them.",
@@ -107,55 +117,60 @@ class LkeShots:
                 "mean over the draws. The deviation is between the accuracies of single draws.",
                 "Ties count as wrong.",
             ),
+            judged=choices.judged,
         )
 
+    def _asked(self, dataset: Dataset) -> Asked:
+        return Asked.of(dataset, max(self.n), self.options, self.seeds)
 
-def sizes(wanted: Sequence[int], relations: Sequence[Shown]) -> tuple[int, ...]:
-    """The numbers of examples that some relation reaches; larger ones become the largest there is.
+    def _choices(self, dataset: Dataset, answered: Given) -> Choices:
+        template = worded("shots-{shots}-draw-{draw}", separators(self.inside, self.between))
+        return judge(self._asked(dataset), answered, ("shots", "draw"), template)
 
-    >>> sizes((1, 5, 50), [])
-    (1, 5, 50)
-    """
-    most = max((each.most for each in relations), default=max(wanted))
+
+def sizes(wanted: Sequence[int], asked: Asked) -> tuple[int, ...]:
+    """The numbers of examples that some relation reaches; larger ones become the largest."""
+    most = max(each.most for each in asked.shown if each.items)
     return tuple(sorted({min(n, most) for n in wanted}))
 
 
-def _behind(choices: Choices, n: int) -> Bools:
+def _behind(choices: Choices, n: int) -> Kept:
     """Which choices are behind n examples, or behind all that their relation has."""
-    shots, owners = choices.column("shots"), choices.asked.relation[choices.column("fact")]
-    most = np.zeros(len(choices.asked.relations), dtype=np.int64)
-    np.maximum.at(most, owners, shots)
-    return np.asarray(shots == np.minimum(n, most[owners]))
+    from polars import col
+
+    most = choices.frame.select(col("shots").max().over("relation")).to_series()
+    return choices.frame["shots"] == most.clip(upper_bound=n)
 
 
-def _put_numbers(study: Study, asked: Sequence[int], share: float) -> None:
-    behind = {f"n.{n}": _behind(study.choices, n) for n in asked}
-    study.put_varied(behind, f"n.{asked[-1]}", LESS)
-    curves = dict(_resampled(study, list(behind.values())))
-    facts = np.bincount(study.choices.asked.relation)
+def _measure(choices: Choices, asked: Sequence[int], share: float) -> None:
+    """Add every number: of each number of examples, and how many are enough."""
+    behind = {f"n.{n}": _behind(choices, n) for n in asked}
+    choices.vary(behind, f"n.{asked[-1]}", LESS)
+    curves = dict(_resampled(choices, list(behind.values())))
     every = np.mean(list(curves.values()), axis=0)
-    study.estimates[ENOUGH.at()] = enough(every, asked, share, int(facts.sum()))
-    for own, (relation, accuracies) in zip(facts, curves.items(), strict=True):
-        mark = enough(accuracies, asked, share, int(own))
-        study.estimates[ENOUGH.at(f"relation.{relation}")] = mark
+    choices.estimates[ENOUGH.at()] = enough(every, asked, share, len(choices.asked.items))
+    for each in choices.asked.shown:
+        id, facts = each.relation.id, len(each.items)
+        mark = enough(curves[id], asked, share, facts) if facts else Estimate.not_measured()
+        choices.estimates[ENOUGH.at(f"relation.{id}")] = mark
 
 
-def _resampled(study: Study, behind: Sequence[Bools]) -> Iterator[tuple[str, Floats]]:
+def _resampled(choices: Choices, behind: Sequence[Kept]) -> Iterator[tuple[str, Floats]]:
     """By relation [1 + draws, sizes]: accuracies as they are, then with subjects drawn anew.
 
     All numbers of examples have the same subjects.
     """
-    asked = study.choices.asked
-    means = [study.choices.means("right", kept) for kept in behind]
-    facts, values = means[0][0], [own for _, own in means]
-    for number, relation in enumerate(asked.relations):
-        part = asked.relation[facts] == number
-        _, index = np.unique(asked.subject[facts[part]], return_inverse=True)
-        sums = [np.bincount(index, weights=column[part]) for column in values]
-        rows = np.column_stack([*sums, np.bincount(index)]).astype(np.float64)
-        rng = np.random.default_rng(draw_key(study.seed, relation.id))
-        totals = np.vstack([rows.sum(axis=0), resampled_sums(rows, rng)])
-        yield relation.id, totals[:, :-1] / totals[:, -1:]
+    by = choices.by_fact.by
+    means = np.column_stack([choices.by_fact.values("right", kept) for kept in behind])
+    whole = ~np.isnan(means).any(axis=1)
+    for number in np.unique(by.relation[whole]).tolist():
+        part = whole & (by.relation == number)
+        _, index = np.unique(by.subject[part], return_inverse=True)
+        rows = np.column_stack([means[part], np.ones(len(index))])
+        sums = np.stack([np.bincount(index, column) for column in rows.T], axis=1, dtype=float)
+        rng = np.random.default_rng(draw_key(by.seed, by.ids[number]))
+        totals = np.vstack([sums.sum(axis=0), resampled_sums(sums, rng)])
+        yield by.ids[number], totals[:, :-1] / totals[:, -1:]
 
 
 def enough(curves: Floats, asked: Sequence[int], share: float, facts: int) -> Estimate:
@@ -181,17 +196,15 @@ def first_reaching(curve: Floats, asked: Sequence[int], share: float) -> float |
     return float(asked[int(np.argmax(reached))])
 
 
-def _summary(study: Study, last: int, share: float) -> str:
-    accuracy, mark = study.value(ACCURACY, f"n.{last}"), study.estimates[ENOUGH.at()].value
-    if accuracy is None:
-        return "No fact could be asked."
+def _summary(choices: Choices, last: int, share: float) -> str:
+    accuracy, mark = choices.value(ACCURACY, f"n.{last}"), choices.estimates[ENOUGH.at()].value
     first = f"With {last} examples the model chooses the right option for {accuracy:.1%} of facts"
     return (
         f"{first}." if mark is None else f"{first}; {share:.0%} of that is reached with {mark:.0f}."
     )
 
 
-def _size_table(study: Study, asked: Sequence[int]) -> Table:
+def _size_table(choices: Choices, asked: Sequence[int]) -> Table:
     fields: list[Metric | Field[int]] = [
         Field("examples", lambda n: n, "count"),
         ACCURACY.named("accuracy", "mean over relations, facts and draws"),
@@ -202,40 +215,42 @@ def _size_table(study: Study, asked: Sequence[int]) -> Table:
     return table(
         asked,
         fields,
-        lambda n, metric: study.at(metric, f"n.{n}"),
+        lambda n, metric: choices.at(metric, f"n.{n}"),
         id="by-examples",
         title="By number of examples",
     )
 
 
-def _relation_table(study: Study, asked: Sequence[int], share: float) -> Iterator[Table]:
-    if len(study.relations) < 2:
-        return
-    last, most = asked[-1], {each.relation.id: each.most for each in study.shown}
+def _relation_table(choices: Choices, last: int, share: float) -> Table | None:
+    relations = choices.asked.relations
+    if len(relations) < 2:
+        return None
+    most = {each.relation.id: min(each.most, last) for each in choices.asked.shown}
     fields: list[Metric | Field[Relation]] = [
-        Field("examples", lambda r: min(most[r.id], last), "count", "the most there are to show"),
+        Field("examples", lambda r: most[r.id], "count", "the most there are to show"),
         ACCURACY.under(f"n.{last}").named("accuracy", "with the most examples"),
         Field(
             "enough",
-            lambda r: study.estimates[ENOUGH.at(f"relation.{r.id}")],
+            lambda r: choices.estimates[ENOUGH.at(f"relation.{r.id}")],
             "number",
             f"examples that reach {share:.0%}",
         ),
     ]
-    yield by_relation(study.estimates, study.relations, fields)
+    return by_relation(choices.estimates, relations, fields)
 
 
-def _figure(study: Study, asked: Sequence[int], share: float) -> Curves:
+def _figure(choices: Choices, asked: Sequence[int], share: float) -> Curves:
     """The mean, and beside it each relation where these are few."""
-    mark, by_size = study.estimates[ENOUGH.at()].value, {n: ACCURACY.under(f"n.{n}") for n in asked}
+    estimates, mark = choices.estimates, choices.estimates[ENOUGH.at()].value
+    by_size = {float(n): ACCURACY.under(f"n.{n}") for n in asked}
     return Curves(
         id="accuracy-by-examples",
         title="Accuracy against the number of examples",
         x_axis="examples",
         y_axis="accuracy",
         curves=tuple(
-            curve(name, ((float(n), study.estimates[m.at(over)]) for n, m in by_size.items()))
-            for over, name in study.series(FEW).items()
+            curve(name, ((n, estimates[metric.at(over)]) for n, metric in by_size.items()))
+            for over, name in choices.series(FEW).items()
         ),
         x_kind="number",
         marks=((f"{share:.0%} with {mark:.0f}", mark),) if mark is not None else (),
@@ -244,8 +259,8 @@ def _figure(study: Study, asked: Sequence[int], share: float) -> Curves:
     )
 
 
-def _findings(study: Study, asked: Sequence[int], share: float) -> Iterator[str]:
-    mark, last = study.estimates[ENOUGH.at()], asked[-1]
+def _findings(choices: Choices, asked: Sequence[int], share: float) -> Iterator[str]:
+    mark, last = choices.estimates[ENOUGH.at()], asked[-1]
     if mark.value is None:
         yield f"With {last} examples nothing is right, so that no number of them is enough."
     else:
@@ -254,8 +269,8 @@ def _findings(study: Study, asked: Sequence[int], share: float) -> Iterator[str]
             f"{share:.0%} of the accuracy with {last} examples is reached with "
             f"{mark.value:.0f}{ends}."
         )
-    first, end = (study.value(DEVIATION, f"n.{n}") for n in (asked[0], last))
-    if first is not None and end is not None and len(asked) > 1:
+    first, end = (choices.value(DEVIATION, f"n.{n}") for n in (asked[0], last))
+    if not np.isnan(first + end) and len(asked) > 1:
         yield (
             f"Which examples are drawn moves the accuracy by {100 * first:.1f} points (standard "
             f"deviation) with {asked[0]}, by {100 * end:.1f} with {last}."

@@ -1,1 +1,0 @@
-"""Studies of the design of in-context estimation."""
