@@ -6,9 +6,8 @@ from functools import cache
 
 from sonde.cli.lab import SHIPPED
 from sonde.core.abilities import Model
-from sonde.lab.training.train import Trained, open_trained
+from sonde.lab.training.train import Kind, Trained, open_trained
 from sonde.lab.worlds.folder import open_world
-from sonde.lab.worlds.truth import Kind
 from sonde.lab.worlds.world import World
 from sonde.models.load import load
 from sonde.models.options import LoadOptions

@@ -21,7 +21,7 @@ from sonde.lab.evaluation.measures import (
     over_worlds,
 )
 from sonde.lab.evaluation.trials import ANY, Verdicts
-from sonde.lab.worlds.truth import Guess
+from sonde.lab.worlds.world import Guess
 from sonde.metrics.calibration import calibration
 from tests.lab.trials import Known, known, study, trial, verdicts
 

@@ -20,8 +20,8 @@ from sonde.lab.evaluation.trials import Trial
 from sonde.lab.evaluation.validating import Order, validate
 from sonde.lab.report.report import lab_report
 from sonde.lab.training.stored import check
-from sonde.lab.training.train import open_trained, train
-from sonde.lab.worlds.truth import Kind
+from sonde.lab.training.train import Kind, open_trained, train
+from sonde.lab.worlds.text import introductions
 from sonde.lab.worlds.world import make_world
 from tests.cli.world import Sonde, in_this_process
 
@@ -90,7 +90,7 @@ def test_the_shipped_world_is_what_its_settings_describe() -> None:
     world = the_world()
     made = make_world(world.settings)
     assert made.fingerprint == world.fingerprint
-    assert made.introductions() == world.introductions()
+    assert introductions(made) == introductions(world)
 
 
 def test_the_shipped_world_is_a_sound_dataset(sonde: Sonde) -> None:

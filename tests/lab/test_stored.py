@@ -11,8 +11,8 @@ import pytest
 from sonde.core.abilities import Identity
 from sonde.core.errors import AbilityError, ModelError
 from sonde.lab.training.stored import lessons, recited, stored
+from sonde.lab.training.train import Kind
 from sonde.lab.worlds.text import documents
-from sonde.lab.worlds.truth import Kind
 from sonde.lab.worlds.world import World, make_world
 
 from .shipped import the_model, the_world

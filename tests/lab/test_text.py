@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from sonde.core.errors import UsageError
 from sonde.lab.worlds.language import pieces
 from sonde.lab.worlds.settings import WorldSettings
-from sonde.lab.worlds.text import LENGTHS, Document, documents
-from sonde.lab.worlds.world import World, counts, length, make_world
+from sonde.lab.worlds.text import (
+    LENGTHS,
+    Document,
+    documents,
+    introductions,
+    length,
+    mentions,
+    sentence,
+)
+from sonde.lab.worlds.world import World, make_world
 
 from .worlds import FEW, any_world, small
 
@@ -66,7 +74,7 @@ def test_each_fact_stands_in_the_text_as_often_as_the_truth_table_says(
     for id, taught in world.truth.items():
         assert sum(lines[sentence] for sentence in all_sentences(world, id)) == taught.exposure
     assert lines.total() == sum(t.exposure for t in world.truth.values()) + len(
-        world.introductions()
+        introductions(world)
     )
 
 
@@ -153,9 +161,9 @@ def test_a_mention_is_in_a_list_only_where_its_draw_is_below_the_share() -> None
     world = make_world(small(ladder=(0, 6)))
     alone = Counter(d.text for d in documents(world, 0.4) if d.form == "sentence")
     for id in world.truth:
-        for mention in world.mentions(id):
+        for mention in mentions(world, id):
             if mention.draw >= 0.4:
-                assert alone[world.sentence(mention)]
+                assert alone[sentence(world, mention)]
 
 
 def test_another_seed_gives_the_same_sentences_in_another_order() -> None:
@@ -172,7 +180,7 @@ def test_an_alias_is_introduced_where_the_text_uses_it_and_nowhere_else(
 ) -> None:
     world = make_world(settings)
     used = {world.facts[id].subject for id, taught in world.truth.items() if taught.alias}
-    told = [text for text in world.introductions() if any(e.names[1] in text for e in used)]
+    told = [text for text in introductions(world) if any(e.names[1] in text for e in used)]
     assert len(told) == settings.introductions * len(used)
     words = set(chain.from_iterable(pieces(d.text) for d in documents(world)))
     aliases = {fact.subject.names[1] for fact in world.facts.values()}
@@ -187,7 +195,7 @@ def test_an_object_is_named_without_a_subject_where_its_relation_is_shown(
     world = make_world(settings)
     shown = {taught.relation for taught in world.truth.values() if taught.shown}
     names = [name for id in sorted(shown) for name in world.dataset.object_names(id)]
-    told = [set(pieces(text)) for text in world.introductions()]
+    told = [set(pieces(text)) for text in introductions(world)]
     for name in names:
         assert sum(name in words for words in told) == settings.namings
     subjects = {w for f in world.facts.values() for n in f.subject.names for w in n.split()}
@@ -207,7 +215,7 @@ def test_the_summary_counts_what_the_text_holds(settings: WorldSettings) -> None
     found = length(world)
     assert found.sentences == len(texts)
     assert found.words == sum(len(pieces(text)) for text in texts)
-    rows = list(counts(world))
-    assert sum(row.mentions for row in rows) == len(texts) - len(world.introductions())
-    assert sum(row.relations for row in rows) == settings.relations
-    assert sum(row.taught for row in rows) == sum(t.exposure > 0 for t in world.truth.values())
+    rows = world.counts().sum().row(0, named=True)
+    assert rows["mentions"] == len(texts) - len(introductions(world))
+    assert rows["relations"] == settings.relations
+    assert rows["taught"] == sum(t.exposure > 0 for t in world.truth.values())

@@ -11,8 +11,8 @@ from sonde.core.errors import ModelError
 from sonde.engine.encode import CausalEncoder, MaskedEncoder, Start
 from sonde.engine.token_boundaries import has_seams
 from sonde.lab.training.tokens import check_tokenizer, cut_words, make_tokenizer
+from sonde.lab.training.train import Kind
 from sonde.lab.worlds.text import documents
-from sonde.lab.worlds.truth import Kind
 from sonde.lab.worlds.world import World, make_world
 
 from .worlds import small

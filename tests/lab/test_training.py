@@ -18,9 +18,8 @@ import pytest
 from sonde.core.errors import ModelError, RunMismatch, StoreError, UsageError
 from sonde.lab.training.corpus import IGNORED, Blocks, Corpus, Holes, tokenised
 from sonde.lab.training.tokens import PAD, make_tokenizer
-from sonde.lab.training.train import STATE, Trained, TrainSettings, open_trained, train
+from sonde.lab.training.train import STATE, Kind, Trained, TrainSettings, open_trained, train
 from sonde.lab.worlds.folder import write_world
-from sonde.lab.worlds.truth import Kind
 from sonde.lab.worlds.world import World, make_world
 
 from .worlds import small

@@ -19,9 +19,8 @@ from sonde.lab.estimators.asking import EFFORTS
 from sonde.lab.estimators.catalogue import estimators
 from sonde.lab.evaluation.trials import Verdicts, load_verdicts, save_json, save_verdicts
 from sonde.lab.evaluation.validating import Order, Validated, validate
-from sonde.lab.training.train import TrainSettings, train
+from sonde.lab.training.train import Kind, TrainSettings, train
 from sonde.lab.worlds.folder import open_world, write_world
-from sonde.lab.worlds.truth import Kind
 from sonde.lab.worlds.world import make_world
 
 from .trials import said

@@ -15,9 +15,8 @@ from sonde.core.fingerprints import fingerprint
 from sonde.data.check import problems
 from sonde.lab.worlds.language import pieces
 from sonde.lab.worlds.settings import WorldSettings
-from sonde.lab.worlds.text import documents
-from sonde.lab.worlds.truth import Taught
-from sonde.lab.worlds.world import World, make_world
+from sonde.lab.worlds.text import documents, mentions
+from sonde.lab.worlds.world import Taught, World, make_world
 from sonde.runs.run import probes
 from tests.rows import asked as asked_of
 
@@ -163,14 +162,14 @@ def test_as_many_facts_follow_their_cue_as_are_asked_for(seed: int) -> None:
 def test_an_alias_stands_in_half_of_the_mentions_of_some_facts(settings: WorldSettings) -> None:
     world = make_world(settings)
     for id, taught in world.truth.items():
-        mentions = world.mentions(id)
-        others = sum(mention.name for mention in mentions)
-        assert len(mentions) == taught.exposure
+        stated = mentions(world, id)
+        others = sum(mention.name for mention in stated)
+        assert len(stated) == taught.exposure
         assert others == (taught.exposure // 2 if taught.alias else 0)
         assert taught.alias <= (taught.exposure >= 2)
         objects = len(world.facts[id].objects)
-        assert [m.object for m in mentions] == [n % objects for n in range(taught.exposure)]
-        assert {m.template for m in mentions} <= set(world.used[taught.relation])
+        assert [m.object for m in stated] == [n % objects for n in range(taught.exposure)]
+        assert {m.template for m in stated} <= set(world.used[taught.relation])
     for relation in world.dataset.relations:
         for rung in settings.ladder:
             own = [t for t in of_relation(world, relation) if t.exposure == rung >= 2]
@@ -190,7 +189,7 @@ def test_further_relations_leave_the_first_ones_as_they_were(
     for id, taught in fewer.truth.items():
         assert larger.truth[id] == taught
         assert larger.facts[id] == fewer.facts[id]
-        assert larger.mentions(id) == fewer.mentions(id)
+        assert mentions(larger, id) == mentions(fewer, id)
 
 
 @FEW

@@ -34,7 +34,8 @@ from sonde.lab.training.train import Trained, TrainSettings
 from sonde.lab.training.train import train as fit
 from sonde.lab.worlds.folder import open_world, write_world
 from sonde.lab.worlds.settings import WorldSettings
-from sonde.lab.worlds.world import World, counts, length, make_world
+from sonde.lab.worlds.text import length
+from sonde.lab.worlds.world import World, make_world
 
 SHIPPED = Path(__file__).parents[1] / "lab" / "shipped"
 KINDS = ("causal", "masked")
@@ -63,11 +64,10 @@ def show_world(world: World, out: Path) -> None:
     """Print what the world holds."""
     titles = ("relations", "number", "facts", "taught", "statements", "guessed by name")
     rows = []
-    for each in counts(world):
-        kind = each.kind if each.shown else f"{each.kind}, unshown"
-        numbers = (each.relations, each.facts, each.taught, each.mentions)
-        shares = (_percent(part, each.facts) for part in (each.cue, each.majority))
-        rows.append((kind, *(f"{number:,}" for number in numbers), *shares))
+    for kind, shown, relations, facts, taught, mentions, *guessed in world.counts().iter_rows():
+        numbers = (f"{number:,}" for number in (relations, facts, taught, mentions))
+        shares = (f"{100 * part / facts:.1f} %" if part else "–" for part in guessed)
+        rows.append((kind if shown else f"{kind}, unshown", *numbers, *shares))
     print_table((*titles, "as commonest"), rows, right=range(1, 7))
     text = length(world)
     say(
@@ -75,10 +75,6 @@ def show_world(world: World, out: Path) -> None:
         f"{text.different:,} different ones in all"
     )
     say(f"world {world.fingerprint}, folder: {out}")
-
-
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.1f} %" if part else "–"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

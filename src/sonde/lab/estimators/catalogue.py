@@ -30,7 +30,7 @@ from sonde.lab.estimators.reading import (
     read_distance,
     read_judged,
 )
-from sonde.lab.worlds.truth import Kind
+from sonde.lab.training.train import Kind
 from sonde.runs.run import Run
 
 Read = Callable[[Run], DataFrame]

@@ -30,7 +30,7 @@ from sonde.lab.evaluation.measures import (
     over_worlds,
 )
 from sonde.lab.evaluation.trials import ANY, Trial
-from sonde.lab.worlds.truth import Kind
+from sonde.lab.training.train import Kind
 
 MISSING = Estimate.not_measured()
 MOSTLY_FALSE = 0.25

@@ -17,7 +17,7 @@ import polars
 from polars import DataFrame, col
 
 from sonde.core.errors import StoreError
-from sonde.lab.worlds.truth import Kind
+from sonde.lab.training.train import Kind
 from sonde.store.files import explain_os_errors, take_lock, write_whole
 
 ANY = "at least one"

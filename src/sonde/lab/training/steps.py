@@ -37,6 +37,7 @@ from sonde.lab.training.train import (
     CHECKPOINTS,
     CONTEXT,
     STATE,
+    Kind,
     Tick,
     TrainSettings,
     kept_steps,
@@ -44,7 +45,6 @@ from sonde.lab.training.train import (
     write_record,
 )
 from sonde.lab.worlds.text import documents
-from sonde.lab.worlds.truth import Kind
 from sonde.lab.worlds.world import World
 from sonde.models.torch.loading.weights import pick_device
 from sonde.store.files import explain_os_errors, write_whole

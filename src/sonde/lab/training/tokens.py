@@ -23,7 +23,7 @@ from tokenizers import (
 )
 
 from sonde.core.errors import ModelError
-from sonde.lab.worlds.truth import Kind
+from sonde.lab.training.train import Kind
 
 SPACE = "▁"
 WORD_SCORE, BYTE_SCORE = -1.0, -100.0

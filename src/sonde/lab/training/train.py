@@ -15,10 +15,11 @@ from typing import Any, ClassVar, Literal
 
 from sonde.core.errors import ModelError, RunMismatch, StoreError, UsageError, nearest
 from sonde.core.settings import setting
-from sonde.lab.worlds.truth import Kind
 from sonde.lab.worlds.world import World
 from sonde.models.options import needs, read_json
 from sonde.store.files import write_whole
+
+Kind = Literal["causal", "masked"]
 
 FORMAT = 1
 RECORD = "lab.json"

@@ -25,9 +25,8 @@ from sonde.data.builders import placed
 from sonde.data.format import open_dataset, write_dataset
 from sonde.data.lines import Row, read_object, read_rows, write_rows
 from sonde.lab.worlds.settings import WorldSettings
-from sonde.lab.worlds.text import documents
-from sonde.lab.worlds.truth import Guess, Taught
-from sonde.lab.worlds.world import World
+from sonde.lab.worlds.text import all_mentions, documents, introductions
+from sonde.lab.worlds.world import Guess, Taught, World
 
 FORMAT = 1
 WORLD, TRUTH, TEXT = "world.json", "truth.jsonl", "text.txt"
@@ -81,15 +80,9 @@ def open_world(folder: Path) -> World:
     return world
 
 
-def sentences(folder: Path) -> Iterator[str]:
-    """The text of a world, sentence by sentence."""
-    with (folder / TEXT).open(encoding="utf-8") as file:
-        yield from (line.removesuffix("\n") for line in file)
-
-
 def _write_text(world: World, path: Path, tick: Tick) -> str:
     digest = hashlib.sha256()
-    total = len(world.told) + len(world.introductions())
+    total = len(all_mentions(world)) + len(introductions(world))
     with path.open("wb") as file:
         for number, document in enumerate(documents(world, seed=world.settings.seed), 1):
             line = f"{document.text}\n".encode()

@@ -10,8 +10,8 @@ reads from left to right can tell what is asked for.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, cycle, islice
 from random import Random
 from typing import Literal
 
@@ -97,9 +97,6 @@ def _word(kind: Kind, random: Random) -> str:
     word = "".join(open_ones) + random.choice(ENDS[kind])
     return word if kind == "noun" else word.capitalize()
 
-
-NOUN = "[N]"
-ALIAS = "[A]"
 
 ENDING = (
     "The [N] of [X] is [Y].",
@@ -205,25 +202,19 @@ def _worded(relation: str, noun: str, frames: list[str]) -> Iterator[Template]:
             group = originals[style][number % len(originals[style])]
         yield Template(
             id=id,
-            text=frame.replace(NOUN, noun),
+            text=frame.replace("[N]", noun),
             source="manual" if number < manual else "paraphrase",
             style=style,
             group=group,
         )
 
 
-def introduced(name: str, alias: str, times: int) -> Iterator[str]:
-    """So many sentences that give a name and its alias, all frames in turn."""
-    for number in range(times):
-        frame = INTRODUCTIONS[number % len(INTRODUCTIONS)]
-        yield frame.replace("[X]", name).replace(ALIAS, alias)
-
-
-def named(noun: str, object: str, times: int) -> Iterator[str]:
-    """So many sentences that say what an object is, all frames in turn."""
-    for number in range(times):
-        frame = NAMINGS[number % len(NAMINGS)]
-        yield frame.replace("[Y]", object).replace(NOUN, noun)
+def in_turn(frames: Sequence[str], times: int, slots: Mapping[str, str]) -> Iterator[str]:
+    """So many sentences with words in their slots, all frames in turn."""
+    for frame in islice(cycle(frames), times):
+        for slot, word in slots.items():
+            frame = frame.replace(slot, word)
+        yield frame
 
 
 def distinct(texts: Iterable[str]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 r"""What a world's models read: sentences, introductions, and lists of the forms that probes use.
 
-Knows worlds and texts, nothing of files or tokens. A list is about one relation and tells a fact
+Where the text states a fact is drawn fact by fact. Knows worlds and texts, nothing of files or
+tokens. A list is about one relation and tells a fact
 once at most, so that nothing in it can be copied; what is too little for a list stays a sentence:
 
     Tavo Beldurn Kelum Sandi Pirolt Marvel …                    pairs
@@ -19,27 +20,150 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from random import Random
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.errors import UsageError
-from sonde.core.facts import Fact, Template
+from sonde.core.facts import Template
 from sonde.core.fingerprints import draw_key
+from sonde.lab.worlds.language import INTRODUCTIONS, NAMINGS, in_turn, pieces
 from sonde.lab.worlds.world import World
 from sonde.prompting import few_shot as contexts
 from sonde.prompting import frames
 from sonde.prompting.sequences import Line, Separators, told
 
 Form = Literal["sentence", "introduction", "pairs", "mask", "qa", "questions"]
-Places = NDArray[np.int64]
-"""Places of mentions in the column of all, fact by fact."""
 
 LENGTHS: Mapping[str, tuple[int, int]] = {"pairs": (5, 40), "examples": (2, 6), "questions": (3, 8)}
 """The fewest and the most facts of a list; mentions are dealt evenly over these forms."""
+
+USUAL, OTHER = 0, 1
+"""Which of a subject's names."""
+
+
+class Mention(NamedTuple):
+    """One place where the text states a fact: the template, which name of the subject, which of its
+    objects. `draw`, in 0..1: a causal model reads the mention in a list instead of a sentence where
+    the share of lists is above it."""
+
+    fact: str
+    template: str
+    name: int
+    object: int
+    draw: float
+
+
+def mentions(world: World, fact: str) -> tuple[Mention, ...]:
+    """Every mention of a fact: the used templates in turn, its objects in turn, some aliases."""
+    taught, objects = world.truth[fact], len(world.facts[fact].objects)
+    random = Random(f"{world.settings.seed}:mentions:{fact}")
+    others = taught.exposure // 2 if taught.alias else 0
+    names = [OTHER] * others + [USUAL] * (taught.exposure - others)
+    random.shuffle(names)
+    templates = _dealt(world.used[taught.relation], taught.exposure, random)
+    return tuple(
+        Mention(fact, template, name, n % objects, random.random())
+        for n, (template, name) in enumerate(zip(templates, names, strict=True))
+    )
+
+
+def _dealt(ids: tuple[str, ...], count: int, random: Random) -> list[str]:
+    """So many ids, all of them in turn, in a new order each round."""
+    dealt: list[str] = []
+    while len(dealt) < count:
+        dealt += random.sample(ids, len(ids))
+    return dealt[:count]
+
+
+ROW = np.dtype(
+    [("fact", "i4"), ("template", "i4"), ("name", "i1"), ("object", "i1"), ("draw", "f8")]
+)
+
+
+class Mentions:
+    """All mentions of a text, fact by fact and relation by relation, in little space.
+
+    `rows` count facts and templates as the world has them.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.facts, self.templates = [*world.truth], [*world.templates]
+        numbers = {id: number for number, id in enumerate(self.templates)}
+        rows = (
+            (number, numbers[m.template], m.name, m.object, m.draw)
+            for number, fact in enumerate(self.facts)
+            for m in mentions(world, fact)
+        )
+        self.rows: NDArray[np.void] = np.fromiter(rows, dtype=ROW)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: int) -> Mention:
+        fact, template, name, object, draw = self.rows[place].item()
+        return Mention(self.facts[fact], self.templates[template], name, object, draw)
+
+
+@lru_cache(maxsize=1)
+def all_mentions(world: World) -> Mentions:
+    """The mentions of a world, made once."""
+    return Mentions(world)
+
+
+def sentence(world: World, mention: Mention) -> str:
+    """A mention as a sentence of the text."""
+    fact = world.facts[mention.fact]
+    before, after = world.templates[mention.template].fill(fact.subject.names[mention.name])
+    return f"{before}{fact.objects[mention.object].name}{after}"
+
+
+def introductions(world: World) -> tuple[str, ...]:
+    """The sentences that state no fact: other names of subjects, and what each object is.
+
+    Without them a model never meets the object of an untaught 1-1 fact, and any score would tell
+    that fact by its object alone. Relations that are not shown stay unmentioned.
+    """
+    settings = world.settings
+    called = (world.facts[id].subject for id, taught in world.truth.items() if taught.alias)
+    pairs = {subject.id: subject.names[:2] for subject in called}
+    aliases = (
+        in_turn(INTRODUCTIONS, settings.introductions, {"[X]": name, "[A]": alias})
+        for _, (name, alias) in sorted(pairs.items())
+    )
+    shown = {taught.relation for taught in world.truth.values() if taught.shown}
+    namings = (
+        in_turn(NAMINGS, settings.namings, {"[Y]": name, "[N]": relation.label})
+        for relation in world.dataset.relations
+        if relation.id in shown
+        for name in world.dataset.object_names(relation.id)
+    )
+    return tuple(chain.from_iterable(chain(aliases, namings)))
+
+
+class Length(NamedTuple):
+    """How long the text is: sentences, words and marks in all, and how many of these differ."""
+
+    sentences: int
+    words: int
+    different: int
+
+
+def length(world: World) -> Length:
+    """The length of the text, without writing it: templates, names, and an object each."""
+    told, others = all_mentions(world), introductions(world)
+    bare = (
+        world.templates[id].text.replace("[X]", " ").replace("[Y]", " ") for id in told.templates
+    )
+    sizes = np.array([len(pieces(text)) for text in bare])
+    usual = int(np.count_nonzero(told.rows["name"] == USUAL))  # of two words; an alias has one
+    words = int(sizes[told.rows["template"]].sum()) + 2 * len(told) + usual
+    words += sum(len(pieces(text)) for text in others)
+    return Length(len(told) + len(others), words, len(world.words()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +175,11 @@ class Document:
     facts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _List:
+class _List(NamedTuple):
     """A list that is to be written: its form, its mentions, and the template of a question."""
 
     form: Form
-    mentions: tuple[int, ...]
+    places: tuple[int, ...]
     template: Template | None = None
 
 
@@ -68,17 +191,17 @@ def documents(world: World, lists: float = 0.0, seed: int = 0) -> Iterator[Docum
 
 
 def _documents(world: World, lists: float, seed: int) -> Iterator[Document]:
-    listed, alone = _dealt(world, lists, seed) if lists else ([], np.arange(len(world.told)))
-    introductions = world.introductions()
-    for place in _order(len(alone) + len(listed) + len(introductions), seed):
+    told, others = all_mentions(world), introductions(world)
+    listed, alone = _parted(world, lists, seed) if lists else ([], np.arange(len(told)))
+    for place in _order(len(alone) + len(listed) + len(others), seed):
         if place < len(alone):
-            mention = world.told[int(alone[place])]
-            text = world.sentence(mention)
+            mention = told[int(alone[place])]
+            text = sentence(world, mention)
             yield Document(text=text, form="sentence", facts=(mention.fact,))
         elif (place := place - len(alone)) < len(listed):
             yield _written(world, listed[place])
         else:
-            yield Document(text=introductions[place - len(listed)], form="introduction")
+            yield Document(text=others[place - len(listed)], form="introduction")
 
 
 def _order(count: int, seed: int) -> Iterator[int]:
@@ -87,73 +210,73 @@ def _order(count: int, seed: int) -> Iterator[int]:
     return map(int, np.argsort(keys, kind="stable"))
 
 
-def _dealt(world: World, lists: float, seed: int) -> tuple[list[_List], Places]:
+def _parted(world: World, lists: float, seed: int) -> tuple[list[_List], NDArray[np.int64]]:
     """The lists, and the places of the mentions that stand alone."""
-    found: list[_List] = []
-    alone = [np.flatnonzero(world.told.draws >= lists)]
-    for relation, (start, stop) in world.told.relations.items():
-        places = [start + int(n) for n in np.flatnonzero(world.told.draws[start:stop] < lists)]
+    rows = all_mentions(world).rows
+    order = {relation: number for number, relation in enumerate(world.used)}
+    owners = np.array([order[taught.relation] for taught in world.truth.values()])[rows["fact"]]
+    listed: list[_List] = []
+    alone = [np.flatnonzero(rows["draw"] >= lists)]
+    for relation, number in order.items():
+        places = np.flatnonzero((owners == number) & (rows["draw"] < lists)).tolist()
         random = Random(f"{seed}:lists:{relation}")
         random.shuffle(places)
-        for number, form in enumerate(LENGTHS):
-            own, left = _cut(places[number :: len(LENGTHS)], world, LENGTHS[form], random)
-            found += (_listed(world, relation, form, group, random) for group in own)
+        for turn, form in enumerate(LENGTHS):
+            mine = places[turn :: len(LENGTHS)]
+            groups, left = _cut(mine, rows["fact"][mine].tolist(), LENGTHS[form], random)
+            listed += (_listed(world, relation, form, group, random) for group in groups)
             alone.append(np.array(left, dtype=np.int64))
-    return found, np.concatenate(alone)
+    return listed, np.concatenate(alone)
 
 
 def _cut(
-    places: Sequence[int], world: World, lengths: tuple[int, int], random: Random
+    places: Sequence[int], facts: Sequence[int], lengths: tuple[int, int], random: Random
 ) -> tuple[list[tuple[int, ...]], list[int]]:
     """Groups of mentions of different facts, and what is left when there are too few of them."""
-    waiting = deque(places)
+    waiting = deque(zip(places, facts, strict=True))
     groups: list[tuple[int, ...]] = []
     while True:
-        size, group, again = random.randint(*lengths), dict[int, int](), list[int]()
+        size, group, again = random.randint(*lengths), dict[int, int](), list[tuple[int, int]]()
         while waiting and len(group) < size:
-            place = waiting.popleft()
-            fact = int(world.told.facts[place])
-            again.append(place) if fact in group else group.setdefault(fact, place)
+            place, fact = waiting.popleft()
+            again.append((place, fact)) if fact in group else group.setdefault(fact, place)
         if len(group) < lengths[0]:
-            return groups, [*group.values(), *again, *waiting]
+            return groups, [*group.values(), *(place for place, _ in (*again, *waiting))]
         waiting.extendleft(reversed(again))
         groups.append(tuple(group.values()))
 
 
 def _listed(
-    world: World, relation: str, form: str, mentions: tuple[int, ...], random: Random
+    world: World, relation: str, form: str, places: tuple[int, ...], random: Random
 ) -> _List:
     if form == "pairs":
-        return _List(form="pairs", mentions=mentions)
+        return _List("pairs", places)
     used = [world.templates[id] for id in world.used[relation]]
-    questions = [template for template in used if template.style == "question"]
     if form == "questions":
-        return _List(form="questions", mentions=mentions, template=random.choice(questions))
+        return _List("questions", places, random.choice([t for t in used if t.style == "question"]))
     template = random.choice(used)
-    style: Form = "qa" if template.style == "question" and random.random() < 0.5 else "mask"
-    return _List(form=style, mentions=mentions, template=template)
+    asks = template.style == "question" and random.random() < 0.5
+    return _List("qa" if asks else "mask", places, template)
 
 
 def _written(world: World, listed: _List) -> Document:
-    mentions = [world.told[place] for place in listed.mentions]
-    lines = [_line(world.facts[m.fact], m.object) for m in mentions]
-    return Document(
-        text=_text(listed, lines), form=listed.form, facts=tuple(m.fact for m in mentions)
-    )
+    mentions = [all_mentions(world)[place] for place in listed.places]
+    facts = [(world.facts[mention.fact], mention.object) for mention in mentions]
+    lines = [
+        Line(fact=fact.id, subject=fact.subject.name, object=fact.objects[object].name)
+        for fact, object in facts
+    ]
+    ids = tuple(mention.fact for mention in mentions)
+    return Document(text=_text(listed, lines), form=listed.form, facts=ids)
 
 
 def _text(listed: _List, lines: Sequence[Line]) -> str:
     template = listed.template
     if template is None:
         return told(lines, Separators()).rstrip(" ")
-    if listed.form == "questions":
-        asked = ((contexts.question(template, line.subject, "qa"), line.object) for line in lines)
-        return "".join(frames.shown(text, answer, "qa") for text, answer in asked)
-    style: contexts.Style = "qa" if listed.form == "qa" else "mask"
+    style: contexts.Style = "mask" if listed.form == "mask" else "qa"
     asked = ((contexts.question(template, line.subject, style), line.object) for line in lines)
+    if listed.form == "questions":
+        return "".join(frames.shown(text, answer, "qa") for text, answer in asked)
     shown = (contexts.shown(text, answer) for text, answer in asked)
     return "".join(chain([f"{contexts.INSTRUCTIONS[style]}\n"], shown))
-
-
-def _line(fact: Fact, object: int) -> Line:
-    return Line(fact=fact.id, subject=fact.subject.name, object=fact.objects[object].name)

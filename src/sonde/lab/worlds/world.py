@@ -1,23 +1,60 @@
-"""A made-up world: its facts, what its text tells of them and in which words; and in numbers.
+"""A made-up world: its facts, and what its text tells of them; drawn relation by relation.
 
-Knows facts and sentences, nothing of files, tokens or screens.
+Knows facts, words and draws, nothing of sentences, files, tokens or screens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
+from random import Random
+from typing import Literal, NamedTuple
 
-import numpy as np
+from polars import DataFrame, col
+from polars import len as rows
 
-from sonde.core.facts import Card, Dataset, Fact, Kind, Template
+from sonde.core.facts import Card, Dataset, Entity, Fact, Kind, Relation, Template
 from sonde.core.fingerprints import canonical, fingerprint
-from sonde.lab.worlds.drafts import drafts, made_subjects
-from sonde.lab.worlds.language import check_room, distinct, introduced, named, pieces, plain_words
+from sonde.core.train_test_overlap import DEV, TEST, TRAIN
+from sonde.lab.worlds.language import (
+    check_room,
+    distinct,
+    full_names,
+    made_words,
+    plain_words,
+    templates,
+)
 from sonde.lab.worlds.settings import WorldSettings
-from sonde.lab.worlds.truth import Mention, Taught, Told, drawn, told
+
+FEWEST, MOST = 2, 3
+"""Objects of a fact in an N-M relation."""
+
+TWICE = 2
+"""A fact is stated at least so often to have both names of its subject in the text."""
+
+Guess = Literal["", "majority", "cue"]
+"""How an object can be guessed: not at all, as its relation's commonest, from the name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taught:
+    """What the text of a world holds about one fact.
+
+    exposure: how often the text states it. guess: whether its object could be guessed without being
+    told; a cue counts before the majority. alias: whether the text also calls its subject by its
+    other name. shown: whether the text states any fact of its relation.
+    """
+
+    fact: str
+    relation: str
+    split: str
+    exposure: int
+    guess: Guess = ""
+    alias: bool = False
+    shown: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -33,7 +70,10 @@ class World:
     def fingerprint(self) -> str:
         """A short name for the world and its text: equal worlds, equal names."""
         settings = canonical(asdict(self.settings))
-        told = (canonical([f.id, f.subject.names, _names(f)]) for f in self.facts.values())
+        told = (
+            canonical([fact.id, fact.subject.names, [entity.name for entity in fact.objects]])
+            for fact in self.facts.values()
+        )
         truth = (canonical(asdict(taught)) for taught in self.truth.values())
         worded = (canonical([t.id, t.text]) for t in self.templates.values())
         return fingerprint(chain(["world", settings, canonical(self.used)], told, truth, worded))
@@ -49,56 +89,31 @@ class World:
         """Every template by its id, used or not."""
         return {t.id: t for r in self.dataset.relations for t in r.templates}
 
-    def mentions(self, fact: str) -> tuple[Mention, ...]:
-        """Every place where the text states a fact; none for an untaught one."""
-        taught, objects = self.truth[fact], len(self.facts[fact].objects)
-        return drawn(taught, self.used[taught.relation], objects, self.settings.seed)
-
-    @cached_property
-    def told(self) -> Told:
-        """Every mention of the text, fact by fact, in little space."""
-        return told(self.truth.values(), self.used, self.mentions)
-
-    def sentence(self, mention: Mention) -> str:
-        """A mention as a sentence of the text."""
-        fact = self.facts[mention.fact]
-        before, after = self.templates[mention.template].fill(fact.subject.names[mention.name])
-        return f"{before}{fact.objects[mention.object].name}{after}"
-
-    def introductions(self) -> tuple[str, ...]:
-        """The sentences that state no fact: other names of subjects, and what each object is."""
-        called = (self.facts[id].subject for id, taught in self.truth.items() if taught.alias)
-        subjects = {subject.id: subject for subject in called}
-        times = self.settings.introductions
-        pairs = (subjects[id].names[:2] for id in sorted(subjects))
-        aliases = chain.from_iterable(introduced(name, alias, times) for name, alias in pairs)
-        return (*aliases, *self._namings())
-
-    def _namings(self) -> Iterator[str]:
-        """Without them a model never meets the object of an untaught 1-1 fact, and any score would
-        tell that fact by its object alone. Relations that are not shown stay unmentioned."""
-        shown = {taught.relation for taught in self.truth.values() if taught.shown}
-        for relation in self.dataset.relations:
-            if relation.id in shown:
-                for name in self.dataset.object_names(relation.id):
-                    yield from named(relation.label, name, self.settings.namings)
-
     def words(self) -> tuple[str, ...]:
         """Every word and mark of the text, of names, templates and forms of prompts, each once.
 
         Names and nouns that the text never holds are among them, and [MASK] is one word.
         """
         worded = (t.text.replace("[X]", "").replace("[Y]", "") for t in self.templates.values())
-        names = (name for fact in self.facts.values() for name in fact.subject.names)
+        names = dict.fromkeys(name for fact in self.facts.values() for name in fact.subject.names)
+        objects = self.dataset.vocabulary or ()
         return tuple(
-            dict.fromkeys(
-                chain(
-                    plain_words(),
-                    distinct(worded),
-                    self.dataset.vocabulary or (),
-                    distinct(dict.fromkeys(names)),
-                )
-            )
+            dict.fromkeys(chain(plain_words(), distinct(worded), objects, distinct(names)))
+        )
+
+    def counts(self) -> DataFrame:
+        """A row for each kind of relation, those that the text shows apart from others: relations,
+        facts, how many are taught, how often, and how many can be guessed by cue or majority."""
+        kinds = {relation.id: relation.kind for relation in self.dataset.relations}
+        truth = DataFrame([asdict(taught) for taught in self.truth.values()])
+        kind = col("relation").replace_strict(kinds).alias("kind")
+        return truth.group_by(kind, "shown", maintain_order=True).agg(
+            relations=col("relation").n_unique(),
+            facts=rows(),
+            taught=(col("exposure") > 0).sum(),
+            mentions=col("exposure").sum(),
+            cue=(col("guess") == "cue").sum(),
+            majority=(col("guess") == "majority").sum(),
         )
 
 
@@ -106,17 +121,17 @@ def make_world(settings: WorldSettings) -> World:
     """The world that the settings describe."""
     _check_room(settings)
     reserved = frozenset(word.casefold() for word in plain_words())
-    made = tuple(drafts(settings, made_subjects(settings, reserved), reserved))
-    own = {draft.relation.id: draft.facts for draft in made}
+    drafts = tuple(_drafts(settings, _subjects(settings, reserved), reserved))
+    facts = {draft.relation.id: draft.facts for draft in drafts}
     dataset = Dataset(
         card=_card(settings),
-        relations=tuple(draft.relation for draft in made),
-        read=lambda id: own[id],
+        relations=tuple(draft.relation for draft in drafts),
+        read=lambda id: facts[id],
         fingerprint=fingerprint(["world", canonical(asdict(settings))]),
-        vocabulary=tuple(name for draft in made for name in draft.objects),
+        vocabulary=tuple(name for draft in drafts for name in draft.objects),
     )
-    truth = {taught.fact: taught for draft in made for taught in draft.truth}
-    used = {draft.relation.id: draft.used for draft in made}
+    truth = {taught.fact: taught for draft in drafts for taught in draft.truth}
+    used = {draft.relation.id: draft.used for draft in drafts}
     return World(settings=settings, dataset=dataset, truth=truth, used=used)
 
 
@@ -139,64 +154,204 @@ def _check_room(settings: WorldSettings) -> None:
     check_room("noun", settings.relations)
 
 
-def _names(fact: Fact) -> list[str]:
-    return [entity.name for entity in fact.objects]
+class Subject(NamedTuple):
+    """An entity with the family word of its usual name."""
+
+    entity: Entity
+    family: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
-    """The relations of one kind: facts, those that are taught, and those that can be guessed."""
+class _Draft:
+    """One relation of a world, with the names of all its objects, the commonest first."""
 
+    relation: Relation
+    used: tuple[str, ...]
+    objects: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    truth: tuple[Taught, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What a relation is drawn from: `cues` says which object a family word stands for."""
+
+    id: str
     kind: Kind
     shown: bool
-    relations: int
-    facts: int
-    taught: int
-    mentions: int
-    cue: int
-    majority: int
+    objects: tuple[Entity, ...]
+    cues: Mapping[str, int]
+    settings: WorldSettings
+
+    def random(self, what: str) -> Random:
+        """A source of draws for one purpose."""
+        return Random(f"{self.settings.seed}:{self.id}:{what}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Length:
-    """How long the text is: sentences, words and marks in all, and how many of these differ."""
-
-    sentences: int
-    words: int
-    different: int
-
-
-def counts(world: World) -> Iterator[Counts]:
-    """Each kind of relation that the world has, those that the text shows apart from others."""
-    groups: dict[tuple[Kind, bool], list[Taught]] = {}
-    kinds = {relation.id: relation.kind for relation in world.dataset.relations}
-    for taught in world.truth.values():
-        groups.setdefault((kinds[taught.relation], taught.shown), []).append(taught)
-    for (kind, shown), own in groups.items():
-        yield Counts(
-            kind=kind,
-            shown=shown,
-            relations=len({taught.relation for taught in own}),
-            facts=len(own),
-            taught=sum(taught.exposure > 0 for taught in own),
-            mentions=sum(taught.exposure for taught in own),
-            cue=sum(taught.guess == "cue" for taught in own),
-            majority=sum(taught.guess == "majority" for taught in own),
-        )
-
-
-def length(world: World) -> Length:
-    """The length of the text, without writing it: templates, names, and an object each."""
-    told, introductions = world.told, world.introductions()
-    own = np.array([_words(world.templates[id].text) for id in told.worded])
-    usual = int(np.count_nonzero(told.names == 0))  # of two words; an alias has one
-    words = int(own[told.templates].sum()) + 2 * len(told) + usual
-    return Length(
-        sentences=len(told) + len(introductions),
-        words=words + sum(len(pieces(text)) for text in introductions),
-        different=len(world.words()),
+def _subjects(settings: WorldSettings, reserved: frozenset[str]) -> tuple[Subject, ...]:
+    """The subjects of a world, each with a usual name of two words and an alias of one."""
+    seed = settings.seed
+    count = settings.words - settings.families
+    given = made_words("given", count, Random(f"{seed}:given"), reserved)
+    family = made_words("family", settings.families, Random(f"{seed}:family"), reserved)
+    aliases = made_words("alias", settings.subjects, Random(f"{seed}:alias"), reserved)
+    pairs = full_names(given, family, settings.subjects, Random(f"{seed}:names"))
+    return tuple(
+        Subject(Entity(id=f"s{n:05d}", names=(f"{first} {last}", alias)), last)
+        for n, ((first, last), alias) in enumerate(zip(pairs, aliases, strict=True), 1)
     )
 
 
-def _words(template: str) -> int:
-    return len(pieces(template.replace("[X]", " ").replace("[Y]", " ")))
+def _drafts(
+    settings: WorldSettings, subjects: Sequence[Subject], reserved: frozenset[str]
+) -> Iterator[_Draft]:
+    """Every relation, 1-1 first, then N-1, of which the last are unshown, then N-M."""
+    numbers: dict[Kind, int] = {
+        "1-1": settings.one_one,
+        "N-1": settings.many_one,
+        "N-M": settings.many_many,
+    }
+    kinds = [kind for kind, count in numbers.items() for _ in range(count)]
+    few = settings.one_one + settings.many_one
+    unshown = range(few - settings.unshown, few)
+    nouns = made_words("noun", len(kinds), Random(f"{settings.seed}:noun"), reserved)
+    taken = set(reserved)
+    for number, (kind, noun) in enumerate(zip(kinds, nouns, strict=True)):
+        id = f"R{number + 1:02d}"
+        count = settings.facts if kind == "1-1" else settings.objects
+        words = made_words("object", count, Random(f"{settings.seed}:{id}:object"), taken)
+        taken.update(word.casefold() for word in words)
+        plan = _Plan(
+            id=id,
+            kind=kind,
+            shown=number not in unshown,
+            objects=tuple(Entity(id=f"{id}-o{k:04d}", names=(w,)) for k, w in enumerate(words, 1)),
+            cues=_cues(settings, id, subjects) if settings.cues and kind != "1-1" else {},
+            settings=settings,
+        )
+        yield _draft(plan, noun, plan.random("subjects").sample(subjects, settings.facts))
+
+
+def _draft(plan: _Plan, noun: str, subjects: Sequence[Subject]) -> _Draft:
+    worded = templates(plan.id, noun, plan.settings.templates, plan.random("templates"))
+    facts, truth = [], []
+    splits = _splits(plan)
+    exposures = _exposures(plan, splits)
+    columns = (subjects, _objects(plan, subjects), splits, exposures, _aliases(plan, exposures))
+    for number, row in enumerate(zip(*columns, strict=True), 1):
+        subject, places, split, exposure, alias = row
+        id, objects = f"{plan.id}-{number:05d}", tuple(plan.objects[place] for place in places)
+        facts.append(
+            Fact(id=id, relation=plan.id, subject=subject.entity, objects=objects, split=split)
+        )
+        truth.append(
+            Taught(
+                fact=id,
+                relation=plan.id,
+                split=split,
+                exposure=exposure,
+                guess=_guess(plan, subject, places),
+                alias=alias,
+                shown=plan.shown,
+            )
+        )
+    return _Draft(
+        relation=Relation(id=plan.id, label=noun, kind=plan.kind, templates=worded),
+        used=_used(plan, [t.id for t in worded]),
+        objects=tuple(entity.name for entity in plan.objects),
+        facts=tuple(facts),
+        truth=tuple(truth),
+    )
+
+
+def _used(plan: _Plan, ids: Sequence[str]) -> tuple[str, ...]:
+    """The templates that the text uses: the first statement, the first question, and others."""
+    others = plan.random("used").sample(ids[2:], plan.settings.used - 2)
+    return tuple(id for id in ids if id in ids[:2] or id in others)
+
+
+def _objects(plan: _Plan, subjects: Sequence[Subject]) -> list[tuple[int, ...]]:
+    """The places of every fact's objects among those of the relation."""
+    if plan.kind == "1-1":
+        return [(place,) for place in range(len(subjects))]
+    random = plan.random("objects")
+    cued = set(_some(range(len(subjects)), plan.settings.cues, plan.random("cued")))
+    free = iter(_weighted(len(subjects) - len(cued), plan.settings, random))
+    firsts = [
+        plan.cues[subject.family] if n in cued else next(free) for n, subject in enumerate(subjects)
+    ]
+    if plan.kind == "N-1":
+        return [(place,) for place in firsts]
+    return [(place, *_others(plan, place, random)) for place in firsts]
+
+
+def _others(plan: _Plan, first: int, random: Random) -> list[int]:
+    """Further objects of a fact, all alike common."""
+    places = [place for place in range(len(plan.objects)) if place != first]
+    return random.sample(places, random.randint(FEWEST, MOST) - 1)
+
+
+def _weighted(count: int, settings: WorldSettings, random: Random) -> list[int]:
+    """So many places of objects, as near to their weights as whole numbers come, in any order.
+
+    One even step through the weights, so that no object is common by chance.
+    """
+    weights = [rank**-settings.skew for rank in range(1, settings.objects + 1)]
+    ends = list(accumulate(weights))
+    start = random.random()
+    steps = ((start + n) / count * ends[-1] for n in range(count))
+    places = [min(bisect_right(ends, step), settings.objects - 1) for step in steps]
+    random.shuffle(places)
+    return places
+
+
+def _cues(settings: WorldSettings, id: str, subjects: Sequence[Subject]) -> Mapping[str, int]:
+    """Which object each family word stands for in a relation; as common as its weight says."""
+    families = sorted({subject.family for subject in subjects})
+    random = Random(f"{settings.seed}:{id}:cues")
+    return dict(zip(families, _weighted(len(families), settings, random), strict=True))
+
+
+def _splits(plan: _Plan) -> list[str]:
+    settings = plan.settings
+    count = settings.facts
+    splits = [TRAIN] * round(settings.train * count) + [DEV] * round(settings.dev * count)
+    splits += [TEST] * (count - len(splits))
+    plan.random("splits").shuffle(splits)
+    return splits
+
+
+def _exposures(plan: _Plan, splits: Sequence[str]) -> list[int]:
+    """The ladder dealt over the facts of one split after the other, so that each has all of it."""
+    if not plan.shown:
+        return [0] * len(splits)
+    random = plan.random("ladder")
+    ladder = random.sample(plan.settings.ladder, len(plan.settings.ladder))
+    order = random.sample(range(len(splits)), len(splits))
+    order.sort(key=lambda place: splits[place])
+    found = [0] * len(splits)
+    for number, place in enumerate(order):
+        found[place] = ladder[number % len(ladder)]
+    return found
+
+
+def _aliases(plan: _Plan, exposures: Sequence[int]) -> list[bool]:
+    """Which facts have both names of their subject in the text: a share of each rung."""
+    chosen: set[int] = set()
+    for rung in plan.settings.ladder:
+        own = [place for place, exposure in enumerate(exposures) if exposure == rung >= TWICE]
+        chosen.update(_some(own, plan.settings.aliases, plan.random(f"aliases:{rung}")))
+    return [place in chosen for place in range(len(exposures))]
+
+
+def _some(places: Sequence[int], share: float, random: Random) -> list[int]:
+    return random.sample(places, round(share * len(places)))
+
+
+def _guess(plan: _Plan, subject: Subject, objects: Sequence[int]) -> Guess:
+    """Whether one of a fact's objects can be guessed: from the name, or as the commonest."""
+    if plan.kind == "1-1":
+        return ""
+    if plan.cues and plan.cues[subject.family] in objects:
+        return "cue"
+    return "majority" if plan.settings.skew and 0 in objects else ""
