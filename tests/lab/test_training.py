@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from sonde.core.errors import ModelError, RunMismatch, StoreError, UsageError
-from sonde.lab.training.corpus import IGNORED, Blocks, Corpus, Holes, tokenised
+from sonde.lab.training.corpus import IGNORED, Blocks, Corpus, MaskedSentences, tokenised
 from sonde.lab.training.tokens import PAD, make_tokenizer
 from sonde.lab.training.train import STATE, Kind, Trained, TrainSettings, open_trained, train
 from sonde.lab.worlds.folder import write_world
@@ -114,7 +114,7 @@ def test_a_training_that_is_interrupted_says_how_to_go_on(tmp_path: Path, folder
 
 
 def test_the_folder_says_what_the_model_is(calm: Trained, world: World, folder: Path) -> None:
-    assert (calm.kind, calm.size, calm.seed, calm.lists) == ("causal", "16x1", 0, 0.3)
+    assert (calm.kind, calm.settings.size, calm.settings.lists) == ("causal", "16x1", 0.3)
     assert calm.final and calm.step == calm.steps
     assert calm.world_fingerprint == world.fingerprint
     assert calm.world_path == folder
@@ -229,7 +229,7 @@ CORPUS = Corpus(
 
 
 def test_each_reading_holds_every_token_once_in_an_order_of_its_own() -> None:
-    blocks = Blocks(CORPUS, block=8, batch=2, seed=0, device="cpu")
+    blocks = Blocks(CORPUS, TrainSettings(block=8, batch=2), "cpu")
     assert blocks.each == 3
     readings = []
     for epoch in range(2):
@@ -243,8 +243,8 @@ def test_each_reading_holds_every_token_once_in_an_order_of_its_own() -> None:
     assert readings[0] != readings[1]
 
 
-def test_every_sentence_has_a_hole_and_none_where_it_opens_or_ends() -> None:
-    holes = Holes(CORPUS, share=0.2, mask=4, batch=3, seed=0, device="cpu")
+def test_every_sentence_has_a_masked_word_and_none_where_it_opens_or_ends() -> None:
+    holes = MaskedSentences(CORPUS, TrainSettings(mask=0.2, batch=3), "cpu", 4)
     met: Counter[int] = Counter()
     for step in range(4 * holes.each):
         found, labels = holes.step(step)
@@ -259,7 +259,8 @@ def test_every_sentence_has_a_hole_and_none_where_it_opens_or_ends() -> None:
     assert met == Counter(dict.fromkeys(range(100, 133), 4))
 
 
-def test_the_same_step_has_the_same_holes() -> None:
-    one, other = (Holes(CORPUS, share=0.5, mask=4, batch=3, seed=0, device="cpu") for _ in "ab")
+def test_the_same_step_masks_the_same_words() -> None:
+    settings = TrainSettings(mask=0.5, batch=3)
+    one, other = (MaskedSentences(CORPUS, settings, "cpu", 4) for _ in "ab")
     one.step(0)
     assert one.step(4)[0].equal(other.step(4)[0])

@@ -99,9 +99,9 @@ def train(settings: TrainSettings, wanted: TrainOptions) -> None:
 def show_trained(found: Trained) -> None:
     """Print what was trained, and how to ask it."""
     say(
-        f"{found.size} {found.kind} model: {found.parameters:,} parameters, {found.steps:,} steps, "
-        f"a text of {found.tokens:,} tokens in {found.settings.epochs} readings, "
-        f"loss {found.loss:.3f} nats a token"
+        f"{found.settings.size} {found.kind} model: {found.parameters:,} parameters, "
+        f"{found.steps:,} steps, a text of {found.tokens:,} tokens in {found.settings.epochs} "
+        f"readings, loss {found.loss:.3f} nats a token"
     )
     kept = [str(each.step) for each in found.checkpoints()]
     if kept:

@@ -37,7 +37,7 @@ from sonde.lab.evaluation.trials import (
     save_json,
     save_verdicts,
 )
-from sonde.lab.training.stored import stored
+from sonde.lab.training.stored import recited
 from sonde.lab.training.tokens import check_tokenizer
 from sonde.lab.training.train import Trained, open_trained
 from sonde.lab.worlds.folder import open_world
@@ -244,7 +244,7 @@ class _Validation:
             world=self.world_name(subject.place),
             model=subject.name,
             kind=trained.kind,
-            seed=trained.seed,
+            seed=trained.settings.seed,
             step=trained.step,
             final=trained.final,
             facts=facts,
@@ -265,12 +265,12 @@ class _Validation:
         if record is None:
             began = time.perf_counter()
             with self.watch(f"{subject}: stored"):
-                held = stored(subject.world, subject.trained, subject.model, facts=asked)
+                shares = recited(subject.world, subject.trained, subject.model, facts=asked)
             record = {
                 "format": FORMAT,
                 "seconds": round(time.perf_counter() - began, 3),
-                "asked": len(held),
-                "facts": [fact for fact, there in held.items() if there],
+                "asked": len(shares),
+                "facts": [fact for fact, share in shares.items() if share > 0],
             }
             save_json(record, path)
         truth = DataFrame([asdict(subject.world.truth[fact]) for fact in asked])

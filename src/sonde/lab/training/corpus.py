@@ -18,6 +18,7 @@ from tokenizers import Tokenizer
 from sonde.core.errors import UsageError
 from sonde.core.fingerprints import draw_key
 from sonde.lab.training.tokens import PAD
+from sonde.lab.training.train import TrainSettings
 
 AT_ONCE = 8192
 """Texts that are tokenised together."""
@@ -56,12 +57,12 @@ def tokenised(texts: Iterable[str], tokenizer: Tokenizer) -> Corpus:
 class Blocks:
     """Texts in a row, cut into blocks: what a causal model reads. A step gives [blocks, tokens]."""
 
-    def __init__(self, corpus: Corpus, *, block: int, batch: int, seed: int, device: str) -> None:
-        self.corpus, self.block, self.batch, self.seed = corpus, block, batch, seed
-        self.device = device
+    def __init__(self, corpus: Corpus, settings: TrainSettings, device: str) -> None:
+        self.corpus, self.device = corpus, device
+        self.block, self.batch, self.seed = settings.block, settings.batch, settings.seed
         self.ids = _onto(corpus.ids, device)
-        self.blocks = -(-len(corpus.ids) // block)
-        self.each = -(-self.blocks // batch)
+        self.blocks = -(-len(corpus.ids) // self.block)
+        self.each = -(-self.blocks // self.batch)
         self._read: tuple[int, Any] = (-1, None)
 
     def step(self, number: int) -> tuple[Any, Any]:
@@ -89,28 +90,19 @@ class Blocks:
         return found.view(self.blocks, self.block)
 
 
-class Holes:
+class MaskedSentences:
     """Sentences side by side with some words masked: what a masked model reads."""
 
-    def __init__(
-        self,
-        corpus: Corpus,
-        *,
-        share: float,
-        mask: int,
-        batch: int,
-        seed: int,
-        device: str,
-    ) -> None:
-        self.corpus, self.share, self.mask = corpus, share, mask
-        self.batch, self.seed, self.device = batch, seed, device
+    def __init__(self, corpus: Corpus, settings: TrainSettings, device: str, mask: int) -> None:
+        self.corpus, self.device, self.mask = corpus, device, mask
+        self.share, self.batch, self.seed = settings.mask, settings.batch, settings.seed
         self.ids = _onto(corpus.ids, device)
-        self.each = -(-len(corpus.starts) // batch)
+        self.each = -(-len(corpus.starts) // self.batch)
         self._read: tuple[int, list[np.ndarray]] = (-1, [])
         self._draws = torch.Generator(device)
 
     def step(self, number: int) -> tuple[Any, Any]:
-        """Token ids with holes, and what belongs into each, [sentences, tokens] both."""
+        """Token ids, some masked, and what belongs there, [sentences, tokens] both."""
         epoch, place = divmod(number, self.each)
         if self._read[0] != epoch:
             self._read = (epoch, self._reading(epoch))
@@ -121,10 +113,10 @@ class Holes:
         ends = _onto(lengths, self.device)[:, None]
         places = _onto(self.corpus.starts[rows], self.device)[:, None] + at
         found = self.ids[places.clamp(max=len(self.ids) - 1)].masked_fill(at >= ends, PAD)
-        holes = self._holes(number, (at > 0) & (at < ends - 1))
-        return found.masked_fill(holes, self.mask), found.masked_fill(~holes, IGNORED)
+        masked = self._masked(number, (at > 0) & (at < ends - 1))
+        return found.masked_fill(masked, self.mask), found.masked_fill(~masked, IGNORED)
 
-    def _holes(self, number: int, words: Any) -> Any:
+    def _masked(self, number: int, words: Any) -> Any:
         """Which words are masked: each with the same chance, and at least one of a sentence."""
         self._draws.manual_seed(draw_key(self.seed, f"holes:{number}") >> 1)
         drawn = torch.rand(words.shape, generator=self._draws, device=self.device)

@@ -8,9 +8,10 @@ name. Knows transformers and a world's texts as tokens; nothing of facts.
 from __future__ import annotations
 
 import hashlib
-import json
+import io
 import math
 import os
+import pickle
 import platform
 import shutil
 import time
@@ -20,19 +21,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import safetensors
-import safetensors.torch
 import torch
 import transformers
 from tokenizers import Tokenizer
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from sonde import __version__
 from sonde.core.errors import ModelError, StoreError
 from sonde.core.files import PARTIAL
 from sonde.core.fingerprints import draw_key, file_hash
-from sonde.lab.training.corpus import Blocks, Holes, tokenised
-from sonde.lab.training.tokens import PAD, make_tokenizer, wrapped
+from sonde.lab.training.corpus import Blocks, Corpus, MaskedSentences, tokenised
+from sonde.lab.training.tokens import PAD, SPECIAL, make_tokenizer
 from sonde.lab.training.train import (
     CHECKPOINTS,
     CONTEXT,
@@ -48,6 +46,7 @@ from sonde.lab.worlds.text import documents
 from sonde.lab.worlds.world import World
 from sonde.models.torch.loading.weights import pick_device
 from sonde.store.files import explain_os_errors, write_whole
+from sonde.store.manifest import versions
 
 BETAS, CLIP = (0.9, 0.98), 1.0
 POINTS = 100
@@ -67,7 +66,7 @@ class Training:
         texts = (d.text for d in documents(world, lists=settings.lists, seed=settings.seed))
         corpus = tokenised(texts, self.tokenizer)
         self.tokens = len(corpus.ids)
-        self.batches = self._cut(corpus)
+        self.batches = self._batches(corpus)
         self.steps = self.batches.each * settings.epochs
         self.model = new_model(settings, self.tokenizer).to(self.device).train()
         self.optimiser = torch.optim.AdamW(
@@ -103,21 +102,18 @@ class Training:
         falling = (self.steps - step) / max(1, self.steps - warm)
         return self.settings.rate * min((step + 1) / warm, falling)
 
-    def _cut(self, corpus: Any) -> Blocks | Holes:
-        s = self.settings
-        if s.kind == "causal":
-            return Blocks(corpus, block=s.block, batch=s.batch, seed=s.seed, device=self.device)
-        longest = int(corpus.lengths.max())
-        if longest > CONTEXT["masked"]:
+    def _batches(self, corpus: Corpus) -> Blocks | MaskedSentences:
+        if self.settings.kind == "causal":
+            return Blocks(corpus, self.settings, self.device)
+        longest, most = int(corpus.lengths.max()), CONTEXT["masked"]
+        if longest > most:
             raise ModelError(
-                f"a sentence of the world has {longest} tokens and a masked model takes "
-                f"{CONTEXT['masked']}; use shorter templates"
+                f"a sentence of the world has {longest} tokens and a masked model takes {most}; "
+                "use shorter templates"
             )
         mask = self.tokenizer.token_to_id("[MASK]")
         assert mask is not None
-        return Holes(
-            corpus, share=s.mask, mask=mask, batch=s.batch, seed=s.seed, device=self.device
-        )
+        return MaskedSentences(corpus, self.settings, self.device, mask)
 
     def _step(self) -> None:
         ids, labels = self.batches.step(self.done)
@@ -167,7 +163,7 @@ class Training:
             "parameters": sum(p.numel() for p in self.model.parameters()),
             "loss": self.history[-1][1] if self.history else None,
             "history": self.history,
-            "versions": versions(),
+            "versions": {"python": platform.python_version(), **versions()},
             "weights": file_hash(folder / WEIGHTS),
             "complete": True,
         }
@@ -176,15 +172,17 @@ class Training:
     def _save(self) -> None:
         """Save all that the next step needs."""
         self._finite(float(self.total))
-        tensors = {"total": self.total.clone()}
-        for name, weight in self.model.named_parameters():
-            tensors[f"weight.{name}"] = weight.detach()
-            for moment in ("exp_avg", "exp_avg_sq"):
-                tensors[f"{moment}.{name}"] = self.optimiser.state[weight][moment]
-        there = {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
-        said = {"done": str(self.done), "history": json.dumps(self.history)}
-        data = safetensors.torch.save(there, metadata=said)
+        state = {
+            "done": self.done,
+            "history": self.history,
+            "total": self.total,
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+        }
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
         # a byte that went wrong would be trained on, unseen
+        data = buffer.getvalue()
         write_whole(self.path / STATE, hashlib.sha256(data).digest() + data)
 
     def _load(self) -> None:
@@ -193,30 +191,16 @@ class Training:
         if not path.exists():
             return
         data = path.read_bytes()
-        if hashlib.sha256(data[32:]).digest() != data[:32]:
-            raise StoreError(f"{path} is damaged; remove the folder and train anew")
-        header = json.loads(data[40 : 40 + int.from_bytes(data[32:40], "little")])["__metadata__"]
-        tensors = safetensors.torch.load(data[32:])
-        self.done = int(header["done"])
-        self.history = [(step, loss) for step, loss in json.loads(header["history"])]
-        self.total.copy_(tensors["total"])
-        for name, weight in self.model.named_parameters():
-            weight.data.copy_(tensors[f"weight.{name}"])
-            self.optimiser.state[weight] = {
-                "step": torch.tensor(float(self.done), device=self.device),
-                "exp_avg": tensors[f"exp_avg.{name}"].to(self.device),
-                "exp_avg_sq": tensors[f"exp_avg_sq.{name}"].to(self.device),
-            }
-
-
-def versions() -> dict[str, str]:
-    """What a training was made with."""
-    return {
-        "sonde": __version__,
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "transformers": str(transformers.__version__),
-    }
+        try:
+            if hashlib.sha256(data[32:]).digest() != data[:32]:
+                raise ValueError
+            state = torch.load(io.BytesIO(data[32:]), self.device, weights_only=True)
+        except (ValueError, pickle.UnpicklingError):
+            raise StoreError(f"{path} is damaged; remove the folder and train anew") from None
+        self.done, self.history = state["done"], state["history"]
+        self.total.copy_(state["total"])
+        self.model.load_state_dict(state["model"])
+        self.optimiser.load_state_dict(state["optimiser"])
 
 
 @contextmanager
@@ -261,8 +245,8 @@ def loss_of(model: Any, kind: Kind, ids: Any, labels: Any) -> Any:
         logits = model(input_ids=ids, use_cache=False).logits
         return _cross_entropy(logits.flatten(0, 1), labels.flatten())
     hidden = model.bert(input_ids=ids, attention_mask=(ids != PAD).long()).last_hidden_state
-    holes = labels >= 0
-    return _cross_entropy(model.cls(hidden[holes]), labels[holes])  # the head at holes alone
+    masked = labels >= 0
+    return _cross_entropy(model.cls(hidden[masked]), labels[masked])  # the head there alone
 
 
 def keep(model: Any, tokenizer: Tokenizer, kind: Kind, folder: Path) -> None:
@@ -272,8 +256,12 @@ def keep(model: Any, tokenizer: Tokenizer, kind: Kind, folder: Path) -> None:
     partial.mkdir(parents=True)
     model.save_pretrained(partial)
     wrap: Any = transformers.PreTrainedTokenizerFast
-    limit: Mapping[str, Any] = {"model_max_length": CONTEXT[kind]}
-    wrap(**wrapped(tokenizer, kind), **limit).save_pretrained(partial)
+    wrap(
+        tokenizer_object=tokenizer,
+        clean_up_tokenization_spaces=False,
+        model_max_length=CONTEXT[kind],
+        **SPECIAL[kind],
+    ).save_pretrained(partial)
     for file in sorted(partial.iterdir()):
         with file.open("rb") as written:
             os.fsync(written.fileno())

@@ -6,7 +6,7 @@ Asks through the model's ordinary abilities. Knows worlds and prompts, nothing o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -35,22 +35,6 @@ class Lesson:
     objects: frozenset[str]
 
 
-def stored(
-    world: World,
-    trained: Trained,
-    model: Model,
-    *,
-    facts: Collection[str] | None = None,
-    most: int = MOST,
-) -> dict[str, bool]:
-    """For each fact, whether the model gives its object back in a text that taught it.
-
-    `facts` are the ids of those that are wanted, None for all.
-    """
-    shares = recited(world, trained, model, facts=facts, most=most)
-    return {fact: share > 0 for fact, share in shares.items()}
-
-
 def recited(
     world: World,
     trained: Trained,
@@ -59,14 +43,17 @@ def recited(
     facts: Collection[str] | None = None,
     most: int = MOST,
 ) -> dict[str, float]:
-    """For each fact, the share of its texts in which the model gives the object back.
+    """For each fact, the share of its texts in which the model gives the object back; what is given
+    back in any is stored.
 
     That is the model's first choice of all its tokens. At most `most` texts of a fact are tried,
-    sentences before lists; 0 for a fact that was not taught.
+    sentences before lists; 0 for a fact that was not taught. `facts` are the ids of those that are
+    wanted, None for all.
     """
     check(world, trained)
     wanted = world.truth if facts is None else dict.fromkeys(facts)
-    taught = lessons(world, trained.lists, trained.seed, facts=wanted, most=most)
+    settings = trained.settings
+    taught = lessons(world, settings.lists, settings.seed, facts=wanted, most=most)
     asked = ((fact, lesson) for fact, own in taught.items() for lesson in own)
     hits = dict.fromkeys(wanted, 0)
     while some := list(islice(asked, AT_ONCE)):
@@ -77,10 +64,9 @@ def recited(
 
 def check(world: World, trained: Trained) -> None:
     """Refuse a model that was not trained on this world."""
-    if trained.world_fingerprint != world.fingerprint:
-        check_tokenizer(world, trained.path)
-        raise ModelError(f"{trained.path} was trained on another world; give the one it was told")
     check_tokenizer(world, trained.path)
+    if trained.world_fingerprint != world.fingerprint:
+        raise ModelError(f"{trained.path} was trained on another world; give the one it was told")
 
 
 def lessons(
@@ -102,8 +88,12 @@ def lessons(
         for fact in document.facts:
             if (kept is listed and fact in alone) or (facts is not None and fact not in facts):
                 continue
-            own = kept.setdefault(fact, {})
-            _learn(own, lesson_of(document, world.facts[fact]), most)
+            own, lesson = kept.setdefault(fact, {}), lesson_of(document, world.facts[fact])
+            text = lesson.before, lesson.after
+            if text in own:
+                own[text] = replace(lesson, objects=own[text].objects | lesson.objects)
+            elif len(own) < most:
+                own[text] = lesson
     found = {**listed, **alone}
     return {fact: tuple(found[fact].values()) for fact in world.truth if fact in found}
 
@@ -123,32 +113,22 @@ def lesson_of(document: Document, fact: Fact) -> Lesson:
     return Lesson(before=text[: told.start()], after=after, objects=frozenset([told.group()]))
 
 
-def _learn(own: dict[tuple[str, str], Lesson], lesson: Lesson, most: int) -> None:
-    key = lesson.before, lesson.after
-    if key in own:
-        own[key] = replace(lesson, objects=own[key].objects | lesson.objects)
-    elif len(own) < most:
-        own[key] = lesson
-
-
-def _said(model: Model, asked: Sequence[tuple[str, Lesson]], world: World) -> Iterator[str]:
+def _said(model: Model, asked: Sequence[tuple[str, Lesson]], world: World) -> list[str]:
     """What the model says first in the place of each object."""
     said = [""] * len(asked)
     if isinstance(model, Fills):
-        prompts = [_prompt(fact, lesson, world, Fill(top=1)) for fact, lesson in asked]
-        for place, filled in model.fill(prompts):
+        for place, filled in model.fill([_prompt(world, *ask, Fill(top=1)) for ask in asked]):
             said[place] = filled.top[0].strip()
     elif isinstance(model, Generates):
         want = Generate(most=1, until="")  # an object is one token
-        prompts = [_prompt(fact, lesson, world, want) for fact, lesson in asked]
-        for place, generated in model.generate(prompts):
+        for place, generated in model.generate([_prompt(world, *ask, want) for ask in asked]):
             said[place] = generated.text.strip()
     else:
         raise AbilityError("what is stored can only be asked of a model that fills or generates")
-    return iter(said)
+    return said
 
 
-def _prompt(id: str, lesson: Lesson, world: World, want: Fill | Generate) -> Prompt:
+def _prompt(world: World, id: str, lesson: Lesson, want: Fill | Generate) -> Prompt:
     fact = world.facts[id]
     key = Key(fact=id, relation=fact.relation, template="stored", subject=fact.subject.name)
     after = lesson.after if isinstance(want, Fill) else ""

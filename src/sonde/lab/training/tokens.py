@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tokenizers import (
     AddedToken,
@@ -24,8 +24,10 @@ from tokenizers import (
 
 from sonde.core.errors import ModelError
 from sonde.lab.training.train import Kind
+from sonde.lab.worlds.world import World
 
 SPACE = "▁"
+BYTES = {f"<0x{byte:02X}>": byte for byte in range(256)}
 WORD_SCORE, BYTE_SCORE = -1.0, -100.0
 
 SPECIAL: Mapping[Kind, Mapping[str, str]] = {
@@ -45,23 +47,16 @@ PAD, UNKNOWN = 0, 1
 UNKNOWNS = ("<unk>", "[UNK]")
 
 
-class HasWords(Protocol):
-    """A world, as far as its words go."""
-
-    def words(self) -> tuple[str, ...]:
-        """Every word and mark that its texts can hold."""
-
-
 def make_tokenizer(words: Iterable[str], kind: Kind) -> Tokenizer:
     """A tokenizer in which each of the words, behind a space or opening a line, is one token."""
     special = list(dict.fromkeys(SPECIAL[kind].values()))
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = _normalizer()
     tokenizer.pre_tokenizer = _splitter()
-    pieces = dict.fromkeys([*special, *_bytes(), "\n", SPACE])
+    pieces = dict.fromkeys([*special, *BYTES, "\n", SPACE])
     for word in filter(str.strip, words):
         pieces.update(dict.fromkeys(_pieces(tokenizer, word)))
-    scores = [(piece, BYTE_SCORE if _is_byte(piece) else WORD_SCORE) for piece in pieces]
+    scores = [(piece, BYTE_SCORE if piece in BYTES else WORD_SCORE) for piece in pieces]
     tokenizer.model = models.Unigram(scores, unk_id=UNKNOWN, byte_fallback=True)
     tokenizer.decoder = _decoder()
     # the mask takes the space before it, as the word that it stands for does
@@ -71,11 +66,13 @@ def make_tokenizer(words: Iterable[str], kind: Kind) -> Tokenizer:
             for name in special
         ]
     )
-    tokenizer.post_processor = _around(tokenizer, kind)
+    around = "<s> $A" if kind == "causal" else "[CLS] $A [SEP]"
+    ids = [(name, tokenizer.token_to_id(name)) for name in special if name in around]
+    tokenizer.post_processor = processors.TemplateProcessing(single=around, special_tokens=ids)
     return tokenizer
 
 
-def check_tokenizer(world: HasWords, folder: Path) -> None:
+def check_tokenizer(world: World, folder: Path) -> None:
     """Refuse a model folder in whose tokenizer a word of the world is not one token."""
     path = folder / "tokenizer.json"
     try:
@@ -101,15 +98,6 @@ def cut_words(tokenizer: Tokenizer, words: Iterable[str]) -> Iterator[tuple[str,
     for word, encoding in zip(asked, found, strict=True):
         if len(encoding.ids) != before + 1 or encoding.tokens[-1] in UNKNOWNS:
             yield word, tuple(encoding.tokens[before:])
-
-
-def wrapped(tokenizer: Tokenizer, kind: Kind) -> Mapping[str, Any]:
-    """What transformers wants to know of the tokenizer, for its own class around it."""
-    return {
-        "tokenizer_object": tokenizer,
-        "clean_up_tokenization_spaces": False,
-        **SPECIAL[kind],
-    }
 
 
 def _normalizer() -> Any:
@@ -144,13 +132,6 @@ def _decoder() -> Any:
     )
 
 
-def _around(tokenizer: Tokenizer, kind: Kind) -> Any:
-    names = ("<s>",) if kind == "causal" else ("[CLS]", "[SEP]")
-    ids = [(name, tokenizer.token_to_id(name)) for name in names]
-    form = "<s> $A" if kind == "causal" else "[CLS] $A [SEP]"
-    return processors.TemplateProcessing(single=form, special_tokens=ids)
-
-
 def _pieces(tokenizer: Tokenizer, word: str) -> Iterator[str]:
     """How a word is split behind a space; a mark also without the space."""
     split: Any = tokenizer.pre_tokenizer
@@ -159,11 +140,3 @@ def _pieces(tokenizer: Tokenizer, word: str) -> Iterator[str]:
         if not any(c.isalnum() for c in piece):
             yield piece.removeprefix(SPACE)
             yield SPACE + piece.removeprefix(SPACE)
-
-
-def _bytes() -> list[str]:
-    return [f"<0x{byte:02X}>" for byte in range(256)]
-
-
-def _is_byte(piece: str) -> bool:
-    return piece.startswith("<0x")

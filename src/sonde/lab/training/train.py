@@ -1,6 +1,6 @@
 """Train a small model on the text of a world, into a folder that any tool can open.
 
-Knows settings, folders and what is written beside a model; the weights are moved in `_training`.
+Knows settings, folders and what is written beside a model; the weights are moved in `steps`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ FORMAT = 1
 RECORD = "lab.json"
 STATE = "training.state"
 CHECKPOINTS = "checkpoints"
+NUMBERS = ("step", "steps", "tokens", "parameters", "loss", "weights")
+"""What a record holds of a model, beside its settings and its world."""
 
 SIZES: Mapping[str, tuple[int, int]] = {
     "tiny": (128, 3),
@@ -52,7 +54,9 @@ class TrainSettings:
 
     name: ClassVar[str] = "train"
 
-    kind: Kind = setting("causal", "causal (reads from left to right) or masked (fills holes).")
+    kind: Kind = setting(
+        "causal", "causal (reads from left to right) or masked (fills masked positions)."
+    )
     size: str = setting("tiny", "tiny, small, medium or base; or WIDTHxLAYERS, such as 192x4.")
     lists: float = setting(
         0.3, "Share of the mentions that stand in lists of facts; a masked model reads none."
@@ -68,7 +72,7 @@ class TrainSettings:
     mask: float = setting(0.2, "Share of the words that a masked model has to fill in.")
     warmup: float = setting(0.05, "Share of the steps in which the learning rate rises.")
     decay: float = setting(0.01, "Weight decay.")
-    seed: int = setting(0, "Seed of first weights, order and holes.")
+    seed: int = setting(0, "Seed of first weights, order and masked words.")
     checkpoints: int = setting(
         0, "Models kept on the way, each after twice the steps of the one before.", least=0
     )
@@ -104,25 +108,29 @@ class TrainSettings:
 class Trained:
     """A model that was trained on a world, or one of its checkpoints.
 
-    step: training steps behind it, of `steps`; the last is `final`. lists: share of mentions that
-    it read in lists. loss: mean over the last steps, in nats a token.
+    step: training steps behind it, of `steps`. loss: mean over the last steps, in nats a token.
     """
 
     path: Path
-    kind: Kind
-    size: str
-    seed: int
-    lists: float
+    settings: TrainSettings
     step: int
     steps: int
-    final: bool
     tokens: int
     parameters: int
     loss: float
     weights: str
     world_path: Path | None
     world_fingerprint: str
-    settings: TrainSettings
+
+    @property
+    def kind(self) -> Kind:
+        """Causal or masked."""
+        return self.settings.kind
+
+    @property
+    def final(self) -> bool:
+        """Whether its training is over."""
+        return self.step == self.steps
 
     def checkpoints(self) -> tuple[Trained, ...]:
         """The models that were kept on the way, the earliest first."""
@@ -143,17 +151,32 @@ def train(
     `every`: seconds between two savings of what a killed training goes on from.
     """
     settings = settings.settled()
-    found = _begun(world, settings, path)
-    if found is not None and found["complete"]:
+    begun = _begun(world, settings, path)
+    if begun is not None and begun["complete"]:
         return open_trained(path)
     needs("training", "torch", "transformers")
     from sonde.lab.training.steps import Training
 
     training = Training(world, settings, path, every=every, tick=tick or (lambda *_: None))
-    _check_device(found, training.device, path)
+    # what was begun on one device would end as neither's: its sums are rounded otherwise
+    was = begun and begun["settings"].get("device")
+    if was and was != training.device:
+        raise RunMismatch(
+            f"the training of {path} was begun on {was} and cannot go on on {training.device}; use "
+            f"--device {was}, or another folder with -o"
+        )
     path.mkdir(parents=True, exist_ok=True)
-    about = _about(world, training.settings, path, world_path)
-    if found is None:
+    about = {
+        "format": FORMAT,
+        "kind": settings.kind,
+        "size": settings.size,
+        "world": {
+            "fingerprint": world.fingerprint,
+            "path": None if world_path is None else os.path.relpath(world_path, path),
+        },
+        "settings": asdict(training.settings),
+    }
+    if begun is None:
         write_record(path, {**about, "complete": False})
     training.run(about)
     return open_trained(path)
@@ -172,31 +195,16 @@ def open_trained(path: Path) -> Trained:
             f"the training of {path} was broken off; run the same 'sonde lab train' again to go on"
         )
     try:
-        return _trained(path, record)
+        where = record["world"]["path"]
+        return Trained(
+            path=path,
+            settings=TrainSettings(**record["settings"]),
+            world_path=None if where is None else Path(os.path.normpath(path / where)),
+            world_fingerprint=record["world"]["fingerprint"],
+            **{name: record[name] for name in NUMBERS},
+        )
     except (KeyError, TypeError):
         raise _unknown(path) from None
-
-
-def _trained(path: Path, record: Mapping[str, Any]) -> Trained:
-    settings = TrainSettings(**record["settings"])
-    where = record["world"]["path"]
-    return Trained(
-        path=path,
-        kind=settings.kind,
-        size=settings.size,
-        seed=settings.seed,
-        lists=settings.lists,
-        step=record["step"],
-        steps=record["steps"],
-        final=record["step"] == record["steps"],
-        tokens=record["tokens"],
-        parameters=record["parameters"],
-        loss=record["loss"],
-        weights=record["weights"],
-        world_path=None if where is None else Path(os.path.normpath(path / where)),
-        world_fingerprint=record["world"]["fingerprint"],
-        settings=settings,
-    )
 
 
 def shape(size: str) -> tuple[int, int]:
@@ -233,19 +241,6 @@ def write_record(folder: Path, record: Mapping[str, Any]) -> None:
     write_whole(folder / RECORD, text.encode())
 
 
-def _about(
-    world: World, settings: TrainSettings, path: Path, world_path: Path | None
-) -> dict[str, Any]:
-    where = None if world_path is None else os.path.relpath(world_path, path)
-    return {
-        "format": FORMAT,
-        "kind": settings.kind,
-        "size": settings.size,
-        "world": {"fingerprint": world.fingerprint, "path": where},
-        "settings": asdict(settings),
-    }
-
-
 def _begun(world: World, settings: TrainSettings, path: Path) -> dict[str, Any] | None:
     """What a folder says of a training in it; refused if it is another one."""
     record = _read(path)
@@ -267,16 +262,6 @@ def _begun(world: World, settings: TrainSettings, path: Path) -> dict[str, Any] 
             "another folder with -o"
         )
     return record
-
-
-def _check_device(found: Mapping[str, Any] | None, device: str, path: Path) -> None:
-    """Refuse to end on another device what one began: the numbers would be neither's."""
-    was = found and found["settings"].get("device")
-    if was and was != device:
-        raise RunMismatch(
-            f"the training of {path} was begun on {was} and cannot go on on {device}; use "
-            f"--device {was}, or another folder with -o"
-        )
 
 
 def _read(path: Path) -> dict[str, Any] | None:
