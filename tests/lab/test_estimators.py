@@ -19,8 +19,16 @@ from sonde.core.answers import Filled
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Fact, Selection
 from sonde.lab.estimators.asking import EFFORTS, Setup, unused_only
-from sonde.lab.estimators.catalogue import Estimator, chosen, estimators
-from sonde.lab.estimators.reading import AVERAGE, DIGITS, LIKELIEST, by_chance, read_prompts
+from sonde.lab.estimators.catalogue import (
+    AVERAGE,
+    DIGITS,
+    LIKELIEST,
+    Estimator,
+    by_chance,
+    chosen,
+    estimators,
+    read_prompts,
+)
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import methods
 from sonde.runs.run import Run, find_probe

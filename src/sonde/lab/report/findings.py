@@ -1,33 +1,161 @@
-"""What a lab's numbers say, in sentences for somebody who must choose an estimator."""
+"""What a lab's numbers say to somebody who must choose an estimator: which one answers a question
+best, and sentences about it. Knows the numbers of groups, not how they are computed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import neg
+
+import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.core.words import in_points, named, written
 from sonde.lab.evaluation.judging import Group
-from sonde.lab.evaluation.measures import BASE, includes_none
+from sonde.lab.evaluation.measures import BASE, TRUTHS, includes_none
 from sonde.lab.evaluation.trials import ANY
-from sonde.lab.report.choices import (
-    Choice,
-    at_chance,
-    best_of,
-    chosen,
-    farthest,
-    highest,
-    lowest,
-    verdict,
-)
+from sonde.metrics.estimates import lead
+from sonde.stats.paired import student
 
-TRUTHS = ("stored", "taught")
+ENOUGH = 0.5
+"""Of the best recall: an estimator that finds less is no answer to which one errs least."""
+
+USELESS = 0.5
+"""The AUROC of a score that tells nothing: one that may have it is right by accident alone."""
+
+Badness = Callable[[float], float]
+"""How bad an answer to a question a number is: falling or rising on either side of 0."""
+
+highest: Badness = neg
+lowest: Badness = float
+nearest: Badness = abs
+
+
+def farthest(value: float) -> float:
+    """The farther from 0 the better."""
+    return -abs(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The estimator that answers a question best, of how many, and those not told from it."""
+
+    question: str
+    measure: str
+    best: str
+    estimate: Estimate
+    ties: tuple[str, ...]
+    of: int
+
+
+def choices(group: Group) -> tuple[Choice, ...]:
+    """The questions that a group can answer, each with its choice; controls are none."""
+    finding, every = _finding(group), group.estimators
+    taught, stored = (_telling(group, truth) for truth in TRUTHS)
+    asked: tuple[tuple[str, str, Sequence[str], Badness], ...] = (
+        ("Was this fact in the text?", "auroc.taught", every, highest),
+        ("Can the model give it back?", "auroc.stored", every, highest),
+        ("How many facts were in the text?", "share.less_taught", taught, nearest),
+        ("How many can it give back?", "share.less_stored", stored, nearest),
+        ("Which claims fewest not in the text?", "false.untaught", finding, lowest),
+        ("How likely was this fact in the text?", "ece.taught", taught, lowest),
+        ("How likely can the model give it back?", "ece.stored", stored, lowest),
+    )
+    made = (best_of(group, measure, names, badness, q) for q, measure, names, badness in asked)
+    return tuple(choice for choice in made if choice is not None)
+
+
+def chosen(group: Group, measure: str) -> Choice | None:
+    """The choice by one measure."""
+    return next((choice for choice in choices(group) if choice.measure == measure), None)
+
+
+def best_of(
+    group: Group, measure: str, names: Sequence[str], badness: Badness, question: str = ""
+) -> Choice | None:
+    """The estimator of the least badness, and those that are not told from it.
+
+    Two are told apart by a paired test over the worlds, corrected for how many there are to choose
+    from; in a single world by intervals that do not overlap.
+    """
+    values = {name: group.of(measure, name).value for name in names}
+    bad = {name: badness(value) for name, value in values.items() if value is not None}
+    if not bad:
+        return None
+    first = lead(bad, lambda a, b: _p(group, measure, badness, a, b), lowest=True)
+    best = next(iter(bad)) if first is None else first.best
+    return Choice(
+        question=question,
+        measure=measure,
+        best=best,
+        estimate=group.of(measure, best),
+        ties=() if first is None else first.tied,
+        of=len(bad),
+    )
+
+
+def _p(group: Group, measure: str, badness: Badness, *names: str) -> float:
+    one, other = (_by_world(group, measure, name, badness) for name in names)
+    shared = [world for world in one if world in other]
+    if len(shared) > 1:
+        return student(np.array([one[world] - other[world] for world in shared]))
+    (low, high), (least, most) = (_ends(group.of(measure, name), badness) for name in names)
+    return 0.0 if high < least or most < low else 1.0
+
+
+def _by_world(group: Group, measure: str, name: str, badness: Badness) -> dict[str, float]:
+    """How bad an estimator is in each world, its models taken together."""
+    values: dict[str, list[float]] = {}
+    for (world, _), value in group.each.get((measure, name), {}).items():
+        values.setdefault(world, []).append(value)
+    return {world: badness(sum(models) / len(models)) for world, models in values.items()}
+
+
+def _ends(estimate: Estimate, badness: Badness) -> tuple[float, float]:
+    """The least and the most badness within an interval."""
+    low, high = estimate.ends
+    bad = [badness(x) for x in (low, high, *([0.0] if low <= 0 <= high else []))]
+    return min(bad), max(bad)
+
+
+def _telling(group: Group, truth: str) -> tuple[str, ...]:
+    """The estimators whose scores tell known facts from others at all."""
+    lows = {name: group.of(f"auroc.{truth}", name).low for name in group.estimators}
+    return tuple(name for name, low in lows.items() if low is not None and low > USELESS)
+
+
+def _finding(group: Group) -> tuple[str, ...]:
+    recalls = {name: group.of("recall.taught", name).value or 0.0 for name in group.estimators}
+    least = ENOUGH * max(recalls.values(), default=0.0)
+    return tuple(name for name, recall in recalls.items() if recall >= least)
+
+
+def at_chance(group: Group, name: str) -> str:
+    """Whether an estimator stands at chance in relations never shown."""
+    return _beside(group.of("unshown.less_chance", name), "at chance", "chance")
+
+
+def verdict(group: Group, control: str, subset: str) -> str:
+    """Whether a control finds as much as its method."""
+    if not control:
+        return "no control"
+    return _beside(group.of(f"matched.{subset}", control), "matched", "control")
+
+
+def _beside(difference: Estimate, neither: str, what: str) -> str:
+    if difference.value is None or difference.low is None:
+        return "not measured"
+    if includes_none(difference):
+        return neither
+    return f"{'above' if difference.value > 0 else 'below'} {what}"
+
 
 Clauses = Callable[[Group], Iterator[str]]
 
 
 def findings(groups: Sequence[Group]) -> tuple[str, ...]:
     """Sentences by topic, causal models before masked ones; sorts of worlds in one sentence."""
-    topics: tuple[Clauses, ...] = (_telling, _shares, _false, _learning, _unshown, _ladder)
+    topics: tuple[Clauses, ...] = (_ranking, _shares, _false, _learning, _unshown, _ladder)
     kinds = dict.fromkeys(group.kind for group in groups)
     said = [
         _sentence(kind, topic, [group for group in groups if group.kind == kind])
@@ -47,7 +175,7 @@ def _sentence(kind: str, topic: Clauses, groups: Sequence[Group]) -> str:
     return f"{kind.capitalize()} models: {'. '.join(parts)}." if parts else ""
 
 
-def _telling(group: Group) -> Iterator[str]:
+def _ranking(group: Group) -> Iterator[str]:
     for truth, what in (
         ("taught", "taught facts are told from untaught ones"),
         ("stored", "stored facts are told from the rest"),
@@ -72,13 +200,14 @@ def _shares(group: Group) -> Iterator[str]:
     most = best_of(group, "share.less_stored", group.estimators, highest)
     if most is None:
         return
-    said, stored, taught = (
-        percent(group.of(f"share.{of}", most.best), ends=False) for of in ("estimated", *TRUTHS)
+    said, taught, stored = (
+        f"{100 * (group.of(f'share.{of}', most.best).value or 0.0):.1f} %"
+        for of in ("estimated", *TRUTHS)
     )
     word = "flatters most" if (most.estimate.value or 0.0) > 0 else "says the most"
     how = f"says {said} of the facts are known, where {stored} are stored and {taught} were taught"
     yield _named(most, f"{most.best} {word}: it {how}", f"which estimator {word}", f"which {how}")
-    for truth in TRUTHS:
+    for truth in reversed(TRUTHS):
         choice = chosen(group, f"share.less_{truth}")
         if choice is None:
             continue
@@ -199,14 +328,11 @@ def times(step: int) -> str:
     return "once" if step == 1 else f"{step} times"
 
 
-def percent(estimate: Estimate, *, ends: bool = True) -> str:
-    """A share, with its interval unless it has none or none is wanted.
+def percent(estimate: Estimate) -> str:
+    """A share, with its interval unless it has none.
 
     >>> percent(Estimate(value=0.914, low=0.9, high=0.93, n=3))
     '91.4 % (90.0 to 93.0)'
     """
-    if estimate.value is None:
-        return "not measured"
-    if not ends or estimate.low is None or estimate.high is None:
-        return f"{100 * estimate.value:.1f} %"
-    return f"{100 * estimate.value:.1f} % ({100 * estimate.low:.1f} to {100 * estimate.high:.1f})"
+    value, low, high = (f"{100 * x:.1f}" for x in (estimate.value or 0.0, *estimate.ends))
+    return f"{value} %" if estimate.low is None else f"{value} % ({low} to {high})"

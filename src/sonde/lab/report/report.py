@@ -24,9 +24,8 @@ from sonde.lab.evaluation.measures import (
     metrics,
 )
 from sonde.lab.evaluation.trials import ANY, Trial
-from sonde.lab.report.choices import chosen
 from sonde.lab.report.figures import figures
-from sonde.lab.report.findings import findings, times
+from sonde.lab.report.findings import chosen, findings, times
 from sonde.lab.report.tables import tables
 from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import Field, side_by_side

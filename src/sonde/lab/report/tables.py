@@ -10,7 +10,7 @@ from sonde.core.words import listed
 from sonde.lab.evaluation.judging import CONTROL, LEARNS, Group
 from sonde.lab.evaluation.measures import BASE, CAUSES, SUBSETS, TRUTHS, M
 from sonde.lab.evaluation.trials import ANY
-from sonde.lab.report.choices import Choice, at_chance, choices, verdict
+from sonde.lab.report.findings import Choice, at_chance, choices, verdict
 from sonde.reporting.build.tables import Field, Fields, browse, side_by_side, table
 
 MOST_STEPS = 6
