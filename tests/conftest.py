@@ -9,7 +9,9 @@ import hypothesis
 import pytest
 
 # a test that is slow on a busy machine is still right; what is quick is measured in benchmarks/
-hypothesis.settings.register_profile("sonde", deadline=None)
+hypothesis.settings.register_profile(
+    "sonde", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("sonde")
 
 

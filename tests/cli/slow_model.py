@@ -1,14 +1,19 @@
 """`slow:SECONDS`: a model from another package, found by its entry point, that takes its time.
 
-`slow:load` never finishes loading. It answers as the majority control does, and only scores.
+`slow:load` never finishes loading. It answers as the majority control does, and only scores. Where
+SLOW_MOST is set, it falls silent after so many answers and makes the file SLOW_SILENT: whoever
+wants to stop a run half way has all the time there is, however busy the machine.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
 from typing import ClassVar
 
 from sonde.core.abilities import Identity, Model
@@ -18,6 +23,8 @@ from sonde.core.prompts import Prompt
 from sonde.models.controls.counting import Majority, majority
 from sonde.models.options import LoadOptions
 
+FOR_EVER = 3600.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
@@ -25,6 +32,7 @@ class Slow:
 
     seconds: float
     inner: Majority
+    answers: Iterator[int] = field(default_factory=count)
 
     @property
     def identity(self) -> Identity:
@@ -32,6 +40,9 @@ class Slow:
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
         for position, answer in self.inner.score(prompts):
+            if next(self.answers) == int(os.environ.get("SLOW_MOST", -1)):
+                Path(os.environ["SLOW_SILENT"]).touch()
+                time.sleep(FOR_EVER)
             time.sleep(self.seconds)
             yield position, answer
 
@@ -47,7 +58,7 @@ class SlowScheme:
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         if rest == "load":
             print("loading", file=sys.stderr, flush=True)
-            time.sleep(60)
+            time.sleep(FOR_EVER)
         assert dataset is not None
         return Slow(seconds=float(rest), inner=majority(dataset))
 

@@ -15,7 +15,7 @@ from sonde.data.format import open_dataset
 from sonde.prompting.frames import frames
 from tests.data.chat_server import Answer, Reply, said, serving
 
-from .world import COMMAND, Sonde, files
+from .world import COMMAND, PATIENCE, Sonde, files
 
 QUESTIONS = (
     "What do people in [X] call theirs?",
@@ -27,7 +27,7 @@ QUESTIONS = (
     "Is there a name for what [X] keeps?",
     "Under which heading does one file [X]?",
 )
-QUICK = ("--wait", 0, "--timeout", 5)
+QUICK = ("--wait", 0, "--timeout", PATIENCE)
 
 
 @pytest.fixture(autouse=True)
@@ -184,10 +184,10 @@ def test_a_killed_build_goes_on_where_it_was(
         assert sonde(*command(data, whole, server.url)).code == 0
     silent = Reply(body="", hang=True)
     with serving(failing(well, silent, 5)) as server:
-        words = [str(w) for w in command(data, out, server.url, "--timeout", 500)]
+        words = [str(w) for w in command(data, out, server.url, "--timeout", PATIENCE)]
         process = subprocess.Popen([COMMAND, *words], stdout=subprocess.DEVNULL, preexec_fn=listen)
         while len(server.requests) < 5:
-            server.came.wait()
+            server.came.wait(1)
             server.came.clear()
             assert process.poll() is None
         process.send_signal(how)

@@ -10,7 +10,17 @@ import pytest
 
 from tests.written import many_shards
 
-from .world import COMMAND, Done, files, leftovers, process, with_slow_model
+from .world import (
+    COMMAND,
+    PATIENCE,
+    Done,
+    await_that,
+    files,
+    leftovers,
+    process,
+    silent,
+    with_slow_model,
+)
 
 KEPT = "interrupted; finished work is kept: run the same command again to go on\n"
 
@@ -34,22 +44,17 @@ Running = subprocess.Popen[str]
 
 
 def end(running: Running) -> Done:
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=PATIENCE)
     return Done(running.returncode, out, err)
-
-
-def wait_for_a_shard(out: Path, running: Running) -> None:
-    while not list(out.glob("shards/*.parquet")):
-        assert running.poll() is None, running.communicate()
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_run_that_is_stopped_goes_on(tmp_path: Path, sent: signal.Signals, code: int) -> None:
     data, out = many_shards(tmp_path / "data", facts=40), tmp_path / "out"
     env = with_slow_model(tmp_path)
-    words = ("run", "lama", "-m", "slow:0.02", "-d", data, "-o", out, "--no-html")
-    running = begin(words, env)
-    wait_for_a_shard(out, running)
+    words = ("run", "lama", "-m", "slow:0", "-d", data, "-o", out, "--no-html")
+    running = begin(words, with_slow_model(tmp_path, most=10))
+    await_that(silent(tmp_path).exists, running)
     running.send_signal(sent)
     assert end(running) == Done(code, "", KEPT)
     assert not leftovers(out)
@@ -81,7 +86,7 @@ def test_what_was_told_to_ignore_ctrl_c_ignores_it(tmp_path: Path) -> None:
     data, out = many_shards(tmp_path / "data", facts=20), tmp_path / "out"
     words = ("run", "lama", "-m", "slow:0.02", "-d", data, "-o", out, "--no-html")
     running = begin(words, with_slow_model(tmp_path), ignore=True)
-    wait_for_a_shard(out, running)
+    await_that(lambda: any(out.glob("shards/*.parquet")), running)
     running.send_signal(signal.SIGINT)
     done = end(running)
     assert done.code == 0

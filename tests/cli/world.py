@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,9 @@ from sonde.cli.main import main
 
 COMMAND = str(Path(sys.executable).parent / "sonde")
 HERE = Path(__file__).parent
+
+PATIENCE = 600
+"""Seconds; only what hangs takes so long, however busy the machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ Sonde = Callable[..., Done]
 def process(*words: object, **more: Any) -> Done:
     """Run the command as a user does, in a process of its own."""
     done = subprocess.run(
-        [COMMAND, *map(str, words)], capture_output=True, text=True, timeout=60, **more
+        [COMMAND, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE, **more
     )
     return Done(done.returncode, done.stdout, done.stderr)
 
@@ -59,8 +63,11 @@ def in_this_process(capsys: Any) -> Sonde:
     return sonde
 
 
-def with_slow_model(folder: Path) -> dict[str, str]:
-    """The environment of a machine on which the package with `slow:` is installed."""
+def with_slow_model(folder: Path, most: int | None = None) -> dict[str, str]:
+    """The environment of a machine on which the package with `slow:` is installed.
+
+    most: after so many answers a run gives no other and waits to be stopped; see `silent`.
+    """
     home = folder / "installed"
     info = home / "slow_model-1.dist-info"
     info.mkdir(parents=True, exist_ok=True)
@@ -68,7 +75,24 @@ def with_slow_model(folder: Path) -> dict[str, str]:
     (info / "entry_points.txt").write_text("[sonde.models]\nslow = slow_model:COMPONENT\n")
     (home / "slow_model.py").write_text((HERE / "slow_model.py").read_text())
     paths = [str(home), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    if most is not None:
+        env |= {"SLOW_MOST": str(most), "SLOW_SILENT": str(silent(folder))}
+    return env
+
+
+def silent(folder: Path) -> Path:
+    """The file that a slow model makes when it has given all the answers that it may."""
+    return folder / "silent"
+
+
+def await_that(happens: Callable[[], bool], running: subprocess.Popen[Any]) -> None:
+    """Look again and again, while a process runs."""
+    deadline = time.monotonic() + PATIENCE
+    while not happens():
+        assert running.poll() is None, "the process ended before"
+        assert time.monotonic() < deadline, f"nothing happened for {PATIENCE} seconds"
+        time.sleep(0.001)
 
 
 def files(folder: Path) -> dict[str, bytes]:
