@@ -7,6 +7,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 PIP    := $(BIN)/pip --disable-pip-version-check install -c constraints.txt
 
 .PHONY: demo install test slow check format browser bench-env clean
@@ -16,9 +17,9 @@ demo: $(VENV)/.runtime
 
 install: $(VENV)/.everything
 
-# One thread each: the workers already take every core.
+# One thread each: the workers already take every core. What the tests of a file share is made once.
 test: $(VENV)/.everything browser
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto $(ARGS)
+	$(PYTEST) $(ARGS)
 
 slow: $(VENV)/.everything browser
 	$(BIN)/pytest -m slow $(ARGS)
@@ -27,7 +28,7 @@ check: $(VENV)/.everything browser
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+	$(PYTEST)
 
 format: $(VENV)/.everything
 	$(BIN)/ruff format src tests benchmarks

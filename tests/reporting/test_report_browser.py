@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Report, Table
@@ -11,6 +12,8 @@ from sonde.reporting.render.cells import cell_text, verdict
 
 from .sample import HOSTILE, PROVENANCE, estimate, hostile, lama
 from .window import Opener
+
+pytestmark = pytest.mark.browser
 
 
 def column(page: Page, number: int) -> list[str]:

@@ -8,6 +8,8 @@ from playwright.sync_api import Page, expect
 from .sample import belief, hostile
 from .window import Opener
 
+pytestmark = pytest.mark.browser
+
 LOOK = """() => [...document.querySelectorAll(".plot")].map((plot) => {
   const one = (query) => { const found = plot.querySelector(query); return found && getComputedStyle(found).fill; };
   const hot = plot.data.find((trace) => trace.colorscale);
