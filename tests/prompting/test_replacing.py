@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import DataError
-from sonde.prompting.replacing import made_up, places, with_unknown, with_wrong
-from sonde.prompting.sequences import Line
+from sonde.prompting.sequences import Line, made_up, places, with_unknown, with_wrong
 
 CAPITALS = {"Peru": "Lima", "Chile": "Santiago", "Norway": "Oslo", "Kenya": "Nairobi"}
 LINES = tuple(Line(fact=x, subject=x, object=y) for x, y in CAPITALS.items())

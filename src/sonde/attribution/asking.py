@@ -12,7 +12,8 @@ from typing import Literal
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import SUBJECT_SLOT, Dataset, Fact, Selection, Template
 from sonde.prompting.few_shot import question
-from sonde.prompting.frames import Form, asked, draw_shots, frames, shown, told
+from sonde.prompting.frames import Form, asked, draw_shots, frames, told
+from sonde.prompting.frames import examples as shown_before
 from sonde.prompting.matching import cleaned
 from sonde.prompting.options import correct_for, correct_names, negatives
 
@@ -101,7 +102,7 @@ def of_fact(dataset: Dataset, fact: Fact, shape: Shape, answer: str | None) -> l
 
     Without an answer it is the fact's object, whose probability MONITOR takes.
     """
-    own = frames(dataset.relation(fact.relation), shape.frames)
+    own = frames(dataset.relation(fact.relation), shape.frames or None)
     if not own:
         raise UsageError(
             f"relation {fact.relation!r} of dataset {dataset.name!r} has no question templates; "
@@ -135,10 +136,7 @@ def examples(dataset: Dataset, fact: Fact, base: Template, shape: Shape) -> tupl
     if fact.id in chosen.held:  # MONITOR would not ask about it; here another takes its place
         chosen = draw_shots(whole, fact.relation, shape.shots + 1)
     drawn = chosen.before(fact.subject, shape.shots)
-    texts = [
-        shown(question(base, f.subject.name, "qa"), f.objects[0].name, shape.form) for f in drawn
-    ]
-    return "".join(texts), len(drawn)
+    return shown_before(base, drawn, shape.form), len(drawn)
 
 
 def parted(

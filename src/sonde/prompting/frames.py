@@ -28,7 +28,9 @@ from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Entity, Fact, Relation, Template, commonest_objects
 from sonde.core.fingerprints import draw_key
+from sonde.core.prompts import Key, Prompt, Want
 from sonde.core.words import counted
+from sonde.prompting.few_shot import question
 from sonde.prompting.matching import cleaned
 from sonde.prompting.options import correct_for, correct_names, negatives
 
@@ -71,6 +73,12 @@ class Item:
     def gold(self) -> str:
         """The name of the fact's own object."""
         return self.fact.objects[0].name
+
+    def prompt(self, template: Template, text: str, want: Want, own: Mapping[str, str]) -> Prompt:
+        """A prompt about the fact; `own` tells it from others in the same template."""
+        fact, subject = self.fact, self.fact.subject.name
+        key = Key(fact=fact.id, relation=fact.relation, template=template.id, subject=subject)
+        return Prompt(key=key, own=own, prefix=text, want=want)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -247,16 +255,19 @@ class Asked:
         }
 
 
-def frames(relation: Relation, most: int = 0) -> tuple[Template, ...]:
-    """The relation's question templates, the base frame first; `most` of them, 0 for all."""
-    found = tuple(t for t in relation.templates if t.style == "question")
-    return found[:most] if most else found
+def frames(relation: Relation, most: int | None = None) -> tuple[Template, ...]:
+    """The relation's question templates, the base frame first; `most` of them, or all."""
+    return tuple(t for t in relation.templates if t.style == "question")[:most]
 
 
-def sentences(relation: Relation, most: int = 0) -> tuple[Template, ...]:
-    """The relation's statements that end with their object; `most` of them, 0 for all."""
-    found = tuple(t for t in relation.templates if t.style == "statement" and t.answer_last)
-    return found[:most] if most else found
+def statements(relation: Relation, most: int | None = None) -> tuple[Template, ...]:
+    """The relation's statements, wherever their object stands; `most` of them, or all."""
+    return tuple(t for t in relation.templates if t.style == "statement")[:most]
+
+
+def sentences(relation: Relation, most: int | None = None) -> tuple[Template, ...]:
+    """The relation's statements that end with their object; `most` of them, or all."""
+    return tuple(t for t in statements(relation) if t.answer_last)[:most]
 
 
 def asked(text: str, form: Form) -> str:
@@ -284,6 +295,24 @@ def told(name: str, text: str) -> str:
     'Oslo. Where was Ann born?'
     """
     return f"{name}. {text}"
+
+
+def put(template: Template, subject: str, form: Form, name: str = "") -> str:
+    r"""A question about a subject, up to its answer, with a name in front where there is one.
+
+    >>> born = Template(id="t", text="Where was [X] born? [Y].", style="question")
+    >>> put(born, "Ann", "qa", "Oslo")
+    'Q: Oslo. Where was Ann born?\nA: '
+    """
+    text = question(template, subject, "qa")
+    return asked(told(name, text) if name else text, form)
+
+
+def examples(base: Template, facts: Iterable[Fact], form: Form) -> str:
+    """Facts as questions in the base frame, each with its answer."""
+    return "".join(
+        shown(question(base, fact.subject.name, "qa"), fact.objects[0].name, form) for fact in facts
+    )
 
 
 def draw_shots(dataset: Dataset, relation: str, count: int) -> Shots:

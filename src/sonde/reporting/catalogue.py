@@ -11,13 +11,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from sonde.core.reports import Metric
+from sonde.core.reports import Better, Metric
 
 RELATIONS, FACTS = "mean_over_relations", "mean_over_facts"
 OVER = {RELATIONS: "mean over relations", FACTS: "mean over facts"}
 """What estimates average over, by the end of their names."""
 
 UNITS = {"percent": "share", "number": "number", "count": "count"}
+
+
+def shares(*rows: tuple[str, str, str, Better]) -> tuple[Metric, ...]:
+    """Metrics that are shares: id, label, sentence and which way is better of each.
+
+    >>> [metric.help for metric in shares(("ties", "ties", "share of ties", "lower"))]
+    ['share of ties; lower is better']
+    """
+    return tuple(
+        Metric(id, label, "percent", sentence, better=better)
+        for id, label, sentence, better in rows
+    )
 
 
 def metric_of(name: str, metrics: Iterable[Metric]) -> Metric | None:

@@ -28,7 +28,7 @@ from sonde.probes.belief.bias import Bias, measure_bias
 from sonde.probes.belief.judge import Outcomes
 from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE
 from sonde.prompting.pairs import World
-from sonde.prompting.uhn import stand_in
+from sonde.prompting.sentences import stand_in
 from sonde.reporting.build.multi_prompt.metrics import (
     ACC,
     DRIVER,

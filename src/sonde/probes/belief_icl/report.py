@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sonde.core.facts import Dataset, Template
+from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate, Estimates, Metric, Report, Table
 from sonde.metrics.accuracy import one_word_rate
 from sonde.metrics.calibration import calibration, overconf_by, overconf_by_template
 from sonde.metrics.consistency import consist_of_texts
 from sonde.metrics.estimates import Sample
-from sonde.probes.belief_icl.judge import Outcomes, Place
+from sonde.probes.belief_icl.judge import Outcomes
 from sonde.prompting.few_shot import Style, question
 from sonde.prompting.matching import alike
 from sonde.reporting.build.multi_prompt.metrics import (
@@ -28,7 +28,7 @@ from sonde.reporting.build.multi_prompt.metrics import (
 from sonde.reporting.build.multi_prompt.metrics import METRICS as MULTI_PROMPT
 from sonde.reporting.build.multi_prompt.sections import Draw, sections
 from sonde.reporting.build.parts import headline, shown
-from sonde.reporting.build.tables import Field, browse, drawn, measured, table, titled
+from sonde.reporting.build.tables import Field, browse, drawn, table, titled
 
 MANY = 0.2
 """The share from which answers that are not as they should be are worth a sentence."""
@@ -204,43 +204,29 @@ def _template_table(outcomes: Outcomes, floor: int) -> Table:
 
 
 def _prompt_table(outcomes: Outcomes, style: Style, seed: int) -> Table:
-    grid, world, texts = outcomes.judged.grid, outcomes.world, outcomes.prompts["text"]
-    columns = (column.tolist() for column in (grid.pair, grid.template, grid.name))
-    places: list[Place] = list(zip(*columns, strict=True))
-
-    def relation(row: int) -> str:
-        return titled(world.relations[world.pair_relations[places[row][0]]])
-
-    def name(row: int) -> str:
-        return world.pairs[places[row][0]].names[places[row][2]]
-
-    def template(row: int) -> Template:
-        return world.templates[places[row][1]]
-
-    def correct(row: int) -> str:
-        return ", ".join(names[0] for names in world.pairs[places[row][0]].objects)
-
+    grid, world = outcomes.judged.grid, outcomes.world
+    places = np.column_stack([grid.pair, grid.template, grid.name])
+    chosen = drawn([":".join(map(str, place)) for place in places.tolist()], seed, SHOWN)
+    pairs = [world.pairs[pair] for pair in grid.pair[chosen]]
+    names = [pair.names[n] for pair, n in zip(pairs, grid.name[chosen], strict=True)]
+    templates = [world.templates[number] for number in grid.template[chosen]]
+    asked = [question(t, name, style) for t, name in zip(templates, names, strict=True)]
+    owners = world.pair_relations[grid.pair[chosen]]
+    correct = [", ".join(each[0] for each in pair.objects) for pair in pairs]
+    texts = [text.strip() for text in outcomes.prompts["text"][chosen]]
+    sure, judged = grid.confidence[chosen], grid.right[chosen]
     fields: list[Field[int]] = [
-        Field("relation", relation),
-        Field("subject", name),
-        Field(
-            "question",
-            lambda row: question(template(row), name(row), style),
-            help="the last one; what stands before it is not shown",
-        ),
-        Field("template", lambda row: template(row).source, help="where it comes from"),
+        Field("relation", [titled(world.relations[owner]) for owner in owners]),
+        Field("subject", names),
+        Field("question", asked, help="the last one; what stands before it is not shown"),
+        Field("template", [template.source for template in templates], help="where it comes from"),
         Field("correct", correct, help="every object that counts, by its usual name"),
-        Field("answer", lambda row: texts[row].strip(), help="as the model wrote it"),
-        Field(
-            "confidence",
-            lambda row: measured(grid.confidence[row]),
-            "percent",
-            "share of drawn answers that match",
-        ),
-        Field("verdict", lambda row: "right" if grid.right[row] else "wrong", "verdict"),
+        Field("answer", texts, help="as the model wrote it"),
+        Field("confidence", sure, "percent", "share of drawn answers that match"),
+        Field("verdict", ["right" if right else "wrong" for right in judged], "verdict"),
     ]
-    chosen = drawn([":".join(map(str, place)) for place in places], seed, SHOWN)
-    return browse(chosen, fields, id="prompts", title="Prompts", total=len(places), what="prompts")
+    rows, total = range(len(chosen)), len(places)
+    return browse(rows, fields, id="prompts", title="Prompts", total=total, what="prompts")
 
 
 def _findings(estimates: Estimates, outcomes: Outcomes) -> Iterator[str]:

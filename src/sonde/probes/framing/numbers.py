@@ -20,21 +20,15 @@ from sonde.metrics.grid import Floats, around
 from sonde.probes.framing.judge import Outcomes, Task
 from sonde.prompting.frames import Told
 from sonde.prompting.matching import correct
-from sonde.reporting.catalogue import RELATIONS
+from sonde.reporting.catalogue import RELATIONS, shares
 from sonde.stats.resampling import resampled_rates
 
-ACCURACY = Metric("accuracy.{task}", "accuracy", "percent", "share that is right")
-WORST = Metric("worst.{task}", "worst", "percent", "with the worst paraphrase of each relation")
-BEST = Metric("best.{task}", "best", "percent", "with the best paraphrase of each relation")
-STDEV = Metric(
-    "stdev.{task}",
-    "stdev",
-    "percent",
-    "standard deviation between the paraphrases of a relation",
-    better="lower",
+SPREAD = ACCURACY, BEST, WORST, STDEV = shares(
+    ("accuracy.{task}", "accuracy", "share that is right", "higher"),
+    ("best.{task}", "best", "with the best paraphrase of each relation", "higher"),
+    ("worst.{task}", "worst", "with the worst paraphrase of each relation", "higher"),
+    ("stdev.{task}", "stdev", "standard deviation between the paraphrases of a relation", "lower"),
 )
-SPREAD = (ACCURACY, BEST, WORST, STDEV)
-
 MAJORITY = Metric(
     "control.majority.{task}",
     "majority",
@@ -61,25 +55,15 @@ CONTROLS = (
     QUESTION_MINUS_SENTENCE,
 )
 
-BALANCED = Metric("accuracy.fc{read}", "balanced", "percent", "mean of true and false statements")
-SAME_VERDICT = Metric(
-    "control.same_verdict.fc{read}", "same", "percent", "of always saying the same: 50 %", better=""
+BALANCE = "true and false statements count the same: 50 % where all is right"
+VERDICTS = BALANCED, SAME_VERDICT, ABOVE_HALF, SAID_TRUE, SAID_FALSE, SAID_NEITHER = shares(
+    ("accuracy.fc{read}", "balanced", "mean of true and false statements", "higher"),
+    ("control.same_verdict.fc{read}", "same", "of always saying the same: 50 %", ""),
+    ("above_half.fc{read}", "above 50 %", "balanced, less one half", "higher"),
+    ("said_true.fc{read}", "says True", BALANCE, ""),
+    ("said_false.fc{read}", "says False", "the same of those called False", ""),
+    ("said_neither.fc{read}", "neither", "a tie, or another word", "lower"),
 )
-ABOVE_HALF = Metric("above_half.fc{read}", "above 50 %", "percent", "balanced, less one half")
-SAID_TRUE = Metric(
-    "said_true.fc{read}",
-    "says True",
-    "percent",
-    "true and false statements count the same: 50 % where all is right",
-    better="",
-)
-SAID_FALSE = Metric(
-    "said_false.fc{read}", "says False", "percent", "the same of those called False", better=""
-)
-SAID_NEITHER = Metric(
-    "said_neither.fc{read}", "neither", "percent", "a tie, or another word", better="lower"
-)
-VERDICTS = (BALANCED, SAME_VERDICT, ABOVE_HALF, SAID_TRUE, SAID_FALSE, SAID_NEITHER)
 BY_OPTION = tuple(metric.of(read="") for metric in VERDICTS)
 
 AGREE = Metric(
@@ -90,16 +74,10 @@ AGREE = Metric(
 )
 BOTH = (AGREE,)
 
-TOLD = Metric("told.{name}", "accuracy", "percent", "of the base question, by equal names")
-MOVED = Metric(
-    "told_minus_none.{name}",
-    "moved",
-    "percent",
-    "accuracy against nothing in front, fact by fact",
-    better="",
-)
-COPIED = Metric(
-    "copied.{name}", "copied", "percent", "answers that are the name in front", better=""
+TOLD, MOVED, COPIED = shares(
+    ("told.{name}", "accuracy", "of the base question, by equal names", "higher"),
+    ("told_minus_none.{name}", "moved", "accuracy against nothing in front, fact by fact", ""),
+    ("copied.{name}", "copied", "answers that are the name in front", ""),
 )
 NAMES: tuple[Told, ...] = ("right", "wrong")
 INTERFERENCE = (

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
+from functools import cache, cached_property
+from itertools import islice, product
 from typing import ClassVar, Self
 
 from sonde.core.abilities import Ability, need
@@ -25,7 +25,7 @@ from sonde.core.columns import Given
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
-from sonde.core.prompts import Generate, Key, Prompt, Score, Want
+from sonde.core.prompts import Generate, Prompt, Score, Want
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
@@ -42,7 +42,6 @@ from sonde.probes.framing.judge import (
     judge,
 )
 from sonde.probes.framing.report import build_report
-from sonde.prompting.few_shot import question
 from sonde.prompting.frames import (
     Asked,
     AskedFacts,
@@ -50,10 +49,12 @@ from sonde.prompting.frames import (
     Item,
     Told,
     asked,
+    examples,
     frames,
+    put,
     sentences,
     shown,
-    told,
+    statements,
 )
 from sonde.prompting.matching import check_language
 
@@ -125,14 +126,13 @@ class Asking:
     """What is asked in one relation; templates are by task, the one of the examples first."""
 
     def __init__(self, dataset: Dataset, relation: Relation, settings: Framing) -> None:
-        self._dataset, self._settings = dataset, settings
-        self.relation = relation
+        self.relation, self._dataset, self._settings = relation, dataset, settings
         self.templates: Templates = {
             "wp": sentences(relation, settings.paraphrases),
             "qa": frames(relation, settings.paraphrases),
             "fc": statements(relation, settings.paraphrases),
         }
-        self._written: dict[tuple[Task, tuple[str, ...]], str] = {}
+        self._examples = cache(self._examples_of)
 
     def items(self, census: Census) -> Iterator[Item]:
         """The facts that are asked about; none where no template asks for them."""
@@ -147,16 +147,17 @@ class Asking:
         """Task by task and template by template, some facts at a time."""
         waiting = self.items(census)
         while block := list(islice(waiting, BLOCK)):
+            parts = [block[start : start + TOGETHER] for start in range(0, len(block), TOGETHER)]
             for task in TASKS:
                 for number, template in enumerate(self.templates[task]):
-                    for start in range(0, len(block), TOGETHER):
-                        some = block[start : start + TOGETHER]
-                        for want in wants(task):
-                            for item in some:
-                                for kind, name in named(task, number, item):
-                                    yield self._prompt(item, task, template, kind, name, want)
+                    for part, want in product(parts, wants(task)):
+                        for item in part:
+                            for kind, name in named(task, number, item):
+                                text = self._text(item, task, template, name)
+                                own = {"task": task, "told": kind, "object": name}
+                                yield item.prompt(template, text, want, own)
 
-    def text(self, item: Item, task: Task, template: Template, name: str) -> str:
+    def _text(self, item: Item, task: Task, template: Template, name: str) -> str:
         """Everything up to where the answer begins; `name` is that of an object, or empty."""
         subject, form = item.fact.subject.name, self._settings.frame
         before = self._examples(task, item.before)
@@ -164,44 +165,21 @@ class Asking:
             return before + template.fill(subject)[0]
         if task == "fc":
             return before + asked(checked(template, subject, name), form)
-        bare = question(template, subject, "qa")
-        return before + asked(told(name, bare) if name else bare, form)
-
-    def _prompt(
-        self, item: Item, task: Task, template: Template, kind: Told, name: str, want: Want
-    ) -> Prompt:
-        key = Key(
-            fact=item.fact.id,
-            relation=item.fact.relation,
-            template=template.id,
-            subject=item.fact.subject.name,
-        )
-        text = self.text(item, task, template, name)
-        return Prompt(
-            key=key, own={"task": task, "told": kind, "object": name}, prefix=text, want=want
-        )
+        return before + put(template, subject, form, name)
 
     @cached_property
     def _facts(self) -> AskedFacts:
         settings = self._settings
         return AskedFacts(self._dataset, self.relation.id, settings.shots, settings.negatives)
 
-    def _examples(self, task: Task, before: tuple[Fact, ...]) -> str:
+    def _examples_of(self, task: Task, before: tuple[Fact, ...]) -> str:
         """The examples of a task; nearly all facts have the same ones."""
-        key = (task, tuple(fact.id for fact in before))
-        if key not in self._written:
-            lines = self._verdicts(before) if task == "fc" else self._answers(task, before)
-            self._written[key] = "".join(lines)
-        return self._written[key]
-
-    def _answers(self, task: Task, before: Sequence[Fact]) -> Iterator[str]:
         base = self.templates[task][0]
-        for fact in before:
-            subject, name = fact.subject.name, fact.objects[0].name
-            if task == "wp":
-                yield f"{filled(base, subject, name)}\n"
-            else:
-                yield shown(question(base, subject, "qa"), name, self._settings.frame)
+        if task == "qa":
+            return examples(base, before, self._settings.frame)
+        if task == "fc":
+            return "".join(self._verdicts(before))
+        return "".join(f"{filled(base, f.subject.name, f.objects[0].name)}\n" for f in before)
 
     def _verdicts(self, before: Sequence[Fact]) -> Iterator[str]:
         """True and false statements in turn; the seed says which comes first."""
@@ -213,11 +191,6 @@ class Asking:
             for name in names:  # none, where no object is wrong
                 text = checked(base, fact.subject.name, name)
                 yield shown(text, TRUE if right else FALSE, self._settings.frame)
-
-
-def statements(relation: Relation, most: int) -> tuple[Template, ...]:
-    """The relation's statements, wherever their object stands; `most` of them."""
-    return tuple(t for t in relation.templates if t.style == "statement")[:most]
 
 
 def named(task: Task, number: int, item: Item) -> Iterator[tuple[Told, str]]:

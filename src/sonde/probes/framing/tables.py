@@ -19,7 +19,6 @@ from sonde.reporting.build.tables import (
     browse,
     by_relation,
     drawn,
-    measured,
     side_by_side,
     table,
     titled,
@@ -175,37 +174,35 @@ def _rates(outcomes: Outcomes, line: Line) -> Iterator[tuple[Relation, str, floa
 def _template_table(outcomes: Outcomes) -> Table:
     rows = [(line, *row) for line in LINES for row in _rates(outcomes, line)]
     order = {relation.id: number for number, relation in enumerate(outcomes.asked.relations)}
-    fields: list[Field[tuple[Line, Relation, str, float, int]]] = [
-        Field("relation", lambda row: titled(row[1])),
-        Field("task", lambda row: row[0].words),
-        Field("judged by", lambda row: row[0].judged),
-        Field("template", lambda row: row[2]),
-        Field("accuracy", lambda row: measured(row[3]), "percent"),
-        Field("facts", lambda row: row[4], "count"),
-    ]
     rows.sort(key=lambda row: order[row[1].id])
-    return browse(rows, fields, id="paraphrases", title="Every paraphrase")
+    fields: list[Field[int]] = [
+        Field("relation", [titled(relation) for _, relation, *_ in rows]),
+        Field("task", [line.words for line, *_ in rows]),
+        Field("judged by", [line.judged for line, *_ in rows]),
+        Field("template", [text for *_, text, _, _ in rows]),
+        Field("accuracy", [rate for *_, rate, _ in rows], "percent"),
+        Field("facts", [facts for *_, facts in rows], "count"),
+    ]
+    return browse(range(len(rows)), fields, id="paraphrases", title="Every paraphrase")
 
 
 def _prompt_table(outcomes: Outcomes) -> Table:
     """A prompt of each relation and task, with no name in it where that can be."""
     asked = outcomes.asked
-    # what is told sorts as none, right
-    texts = outcomes.prompts.drop_nulls("text").sort("told", maintain_order=True)
-    kept = {
-        (fact, task): text for fact, task, text in texts.select("fact", "task", "text").rows()[::-1]
-    }
-    order = sorted(kept, key=lambda key: (key[0], TASKS.index(key[1])))
-    fields: list[Field[tuple[int, Task]]] = [
-        Field("relation", lambda row: titled(asked.relations[asked.relation[row[0]]])),
-        Field("task", lambda row: TASK_NAMES[row[1]]),
+    # what is told sorts as none, then right; tasks are shown in their own order
+    texts = outcomes.prompts.drop_nulls("text").sort("told").select("fact", "task", "text")
+    firsts = texts.unique(["fact", "task"], keep="first", maintain_order=True).rows()
+    rows = sorted(firsts, key=lambda row: (row[0], TASKS.index(row[1])))
+    fields: list[Field[int]] = [
+        Field("relation", [titled(asked.relations[asked.relation[row[0]]]) for row in rows]),
+        Field("task", [TASK_NAMES[row[1]] for row in rows]),
         Field(
             "prompt",
-            lambda row: f"{_shortened(kept[row])}___",
+            [f"{_shortened(row[2])}___" for row in rows],
             help="its beginning and its end; ⏎ ends a line, the answer belongs at ___",
         ),
     ]
-    return browse(order, fields, id="prompts", title="A prompt of each task")
+    return browse(range(len(rows)), fields, id="prompts", title="A prompt of each task")
 
 
 def _shortened(text: str) -> str:
@@ -221,15 +218,15 @@ def _fact_table(outcomes: Outcomes, seed: int) -> Table:
     said = _answers(outcomes, chosen)
 
     def share(title: str, line: str, help: str) -> Field[int]:
-        return Field(title, lambda row: measured(means[line][row]), "percent", help)
+        return Field(title, means[line], "percent", help)
 
     def answers(title: str, task: Task, told: str, help: str) -> Field[int]:
         return Field(title, lambda row: _listed(said[row, task, told]), help=help)
 
     fields: list[Field[int]] = [
-        Field("relation", lambda row: titled(asked.relations[asked.relation[row]])),
-        Field("subject", lambda row: items[row].fact.subject.name),
-        Field("right", lambda row: items[row].gold, help="the fact's own object"),
+        Field("relation", [titled(asked.relations[number]) for number in asked.relation]),
+        Field("subject", [item.fact.subject.name for item in items]),
+        Field("right", [item.gold for item in items], help="the fact's own object"),
         answers("sentences", "wp", "none", "how they were completed"),
         share("right by lemmas", "wp", "share of its sentences"),
         answers("questions", "qa", "none", "how they were answered"),

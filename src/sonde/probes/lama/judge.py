@@ -22,7 +22,7 @@ from sonde.core.scores import Normalise
 from sonde.metrics.grid import Grid
 from sonde.metrics.judged import Judged, Way
 from sonde.metrics.verdicts import Verdicts, judge_block, top_answers
-from sonde.prompting.uhn import is_name_template, stand_in, suggests
+from sonde.prompting.sentences import is_name_template, stand_in, suggests
 
 if TYPE_CHECKING:
     from polars import DataFrame

@@ -23,8 +23,7 @@ from sonde.core.settings import setting
 from sonde.metrics.judged import Judged, Way
 from sonde.probes.lama.judge import Outcomes, judge
 from sonde.probes.lama.report import Asking, build_report
-from sonde.prompting.sentences import in_parts, sentences, usual_names
-from sonde.prompting.uhn import name_prompts
+from sonde.prompting.sentences import in_parts, name_prompts, sentences, usual_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,8 +28,17 @@ from sonde.probes.lke.asking import BETWEEN_HELP, INSIDE_HELP, separators
 from sonde.probes.lke.choices import Floats, as_judged, no_answers, worded
 from sonde.probes.lke.sequence_report import PARTS, Shape, build_report
 from sonde.prompting.options import correct_for, correct_names
-from sonde.prompting.replacing import places, with_unknown, with_wrong
-from sonde.prompting.sequences import TRAIN, Line, drawn, line_of, spans, told
+from sonde.prompting.sequences import (
+    TRAIN,
+    Line,
+    drawn,
+    line_of,
+    places,
+    spans,
+    told,
+    with_unknown,
+    with_wrong,
+)
 
 if TYPE_CHECKING:
     from polars import DataFrame

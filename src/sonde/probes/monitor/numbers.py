@@ -32,34 +32,26 @@ from sonde.metrics.distance import (
 from sonde.metrics.estimates import ByFact
 from sonde.metrics.grid import Bools, Floats
 from sonde.probes.monitor.judge import Outcomes
-from sonde.reporting.catalogue import RELATIONS
+from sonde.reporting.catalogue import RELATIONS, shares
 from sonde.stats.intervals import percentile_interval, unvaried_difference, wilson
 from sonde.stats.resampling import resampled_rates
 
 DIFFERENCE = Metric(
     "ird_minus_pfd", "IRD minus PFD", "number", "their difference, fact by fact", better=""
 )
-ANCHOR_RATE = Metric(
-    "anchor_rate.{rule}", "anchors, {rule}", "percent", "share of facts with an anchor valid so"
+ANCHOR_RATE, COPIED = shares(
+    ("anchor_rate.{rule}", "anchors, {rule}", "share of facts with an anchor valid so", "higher"),
+    ("copied_wrong_name", "copied", "share of answers after a wrong name that repeat it", "lower"),
 )
-COPIED = Metric(
-    "copied_wrong_name",
-    "copied",
-    "percent",
-    "share of answers after a wrong name that repeat it",
-    better="lower",
+OVER_PROMPTS = AVG, MAX, MIN, STDEV, BASE, MAJORITY, ABOVE = shares(
+    ("{part}.{group}.avg", "avg", "mean accuracy over prompts", "higher"),
+    ("{part}.{group}.max", "max", "of the best prompt", "higher"),
+    ("{part}.{group}.min", "min", "of the worst prompt", "higher"),
+    ("{part}.{group}.stdev", "stdev", "over prompts", "lower"),
+    ("{part}.{group}.base", "base", "of the base frame", "higher"),
+    ("{part}.{group}.majority", "majority", "always the commonest object", ""),
+    ("{part}.{group}.above", "above", "avg minus majority; from −1 to 1", "higher"),
 )
-
-AVG = Metric("{part}.{group}.avg", "avg", "percent", "mean accuracy over prompts")
-MAX = Metric("{part}.{group}.max", "max", "percent", "of the best prompt")
-MIN = Metric("{part}.{group}.min", "min", "percent", "of the worst prompt")
-STDEV = Metric("{part}.{group}.stdev", "stdev", "percent", "over prompts", better="lower")
-BASE = Metric("{part}.{group}.base", "base", "percent", "of the base frame")
-MAJORITY = Metric(
-    "{part}.{group}.majority", "majority", "percent", "always the commonest object", better=""
-)
-ABOVE = Metric("{part}.{group}.above", "above", "percent", "avg minus majority; from −1 to 1")
-OVER_PROMPTS = (AVG, MAX, MIN, STDEV, BASE, MAJORITY, ABOVE)
 GROUPS = ("all", "valid")
 
 BY_FACT = (

@@ -17,15 +17,14 @@ from sonde.core.abilities import Ability, need
 from sonde.core.columns import Given
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Template
-from sonde.core.prompts import Generate, Key, Prompt, Score
+from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.distance import EQUAL, Monitored, Rule
 from sonde.metrics.judged import Judged
 from sonde.probes.monitor.judge import Census, Outcomes, judge
 from sonde.probes.monitor.report import build_report
-from sonde.prompting.few_shot import question
-from sonde.prompting.frames import Asked, AskedFacts, Form, Item, Told, asked, frames, shown, told
+from sonde.prompting.frames import Asked, AskedFacts, Form, Item, Told, examples, frames, put
 
 TOGETHER = 64
 """Facts whose probabilities are asked for, then their answers, so that texts meet in a shard."""
@@ -135,7 +134,7 @@ class Monitor:
     ) -> Iterator[tuple[Relation, tuple[Template, ...]]]:
         """The relations that have questions, each with its frames, the base frame first."""
         for relation in dataset.asked_relations():
-            templates = frames(relation, self.frames)
+            templates = frames(relation, self.frames or None)
             if not templates:
                 census.without_frames.append(relation.id)
                 continue
@@ -148,30 +147,17 @@ class Monitor:
 
     def _prompts(self, item: Item, templates: Sequence[Template]) -> Iterator[Prompt]:
         """The anchor, the frames, the wrong names; with `full` these in every frame."""
-        base, subject = templates[0], item.fact.subject.name
-        before = "".join(
-            shown(question(base, fact.subject.name, "qa"), fact.objects[0].name, self.frame)
-            for fact in item.before
-        )
+        subject, before = item.fact.subject.name, examples(templates[0], item.before, self.frame)
         misleading = templates if self.full else templates[:1]
         places: list[tuple[Template, Told, str]] = [
-            (base, "right", item.gold),
+            (templates[0], "right", item.gold),
             *((template, "none", "") for template in templates),
             *((template, "wrong", name) for template in misleading for name in item.wrong),
         ]
         for template, kind, name in places:
-            text = question(template, subject, "qa")
-            yield Prompt(
-                key=Key(
-                    fact=item.fact.id,
-                    relation=item.fact.relation,
-                    template=template.id,
-                    subject=subject,
-                ),
-                own={"told": kind, "object": name},
-                prefix=before + asked(told(name, text) if name else text, self.frame),
-                want=Generate(most=self.most),
-            )
+            text = before + put(template, subject, self.frame, name)
+            want = Generate(most=self.most)
+            yield item.prompt(template, text, want, {"told": kind, "object": name})
 
 
 COMPONENT = Monitor

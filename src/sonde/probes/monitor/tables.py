@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from sonde.metrics.distance import (
     SOLID_ANCHORS,
     Rule,
 )
-from sonde.metrics.grid import Floats
+from sonde.metrics.grid import Bools, Floats
 from sonde.probes.monitor.judge import Outcomes
 from sonde.probes.monitor.numbers import (
     ANCHOR_RATE,
@@ -196,39 +196,28 @@ def _cost(outcomes: Outcomes) -> Table:
 def _frames(outcomes: Outcomes) -> Table:
     """How every frame did: the first of each relation is its base frame."""
     known, counted = outcomes.monitored, outcomes.monitored.counted()
+    frames = [(i, j) for i, templates in enumerate(known.frames) for j in range(len(templates))]
     facts = [np.flatnonzero(known.relation == i) for i in range(len(known.relations))]
-
-    def mean(frame: tuple[int, int], of: Callable[[Floats, Floats], float]) -> float | None:
-        """Over the facts that count, of the tokens' probabilities as anchor and in the frame."""
-        relation, j = frame
-        valid = [c for c in facts[relation].tolist() if counted[c]]
-        values = [of(known.anchor[c], known.framed[c][j]) for c in valid]
-        return float(np.mean(values)) if values else None
-
-    fields: list[Field[tuple[int, int]]] = [
-        Field("relation", lambda f: titled(known.relations[f[0]])),
-        Field("frame", lambda f: _asked(known.frames[f[0]][f[1]])),
+    valid = [[(known.anchor[c], known.framed[c]) for c in own if counted[c]] for own in facts]
+    likely = [_mean([framed[j].mean() for _, framed in valid[i]]) for i, j in frames]
+    apart = [_mean([np.abs(f[j] - anchor).mean() for anchor, f in valid[i]]) for i, j in frames]
+    fields: list[Field[int]] = [
+        Field("relation", [titled(known.relations[i]) for i, _ in frames]),
+        Field("frame", [_asked(known.frames[i][j]) for i, j in frames]),
         Field(
             "accuracy",
-            lambda f: float(np.mean(outcomes.right[facts[f[0]], 1 + f[1]] == 1)),
+            [_mean(outcomes.right[facts[i], 1 + j] == 1) for i, j in frames],
             "percent",
             "over all facts",
         ),
-        Field(
-            "probability",
-            lambda f: mean(f, lambda _, framed: framed.mean()),
-            "number",
-            "of the object; valid anchors",
-        ),
-        Field(
-            "distance",
-            lambda f: mean(f, lambda anchor, framed: np.abs(framed - anchor).mean()),
-            "number",
-            "from the anchor; valid anchors",
-        ),
+        Field("probability", likely, "number", "of the object; valid anchors"),
+        Field("distance", apart, "number", "from the anchor; valid anchors"),
     ]
-    frames = [(i, j) for i, own in enumerate(known.frames) for j in range(len(own))]
-    return browse(frames, fields, id="frames", title="Frames")
+    return browse(range(len(frames)), fields, id="frames", title="Frames")
+
+
+def _mean(values: Sequence[float] | Floats | Bools) -> float | None:
+    return float(np.mean(values)) if len(values) else None
 
 
 def _asked(template: Template) -> str:
@@ -237,44 +226,34 @@ def _asked(template: Template) -> str:
 
 def _facts(outcomes: Outcomes) -> Table:
     known = outcomes.monitored
-    pfd, ird, anchors = known.pfd(), known.ird(), known.anchors()
     counted, valid = known.counted(), known.valid[known.rule]
-
-    def hits(c: int, misled: bool) -> str:
-        border = 1 + len(known.framed[c])
-        right = known.right[c][border:] if misled else known.right[c][1:border]
-        return f"{int(right.sum())} of {len(right)}"
-
+    framed, misled = ([_mean(p) for p in each] for each in (known.framed, known.misled))
+    sides = [(right, 1 + len(f)) for right, f in zip(known.right, known.framed, strict=True)]
+    counts = [
+        "counted" if counts else "no wrong name" if anchored else "no anchor"
+        for counts, anchored in zip(counted, valid, strict=True)
+    ]
     fields: list[Field[int]] = [
-        Field("relation", lambda c: titled(known.relations[int(known.relation[c])])),
-        Field("subject", lambda c: known.facts[c].subject.name),
-        Field("right", lambda c: known.facts[c].objects[0].name),
-        Field("said after it", lambda c: known.said[c][0], help="the answer after the right name"),
-        Field("anchor", lambda c: float(anchors[c]), "number", "probability after the right name"),
-        Field(
-            "frames",
-            lambda c: float(known.framed[c].mean()),
-            "number",
-            "mean probability over the frames",
-        ),
-        Field(
-            "misled",
-            lambda c: float(known.misled[c].mean()) if len(known.misled[c]) else None,
-            "number",
-            "mean probability after wrong names",
-        ),
-        Field("PFD", lambda c: float(pfd[c]), "number"),
-        Field("IRD", lambda c: float(ird[c]) if len(known.misled[c]) else None, "number"),
-        Field("said", lambda c: known.said[c][1], help="the answer to the base frame"),
-        Field("right in frames", lambda c: hits(c, misled=False)),
-        Field("right though misled", lambda c: hits(c, misled=True)),
-        Field(
-            "in MONITOR",
-            lambda c: "counted" if counted[c] else "no wrong name" if valid[c] else "no anchor",
-        ),
+        Field("relation", [titled(known.relations[number]) for number in known.relation]),
+        Field("subject", [fact.subject.name for fact in known.facts]),
+        Field("right", [fact.objects[0].name for fact in known.facts]),
+        Field("said after it", [s[0] for s in known.said], help="the answer after the right name"),
+        Field("anchor", known.anchors(), "number", "probability after the right name"),
+        Field("frames", framed, "number", "mean probability over the frames"),
+        Field("misled", misled, "number", "mean probability after wrong names"),
+        Field("PFD", known.pfd(), "number"),
+        Field("IRD", known.ird(), "number"),
+        Field("said", [said[1] for said in known.said], help="the answer to the base frame"),
+        Field("right in frames", [_hits(right[1:border]) for right, border in sides]),
+        Field("right though misled", [_hits(right[border:]) for right, border in sides]),
+        Field("in MONITOR", counts),
     ]
     kept = drawn([fact.id for fact in known.facts], known.seed, SHOWN)
     return browse(kept, fields, id="facts", title="Facts", total=len(known.facts))
+
+
+def _hits(right: Bools) -> str:
+    return f"{int(right.sum())} of {len(right)}"
 
 
 def figures(estimates: Estimates, outcomes: Outcomes) -> Iterator[Figure]:

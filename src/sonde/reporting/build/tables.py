@@ -15,7 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sonde.core.facts import Relation
 from sonde.core.fingerprints import draw_key
@@ -32,10 +35,11 @@ Look = Callable[[Row, Metric], Cell]
 @dataclass(frozen=True)  # with slots, `Field[Relation](…)` could not be written
 class Field(Generic[Row]):
     """A column that is no estimate. Without a `cell`, a row is a mapping that has one by the title:
-    that of a data frame, say, by `frame.iter_rows(named=True)`."""
+    that of a data frame, say, by `frame.iter_rows(named=True)`. Where rows are numbers, all values
+    of the column may be given; nan was not measured."""
 
     title: str
-    cell: Callable[[Row], Cell] | None = None
+    cell: Callable[[Row], Cell] | Sequence[Cell] | NDArray[Any] | None = None
     kind: ColumnKind = "text"
     help: str = ""
     detail: bool = False
@@ -47,8 +51,12 @@ class Field(Generic[Row]):
 
     def of(self, row: Row) -> Cell:
         """What a row has in it."""
-        if self.cell is not None:
+        if callable(self.cell):
             return self.cell(row)
+        if self.cell is not None:
+            value = self.cell[cast(int, row)]
+            plain: Cell = value.item() if isinstance(value, np.generic) else value
+            return measured(plain) if isinstance(plain, float) else plain
         assert isinstance(row, Mapping), f"no cell for the column {self.title!r}"
         found: Cell = row[self.title]
         return found
