@@ -52,23 +52,27 @@ def calibration(
     `relations` tells that of each pair. The bins stay as they were cut, and the interval of `ece`,
     which resampling can only raise, is moved so that its mean is the value.
     """
-    kept = ~np.isnan(confidence)
-    order = np.argsort(confidence[kept], kind="stable")
-    if not len(order):
+    kept = np.flatnonzero(~np.isnan(confidence))
+    if not len(kept):
         return None
-    given, judged = confidence[kept][order], right[kept][order].astype(np.float64)
+    order = kept[np.argsort(confidence[kept], kind="stable")]
+    given, judged, count = confidence[order], right[order], len(order)
     evened = _evened(given, judged)
-    cuts = np.array_split(np.arange(len(order)), min(bins, len(order)))
-    place = np.repeat(np.arange(len(cuts)), [len(cut) for cut in cuts])
-    gaps = np.bincount(place, weights=given - evened)
+    sizes = [len(part) for part in np.array_split(order, min(bins, count))]
+    starts = np.cumsum([0, *sizes[:-1]])
+    gaps = np.add.reduceat(given - evened, starts)
     # as judged, not evened: what is shared among pairs would not vary between them
-    drawn, prompts = _resampled_gaps(given - judged, place, pair[kept][order], relations, seed)
-    ece = float(np.abs(gaps).sum()) / len(order)
+    place = np.repeat(np.arange(len(sizes)), sizes)
+    drawn, prompts = _resampled_gaps(given - judged, place, pair[order], relations, seed)
+    ece = float(np.abs(gaps).sum()) / count
     draws = np.abs(drawn).sum(axis=1) / prompts
     return Calibration(
-        overconf=around(float(gaps.sum()) / len(order), drawn.sum(axis=1) / prompts, n=len(order)),
-        ece=around(ece, np.clip(draws - draws.mean() + ece, 0.0, 1.0), n=len(order)),
-        bins=tuple(_bin(given[cut], evened[cut]) for cut in cuts),
+        overconf=around(float(gaps.sum()) / count, drawn.sum(axis=1) / prompts, n=count),
+        ece=around(ece, np.clip(draws - draws.mean() + ece, 0.0, 1.0), n=count),
+        bins=tuple(
+            _bin(given[start : start + size], evened[start : start + size])
+            for start, size in zip(starts.tolist(), sizes, strict=True)
+        ),
     )
 
 
@@ -80,7 +84,7 @@ def expected_calibration_error(confidence: Floats, right: Bools, bins: int = 10)
     """
     order = np.argsort(confidence, kind="stable")
     given = confidence[order]
-    gaps = given - _evened(given, right[order].astype(np.float64))
+    gaps = given - _evened(given, right[order])
     parts = np.array_split(gaps, min(bins, len(gaps)))
     return float(sum(abs(part.sum()) for part in parts)) / len(gaps)
 
@@ -129,11 +133,11 @@ def overconf_by_template(grid: Grid, sure: Floats, floor: int, seed: int) -> dic
     return {f"overconf_by_template.{name}": estimate for name, estimate in found.items()}
 
 
-def _evened(confidence: Floats, right: Floats) -> Floats:
+def _evened(confidence: Floats, right: Bools) -> Floats:
     """Each prompt's accuracy, shared among those of equal confidence; both sorted by confidence."""
     first = np.concatenate([[0], np.flatnonzero(np.diff(confidence)) + 1])
     sizes = np.diff(first, append=len(confidence))
-    return np.repeat(np.add.reduceat(right, first) / sizes, sizes)
+    return np.repeat(np.add.reduceat(right, first, dtype=np.int64) / sizes, sizes)
 
 
 def _resampled_gaps(
@@ -142,7 +146,9 @@ def _resampled_gaps(
     """Sums of each bin's gaps when pairs are resampled, [draws, bins], and of prompts; [draws]."""
     bins = int(place[-1]) + 1
     sizes = np.bincount(pair)
-    sums = np.bincount(pair * bins + place, weights=gap, minlength=len(sizes) * bins)
+    sums = np.bincount(
+        pair.astype(np.int64) * bins + place, weights=gap, minlength=len(sizes) * bins
+    )
     values = np.column_stack([sums.reshape(len(sizes), bins), sizes])
     asked = np.flatnonzero(sizes)
     if relations is None:

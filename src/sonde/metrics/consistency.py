@@ -116,7 +116,7 @@ def over_names(grid: Grid, agreeing: Agreeing | None = None) -> Floats:
 def over_templates(grid: Grid, agreeing: Agreeing | None = None) -> Floats:
     """Agreement of each pair over templates, averaged over its names; nan where it has one."""
     names, pairs = int(grid.name.max(initial=0)) + 1, len(grid.relations)
-    keys = grid.pair * names + grid.name
+    keys = _keys(grid.pair, names) + grid.name
     same, possible = (agreeing or equal_answers)(keys, grid.answer, pairs * names)
     return _by_owner(same, possible, np.repeat(np.arange(pairs), names), pairs)
 
@@ -139,7 +139,9 @@ def by_group(grid: Grid, groups: Ints, agreeing: Agreeing | None = None) -> tupl
     if not len(kept):
         return np.full(pairs, np.nan), np.full(pairs, np.nan)
     many = int(groups.max()) + 1
-    same, possible = agree(kept.pair * many + groups[kept.template], kept.answer, pairs * many)
+    same, possible = agree(
+        _keys(kept.pair, many) + groups[kept.template], kept.answer, pairs * many
+    )
     inner, inside = same.reshape(pairs, many).sum(axis=1), possible.reshape(pairs, many).sum(axis=1)
     every, all_possible = agree(kept.pair, kept.answer, pairs)
     return _share(inner, inside), _share(every - inner, all_possible - inside)
@@ -161,7 +163,7 @@ def equal_answers(group: Ints, answer: Ints, groups: int) -> tuple[Ints, Ints]:
     """Per group, how many pairs of its rows have equal answers, and how many pairs there are."""
     sizes = np.bincount(group, minlength=groups)
     answers = int(answer.max(initial=0)) + 1
-    ordered = np.sort(group * answers + answer)
+    ordered = np.sort(_keys(group, answers) + answer)
     first = np.flatnonzero(np.diff(ordered, prepend=-1))
     runs = np.diff(first, append=len(ordered))
     same = np.bincount(ordered[first] // answers, weights=_couples(runs), minlength=groups)
@@ -177,7 +179,7 @@ def matching_answers(texts: Sequence[str], matches: Callable[[str, str], bool]) 
 
     def agreeing(group: Ints, answer: Ints, groups: int) -> tuple[Ints, Ints]:
         same, possible = equal_answers(group, answer, groups)
-        codes, counts = np.unique(group * len(texts) + answer, return_counts=True)
+        codes, counts = np.unique(_keys(group, len(texts)) + answer, return_counts=True)
         owners, said = np.divmod(codes, len(texts))
         starts = np.flatnonzero(np.diff(owners, prepend=-1))
         for start, stop in pairwise([*starts.tolist(), len(owners)]):
@@ -187,6 +189,11 @@ def matching_answers(texts: Sequence[str], matches: Callable[[str, str], bool]) 
         return same, possible
 
     return agreeing
+
+
+def _keys(numbers: Ints, many: int) -> Ints:
+    """Numbers with room for `many` others beside each."""
+    return numbers.astype(np.int64) * many
 
 
 def _couples(n: Ints) -> Ints:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,8 @@ from sonde.core.reports import Estimate
 from sonde.metrics.estimates import Resampled, samples_of
 from sonde.stats.intervals import percentile_interval
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
+"""Of any width: millions of prompts are kept in few bytes each."""
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

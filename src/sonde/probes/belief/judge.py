@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.columns import Answers, Given, in_blocks
-from sonde.metrics.grid import Floats, Grid, Ints
+from sonde.metrics.grid import Floats, Grid
 from sonde.metrics.judged import Judged, Way
 from sonde.metrics.verdicts import Verdicts, judge_block
 from sonde.prompting.pairs import Keys, World
@@ -43,7 +43,7 @@ COLUMNS = ("pair", "template", "name", *JUDGED)
 def judge(known: World, answers: Given, way: Way = "filled") -> Outcomes:
     """Judge every answer, in whatever order they come; of two for a prompt the later one counts."""
     keys = Keys(known)
-    columns: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, int)] for name in COLUMNS}
+    columns: dict[str, list[NDArray[Any]]] = {name: [] for name in COLUMNS}
     said: dict[str, int] = {}
     contents: dict[int, dict[tuple[int, str], Floats]] = {}
     candidates: dict[int, tuple[str, ...]] = {}
@@ -60,7 +60,9 @@ def judge(known: World, answers: Given, way: Way = "filled") -> Outcomes:
         place |= _columns(verdicts, said)
         for name in COLUMNS:
             columns[name].append(place[name][~empty])
-    whole = {name: np.concatenate(parts[1:] or parts) for name, parts in columns.items()}
+    # each column's parts go as it is joined, so that few of them are there twice
+    none = [np.zeros(0, dtype=np.int32)]
+    whole = {name: np.concatenate(columns.pop(name) or none) for name in COLUMNS}
     return _outcomes(known, whole, said, contents, candidates, way)
 
 
@@ -88,19 +90,22 @@ def _outcomes(
     candidates: Mapping[int, tuple[str, ...]],
     way: Way,
 ) -> Outcomes:
-    order = _order(columns["pair"], columns["template"], columns["name"])
-    kept = order[~np.isnan(columns["gold"][order])]
+    columns = _ordered(columns)
+    asked = np.unique(columns["pair"])
+    answerable = ~np.isnan(columns["gold"])
+    prompts = len(answerable)
+    columns = {name: columns.pop(name)[answerable] for name in COLUMNS}
+    left = np.unique(columns["pair"])
     answers = sorted(said)
-    places = np.empty(len(answers), dtype=np.int64)
+    places = np.empty(len(answers), dtype=np.int32)
     places[[said[answer] for answer in answers]] = np.arange(len(answers))
-    asked, left = np.unique(columns["pair"][order]), np.unique(columns["pair"][kept])
-    whole = {n: columns[n][kept].astype(np.int64) for n in ("pair", "template", "name")}
-    rank = columns["rank"][kept]
-    confidence = columns["confidence"][kept].astype(np.float64)
+    rank, confidence = columns["rank"], columns["confidence"].astype(np.float64)
     grid = Grid(
-        **whole,
+        pair=columns["pair"],
+        template=columns["template"],
+        name=columns["name"],
         right=rank == 1,
-        answer=places[columns["answer"][kept]],
+        answer=places[columns["answer"]],
         confidence=confidence,
         relations=known.pair_relations,
         template_relations=known.template_relations,
@@ -115,26 +120,31 @@ def _outcomes(
         way=way,
         sure=confidence,
         rank=rank,
-        gold=columns["gold"][kept].astype(np.float64),
-        helped=columns["helped"][kept].astype(np.int64),
-        compared=columns["compared"][kept].astype(np.int64),
+        gold=columns["gold"].astype(np.float64),
+        helped=columns["helped"],
+        compared=columns["compared"],
     )
     return Outcomes(
         judged=judged,
         contents=contents,
         candidates=candidates,
         pairs_unanswerable=len(asked) - len(left),
-        prompts_unanswerable=len(order) - len(kept),
-        ties=int(columns["tied"][kept].sum()),
+        prompts_unanswerable=prompts - len(rank),
+        ties=int(columns["tied"].sum()),
     )
 
 
-def _order(pair: Ints, template: Ints, name: Ints) -> Ints:
-    """Rows by pair, template and name; the last of those that are equal."""
-    order = np.lexsort((name, template, pair))
-    keys = np.stack([pair, template, name])[:, order]
-    last = np.append((keys[:, 1:] != keys[:, :-1]).any(axis=0), True)[: len(order)]
-    return np.asarray(order[last], dtype=np.int64)
+def _ordered(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Rows by pair, template and name; of those that are equal the last. They may be so already."""
+    key = columns["pair"].astype(np.int64)
+    for name in ("template", "name"):
+        key = key * (int(columns[name].max(initial=0)) + 1) + columns[name]
+    if (key[1:] > key[:-1]).all():
+        return columns
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    last = np.append(ordered[1:] != ordered[:-1], True)[: len(order)]
+    return {name: columns.pop(name)[order[last]] for name in COLUMNS}
 
 
 def _candidates(block: Answers, row: int) -> tuple[tuple[str, ...], Floats]:
