@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-KEPT = 2**26
+KEPT = 2**27
 """Bytes of prompts that are kept from counting them; more are asked twice."""
 
 Progress = Callable[[int, int], None]

@@ -22,7 +22,7 @@ from sonde.metrics.consistency import (
     over_templates,
 )
 from sonde.metrics.coverage import names_help
-from sonde.metrics.estimates import Resampled, Sample, p_value
+from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.grid import Floats, Grid, Ints
 from sonde.probes.belief.bias import Bias, measure_bias
 from sonde.probes.belief.judge import Outcomes
@@ -326,7 +326,7 @@ def _driver(grid: Grid, seed: int) -> Iterator[str]:
         return
     sample = Sample(values=names[both], clusters=np.flatnonzero(both), minus=templates[both])
     apart = Resampled({"pairs": sample}, seed).mean_over_facts()
-    if not told_apart(apart, p_value({"pairs": sample}, seed, "names and templates")):
+    if not told_apart(apart):
         first = (
             "Whether another name or another template changes the answer more often cannot be told"
         )
