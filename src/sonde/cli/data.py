@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from sonde.core.errors import AbilityError, DataError, MissingExtra, UsageError
 from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimate
 from sonde.data import catalog
-from sonde.data.check import Fault, check_folder, faults
+from sonde.data.check import Fault, faults, folder_faults
 from sonde.data.format import is_dataset, open_dataset, seal, write_dataset
 from sonde.data.statistics import (
     TOTALS,
@@ -114,9 +114,8 @@ def check(wanted: CheckOptions) -> None:
     Example: sonde data check ./my-dataset
     """
     path, write = wanted.path, wanted.seal
-    told = Told()
     if is_dataset(path):
-        check_folder(path, told)
+        found = folder_faults(path)
     else:
         dataset = catalog.load(str(path))
         if write:
@@ -124,42 +123,30 @@ def check(wanted: CheckOptions) -> None:
                 f"--seal is for a folder in sonde's own form, which {path} is not; make one with: "
                 f"sonde data convert {path} -o FOLDER"
             )
-        for fault in faults(dataset):
-            told(fault)
+        found = faults(dataset)
+    errors, warnings = ([f for f in found if f.error == error] for error in (True, False))
+    show_faults(errors, warnings)
+    if not is_dataset(path):
         show_notes(dataset)
-    told.close(path, "; not sealed" if write else "")
+    if errors:
+        number = f"{len(errors):,} error{'s' * (len(errors) > 1)}"
+        more = "; not sealed" if write else ""
+        raise DataError(f"{path}: {number}, listed above{more}; the first: {errors[0]}")
     if is_dataset(path):
         if write:
             say(f"sealed with {seal(path)}")
         dataset = open_dataset(path)
-    doubts = f", with {told.warnings:,} warning{'s' * (told.warnings > 1)}" if told.warnings else ""
+    doubts = f", with {len(warnings):,} warning{'s' * (len(warnings) > 1)}" if warnings else ""
     say(f"{path} is sound{doubts}. Relations: {len(dataset.relations)}, facts: {dataset.size:,}")
 
 
-class Told:
-    """Prints faults as they come, the first `MOST` of each kind, and counts all of them."""
-
-    def __init__(self) -> None:
-        self.errors = self.warnings = 0
-        self._first = ""
-
-    def __call__(self, fault: Fault) -> None:
-        """Take one fault."""
-        self.errors += fault.error
-        self.warnings += not fault.error
-        self._first = self._first or (str(fault) if fault.error else "")
-        if (self.errors if fault.error else self.warnings) <= MOST:
-            kind = "error" if fault.error else "warning"
+def show_faults(errors: Sequence[Fault], warnings: Sequence[Fault]) -> None:
+    """Print the first `MOST` of each kind, and count the rest."""
+    for kind, several in (("error", errors), ("warning", warnings)):
+        for fault in several[:MOST]:
             output().print(f"{kind}: {fault}", markup=False, highlight=False, soft_wrap=True)
-
-    def close(self, path: Path, more: str) -> None:
-        """Count what was not printed; refuse where there was an error."""
-        left = max(self.errors - MOST, 0) + max(self.warnings - MOST, 0)
-        if left:
-            say(f"… and {left:,} more")
-        if self.errors:
-            number = f"{self.errors:,} error{'s' * (self.errors > 1)}"
-            raise DataError(f"{path}: {number}, listed above{more}; the first: {self._first}")
+    if left := max(len(errors) - MOST, 0) + max(len(warnings) - MOST, 0):
+        say(f"… and {left:,} more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +186,8 @@ def show_by_relation(dataset: Dataset, counts: DataFrame) -> None:
     sources = ["manual", "paraphrase", "mined"]
     if not any(t.source == "mined" for r in dataset.relations for t in r.templates):
         sources.remove("mined")
-    found = [Counter(dataset.frame(relation.id)["split"]) for relation in dataset.relations]
-    splits = sorted(set().union(*found))
+    sizes = [Counter(dataset.frame(relation.id)["split"]) for relation in dataset.relations]
+    splits = sorted(set().union(*sizes))
     titles = ("relation", "label", "type", "manual", "paraphr.", "mined")[: 3 + len(sources)]
     counted = ("hard", "objects", "per fact", "names/subject", "names/object", "prompts/pair")
     rows = [
@@ -209,13 +196,13 @@ def show_by_relation(dataset: Dataset, counts: DataFrame) -> None:
             *(sum(t.source == source for t in relation.templates) for source in sources),
             sum(t.style == "question" for t in relation.templates),
             sum(t.answer_last and t.style == "statement" for t in relation.templates),
-            *(sizes[split] for split in splits),
+            *(size[split] for split in splits),
             *(row["hard"], row["objects"]),
             *(f"{row[mean]:.1f}" for mean in MEANS),
             number(prompts_per_pair(row)),
         )
-        for relation, sizes, row in zip(
-            dataset.relations, found, counts.iter_rows(named=True), strict=True
+        for relation, size, row in zip(
+            dataset.relations, sizes, counts.iter_rows(named=True), strict=True
         )
     ]
     titles = (*titles, "questions", "answer last", *splits, *counted)

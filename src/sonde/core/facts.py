@@ -82,15 +82,15 @@ class Template:
 
     def __post_init__(self) -> None:
         for slot, role in ((SUBJECT_SLOT, "subject"), (ANSWER_SLOT, "object")):
-            found = self.text.count(slot)
-            if found == 0:
+            slots = self.text.count(slot)
+            if slots == 0:
                 raise TemplateError(
                     f"template {self.id!r} has no {'answer' if role == 'object' else role} slot; "
                     f"write {slot} where the {role} belongs (text: {self.text!r})"
                 )
-            if found > 1:
+            if slots > 1:
                 raise TemplateError(
-                    f"template {self.id!r} has {found} {slot} slots; keep one (text: {self.text!r})"
+                    f"template {self.id!r} has {slots} {slot} slots; keep one (text: {self.text!r})"
                 )
 
     def fill(self, subject: str) -> tuple[str, str]:
@@ -232,8 +232,8 @@ class Dataset:
         names = polars.col("object_names").explode()
         names = names.explode() if aliases else names.list.first()
         facts = self.frame(relation).lazy().filter(~is_apart() | asked)
-        found = facts.select(names.drop_nulls().unique(maintain_order=True)).collect()
-        return tuple(found["object_names"])
+        distinct = facts.select(names.drop_nulls().unique(maintain_order=True)).collect()
+        return tuple(distinct["object_names"])
 
 
 def facts_of(frame: DataFrame) -> Iterator[Fact]:

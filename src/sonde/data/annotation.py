@@ -106,14 +106,14 @@ def implied(answers: Sequence[int]) -> tuple[int, ...]:
 
 def read_judgements(path: Path) -> list[Judgement]:
     """The judgements that stand, in order, those taken back left out."""
-    found: dict[tuple[str, str], Judgement] = {}
+    standing: dict[tuple[str, str], Judgement] = {}
     for row in read_rows(path) if path.exists() else ():
         key = (row.text("annotator"), row.text("item"))
         if row.values.get("undo"):
-            found.pop(key, None)
+            standing.pop(key, None)
         else:
-            found[key] = _judgement(row)
-    return list(found.values())
+            standing[key] = _judgement(row)
+    return list(standing.values())
 
 
 def _judgement(row: Row) -> Judgement:

@@ -56,25 +56,25 @@ def faults(dataset: Dataset) -> list[Fault]:
     return _faults(relations, templates, lambda id: (("", fact) for fact in dataset.facts(id)))
 
 
-def check_folder(folder: Path, tell: Callable[[Fault], None]) -> None:
-    """Tell each fault of a dataset folder; a line that cannot be read hides no other."""
+def folder_faults(folder: Path) -> list[Fault]:
+    """Each fault of a dataset folder; a line that cannot be read hides no other."""
+    unread: list[Fault] = []
 
-    def complain(unread: DataError) -> None:
-        tell(Fault(str(unread)))
+    def complain(fault: DataError) -> None:
+        unread.append(Fault(str(fault)))
 
     _read_head(folder, complain)
     relations = read_relations(folder, complain)
     if not relations:
-        tell(Fault("no relation in it", str(folder / "relations.jsonl")))
+        unread.append(Fault("no relation in it", str(folder / "relations.jsonl")))
     templates = read_templates(folder, relations, complain)
     facts = partial(placed_facts, folder, complain=complain)
-    found = _faults({id: where for id, (where, _) in relations.items()}, templates, facts)
+    faults = _faults({id: where for id, (where, _) in relations.items()}, templates, facts)
     for id in sorted({path.stem for path in (folder / "facts").glob("*.jsonl")} - set(relations)):
         deque(facts(id), maxlen=0)
         text = "its relation does not stand in relations.jsonl; its facts are not asked"
-        tell(Fault(text, str(facts_path(folder, id)), error=False))
-    for fault in found:
-        tell(fault)
+        unread.append(Fault(text, str(facts_path(folder, id)), error=False))
+    return unread + faults
 
 
 def _read_head(folder: Path, complain: Complain) -> None:

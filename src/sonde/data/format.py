@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
@@ -74,14 +74,18 @@ def open_dataset(folder: Path) -> Dataset:
                 f"{facts_path(folder, relation.id)} is missing: relation {relation.id!r} stands "
                 f"in {folder / 'relations.jsonl'} and needs its facts"
             )
-    found = content_hash(folder)
-    _check_hash(head, found, folder)
+    content, written = content_hash(folder), head.values.get("hash")
+    if written not in (None, content):
+        raise DataError(
+            f"{folder}: the content has hash {content} but dataset.json says {written}; if you "
+            f"changed it on purpose, run: sonde data check {folder} --seal"
+        )
     return Dataset(
         card=card,
         relations=relations,
         read=Facts(folder),
-        fingerprint=found,
-        vocabulary=_vocabulary(folder / "vocabulary.txt"),
+        fingerprint=content,
+        vocabulary=read_vocabulary(folder / "vocabulary.txt"),
         notes=notes_of(head),
     )
 
@@ -143,13 +147,13 @@ def content_hash(folder: Path) -> str:
     """Name the content of a dataset folder: everything but dataset.json, byte for byte."""
     paths = [folder / "relations.jsonl", folder / "templates.jsonl", folder / "vocabulary.txt"]
     paths += sorted((folder / "facts").glob("*.jsonl"))
-    return hash_files(folder, [path for path in paths if path.is_file()])
+    return hash_files(folder, paths)
 
 
-def hash_files(folder: Path, paths: list[Path]) -> str:
-    """Name the content of some files of a folder, and their places in it."""
+def hash_files(folder: Path, paths: Iterable[Path]) -> str:
+    """Name the content of some files of a folder, those that are there, and their places in it."""
     digest = hashlib.sha256()
-    for path in paths:
+    for path in filter(Path.is_file, paths):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
@@ -178,7 +182,7 @@ def seal(folder: Path) -> str:
 
 
 def _write_head(folder: Path, card: Card, notes: Mapping[str, int]) -> str:
-    found = content_hash(folder)
+    content = content_hash(folder)
     head = {
         "format": FORMAT,
         "name": card.name,
@@ -187,11 +191,11 @@ def _write_head(folder: Path, card: Card, notes: Mapping[str, int]) -> str:
         "sources": list(card.sources),
         "description": card.description,
         **({"notes": dict(notes)} if notes else {}),
-        "hash": found,
+        "hash": content,
     }
     with whole(folder / "dataset.json") as file:  # so that no kill leaves half a head
         file.write((json.dumps(head, indent=2, ensure_ascii=False) + "\n").encode())
-    return found
+    return content
 
 
 def fact_lines(facts: DataFrame) -> Series:
@@ -284,19 +288,7 @@ def card_of(head: Row) -> Card:
 
 def notes_of(head: Row) -> dict[str, int]:
     """What dataset.json says was counted when the dataset was made."""
-    found = head.values.get("notes", {})
-    if isinstance(found, dict) and all(type(count) is int for count in found.values()):
-        return found
-    raise head.fault("'notes' must be an object of whole numbers", found)
-
-
-def _check_hash(head: Row, found: str, folder: Path) -> None:
-    written = head.values.get("hash")
-    if written is not None and written != found:
-        raise DataError(
-            f"{folder}: the content has hash {found} but dataset.json says {written}; if you "
-            f"changed it on purpose, run: sonde data check {folder} --seal"
-        )
+    return head.mapping("notes", int, "whole numbers")
 
 
 def worded_relations(folder: Path) -> Iterator[Relation]:
@@ -306,25 +298,25 @@ def worded_relations(folder: Path) -> Iterator[Relation]:
         raise DataError(f"{folder / 'relations.jsonl'}: no relation in it")
     templates = read_templates(folder, relations)
     for id, (_, relation) in relations.items():
-        yield replace(relation, templates=tuple(made for _, made in templates[id]))
+        yield replace(relation, templates=tuple(template for _, template in templates[id]))
 
 
 def read_relations(folder: Path, complain: Complain = refuse) -> dict[str, tuple[str, Relation]]:
     """Relations by id, without templates, each with the place of its line."""
-    found: dict[str, tuple[str, Relation]] = {}
+    relations: dict[str, tuple[str, Relation]] = {}
 
-    def made(row: Row) -> Relation:
+    def relation_of(row: Row) -> Relation:
         id = row.text("id")
         if not re.fullmatch(r"[\w.-]+", id):
             raise row.fault("'id' must be made of letters, digits, '.', '_' and '-'", id)
-        if id in found:
+        if id in relations:
             raise row.fault("each relation stands once", id)
         kind = cast(Kind, row.choice("kind", get_args(Kind)))
         return Relation(id=id, label=row.text("label"), kind=kind)
 
-    for where, relation in read_each(folder / "relations.jsonl", made, complain):
-        found[relation.id] = (where, relation)
-    return found
+    for where, relation in read_each(folder / "relations.jsonl", relation_of, complain):
+        relations[relation.id] = (where, relation)
+    return relations
 
 
 def read_templates(
@@ -332,16 +324,16 @@ def read_templates(
 ) -> dict[str, list[tuple[str, Template]]]:
     """The templates of relations by their ids, each with the place of its line."""
 
-    def made(row: Row) -> tuple[str, Template]:
+    def worded(row: Row) -> tuple[str, Template]:
         id = row.text("relation")
         if id not in relations:
             raise row.fault("'relation' must stand in relations.jsonl", id)
         return id, template_of(row)
 
-    found: dict[str, list[tuple[str, Template]]] = {id: [] for id in relations}
-    for where, (id, one) in read_each(folder / "templates.jsonl", made, complain):
-        found[id].append((where, one))
-    return found
+    templates: dict[str, list[tuple[str, Template]]] = {id: [] for id in relations}
+    for where, (id, template) in read_each(folder / "templates.jsonl", worded, complain):
+        templates[id].append((where, template))
+    return templates
 
 
 def template_of(row: Row) -> Template:
@@ -370,15 +362,8 @@ def _fact(row: Row, relation: str) -> Fact:
         split=row.text("split", "test"),
         tags=row.texts("tags", empty=True),
         wrong=tuple(_entity(inner) for inner in row.rows("wrong")) if "wrong" in row.values else (),
-        details=_details(row),
+        details=row.mapping("details", str, "texts"),
     )
-
-
-def _details(row: Row) -> dict[str, str]:
-    found = row.values.get("details", {})
-    if isinstance(found, dict) and all(isinstance(value, str) for value in found.values()):
-        return found
-    raise row.fault("'details' must be an object of texts", found)
 
 
 def _entity(row: Row) -> Entity:
@@ -392,7 +377,6 @@ def _write_vocabulary(path: Path, words: tuple[str, ...] | None) -> None:
         path.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
 
 
-def _vocabulary(path: Path) -> tuple[str, ...] | None:
-    if not path.is_file():
-        return None
-    return tuple(line for _, line in read_lines(path) if line)
+def read_vocabulary(path: Path) -> tuple[str, ...] | None:
+    """The allowed answers of a file, one a line; None where it is not there."""
+    return tuple(line for _, line in read_lines(path) if line) if path.is_file() else None

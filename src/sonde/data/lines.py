@@ -92,6 +92,13 @@ class Row:
             raise self.fault(f"{key!r} must be a number", value)
         return float(value)
 
+    def mapping(self, key: str, kind: type[T], named: str) -> dict[str, T]:
+        """An object whose values are all of a kind, which may be missing."""
+        value = self.values.get(key, {})
+        if isinstance(value, dict) and all(type(inner) is kind for inner in value.values()):
+            return value
+        raise self.fault(f"{key!r} must be an object of {named}", value)
+
     def row(self, key: str) -> Row:
         """An object inside this one."""
         return self._inner(self.values.get(key), key)
@@ -247,8 +254,8 @@ def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 def tables(folder: Path) -> list[Path]:
     """The tables in a folder and one level below it, in order of their paths."""
-    found = (*folder.glob("*"), *folder.glob("*/*"))  # no deeper: any folder may be asked about
-    return sorted(p for p in found if p.suffix in FORMS and p.is_file())
+    paths = (*folder.glob("*"), *folder.glob("*/*"))  # no deeper: any folder may be asked about
+    return sorted(p for p in paths if p.suffix in FORMS and p.is_file())
 
 
 def read_table(path: Path) -> Iterator[Row]:

@@ -56,18 +56,18 @@ def single(answer: Answer) -> frozenset[str]:
         return frozenset(word for word, rank in pairs if rank is not None)
     assert isinstance(answer, Scored)
     tokens = zip(answer.options, answer.logps, strict=True)
-    return frozenset(word for word, own in tokens if len(own) == 1)
+    return frozenset(word for word, logps in tokens if len(logps) == 1)
 
 
-def common(words: Iterable[str], known: Mapping[str, Collection[str]]) -> tuple[str, ...]:
-    """The words that every model knows, in their order; refused where there are none.
+def common(words: Iterable[str], single: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """The words that are one token in every model, in their order; refused where there are none.
 
     >>> common(["Rome", "Paris"], {"a": {"Paris", "Rome"}, "b": {"Paris"}})
     ('Paris',)
     """
-    kept = tuple(word for word in words if all(word in own for own in known.values()))
+    kept = tuple(word for word in words if all(word in tokens for tokens in single.values()))
     if not kept:
-        counts = ", ".join(f"{name} {len(own):,}" for name, own in known.items())
+        counts = ", ".join(f"{name} {len(tokens):,}" for name, tokens in single.items())
         raise DataError(f"no word is one token in all models (one token in each: {counts})")
     return kept
 

@@ -92,7 +92,7 @@ def read_wordings(
     rows = (wording(path, row) for path in paths for row in read_rows(path))
     templates, notes = gather(card.name, rows)
     return Wordings(
-        card=card, templates=templates, fingerprint=hash_files(folder, list(paths)), notes=notes
+        card=card, templates=templates, fingerprint=hash_files(folder, paths), notes=notes
     )
 
 
@@ -119,7 +119,7 @@ def worded(dataset: Dataset, sources: Sequence[Wordings]) -> Dataset:
     left out and counted.
     """
     templates = _together(sources)
-    known = {relation.id for relation in dataset.relations}
+    asked = {relation.id for relation in dataset.relations}
     kept = tuple(
         replace(relation, templates=tuple(_of_origin(templates[relation.id], relation.templates)))
         for relation in dataset.relations
@@ -130,8 +130,8 @@ def worded(dataset: Dataset, sources: Sequence[Wordings]) -> Dataset:
     notes = Counter(
         relations_without_templates=len(left),
         facts_without_templates=replace(dataset, relations=tuple(left)).size,
-        relations_without_facts=len(set(templates) - known),
-        templates_without_facts=sum(len(t) for id, t in templates.items() if id not in known),
+        relations_without_facts=len(set(templates) - asked),
+        templates_without_facts=sum(len(t) for id, t in templates.items() if id not in asked),
     )
     for source in sources:
         notes.update(source.notes)
@@ -139,9 +139,9 @@ def worded(dataset: Dataset, sources: Sequence[Wordings]) -> Dataset:
     return replace(dataset, relations=kept, notes={**dataset.notes, **notes})
 
 
-def _of_origin(templates: Iterable[Template], own: Iterable[Template]) -> Iterator[Template]:
+def _of_origin(templates: Iterable[Template], before: Iterable[Template]) -> Iterator[Template]:
     """Templates, with the origin of those that a dataset had of the same words; spaces apart."""
-    origins = {"".join(template.text.split()): template.origin for template in own}
+    origins = {"".join(template.text.split()): template.origin for template in before}
     for template in templates:
         origin = origins.get("".join(template.text.split()), "")
         yield replace(template, origin=origin) if origin else template
@@ -163,24 +163,24 @@ def _together(sources: Sequence[Wordings]) -> dict[str, tuple[Template, ...]]:
 
     An id that another source's template has already gets a number behind it.
     """
-    found: dict[str, dict[str, Template]] = {}
+    together: dict[str, dict[str, Template]] = {}
     for source in sources:
         for relation, templates in source.templates.items():
-            texts = found.setdefault(relation, {})
+            texts = together.setdefault(relation, {})
             ids = _ids(texts, templates)
             for t in templates:
                 named = replace(t, id=ids[t.id], group=ids.get(t.group, t.group))
                 texts.setdefault(t.text, named)
-    return {relation: tuple(texts.values()) for relation, texts in found.items()}
+    return {relation: tuple(texts.values()) for relation, texts in together.items()}
 
 
 def _ids(texts: Mapping[str, Template], templates: Sequence[Template]) -> dict[str, str]:
     """What the templates of one more source are to be called: one that is there is that one."""
     taken = {template.id for template in texts.values()}
-    own = {template.id for template in templates}
+    new = {template.id for template in templates}
 
     def free(id: str) -> str:
-        return next(f"{id}~{k}" for k in count(2) if f"{id}~{k}" not in taken | own)
+        return next(f"{id}~{k}" for k in count(2) if f"{id}~{k}" not in taken | new)
 
     return {
         t.id: texts[t.text].id if t.text in texts else free(t.id) if t.id in taken else t.id

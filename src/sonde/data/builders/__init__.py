@@ -29,8 +29,8 @@ def check_place(folder: Path, *, force: bool) -> None:
 
 def write_whole(dataset: Dataset, folder: Path, *, force: bool = False) -> None:
     """Write a dataset beside its place and move it there once it is complete."""
-    with placed(folder, force=force) as made:
-        write_dataset(dataset, made)
+    with placed(folder, force=force) as beside:
+        write_dataset(dataset, beside)
 
 
 @contextmanager
@@ -40,11 +40,11 @@ def placed(folder: Path, *, force: bool = False) -> Iterator[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
-        made = aside / "made"
-        yield made
+        new = aside / "new"
+        yield new
         if folder.exists():
             folder.rename(aside / "replaced")
-        made.rename(folder)
+        new.rename(folder)
     except BaseException:
         if (aside / "replaced").exists() and not folder.exists():
             (aside / "replaced").rename(folder)

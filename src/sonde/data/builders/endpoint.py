@@ -109,8 +109,8 @@ class Chat:
 
     def _wait(self, failure: _Failure, tried: int) -> None:
         """Wait before the next try; refuse where there is none."""
-        own = min(self._endpoint.wait * 2**tried, LONGEST)
-        wait = own if failure.wait is None else failure.wait
+        doubled = min(self._endpoint.wait * 2**tried, LONGEST)
+        wait = doubled if failure.wait is None else failure.wait
         if tried == self._endpoint.retries:
             tries = f"{tried + 1} tries" if tried else "one try"
             raise EndpointError(f"{self._endpoint.shown} {failure.why} (given up after {tries})")
@@ -288,9 +288,9 @@ def candidates(answer: str) -> Iterator[str]:
     """
     text = _THOUGHT.sub("", answer)
     for line in _listed(text) or text.splitlines():
-        found = _MARK.sub("", line).strip(" \t\r\n\"'`*_“”‘’,")
-        if found and not found.startswith("```"):
-            yield found
+        question = _MARK.sub("", line).strip(" \t\r\n\"'`*_“”‘’,")
+        if question and not question.startswith("```"):
+            yield question
 
 
 def _told(relation: Relation) -> str:

@@ -287,10 +287,10 @@ def _words(text: str) -> str:
 
 def read_questions(path: Path) -> dict[str, tuple[str, ...]]:
     """Questions by relation from a file of JSON lines: `relation` and `text`."""
-    found: dict[str, list[str]] = {}
+    questions: dict[str, list[str]] = {}
     for row in read_rows(path):
-        found.setdefault(row.text("relation"), []).append(row.text("text"))
-    return {relation: tuple(texts) for relation, texts in found.items()}
+        questions.setdefault(row.text("relation"), []).append(row.text("text"))
+    return {relation: tuple(texts) for relation, texts in questions.items()}
 
 
 def _with_wrong(dataset: Dataset, gathered: Gathered) -> Iterator[Fact]:
@@ -333,8 +333,8 @@ class Pool:
             others = [name for name in self._entities if name not in sound]
             lacking = recipe.negatives - len(sound)
             names = (*sound, *_drawn(fact, barred, others, recipe.seed, lacking))
-        known = {**self._entities, **sound}
-        return tuple(known[name] for name in names), len(named) - len(sound)
+        entities = {**self._entities, **sound}
+        return tuple(entities[name] for name in names), len(named) - len(sound)
 
 
 def _drawn(

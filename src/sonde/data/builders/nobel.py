@@ -127,16 +127,16 @@ def read_prizes(path: Path) -> DataFrame:
 
 def _columns(row: Row, path: Path) -> dict[str, str]:
     """Which column of the table holds what."""
-    found = {
+    columns = {
         role: next(name for name in names if name in row.values)
         for role, names in COLUMNS.items()
         if any(name in row.values for name in names)
     }
-    if missing := [role for role in REQUIRED if role not in found]:
+    if missing := [role for role in REQUIRED if role not in columns]:
         wanted = "; ".join(f"{role}: {' or '.join(COLUMNS[role])}" for role in missing)
         there = ", ".join(str(name) for name in row.values)
         raise DataError(f"{path} lacks columns ({wanted}); it has {there}")
-    return found
+    return columns
 
 
 def _cell(row: Row, name: str) -> str:
@@ -146,8 +146,8 @@ def _cell(row: Row, name: str) -> str:
 
 
 def _year(text: str) -> str:
-    found = re.match(r"\d{4}(?!\d)", text)
-    return found[0] if found and found[0] != "0000" else ""
+    year = re.match(r"\d{4}(?!\d)", text)
+    return year[0] if year and year[0] != "0000" else ""
 
 
 def _prize(row: Row, cells: Mapping[str, str]) -> dict[str, str]:

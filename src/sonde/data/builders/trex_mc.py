@@ -123,11 +123,11 @@ def build(
     good = {name: tally for name, tally in sorted(tallies.items()) if not tally.lacks}
     if not good:
         raise DataError(_none_qualifies(tallies.values(), recipe))
-    found = {name: DrawnFacts(surveys[name], recipe) for name in good}
+    drawn = {name: DrawnFacts(surveys[name], recipe) for name in good}
     for triple in triples(Faults(limit=skip)):
-        if triple.relation in found:
-            found[triple.relation].add(triple)
-    facts = {t.relation.id: found.pop(n).facts(t.relation.id, recipe) for n, t in good.items()}
+        if triple.relation in drawn:
+            drawn[triple.relation].add(triple)
+    facts = {t.relation.id: drawn.pop(n).facts(t.relation.id, recipe) for n, t in good.items()}
     relations = [
         known_relation(t.relation.id, n, templates, kind_of(facts[t.relation.id]))
         for n, t in good.items()

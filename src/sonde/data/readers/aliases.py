@@ -43,11 +43,11 @@ class AliasReader:
     def extend(self, dataset: Dataset, folder: Path) -> Dataset:
         """The same facts with more names and more correct objects."""
         table = _table(dataset, folder)
-        paths = [p for p in (folder / NAMES, folder / OBJECTS) if p.is_file()]
+        files = hash_files(folder, (folder / NAMES, folder / OBJECTS))
         extended = replace(
             dataset,
             read=lambda id: table.extended(dataset.frame(id)),
-            fingerprint=fingerprint([dataset.fingerprint, self.name, hash_files(folder, paths)]),
+            fingerprint=fingerprint([dataset.fingerprint, self.name, files]),
         )
         return replace(extended, notes={**dataset.notes, **_notes(dataset, extended, table)})
 
@@ -107,8 +107,8 @@ def _table(dataset: Dataset, folder: Path) -> _Table:
     pairs = set(facts.select("subject_id", "relation").collect().iter_rows())
     objects = {pair: ids for pair, ids in _objects(folder) if pair in pairs}
     wanted = {*usual["object_ids"], *chain.from_iterable(objects.values())}
-    found = {id: names for id, names in _names(folder) if id in wanted}
-    names = text_frame({"object_ids": list(found)}, {"object_names": list(found.values())})
+    more = {id: names for id, names in _names(folder) if id in wanted}
+    names = text_frame({"object_ids": list(more)}, {"object_names": list(more.values())})
     every = polars.concat([usual, names]).lazy().explode("object_names")
     subjects, relations = zip(*objects, strict=True) if objects else ((), ())
     keys = {"subject_id": subjects, "relation": relations}

@@ -49,7 +49,7 @@ class FktcReader:
         frames, counts = gather(self.name, _wordings(surveys))
         relations = tuple(_relation(id, s, frames.get(id, ())) for id, s in surveys.items())
         borrowed = (t.text for r in relations for t in r.templates if t.style == "statement")
-        files = hash_files(folder, list(paths.values()))
+        files = hash_files(folder, paths.values())
         return Dataset(
             card=Card(
                 name=self.name,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, ClassVar, cast, get_args
 from sonde.core.errors import DataError, TemplateError
 from sonde.core.fact_frames import completed, frame_of
 from sonde.core.facts import APART, LAMA, Card, Dataset, Kind, Relation, Template
-from sonde.data.format import hash_files
-from sonde.data.lines import Row, read_lines, read_rows, read_texts
+from sonde.data.format import hash_files, read_vocabulary
+from sonde.data.lines import Row, read_rows, read_texts
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -46,18 +46,17 @@ class LamaReader:
         paths = {r.id: _facts_path(folder, r.id) for r in relations}
         trained = {r.id: _training_paths(folder, r.id) for r in relations}
         rows = {id: _test_rows(path, id) for id, path in paths.items()}
-        facts = {id: _facts(found) for id, found in rows.items()}
+        facts = {id: _facts(frame) for id, frame in rows.items()}
         training = {id: _training(splits, id) for id, splits in trained.items()}
         more = [path for splits in trained.values() for path in splits.values()]
-        extra = [folder / VOCABULARY] if (folder / VOCABULARY).is_file() else []
-        hashed = [folder / "relations.jsonl", *extra, *paths.values(), *more]
-        read = sum(found.height for found in rows.values())
+        hashed = [folder / "relations.jsonl", folder / VOCABULARY, *paths.values(), *more]
+        read = sum(frame.height for frame in rows.values())
         return Dataset(
             card=Card(name="lama", licence="CC-BY-NC 4.0", sources=("LAMA T-REx",)),
             relations=relations,
             read=lambda id: facts[id].vstack(training[id]),
             fingerprint=hash_files(folder, hashed),
-            vocabulary=tuple(w for _, w in read_lines(extra[0]) if w) if extra else None,
+            vocabulary=read_vocabulary(folder / VOCABULARY),
             notes={
                 "rows_read": read,
                 "duplicate_rows": read - sum(kept.height for kept in facts.values()),

@@ -195,7 +195,7 @@ def _grouped(
     for template in (*manual, *templates):
         if template.text in named:
             parents.setdefault(named[template.text], template.id)
-    made, guessed = [], 0
+    grouped, guessed = [], 0
     for template in templates:
         group = template.id
         if template.source == "paraphrase" and template.text in named:
@@ -203,8 +203,8 @@ def _grouped(
         elif template.source == "paraphrase" and manual:
             guessed += 1
             group = max(manual, key=lambda other: _likeness(template, other)).id
-        made.append(replace(template, group=group))
-    return tuple(made), guessed
+        grouped.append(replace(template, group=group))
+    return tuple(grouped), guessed
 
 
 def _likeness(one: Template, other: Template) -> tuple[bool, float]:
