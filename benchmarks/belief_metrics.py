@@ -19,7 +19,7 @@ from sonde.metrics.accuracy import Draw, Fluctuation, acc_at_1, fluctuation, tem
 from sonde.metrics.calibration import calibration
 from sonde.metrics.consistency import consist, names_only, templates_only
 from sonde.metrics.coverage import coverage
-from sonde.metrics.grid import Block, Floats, Grid, blocks
+from sonde.metrics.judged import Block, Floats, Grid, blocks
 from sonde.stats.draws import drawn, independent, successes, summed
 
 NAME = "belief_metrics"

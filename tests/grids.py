@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
-from sonde.metrics.grid import Grid
+from sonde.metrics.judged import Grid
 
 Prompt = tuple[int, int, int, bool, int]
 """Pair, template, name, right, answer."""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sonde.analysis.runs import Compared, Lineage
 from sonde.core.facts import Fact, Template
 from sonde.metrics.distance import EQUAL, Monitored
-from sonde.metrics.grid import Grid
+from sonde.metrics.judged import Grid
 from tests import worlds
 from tests.analysis.world import judged
 from tests.worlds import entity, question, relation

@@ -18,8 +18,7 @@ from sonde.core.columns import in_blocks
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate
 from sonde.metrics.consistency import equal_answers, matching_answers, names_only, templates_only
-from sonde.metrics.grid import Grid
-from sonde.metrics.judged import Judges
+from sonde.metrics.judged import Grid, Judges
 from sonde.probes.belief.probe import Belief
 from sonde.probes.belief_icl.probe import BeliefIcl
 from sonde.testing import oracle_for

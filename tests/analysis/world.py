@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from sonde.analysis.runs import Compared, Lineage
 from sonde.core.facts import Template
 from sonde.core.reports import Estimate, Report, Table
-from sonde.metrics.grid import Grid
-from sonde.metrics.judged import Judged
+from sonde.metrics.judged import Grid, Judged
 from tests.grids import grid, grids, one_relation
 from tests.worlds import relation
 

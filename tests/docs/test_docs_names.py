@@ -18,7 +18,7 @@ from sonde.data.catalog import load
 from sonde.data.format import write_dataset
 from sonde.models.scripted import Scripted
 from sonde.reporting.render.json import as_json
-from sonde.store.schema import SCHEMA
+from sonde.store.blocks import SCHEMA
 from tests.worlds import dataset_of, fact, relation, template
 
 from . import program

@@ -12,7 +12,7 @@ from polars import DataFrame
 from sonde.lab.evaluation.trials import Trial, Verdicts
 from sonde.lab.training.train import Kind
 from sonde.lab.worlds.world import Guess, Taught
-from sonde.metrics.grid import Bools, Floats
+from sonde.metrics.judged import Bools, Floats
 
 LADDER = (0, 1, 2, 5, 10, 50)
 

@@ -15,7 +15,7 @@ from sonde.metrics.accuracy import (
     template_accuracies,
     template_summary,
 )
-from sonde.metrics.grid import Grid, blocks
+from sonde.metrics.judged import Grid, blocks
 from tests.grids import grid, grids, measured, one_relation, shuffled
 
 

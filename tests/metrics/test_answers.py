@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sonde.core.answers import Filled, Scored
 from sonde.core.scores import option_logps
-from sonde.metrics.answers import judge
+from sonde.metrics.verdicts import judge
 
 
 def scored(*values: float) -> Scored:

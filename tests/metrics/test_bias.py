@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from sonde.core.reports import Estimate
-from sonde.metrics.bias import bias, bias_level, bias_of, drawn_bias
-from sonde.metrics.grid import Floats
+from sonde.metrics.calibration import bias, bias_level, bias_of, drawn_bias
+from sonde.metrics.judged import Floats
 from tests.grids import measured
 
 TABLES = st.integers(2, 5).flatmap(

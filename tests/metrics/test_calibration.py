@@ -17,7 +17,7 @@ from sonde.metrics.calibration import (
     overconf_by,
     overconf_by_template,
 )
-from sonde.metrics.grid import Bools, Floats, Ints
+from sonde.metrics.judged import Bools, Floats, Ints
 from tests.grids import measured, one_relation
 
 

@@ -20,7 +20,7 @@ from sonde.metrics.consistency import (
     templates_only,
     within_groups,
 )
-from sonde.metrics.grid import Grid
+from sonde.metrics.judged import Grid
 from tests.grids import grid, grids, measured, one_relation, shuffled
 
 Row = tuple[int, int, int, int]

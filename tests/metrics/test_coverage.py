@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sonde.metrics.accuracy import acc_at_1
 from sonde.metrics.coverage import coverage, known, sharing
-from sonde.metrics.grid import Grid
+from sonde.metrics.judged import Grid
 from tests.grids import grid, grids, measured, one_relation, shuffled
 
 

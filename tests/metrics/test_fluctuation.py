@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import chisquare, ks_2samp
 
 from sonde.metrics.accuracy import Draw, Fluctuation, acc_at_1, fluctuation
-from sonde.metrics.grid import Grid
+from sonde.metrics.judged import Grid
 from tests.grids import grid, grids, measured, one_relation, shuffled
 
 DRAWS: list[Draw] = ["relation", "pair"]

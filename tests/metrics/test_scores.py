@@ -18,8 +18,7 @@ from sonde.core.errors import ModelError
 from sonde.core.prompts import Cloze, Key, Prompt, Score
 from sonde.core.scores import option_logps, shares
 from sonde.doctor.agreement import choice
-from sonde.metrics.answers import judge
-from sonde.metrics.verdicts import judge_block
+from sonde.metrics.verdicts import judge, judge_block
 from sonde.models.torch.wrappers.ensemble import ensemble
 from sonde.optimise.lpaqa.choosing import scoring
 from sonde.optimise.making import Task

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from sonde.core.answers import Answered, Filled, Scored
 from sonde.core.columns import in_blocks
 from sonde.core.prompts import Key
-from sonde.metrics.answers import judge
-from sonde.metrics.verdicts import judge_block, top_answers
+from sonde.metrics.verdicts import judge, judge_block, top_answers
 
 NAMES = ("Paris", "Lutetia", "Lima", "Rome", "Roma")
 OBJECTS = {0: (("Paris", "Lutetia"),), 1: (("Lima",), ("Rome", "Roma")), 2: (("Oslo",),)}

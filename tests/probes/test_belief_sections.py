@@ -7,7 +7,7 @@ import pytest
 
 from sonde.core.facts import Template
 from sonde.core.reports import Bars, Curves, Estimate, Histogram, Strip
-from sonde.metrics.grid import Grid
+from sonde.metrics.judged import Grid
 from sonde.reporting.build.multi_prompt.sections import Sections, sections
 from tests.worlds import relation
 

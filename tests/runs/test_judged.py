@@ -12,8 +12,7 @@ import pytest
 
 import sonde
 from sonde.core.columns import Answers
-from sonde.metrics.grid import Grid
-from sonde.metrics.judged import Judged
+from sonde.metrics.judged import Grid, Judged
 from sonde.runs.controls import attach_controls
 from sonde.runs.run import Run
 from tests.worlds import relation

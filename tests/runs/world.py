@@ -9,7 +9,7 @@ from pathlib import Path
 from sonde.core.abilities import Identity
 from sonde.core.answers import Scored
 from sonde.core.prompts import Prompt, Score
-from sonde.store.complete import Complete
+from sonde.store.manifest import Complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,10 @@ from sonde.stats.draws import (
     drawn,
     independent,
     range_interval,
-    resampled_sums,
     successes,
     summed,
 )
+from sonde.stats.intervals import resampled_sums
 
 Floats = NDArray[np.float64]
 
@@ -121,7 +121,7 @@ def test_resampled_sums_count_every_row_as_often_as_chance_does() -> None:
 
 
 def test_resampling_in_blocks_gives_every_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sonde.stats.resampling.PICKS", 12)
+    monkeypatch.setattr("sonde.stats.intervals.PICKS", 12)
     sums = resampled_sums(np.ones((5, 1)), np.random.default_rng(0), draws=7)
     assert sums.tolist() == [[5.0]] * 7
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t
 
-from sonde.stats.repeats import repeats_mean, unvaried_mean, vary
+from sonde.stats.intervals import repeats_mean, unvaried_mean, vary
 
 
 def test_the_interval_is_that_of_student() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sonde.stats.spread import deviation
+from sonde.stats.intervals import deviation
 
 
 def test_equal_measurements_have_no_spread() -> None:

@@ -18,9 +18,8 @@ from sonde.core.facts import Relation
 from sonde.metrics.accuracy import right_shares
 from sonde.metrics.distance import Monitored
 from sonde.metrics.estimates import ByFact
-from sonde.metrics.grid import Floats, Ints, stream
-from sonde.metrics.judged import Judged
-from sonde.stats.resampling import resampled_sums
+from sonde.metrics.judged import Floats, Ints, Judged, stream
+from sonde.stats.intervals import resampled_sums
 
 if TYPE_CHECKING:
     from polars import DataFrame

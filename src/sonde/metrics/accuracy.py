@@ -15,7 +15,7 @@ import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.metrics.estimates import Sample
-from sonde.metrics.grid import (
+from sonde.metrics.judged import (
     Block,
     Bools,
     Floats,
@@ -30,11 +30,10 @@ from sonde.stats.draws import (
     drawn,
     independent,
     range_interval,
-    resampled_sums,
     successes,
     summed,
 )
-from sonde.stats.intervals import DRAWS
+from sonde.stats.intervals import DRAWS, resampled_sums
 
 Draw = Literal["relation", "pair"]
 

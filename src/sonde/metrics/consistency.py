@@ -17,7 +17,7 @@ import numpy as np
 from sonde.core.facts import Template
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import by_templates
-from sonde.metrics.grid import Floats, Grid, Ints, blocks, cell_keys, mean_over_pairs
+from sonde.metrics.judged import Floats, Grid, Ints, blocks, cell_keys, mean_over_pairs
 
 Agreeing = Callable[[Ints, Ints, int], tuple[Ints, Ints]]
 """Given the group and the answer of each row and the number of groups: per group, how many pairs

@@ -13,8 +13,7 @@ import numpy as np
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import acc_at_1
 from sonde.metrics.estimates import Resampled, samples_of
-from sonde.metrics.grid import Block, Bools, Floats, Grid, Ints, blocks, mean_over_pairs
-from sonde.metrics.judged import Judged
+from sonde.metrics.judged import Block, Bools, Floats, Grid, Ints, Judged, blocks, mean_over_pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,10 +17,8 @@ from sonde.core.columns import Given
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Metric
-from sonde.metrics.grid import Bools, Floats, Ints
-from sonde.metrics.judged import Judged, judge_texts
-from sonde.stats.draws import resampled_sums
-from sonde.stats.intervals import percentile_interval, wilson
+from sonde.metrics.judged import Bools, Floats, Ints, Judged, judge_texts
+from sonde.stats.intervals import percentile_interval, resampled_sums, wilson
 
 Rule = Literal["exact", "prefix", "any"]
 RULES: tuple[Rule, ...] = ("exact", "prefix", "any")

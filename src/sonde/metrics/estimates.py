@@ -16,13 +16,13 @@ from sonde.stats import paired
 from sonde.stats.intervals import (
     DRAWS,
     Floats,
+    deviation,
     paired_difference,
     percentile_interval,
     resampled_means,
     unvaried_difference,
     wilson,
 )
-from sonde.stats.spread import deviation
 
 Over = Literal["relations", "facts"]
 

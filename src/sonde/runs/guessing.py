@@ -18,7 +18,7 @@ from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import APART, Card, Dataset, Fact, facts_of
 from sonde.core.fingerprints import fingerprint
 from sonde.core.prompts import Fill, Prompts
-from sonde.metrics.answers import judge
+from sonde.metrics.verdicts import judge
 from sonde.prompting.sentences import (
     GUESSABLE_RANK,
     PERSON_ANSWERS,

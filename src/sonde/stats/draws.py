@@ -12,8 +12,6 @@ import numpy as np
 from numpy.fft import irfft, rfft
 from numpy.typing import NDArray
 
-from sonde.stats.resampling import resampled_sums as resampled_sums
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -1,20 +1,86 @@
-"""95 % intervals: Wilson's for a share, a bootstrap within groups for averages over them."""
+"""95 % intervals: Wilson's for a share, a bootstrap within groups for averages over them, Student's
+over clusters and over repeats. Knows plain numbers alone.
+
+Metrics of one relation are resampled alike, from equal random streams, so what was drawn is kept
+and found again by the state of the stream.
+"""
 
 from __future__ import annotations
 
-from math import sqrt
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from math import inf, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.stats.resampling import DRAWS as DRAWS
-from sonde.stats.resampling import resampled_sums
-
+Counts = NDArray[np.unsignedinteger]
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 Z = 1.959963984540054
+ROUNDING = 1e-12
+DRAWS = 2000
 MANY, MANY_KINDS = 20_000, 4096
 """Of more clusters than the first, in no more kinds than the second, kinds are resampled."""
+
+PICKS = 4_000_000
+"""Picks that are made at once."""
+
+KEPT = 2**27
+"""Bytes of counts that are kept; those that were asked for last stay."""
+
+_kept: OrderedDict[tuple[str, int, int], tuple[list[Counts], Any]] = OrderedDict()
+
+
+def resampled_sums(values: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Floats:
+    """Sums over rows when as many rows are drawn with replacement; [rows, k] to [draws, k]."""
+    blocks = times_drawn(len(values), rng, draws)
+    return np.concatenate([times.astype(np.float64) @ values for times in blocks])
+
+
+def resampled_rates(table: Floats, owners: NDArray[np.int64], rng: np.random.Generator) -> Floats:
+    """The mean of every column: over all rows, then when the rows' owners are drawn anew.
+
+    table [rows, k], nan where there is no value; to [1 + draws, k], nan where no row has one.
+    """
+    there = ~np.isnan(table)
+    _, index = np.unique(owners, return_inverse=True)
+    sums = np.zeros((int(index.max()) + 1, 2 * table.shape[1]))
+    np.add.at(sums, index, np.hstack([np.where(there, table, 0.0), there]))
+    drawn = np.vstack([sums.sum(axis=0), resampled_sums(sums, rng)])
+    totals, counts = np.split(drawn, 2, axis=1)
+    rates = np.divide(totals, counts, out=np.full_like(totals, np.nan), where=counts > 0)
+    return np.asarray(rates)
+
+
+def times_drawn(rows: int, rng: np.random.Generator, draws: int) -> Iterator[Counts]:
+    """Counts of every row, [some draws, rows], until there were `draws`; moves the stream on."""
+    if rows * draws > KEPT // 2:
+        yield from _drawn(rows, rng, draws)
+        return
+    key = (str(rng.bit_generator.state), rows, draws)
+    if key in _kept:
+        _kept.move_to_end(key)
+        blocks, rng.bit_generator.state = _kept[key]
+        yield from blocks
+        return
+    blocks = list(_drawn(rows, rng, draws))
+    _kept[key] = blocks, rng.bit_generator.state
+    while sum(block.nbytes for each, _ in _kept.values() for block in each) > KEPT:
+        _kept.popitem(last=False)
+    yield from blocks
+
+
+def _drawn(rows: int, rng: np.random.Generator, draws: int) -> Iterator[Counts]:
+    step = max(1, PICKS // rows)
+    kind = np.uint16 if rows < 2**16 else np.uint32  # half the time of wider numbers
+    for start in range(0, draws, step):
+        size = min(step, draws - start)
+        picked = np.arange(size)[:, None] * rows + rng.integers(0, rows, (size, rows), dtype=kind)
+        times = np.bincount(picked.ravel(), minlength=size * rows).reshape(size, rows)
+        yield times.astype(np.uint8 if times.max(initial=0) < 256 else np.uint32)
 
 
 def wilson(successes: float, n: float) -> tuple[float, float]:
@@ -87,3 +153,68 @@ def percentile_interval(draws: Floats) -> tuple[float, float]:
     """The middle 95 % of some draws."""
     low, high = np.quantile(draws, [0.025, 0.975])
     return float(low), float(high)
+
+
+def clustered_mean(values: Floats, clusters: Ints) -> tuple[float, float, float]:
+    """Mean with the ends of its 95 % interval: Student's, from the spread between clusters.
+
+    For where a bootstrap would take too long. A single cluster says nothing of others: its interval
+    has no ends.
+
+    >>> clustered_mean(np.array([1.0, 1.0]), np.array([0, 0]))
+    (1.0, -inf, inf)
+    """
+    from scipy.special import stdtrit
+
+    mean = float(values.mean())
+    _, index = np.unique(clusters, return_inverse=True)
+    count = int(index.max()) + 1
+    if count == 1:
+        return mean, -inf, inf
+    off = np.bincount(index, weights=values - mean)
+    spread = sqrt(float(off @ off) * count / (count - 1)) / len(values)
+    reach = float(stdtrit(count - 1, 0.975)) * spread
+    return mean, mean - reach, mean + reach
+
+
+def deviation(values: Sequence[float]) -> tuple[float, float, float]:
+    """Standard deviation of at least two measurements, with the ends of its 95 % interval.
+
+    The interval takes them for draws from one normal distribution; with few of them it is wide.
+
+    >>> tuple(round(x, 3) for x in deviation([0.4, 0.5, 0.6]))
+    (0.1, 0.052, 0.628)
+    """
+    from scipy.special import chdtri
+
+    free = len(values) - 1
+    found = float(np.std(values, ddof=1))
+    low, high = (found * sqrt(free / chdtri(free, tail)) for tail in (0.025, 0.975))
+    return found, low, high
+
+
+def vary(values: Sequence[float]) -> bool:
+    """Whether repeats differ by more than rounding."""
+    return max(values) - min(values) > ROUNDING
+
+
+def repeats_mean(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean of at least two repeats with the ends of its 95 % interval: Student's.
+
+    >>> tuple(round(x, 3) for x in repeats_mean([0.4, 0.5, 0.6]))
+    (0.5, 0.252, 0.748)
+    """
+    return clustered_mean(np.asarray(values, dtype=np.float64), np.arange(len(values)))
+
+
+def unvaried_mean(value: float, ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Interval of the mean of repeats that are all equal, from the interval of each.
+
+    Equal repeats have no spread of their own, which would be too sure of others. Their intervals
+    are put together as those of independent measurements: the distances to the ends by squares.
+
+    >>> tuple(round(x, 3) for x in unvaried_mean(0.0, [(0.0, 0.1)] * 4))
+    (0.0, 0.05)
+    """
+    down, up = (sqrt(sum((value - pair[side]) ** 2 for pair in ends)) for side in (0, 1))
+    return value - down / len(ends), value + up / len(ends)

@@ -1,4 +1,5 @@
-"""The manifest: everything that decides a run's answers, and what was around when it began."""
+"""What a run says of itself: the manifest, everything that decides its answers; once it is whole,
+how much it holds and the digests of all that it rests on; how long each session took."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from sonde.core.errors import RunMismatch
+from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.facts import Selection
 from sonde.core.files import parsed
 from sonde.core.fingerprints import canonical, fingerprint
@@ -172,3 +173,88 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+MANIFEST, DATASET = "manifest.json", "dataset/dataset.json"
+
+
+def shard_name(number: int) -> str:
+    """Where a shard stands in its run folder.
+
+    >>> shard_name(7)
+    'shards/00007.parquet'
+    """
+    return f"shards/{number:05d}.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complete:
+    """Number of shards and prompts; `sealed` has the SHA-256 of each file that decides a number.
+
+    Of the dataset that is its head alone, which has the hash of the rest. Runs that were made
+    before there were seals have none.
+    """
+
+    shards: int
+    prompts: int
+    sealed: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """As it is written."""
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Complete:
+        """Read it back; raises ValueError on anything else."""
+        body = parsed(text)
+        if not isinstance(body, dict):
+            raise ValueError("it is no JSON object")
+        for name in ("shards", "prompts"):
+            if not fits(body.get(name), int) or body[name] < 1:
+                raise ValueError(f"its {name!r} must be a number from 1 on, not {body.get(name)!r}")
+        sealed = body.get("sealed", {})
+        if not fits(sealed, dict[str, str]):
+            raise ValueError("its 'sealed' must be digests of files")
+        # compared by number first: a damaged one may be too large to name so many shards
+        named = len(sealed) == body["shards"] + 2 and set(sealed) == set(names(body["shards"]))
+        if sealed and not named:
+            raise ValueError("its 'sealed' names other files than such a run has")
+        return cls(shards=body["shards"], prompts=body["prompts"], sealed=sealed)
+
+
+def names(shards: int) -> list[str]:
+    """The files that a run of so many shards rests on."""
+    return [MANIFEST, DATASET, *map(shard_name, range(shards))]
+
+
+FIELDS: dict[str, Any] = {
+    "began": int | float,
+    "seconds": int | float,
+    "prompts": int,
+    "model": dict[str, str | int | float | bool | None],
+    "versions": dict[str, str],
+}
+LONGEST = 2**40  # seconds
+
+
+def read_timings(path: Path) -> list[dict[str, Any]]:
+    """The sessions; a line that is none, cut off by a kill or damaged, is passed over."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}; remove it") from None
+    return [entry for line in lines if (entry := _session(line)) is not None]
+
+
+def _session(line: str) -> dict[str, Any] | None:
+    try:
+        found = parsed(line)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or "seconds" not in found:
+        return None
+    entry = {name: found[name] for name in FIELDS if name in found}
+    sound = all(fits(value, FIELDS[name]) for name, value in entry.items())
+    return entry if sound and 0 <= entry["seconds"] < LONGEST else None

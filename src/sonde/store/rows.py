@@ -13,7 +13,7 @@ from sonde.core.answers import Answer, Filled, Generated, Kind, Sampled, Scored,
 from sonde.core.columns import FilledColumns, RatedColumns
 from sonde.core.errors import ModelError
 from sonde.core.prompts import TEXTS, Prompts
-from sonde.store.schema import ANSWERS, BLOCKS, FLOATS, SPANS, Head, heads_of
+from sonde.store.blocks import ANSWERS, BLOCKS, FLOATS, SPANS, Head, heads_of
 
 if TYPE_CHECKING:
     import polars

@@ -29,13 +29,19 @@ from sonde.core.files import PARTIAL
 from sonde.core.fingerprints import file_hash
 from sonde.core.prompts import Prompts
 from sonde.store.blocks import blocks_of
-from sonde.store.complete import DATASET, MANIFEST, Complete, shard_name
 from sonde.store.files import add_line, explain_os_errors, refuse_link, take_lock, write_whole
-from sonde.store.manifest import Manifest, differences, mismatch
+from sonde.store.manifest import (
+    DATASET,
+    MANIFEST,
+    Complete,
+    Manifest,
+    differences,
+    mismatch,
+    read_timings,
+    shard_name,
+)
 from sonde.store.rows import Answering, same_prompts
-from sonde.store.shards import Digests, read_shard, shard_bytes
-from sonde.store.sound import unsound
-from sonde.store.timings import read_timings
+from sonde.store.shards import Digests, read_shard, shard_bytes, unsound
 
 NAMES = ("manifest.json", "complete.json", "report.html")
 """The files that are written whole, and may leave a partial one when killed."""

@@ -20,10 +20,9 @@ from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import template_accuracies
 from sonde.metrics.coverage import known
 from sonde.metrics.estimates import Lead, lead
-from sonde.metrics.grid import Bools, Floats, Ints, around, stream
+from sonde.metrics.judged import Bools, Floats, Ints, around, stream
 from sonde.stats.correlation import kendall_tau_b, ranks_by_row
-from sonde.stats.draws import resampled_sums
-from sonde.stats.intervals import DRAWS, wilson
+from sonde.stats.intervals import DRAWS, resampled_sums, wilson
 from sonde.stats.paired import sign_flip
 
 FEWEST = 3

@@ -34,8 +34,7 @@ from sonde.metrics.calibration import Bin, overconf_by_template
 from sonde.metrics.consistency import consist_of_texts, matching_answers
 from sonde.metrics.coverage import names_help
 from sonde.metrics.estimates import Lead, Resampled, lead, p_value
-from sonde.metrics.grid import Floats, around, stream
-from sonde.metrics.judged import Judged
+from sonde.metrics.judged import Floats, Judged, around, stream
 from sonde.reporting.build.multi_prompt.metrics import ABOVE, MAJORITY, METRICS, ONE_WORD
 from sonde.reporting.build.multi_prompt.numbers import manual_ranks, measure, moved
 from sonde.stats.intervals import DRAWS

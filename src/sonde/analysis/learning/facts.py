@@ -17,8 +17,7 @@ from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Relation, commonest_objects
 from sonde.core.train_test_overlap import training
 from sonde.metrics.estimates import ByFact
-from sonde.metrics.grid import Floats
-from sonde.metrics.judged import Judged
+from sonde.metrics.judged import Floats, Judged
 
 if TYPE_CHECKING:
     from polars import DataFrame

@@ -21,7 +21,7 @@ from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Estimates, Metric
 from sonde.core.words import told_apart
 from sonde.metrics.distance import Monitored, combined
-from sonde.metrics.grid import Floats, around
+from sonde.metrics.judged import Floats, around
 from sonde.stats.correlation import pearson, pearson_by_row, ranks_by_row
 
 FIRST = "first"

@@ -13,7 +13,7 @@ from sonde.analysis.reliability.tables import ACCURACY
 from sonde.analysis.runs import Family, families, relation_name
 from sonde.core.reports import Bars, Boxes, Curve, Curves, Estimate, Figure, HeatMap, Series
 from sonde.metrics.distance import MONITOR
-from sonde.metrics.grid import Floats
+from sonde.metrics.judged import Floats
 from sonde.reporting.build.figures import curve, heat
 from sonde.stats.intervals import wilson
 

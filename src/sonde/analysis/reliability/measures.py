@@ -19,7 +19,7 @@ from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
 from sonde.core.reports import Estimate
 from sonde.metrics.distance import PULLED, SOLID, Monitored, combined, over_prompts
-from sonde.metrics.grid import Floats, Ints, stream
+from sonde.metrics.judged import Floats, Ints, stream
 from sonde.stats.intervals import percentile_interval, unvaried_difference, wilson
 from sonde.stats.paired import swapped
 

@@ -30,7 +30,7 @@ from sonde.lab.estimators.asking import (
 )
 from sonde.lab.training.train import Kind
 from sonde.metrics.distance import Monitored, Monitors, combined
-from sonde.metrics.grid import Bools, Floats
+from sonde.metrics.judged import Bools, Floats
 from sonde.prompting.matching import PLAIN, cleaned, normal, within
 from sonde.runs.run import Run
 

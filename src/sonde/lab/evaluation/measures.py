@@ -21,10 +21,9 @@ from sonde.core.reports import Better, Estimate, Metric, Unit
 from sonde.lab.evaluation.trials import Verdicts
 from sonde.metrics.calibration import calibration, expected_calibration_error
 from sonde.metrics.estimates import Resampled, samples_of
-from sonde.metrics.grid import Bools, Floats, Ints
-from sonde.stats.intervals import Z
-from sonde.stats.ranking import auroc, auroc_interval
-from sonde.stats.repeats import repeats_mean, unvaried_mean, vary
+from sonde.metrics.judged import Bools, Floats, Ints
+from sonde.stats.correlation import auroc, auroc_interval
+from sonde.stats.intervals import Z, repeats_mean, unvaried_mean, vary
 
 BASE = "lama"
 TRUTHS = ("taught", "stored")

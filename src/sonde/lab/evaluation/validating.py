@@ -47,7 +47,7 @@ from sonde.models.options import LoadOptions
 from sonde.optimise.making import Tick
 from sonde.runs.run import Run, open_run
 from sonde.store.files import add_line, explain_os_errors
-from sonde.store.timings import read_timings
+from sonde.store.manifest import read_timings
 
 TIMELINE = ("lama", "belief-oracle", "ic-lke")
 """What is asked of every checkpoint: estimators that take a moment."""

@@ -12,8 +12,8 @@ import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.core.scores import shares as among
-from sonde.metrics.bias import DrawnBias, bias, bias_level, bias_of, drawn_bias
-from sonde.metrics.grid import Floats
+from sonde.metrics.calibration import DrawnBias, bias, bias_level, bias_of, drawn_bias
+from sonde.metrics.judged import Floats
 from sonde.probes.belief.judge import Outcomes
 from sonde.prompting.pairs import World
 

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.columns import Answers, Given, in_blocks
-from sonde.metrics.grid import Floats, Grid
-from sonde.metrics.judged import Judged, Way
+from sonde.metrics.judged import Floats, Grid, Judged, Way
 from sonde.metrics.verdicts import Verdicts, judge_block
 from sonde.prompting.pairs import Keys, World
 

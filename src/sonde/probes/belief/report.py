@@ -23,7 +23,7 @@ from sonde.metrics.consistency import (
 )
 from sonde.metrics.coverage import names_help
 from sonde.metrics.estimates import Resampled, Sample
-from sonde.metrics.grid import Floats, Grid, Ints
+from sonde.metrics.judged import Floats, Grid, Ints
 from sonde.probes.belief.bias import Bias, measure_bias
 from sonde.probes.belief.judge import Outcomes
 from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE

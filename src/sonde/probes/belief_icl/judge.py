@@ -17,8 +17,7 @@ import numpy as np
 from sonde.core.answers import Generated, Sampled
 from sonde.core.columns import Given, in_blocks
 from sonde.core.facts import Dataset, commonest_objects
-from sonde.metrics.grid import Bools, Grid
-from sonde.metrics.judged import Judged
+from sonde.metrics.judged import Bools, Grid, Judged
 from sonde.prompting.matching import alike, normal, within, word_count
 from sonde.prompting.pairs import Keys, World
 

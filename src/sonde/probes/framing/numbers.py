@@ -16,12 +16,12 @@ import numpy as np
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Estimates, Metric
 from sonde.metrics.estimates import ByFact
-from sonde.metrics.grid import Floats, around
+from sonde.metrics.judged import Floats, around
 from sonde.probes.framing.judge import Outcomes, Task
 from sonde.prompting.frames import Told
 from sonde.prompting.matching import correct
 from sonde.reporting.catalogue import RELATIONS, shares
-from sonde.stats.resampling import resampled_rates
+from sonde.stats.intervals import resampled_rates
 
 SPREAD = ACCURACY, BEST, WORST, STDEV = shares(
     ("accuracy.{task}", "accuracy", "share that is right", "higher"),

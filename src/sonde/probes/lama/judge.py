@@ -19,8 +19,7 @@ from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.core.scores import Normalise
-from sonde.metrics.grid import Grid
-from sonde.metrics.judged import Judged, Way
+from sonde.metrics.judged import Grid, Judged, Way
 from sonde.metrics.verdicts import Verdicts, judge_block, top_answers
 from sonde.prompting.sentences import is_name_template, stand_in, suggests
 

@@ -20,8 +20,7 @@ from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Relation, Template
 from sonde.core.reports import Estimate, Metric
 from sonde.metrics.estimates import ByFact, Resampled, p_value, spread_of
-from sonde.metrics.grid import Grid
-from sonde.metrics.judged import Judged
+from sonde.metrics.judged import Grid, Judged
 from sonde.metrics.verdicts import Verdicts, correct_options, judge_options
 from sonde.probes.lke.asking import Asked
 from sonde.probes.lke.metrics import ACCURACY, DEVIATION, Kept, Mean, varied

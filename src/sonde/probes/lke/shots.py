@@ -44,7 +44,7 @@ from sonde.prompting.options import MANY
 from sonde.reporting.build.figures import WHISKERS, curve
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, by_relation, table
-from sonde.stats.draws import resampled_sums
+from sonde.stats.intervals import resampled_sums
 
 FEW = 6
 

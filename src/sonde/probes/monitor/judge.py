@@ -17,7 +17,7 @@ from sonde.core.answers import Generated
 from sonde.core.columns import Answers, Given
 from sonde.core.facts import Template
 from sonde.metrics.distance import Alphas, Monitored, Rule
-from sonde.metrics.grid import Bools, Floats, Ints
+from sonde.metrics.judged import Bools, Floats, Ints
 from sonde.prompting.frames import Asked, LeftOut
 from sonde.prompting.matching import begins, cleaned
 

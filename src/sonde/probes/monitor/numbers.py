@@ -30,11 +30,10 @@ from sonde.metrics.distance import (
     over_prompts,
 )
 from sonde.metrics.estimates import ByFact
-from sonde.metrics.grid import Bools, Floats
+from sonde.metrics.judged import Bools, Floats
 from sonde.probes.monitor.judge import Outcomes
 from sonde.reporting.catalogue import RELATIONS, shares
-from sonde.stats.intervals import percentile_interval, unvaried_difference, wilson
-from sonde.stats.resampling import resampled_rates
+from sonde.stats.intervals import percentile_interval, resampled_rates, unvaried_difference, wilson
 
 DIFFERENCE = Metric(
     "ird_minus_pfd", "IRD minus PFD", "number", "their difference, fact by fact", better=""

@@ -28,7 +28,7 @@ from sonde.metrics.distance import (
     SOLID_ANCHORS,
     Rule,
 )
-from sonde.metrics.grid import Bools, Floats
+from sonde.metrics.judged import Bools, Floats
 from sonde.probes.monitor.judge import Outcomes
 from sonde.probes.monitor.numbers import (
     ANCHOR_RATE,

@@ -23,7 +23,7 @@ from sonde.core.reports import (
     Unit,
 )
 from sonde.metrics.calibration import Bin
-from sonde.metrics.grid import Floats
+from sonde.metrics.judged import Floats
 from sonde.reporting.build.tables import titled
 
 WHISKERS = "Whiskers are 95 % intervals."

@@ -33,7 +33,7 @@ from sonde.metrics.consistency import (
 )
 from sonde.metrics.coverage import covered
 from sonde.metrics.estimates import Sample, resampled_together, samples_of
-from sonde.metrics.grid import Block, Bools, Floats, Grid, blocks
+from sonde.metrics.judged import Block, Bools, Floats, Grid, blocks
 from sonde.reporting.build.multi_prompt.metrics import (
     ABOVE,
     ACC,

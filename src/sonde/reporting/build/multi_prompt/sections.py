@@ -17,7 +17,7 @@ from sonde.core.reports import Bars, Estimate, Estimates, Figure, Headline, Hist
 from sonde.core.words import against_control, trust
 from sonde.metrics.accuracy import Fluctuation, template_accuracies
 from sonde.metrics.calibration import Bin
-from sonde.metrics.grid import Bools, Floats, Grid, Ints
+from sonde.metrics.judged import Bools, Floats, Grid, Ints
 from sonde.reporting.build.figures import bars, calibration, distribution, strip
 from sonde.reporting.build.multi_prompt.metrics import (
     ABOVE,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sonde.stats.ranking import auroc, auroc_interval
+from sonde.stats.correlation import auroc, auroc_interval
 
 SCORED = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=2, max_size=12)
 
