@@ -31,12 +31,8 @@ def test_the_comparison_has_a_row_per_run_with_its_time() -> None:
 
 
 def test_every_table_has_a_row_per_run_or_is_left_out_and_named() -> None:
-    titles = {"names-help": "Added names", "manual": "Hand-written", "overconf-by-template": "Over"}
-    for id in ("known-alone", *titles):
-        if id in {shown.id for shown in REPORT.tables}:
-            assert [row[0] for row in table(REPORT, id).rows] == ["good", "poor"]
-        else:
-            assert titles[id] in REPORT.notes[-1]
+    assert [row[1] for row in table(REPORT, "leaderboard").rows] == ["good", "poor"]
+    assert "Added names that help" in REPORT.notes[-1]
     for shown in REPORT.tables:
         assert all(len(row) == len(shown.columns) for row in shown.rows), shown.id
 

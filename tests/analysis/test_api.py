@@ -41,9 +41,7 @@ def test_paraphrase_groups_that_the_data_do_not_name_are_not_measured(
     runs: list[sonde.Run],
 ) -> None:
     report = sonde.analyse(*runs)
-    assert "manual" not in {table.id for table in report.tables}
     assert report.estimates["manual.rank.run.scripted"].value is None
-    assert "Hand-written templates and paraphrases" in report.notes[-1]
     # the templates themselves are there, and both runs were asked in them
     assert report.counts["templates"] == 2
     assert report.estimates["templates_only.consist.run.scripted"].value is not None

@@ -42,8 +42,9 @@ def test_tables_have_a_row_or_a_column_per_run() -> None:
     assert cells("methods", "1-1") == [0.0, 0.75, 0.5]
     assert cells("easy-hard", "run") == list(NAMES)
     assert cells("gains", "run") == ["opti", "nb"]
-    for id in ("relations", "majority-by-relation", "easy-by-relation", "hard-by-relation"):
-        assert tuple(c.title for c in table(REPORT, id).columns[-3:]) == NAMES
+    titles = [column.title for column in table(REPORT, "relations").columns]
+    parts = ("", ", Maj.", ", easy", ", hard")
+    assert titles[-12:] == [f"{name}{part}" for part in parts for name in NAMES]
     assert tuple(c.title for c in table(REPORT, "drawn-facts").columns[-3:]) == NAMES
     for shown in REPORT.tables:
         assert all(len(row) == len(shown.columns) for row in shown.rows), shown.id
@@ -52,8 +53,7 @@ def test_tables_have_a_row_or_a_column_per_run() -> None:
 def test_easy_and_hard_are_counted_with_what_decides_them() -> None:
     assert REPORT.counts["easy_facts"] == 21 and REPORT.counts["hard_facts"] == 21
     assert "Easy: answered right by nb; 21 of 42 facts" in table(REPORT, "easy-hard").note
-    assert cells("easy-by-relation", "facts") == [20, 1]
-    assert cells("hard-by-relation", "facts") == [20, 1]
+    assert cells("relations", "facts") == [40, 2] and cells("relations", "easy") == [20, 1]
 
 
 def test_the_report_says_which_of_the_papers_three_decide_what_is_easy() -> None:
@@ -65,8 +65,9 @@ def test_the_report_says_which_of_the_papers_three_decide_what_is_easy() -> None
     assert "The paper also counts fine-tuned random embeddings: no such run." in said
 
 
-def test_maj_acc_stand_in_one_cell() -> None:
-    assert cells("majority-by-relation", "opti") == ["0.0/75.0", "50.0/100.0"]
+def test_accuracy_stands_beside_what_is_right_by_the_majority_in_each_relation() -> None:
+    assert cells("relations", "opti") == [0.75, 1.0]
+    assert cells("relations", "opti, Maj.") == [0.0, 0.5]
 
 
 def test_answers_of_drawn_facts_are_marked_where_they_are_right() -> None:

@@ -29,7 +29,7 @@ REPORT = analyse([SMALL, LARGE, OTHER], READING)
 
 TABLES = (
     "reliability", "anchors", "prompt-accuracy", "monitor-accuracy", "equal-accuracy",
-    "disputed-facts", "frames", "frame-subsets", "monitor-relations", "facts",
+    "disputed-facts", "frames", "frame-subsets", "facts",
 )  # fmt: skip
 FIGURES = {
     "monitor-accuracy": Curves, "monitor-relations": HeatMap, "prompts-from-mean": Boxes,

@@ -1,16 +1,105 @@
-"""The report of several runs: side by side, and of MONITOR where all of them measured it."""
+"""Reports of several runs: what can be said of runs that are compared, and of the cells of a grid
+of settings. Knows reports and judged runs, nothing of files or of how runs were made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sonde.analysis.comparison.report import comparison_report
 from sonde.analysis.reliability.report import with_reliability
 from sonde.analysis.runs import Compared, Reading
-from sonde.core.reports import Report
+from sonde.core.reports import DotPlot, Estimate, Headline, Metric, Report
+from sonde.reporting.build.figures import dots
+from sonde.reporting.build.parts import shown
+from sonde.reporting.build.tables import by_place
+
+NARROW = 2
+"""Numbers that a terminal shows of every cell; a page shows all."""
+
+NO_WORD = r"[^\w-]+"
+
+Cells = Sequence[tuple[Mapping[str, Any], Report]]
+"""The settings of each cell, and its report."""
 
 
 def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
-    """Everything that can be said about runs of one dataset on what all of them were asked."""
+    """Everything that can be said about runs of one dataset on what all of them were asked: side by
+    side, and of MONITOR where all of them measured it."""
     reading = reading or Reading()
     return with_reliability(comparison_report(runs, reading), runs, reading)
+
+
+def sweep_report(title: str, cells: Cells) -> Report:
+    """Every headline that all cells have, a row per cell."""
+    shared = [h for h in cells[0][1].headlines if all(h.estimate in r.estimates for _, r in cells)]
+    metrics = [Metric(h.estimate, h.label, h.kind) for h in shared]
+    columns = [metric.detail(i >= NARROW) for i, metric in enumerate(metrics)]
+    reports = {label(values): report for values, report in cells}
+    places = {name: f"cell.{re.sub(NO_WORD, '-', name)}" for name in reports}
+    estimates = {
+        metric.at(places[name]): report.estimates[metric.id]
+        for metric in metrics
+        for name, report in reports.items()
+    }
+    return Report(
+        title=title,
+        summary=f"{len(cells)} runs, one for each cell of {', '.join(cells[0][0])}.",
+        metrics=tuple(metrics),
+        estimates=estimates,
+        headlines=tuple(
+            Headline(label=f"{h.label}: {name}", estimate=f"{h.estimate}.{place}", kind=h.kind)
+            for h in shared[:1]
+            for name, place in places.items()
+        ),
+        tables=(
+            by_place(estimates, places, columns, head="settings", id="cells", title="Every cell"),
+        ),
+        figures=tuple(_figure(headline, reports) for headline in shared[:1]),
+        findings=shown(_spread(metric, reports) for metric in metrics[:1]),
+        notes=tuple(dict.fromkeys(note for _, report in cells for note in report.notes)),
+    )
+
+
+def label(values: Mapping[str, Any]) -> str:
+    """A cell in words.
+
+    >>> label({"shots": 5, "style": "qa"})
+    'shots=5, style=qa'
+    """
+    return ", ".join(f"{name}={value}" for name, value in values.items())
+
+
+def _figure(headline: Headline, reports: Mapping[str, Report]) -> DotPlot:
+    names = {"model": headline.estimate}
+    if headline.control:
+        names[headline.control_label or "control"] = headline.control
+    estimates = {
+        f"{id}.{name}": report.estimates.get(id, Estimate.not_measured())
+        for id in names.values()
+        for name, report in reports.items()
+    }
+    return dots(
+        estimates,
+        {name: name for name in reports},
+        {series: Metric(id, "") for series, id in names.items()},
+        id="cells",
+        title=f"{headline.label}, cell by cell",
+        axis=headline.label,
+    )
+
+
+def _spread(metric: Metric, reports: Mapping[str, Report]) -> str:
+    """Between which values a number lies; which cell is best is not said, as nothing tests it."""
+    values = {name: report.estimates[metric.id].value for name, report in reports.items()}
+    measured = {name: value for name, value in values.items() if value is not None}
+    if len(set(measured.values())) < 2:
+        return ""
+    low, high = min(measured, key=measured.__getitem__), max(measured, key=measured.__getitem__)
+    words = f"{{:{'.1%' if metric.unit == 'percent' else '.3f'}}}".format
+    return (
+        f"{metric.label} lies between {words(measured[low])} ({low}) and {words(measured[high])} "
+        f"({high}); whether two cells differ is for a paired test to say (sonde analyse)."
+    )

@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
-from sonde.analysis.sweep import label, sweep_report
+from sonde.analysis.report import label, sweep_report
 from sonde.core.abilities import Model, Probe
 from sonde.core.errors import StoreError, UsageError, nearest
 from sonde.core.facts import Dataset

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
-from sonde.analysis.comparison.couples import groups_of
 from sonde.analysis.comparison.numbers import (
     MEAN,
     ONLY,
@@ -20,7 +19,7 @@ from sonde.analysis.comparison.numbers import (
 )
 from sonde.analysis.comparison.tables import tables
 from sonde.analysis.runs import UNKNOWN, Aligned, Compared, Reading, relation_name, with_counts
-from sonde.core.reports import Estimate, Figure, Headline, HeatMap, Report
+from sonde.core.reports import Figure, Headline, HeatMap, Report
 from sonde.core.words import in_points, named, sided
 from sonde.reporting.build.figures import bars, calibration, heat
 from sonde.reporting.build.multi_prompt.metrics import COVERAGE, METRICS, ONE_WORD, OVERALL
@@ -221,17 +220,6 @@ def _figures(of: Comparison) -> Iterator[Figure]:
         "correlation.runs.{}.and.{}",
         title="Which runs find the same relations easy: Pearson's r of their accuracies",
     )
-    groups = groups_of(of.aligned)
-    kinds = dict.fromkeys(groups[name] for name in of.by_family)
-    if 1 < len(kinds) < len(groups):
-        yield _couples(
-            of,
-            list(kinds),
-            "correlation.groups.{}.and.{}",
-            id="group-correlation",
-            title="The same within and between groups: mean over pairs of different runs",
-            note="A group of one run has no correlation within.",
-        )
     yield _couples(
         of,
         of.by_family,
@@ -269,21 +257,15 @@ def _figures(of: Comparison) -> Iterator[Figure]:
 
 
 def _couples(
-    of: Comparison, names: Sequence[str], pattern: str, *, id: str = "", title: str, note: str = ""
+    of: Comparison, names: Sequence[str], pattern: str, *, title: str, note: str = ""
 ) -> HeatMap:
-    """A number of every two runs, or groups; of groups it may be named the other way round."""
+    """A number of every two runs."""
     symmetric = ".and." in pattern
-
-    def cell(row: str, column: str) -> Estimate | None:
-        return of.estimates.get(pattern.format(row, column)) or of.estimates.get(
-            pattern.format(column, row)
-        )
-
     return heat(
         names,
         names,
-        ((cell(row, column) for column in names) for row in names),
-        id=id or pattern.partition(".")[0].replace("_", "-"),
+        ((of.estimates[pattern.format(row, column)] for column in names) for row in names),
+        id=pattern.partition(".")[0].replace("_", "-"),
         title=title,
         unit="number" if symmetric else "percent",
         low=-1.0 if symmetric else 0.0,

@@ -29,17 +29,6 @@ def tables(of: Comparison) -> Iterator[Table]:
     yield _extremes(of)
     yield from _kin_tables(of)
     yield from _group_tables(of)
-    known = "pairs right under a template, all together"
-    yield side_by_side(
-        of.names,
-        [
-            Field("known", lambda n: of.estimates[f"sharing.runs.{n}.in.{n}"].n, "count", known),
-            ONLY,
-        ],
-        of.of_run,
-        id="known-alone",
-        title="Known in one run only",
-    )
     yield _ranks(of)
     yield from _wordings(of)
     yield _relations(of)
@@ -86,6 +75,10 @@ def _comparison(of: Comparison, *, alone: bool = False) -> Table:
 def _leaderboard(of: Comparison) -> Table:
     lineages = {run.name: run.lineage for run in of.aligned.runs}
     places = {name: place for place, name in enumerate(of.leaders, 1)}
+
+    def known(name: str) -> int:
+        return of.estimates[f"sharing.runs.{name}.in.{name}"].n
+
     return table(
         places,
         [
@@ -97,12 +90,14 @@ def _leaderboard(of: Comparison) -> Table:
             MEAN,
             STDEV.without_interval(),
             Field("pairs", lambda n: of.of_run(n, MEAN).n, "count", "", True),
+            Field("known", known, "count", "pairs right under a template, all together"),
+            ONLY.named("it alone"),
         ],
         of.of_run,
         id="leaderboard",
         title="Leaderboard",
         note="Accuracy: of a pair the share of right prompts, averaged over the pairs of a "
-        "relation, then over relations.",
+        "relation, then over relations. It alone: of what a run knows, what no other knows.",
     )
 
 
@@ -262,24 +257,19 @@ def _group_table(
     note: str = "",
 ) -> Table:
     kinds = couples_by_group([*groups_of(of.aligned).values()], word)
-    rows = {
-        **{kind: metric.at(f"groups.{f'.{word}.'.join(kind)}") for kind in kinds},
-        ("all", "the same group"): metric.at("within"),
-        ("all", "another group"): metric.at("between"),
-    }
-
-    def look(row: tuple[str, str], _: Metric = metric) -> Estimate:
-        return of.estimates[rows[row]]
-
-    fields: list[Metric | Field[tuple[str, str]]] = [
+    named = {kind: metric.at(f"groups.{f'.{word}.'.join(kind)}") for kind in kinds}
+    named |= {("all", f"{which} group"): metric.at(part) for part, which in PARTS.items()}
+    rows = [(*kind, of.estimates[name]) for kind, name in named.items()]
+    fields: list[Metric | Field[tuple[str, str, Estimate]]] = [
         Field(heads[0], lambda row: row[0]),
         Field(heads[1], lambda row: row[1]),
         metric,
-        Field(heads[2], lambda row: of.estimates[rows[row]].n, "count", "how many are averaged"),
+        Field(heads[2], lambda row: row[2].n, "count", "how many are averaged"),
     ]
-    return table(
-        rows, fields, lambda row, _: of.estimates[rows[row]], id=id, title=title, note=note
-    )
+    return table(rows, fields, lambda row, _: row[2], id=id, title=title, note=note)
+
+
+PARTS = {"within": "the same", "between": "another"}
 
 
 def _ranks(of: Comparison) -> Table:
@@ -313,7 +303,7 @@ def _ranks(of: Comparison) -> Table:
 
 
 def _wordings(of: Comparison) -> Iterator[Table]:
-    """What moves the answers, names that help, manual templates, Overconf by template."""
+    """What moves the answers, and what single names and templates do."""
     drivers = {"names": "names_only", "templates": "templates_only"}
     yield table(
         [(name, what) for name in of.names for what in drivers],
@@ -327,41 +317,24 @@ def _wordings(of: Comparison) -> Iterator[Table]:
         title="What moves the answers: names or templates",
         note="The further apart worst and best, and the lower Consist, the more it matters.",
     )
+    mean, stdev, low, high = multi_prompt.BY_TEMPLATE
     yield side_by_side(
         of.names,
         [
             multi_prompt.SUBJECT_NAMES.named("subject names"),
             multi_prompt.OBJECT_NAMES.named("object names"),
-        ],
-        of.of_run,
-        id="names-help",
-        title="Added names that help",
-        note="Not measured where no name was added, and for written answers.",
-    )
-    yield side_by_side(
-        of.names,
-        [
             multi_prompt.MANUAL_RANK.named("rank of manual"),
             multi_prompt.CHANCE_RANK.named("by chance"),
             multi_prompt.INNER_CONSIST.named("inner Consist"),
             multi_prompt.INTER_CONSIST.named("inter Consist"),
+            mean.named("Overconf of a template").detail(),
+            *(m.named(m.label.removeprefix("… ")).detail() for m in (stdev, high, low)),
+            Field("templates", lambda n: of.of_run(n, mean).n, "count", "with an Overconf", True),
         ],
         of.of_run,
-        id="manual",
-        title="Hand-written templates and paraphrases",
-        note="Not measured where a relation has only one kind, or no paraphrase has a parent.",
-    )
-    mean, stdev, low, high = multi_prompt.BY_TEMPLATE
-    columns = {"mean": mean, "stdev": stdev, "max": high, "min": low}
-    yield side_by_side(
-        of.names,
-        [
-            *(metric.named(label, "over templates") for label, metric in columns.items()),
-            Field("templates", lambda n: of.of_run(n, mean).n, "count", "that have enough"),
-        ],
-        of.of_run,
-        id="overconf-by-template",
-        title="Overconf of the templates",
-        note=f"Templates with at least {of.reading.floor:,} answers of one token; others are left "
-        "out.",
+        id="wordings",
+        title="Added names that help, hand-written templates, Overconf of templates",
+        note="Not measured: names where none was added, and for written answers; manual templates "
+        "where a relation has only one kind; groups where no paraphrase has a parent; Overconf of "
+        f"templates with fewer than {of.reading.floor:,} answers of one token.",
     )

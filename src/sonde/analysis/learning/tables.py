@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from sonde.analysis.controls import shown_p
-from sonde.analysis.learning.facts import OF, TAUGHT, Learning, Lesson
+from sonde.analysis.learning.facts import OF, TAUGHT, Learning
 from sonde.analysis.learning.numbers import KINDS, NEARLY_ALWAYS, SUBSETS, Drawn, Often, elicited
+from sonde.core.facts import Relation
 from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
 from sonde.reporting.build.tables import Field, across, side_by_side, table
 from sonde.reporting.catalogue import FACTS, RELATIONS
-
-if TYPE_CHECKING:
-    from polars import DataFrame
 
 OVER_RELATIONS = "mean over relations"
 
@@ -111,7 +108,7 @@ def tables(
         note="The commonest training object where it is answered for over 95 % of the facts; other "
         "objects where they are answered for 10 points more facts than have them, and clearly so.",
     )
-    yield from _by_relation(runs, estimates)
+    yield _by_relation(runs, estimates)
     yield table(
         drawn,
         [
@@ -182,59 +179,40 @@ def _majority(runs: Learning, estimates: Estimates, often: Sequence[Often]) -> T
     )
 
 
-def _by_relation(runs: Learning, estimates: Estimates) -> Iterator[Table]:
-    """Every run in every relation: accuracy, Maj./Acc., and on easy and on hard facts."""
-
-    def value(key: str) -> Callable[[Lesson, str], float | None]:
-        return lambda lesson, run: estimates[f"{key}.relation.{lesson.relation.id}.run.{run}"].value
-
-    def both(lesson: Lesson, run: str) -> Cell:
-        right, majority = (value(key)(lesson, run) for key in ("accuracy", "majority.right"))
-        if right is None:
-            return None
-        return f"{'–' if majority is None else f'{100 * majority:.1f}'}/{100 * right:.1f}"
-
-    plain = {
-        "relations": (
-            "Accuracy by relation",
-            across(runs.names, value("accuracy")),
-            "Intervals and gains stand among the estimates.",
-        ),
-        "majority-by-relation": (
-            "Maj./Acc. by relation",
-            across(runs.names, both, "text"),
-            "In percent: right by answering the commonest training object / right.",
-        ),
+def _by_relation(runs: Learning, estimates: Estimates) -> Table:
+    """Every run in every relation, those of one type together: accuracy, how much of it is by the
+    commonest training object, and on easy and on hard facts."""
+    counts = Counter(runs.frame["relation"])
+    easy = Counter(runs.frame.filter(easy=True)["relation"])
+    parts = {
+        "": "accuracy",
+        ", Maj.": "majority.right",
+        ", easy": "easy.accuracy",
+        ", hard": "hard.accuracy",
     }
-    for id, (title, cells, note) in plain.items():
-        head = _relation_head(runs.frame)
-        yield table(_by_type(runs, runs.frame), [*head, *cells], id=id, title=title, note=note)
-    for subset, easy in zip(SUBSETS, (True, False), strict=True):
-        head = _relation_head(runs.frame.filter(easy=easy))
-        yield table(
-            _by_type(runs, runs.split),
-            [*head, *across(runs.names, value(f"{subset}.accuracy"))],
-            id=f"{subset}-by-relation",
-            title=f"Accuracy by relation on {subset} facts",
-            note=split_note(runs),
-        )
 
+    def column(run: str, part: str) -> Field[Relation]:
+        def cell(relation: Relation) -> Cell:
+            return estimates[f"{parts[part]}.relation.{relation.id}.run.{run}"].value
 
-def _by_type(runs: Learning, facts: DataFrame) -> list[Lesson]:
-    """The relations of some facts, those of one type together."""
-    lessons = [runs.lessons[id] for id in facts["relation"].unique(maintain_order=True)]
-    return sorted(lessons, key=lambda lesson: KINDS.index(lesson.relation.kind))
+        return Field(f"{run}{part}", cell, "percent", "", part != "")
 
-
-def _relation_head(facts: DataFrame) -> list[Field[Lesson]]:
-    """How a row says which relation it is of, and how many of some facts it has."""
-    counts = Counter(facts["relation"])
-    return [
-        Field("relation", lambda lesson: lesson.relation.id),
-        Field("type", lambda lesson: lesson.relation.kind),
-        Field("label", lambda lesson: lesson.relation.label, detail=True),
-        Field("facts", lambda lesson: counts[lesson.relation.id], "count"),
-    ]
+    relations = [lesson.relation for lesson in runs.lessons.values()]
+    return table(
+        sorted(relations, key=lambda relation: KINDS.index(relation.kind)),
+        [
+            Field("relation", lambda relation: relation.id),
+            Field("type", lambda relation: relation.kind),
+            Field("label", lambda relation: relation.label, detail=True),
+            Field("facts", lambda relation: counts[relation.id], "count"),
+            Field("easy", lambda relation: easy[relation.id], "count", "facts that are", True),
+            *(column(run, part) for part in parts for run in runs.names),
+        ],
+        id="relations",
+        title="Accuracy by relation",
+        note="Maj.: right by answering the commonest training object. Intervals and gains stand "
+        f"among the estimates. {split_note(runs)}",
+    )
 
 
 def split_note(runs: Learning) -> str:

@@ -13,9 +13,7 @@ from sonde.analysis.runs import relation_name
 from sonde.core.reports import Cell, ColumnKind, Estimate, Metric, Table
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, SOLID_ANCHORS
 from sonde.reporting.build.tables import (
-    RELATION,
     Field,
-    across,
     browse,
     side_by_side,
     table,
@@ -56,9 +54,7 @@ def tables(of: Reliability) -> Iterator[Table]:
         [
             Field("parameters", lambda name: runs[name].lineage.size, "count", "", True),
             *SCORES,
-            Field(
-                "relations", lambda n: len(of.measured(n)), "count", "in which MONITOR is measured"
-            ),
+            Field("relations", lambda name: len(of.measured(name)), "count", MEASURED),
             Field("prompts", lambda n: prompts[n], "count", "anchor, frames, wrong names", True),
             Field("seconds", lambda n: runs[n].seconds, "number", "what the whole run took", True),
         ],
@@ -92,20 +88,6 @@ def tables(of: Reliability) -> Iterator[Table]:
     disputed, all_facts = _facts(of.common)
     yield disputed
     yield from _fewer_frames(of)
-    yield browse(
-        of.common.relations,
-        [
-            *RELATION,
-            *across(
-                of.order,
-                lambda relation, n: of.estimates[f"monitor.relation.{relation.id}.run.{n}"],
-                "number",
-            ),
-        ],
-        id="monitor-relations",
-        title="MONITOR of each run in each relation",
-        note="n counts the facts with a valid anchor. A dash: no fact has one.",
-    )
     yield all_facts
 
 
