@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import nsmallest
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,12 +56,11 @@ class Target:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class Example(NamedTuple):
     """A fact that may be shown: its relation, its subject and the usual names."""
 
-    fact: str
     relation: str
+    fact: str
     subject: str
     name: str
     answer: str
@@ -113,10 +112,10 @@ class Contexts:
     ) -> None:
         if context != "zero-shot" and shots < 1:
             raise UsageError("a context with examples needs shots of at least 1; or use zero-shot")
-        self._dataset, self._eligible, self._seed = dataset, eligible, seed
+        self._dataset, self._seed = dataset, seed
         self._style, self._context, self._shots = style, context, shots
         self._per_fact = shots_per == "fact"
-        self._templates = lru_cache(maxsize=None)(self._templates_of)
+        self._templates = {relation.id: eligible(relation) for relation in dataset.relations}
         self._pool = lru_cache(maxsize=1)(self._read_pool)
         self._drawn = lru_cache(maxsize=4096)(self._draw)
 
@@ -147,7 +146,7 @@ class Contexts:
 
     def _shown(self, example: Example, template: Template, name: str) -> str:
         if self._context != "template":
-            choices = self._templates(example.relation)
+            choices = self._templates[example.relation]
             key = f"icl:{name}:{example.fact}"
             template = min(choices, key=lambda t: draw_key(self._seed, f"{key}:{t.id}"))
         return shown(question(template, example.name, self._style), example.answer)
@@ -155,26 +154,18 @@ class Contexts:
     def _read_pool(self, relation: str) -> _Pool:
         """The facts that may be shown: of one relation, or of all where none is named."""
         ids = [relation] if relation else [r.id for r in self._dataset.relations]
-        found = (e for id in ids if self._templates(id) for e in self._of_relation(id))
-        return _Pool(found, self._seed)
+        return _Pool((e for id in ids if self._templates[id] for e in self._facts(id)), self._seed)
 
-    def _of_relation(self, relation: str) -> Iterator[Example]:
+    def _facts(self, relation: str) -> Iterator[Example]:
         """Facts for training, or all of the relation's where these are too few."""
-        training = (f for f in self._dataset.facts(relation) if f.split == TRAIN)
-        enough = self._shots + SPARE
-        some = any(number + 1 >= enough for number, _ in enumerate(training))
-        for fact in self._dataset.facts(relation):
-            if fact.split == TRAIN or not some:
-                yield Example(
-                    fact=fact.id,
-                    relation=relation,
-                    subject=fact.subject.id,
-                    name=fact.subject.name,
-                    answer=fact.objects[0].name,
-                )
+        from polars import col
 
-    def _templates_of(self, relation: str) -> tuple[Template, ...]:
-        return self._eligible(self._dataset.relation(relation))
+        every = self._dataset.frame(relation)
+        training = every.filter(split=TRAIN)
+        chosen = training if len(training) >= self._shots + SPARE else every
+        answer = col("object_names").list.first().list.first()
+        for row in chosen.select("fact", "subject_id", "subject", answer).iter_rows():
+            yield Example(relation, *row)
 
     def _too_few(self, target: Target, others: int) -> str:
         where = "the dataset" if self._context == "random" else f"relation {target.relation}"

@@ -83,8 +83,10 @@ class Item:
 
 @dataclass(slots=True, kw_only=True)
 class LeftOut:
-    """What had to be left out of facts, or made smaller, by reason."""
+    """What had to be left out, or made smaller than the shots and wrong names asked for."""
 
+    shots: int
+    negatives: int
     held: int = 0
     few_shots: int = 0
     without_wrong: int = 0
@@ -101,13 +103,15 @@ class LeftOut:
             "wrong_names_correct_after_all": self.correct_after_all,
         }
 
-    def sentences(self, shots: int, negatives: int) -> Iterator[str]:
-        """The same in words, given how many examples and wrong names were asked for."""
+    def sentences(self) -> Iterator[str]:
+        """The same in words."""
+        few_shots = f"fewer than {self.shots} examples before the prompt."
+        few_wrong = f"fewer wrong objects than the {self.negatives} asked for."
         for count, one, many, rest in (
             (self.held, "is", "are", "shown as examples and not asked about."),
-            (self.few_shots, "has", "have", f"fewer than {shots} examples before the prompt."),
+            (self.few_shots, "has", "have", few_shots),
             (self.without_wrong, "has", "have", "no wrong object left: nothing false is told."),
-            (self.few_wrong, "has", "have", f"fewer wrong objects than the {negatives} asked for."),
+            (self.few_wrong, "has", "have", few_wrong),
         ):
             if count:
                 yield f"{counted(count, f'fact {one}', f'facts {many}')} {rest}"
@@ -117,30 +121,29 @@ class LeftOut:
 
 
 class AskedFacts:
-    """The facts of a relation that are asked about, each after `shots` examples.
+    """The facts of a relation that are asked about, each after examples and with wrong names.
 
-    At most `negatives` names are wrong for each.
+    `left_out` says how many of these there should be, and is told how many are missing.
     """
 
-    def __init__(self, dataset: Dataset, relation: str, shots: int, negatives: int) -> None:
-        self._dataset, self._relation = dataset, relation
-        self._count, self._most = shots, negatives
-        self._shots = draw_shots(dataset, relation, shots)
+    def __init__(self, dataset: Dataset, relation: str, left_out: LeftOut) -> None:
+        self._dataset, self._relation, self._left_out = dataset, relation, left_out
+        self._shots = draw_shots(dataset, relation, left_out.shots)
         self._correct = correct_names(dataset, relation)
         self._pool = dataset.object_names(relation)
 
-    def items(self, left_out: LeftOut) -> Iterator[Item]:
-        """Each of them, in the dataset's order."""
+    def __iter__(self) -> Iterator[Item]:
+        left_out = self._left_out
         for fact in self._dataset.asked(self._relation):
             if fact.id in self._shots.held:
                 left_out.held += 1
                 continue
-            wrong, right_after_all = self.wrong(fact, self._most)
-            before = self._shots.before(fact.subject, self._count)
+            wrong, right_after_all = self.wrong(fact, left_out.negatives)
+            before = self._shots.before(fact.subject, left_out.shots)
             left_out.correct_after_all += right_after_all
             left_out.without_wrong += not wrong
-            left_out.few_wrong += 0 < len(wrong) < self._most
-            left_out.few_shots += len(before) < self._count
+            left_out.few_wrong += 0 < len(wrong) < left_out.negatives
+            left_out.few_shots += len(before) < left_out.shots
             correct = correct_for(fact, self._correct)
             yield Item(fact=fact, wrong=wrong, correct=correct, before=before)
 
@@ -161,11 +164,13 @@ class Asked:
     items: tuple[Item, ...]
     relation: NDArray[np.int64]
     majority: tuple[str, ...]
+    left_out: LeftOut
 
     @classmethod
-    def of(cls, dataset: Dataset, items: Iterable[tuple[Relation, Iterable[Item]]]) -> Asked:
-        """The facts of some relations; those without any are left out."""
-        kept = [(relation, facts) for relation, each in items if (facts := tuple(each))]
+    def of(cls, dataset: Dataset, relations: Iterable[Relation], left_out: LeftOut) -> Asked:
+        """The facts of some relations; those without any are dropped."""
+        items = [(r, tuple(AskedFacts(dataset, r.id, left_out))) for r in relations]
+        kept = [(relation, facts) for relation, facts in items if facts]
         ranked = [commonest_objects(dataset.split_frame(relation.id)) for relation, _ in kept]
         owners = [number for number, (_, facts) in enumerate(kept) for _ in facts]
         return cls(
@@ -173,6 +178,7 @@ class Asked:
             items=tuple(item for _, facts in kept for item in facts),
             relation=np.array(owners, dtype=np.int64),
             majority=tuple(objects[0][0] if objects else "" for objects in ranked),
+            left_out=left_out,
         )
 
     @cached_property

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from sonde.core.columns import Answers, Given, RatedColumns
 from sonde.core.facts import Template
 from sonde.core.scores import sound
 from sonde.metrics.judged import Judged, judge_texts
-from sonde.prompting.frames import Asked, LeftOut
+from sonde.prompting.frames import Asked
 from sonde.prompting.matching import correct
 
 if TYPE_CHECKING:
@@ -39,24 +39,7 @@ Templates = Mapping[Task, tuple[Template, ...]]
 WORD = re.compile(r"[^\W\d_]+")
 
 
-@dataclass(slots=True, kw_only=True)
-class Census(LeftOut):
-    """What had to be left out or made smaller, by reason."""
-
-    without: dict[Task, list[str]] = field(default_factory=lambda: {task: [] for task in TASKS})
-    fewer: dict[Task, list[str]] = field(default_factory=lambda: {task: [] for task in TASKS})
-
-    def counts(self) -> dict[str, int]:
-        """Everything by name, as the report gives it."""
-        names = dict(zip(TASKS, ("sentences", "questions", "statements"), strict=True))
-        return {
-            **{f"relations_without_{names[t]}": len(ids) for t, ids in self.without.items()},
-            **{f"relations_fewer_{names[t]}": len(ids) for t, ids in self.fewer.items()},
-            **LeftOut.counts(self),
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Outcomes:
     """Everything that was judged; `templates` of each relation, by task.
 
@@ -72,8 +55,12 @@ class Outcomes:
     asked: Asked
     templates: tuple[Templates, ...]
     prompts: DataFrame
-    census: Census
     language: str
+
+    @cached_property
+    def parts(self) -> Mapping[Any, DataFrame]:
+        """The prompts by task, by what was told and by the way they were answered."""
+        return self.prompts.partition_by("task", "told", "way", as_dict=True)
 
     def counts(self) -> dict[str, int]:
         """How much was asked, and what was answered with nothing, by name."""
@@ -106,9 +93,7 @@ class Outcomes:
         )
 
 
-def judge(
-    asked: Asked, templates: Sequence[Templates], answers: Given, census: Census, language: str
-) -> Outcomes:
+def judge(asked: Asked, templates: Sequence[Templates], answers: Given, language: str) -> Outcomes:
     """Judge every answer; of two to the same prompt the later one counts."""
     numbers = {
         (relation.id, task, template.id): number
@@ -123,7 +108,6 @@ def judge(
         asked=asked,
         templates=tuple(templates),
         prompts=_decided(prompts),
-        census=census,
         language=language,
     )
 

@@ -203,8 +203,7 @@ def table(
     """
     from polars import col
 
-    prompts = outcomes.prompts
-    chosen = prompts.filter(col("task") == task, col("told") == told, col("way") == way)
+    chosen = outcomes.parts.get((task, told, way), outcomes.prompts.clear())
     cells = chosen.group_by("fact", "template").agg(col(column).mean()).drop_nulls()
     width = 1 + max((len(t) for own in outcomes.templates for t in own.values()), default=0)
     values = np.full((len(outcomes.asked.items), width), np.nan)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import islice, product
 from typing import ClassVar, Self
 
@@ -35,7 +35,6 @@ from sonde.probes.framing.judge import (
     MOST,
     TASKS,
     TRUE,
-    Census,
     Outcomes,
     Task,
     Templates,
@@ -47,6 +46,7 @@ from sonde.prompting.frames import (
     AskedFacts,
     Form,
     Item,
+    LeftOut,
     Told,
     asked,
     examples,
@@ -92,64 +92,66 @@ class Framing:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Relation by relation, task by task, template by template."""
-        census, some = Census(), False
-        for relation in dataset.asked_relations():
-            for prompt in Asking(dataset, relation, self).prompts(census):
+        left_out, some = self._left_out(), False
+        for relation in self._relations(dataset):
+            for prompt in Asking(dataset, relation, self, left_out).prompts():
                 some = True
                 yield prompt
         if not some:
-            _refuse_nothing(dataset, census)
+            _refuse_nothing(dataset, left_out)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and compute every number."""
         outcomes = self._outcomes(dataset, answered)
-        wanted = {"shots": self.shots, "paraphrases": self.paraphrases, "negatives": self.negatives}
-        return build_report(dataset, outcomes, **wanted)
+        templates = {r.id: self.templates(r) for r in dataset.asked_relations()}
+        return build_report(dataset, outcomes, templates, self.paraphrases)
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every completed sentence and every answer to a bare question."""
         return self._outcomes(dataset, answered).judged()
 
+    def templates(self, relation: Relation) -> Templates:
+        """What a relation is asked with, by task, the template of the examples first."""
+        return {
+            "wp": sentences(relation, self.paraphrases),
+            "qa": frames(relation, self.paraphrases),
+            "fc": statements(relation, self.paraphrases),
+        }
+
     def _outcomes(self, dataset: Dataset, answered: Given) -> Outcomes:
-        census = Census()
-        askings = [Asking(dataset, relation, self) for relation in dataset.asked_relations()]
-        items = Asked.of(dataset, [(asking.relation, asking.items(census)) for asking in askings])
-        templates = {asking.relation.id: asking.templates for asking in askings}
-        chosen = [templates[relation.id] for relation in items.relations]
-        return judge(items, chosen, answered, census, self.language)
+        asked = Asked.of(dataset, self._relations(dataset), self._left_out())
+        templates = [self.templates(relation) for relation in asked.relations]
+        return judge(asked, templates, answered, self.language)
+
+    def _relations(self, dataset: Dataset) -> list[Relation]:
+        """Those that some template asks about."""
+        return [r for r in dataset.asked_relations() if any(self.templates(r).values())]
+
+    def _left_out(self) -> LeftOut:
+        return LeftOut(shots=self.shots, negatives=self.negatives)
 
 
 COMPONENT = Framing
 
 
 class Asking:
-    """What is asked in one relation; templates are by task, the one of the examples first."""
+    """What is asked in one relation."""
 
-    def __init__(self, dataset: Dataset, relation: Relation, settings: Framing) -> None:
-        self.relation, self._dataset, self._settings = relation, dataset, settings
-        self.templates: Templates = {
-            "wp": sentences(relation, settings.paraphrases),
-            "qa": frames(relation, settings.paraphrases),
-            "fc": statements(relation, settings.paraphrases),
-        }
+    def __init__(
+        self, dataset: Dataset, relation: Relation, settings: Framing, left_out: LeftOut
+    ) -> None:
+        self._relation, self._seed, self._form = relation, dataset.selection.seed, settings.frame
+        self._templates = settings.templates(relation)
+        self._facts = AskedFacts(dataset, relation.id, left_out)
         self._examples = cache(self._examples_of)
 
-    def items(self, census: Census) -> Iterator[Item]:
-        """The facts that are asked about; none where no template asks for them."""
-        for task, templates in self.templates.items():
-            if not templates:
-                census.without[task].append(self.relation.id)
-            elif len(templates) < self._settings.paraphrases:
-                census.fewer[task].append(self.relation.id)
-        return self._facts.items(census) if any(self.templates.values()) else iter(())
-
-    def prompts(self, census: Census) -> Iterator[Prompt]:
+    def prompts(self) -> Iterator[Prompt]:
         """Task by task and template by template, some facts at a time."""
-        waiting = self.items(census)
+        waiting = iter(self._facts)
         while block := list(islice(waiting, BLOCK)):
             parts = [block[start : start + TOGETHER] for start in range(0, len(block), TOGETHER)]
             for task in TASKS:
-                for number, template in enumerate(self.templates[task]):
+                for number, template in enumerate(self._templates[task]):
                     for part, want in product(parts, wants(task)):
                         for item in part:
                             for kind, name in named(task, number, item):
@@ -159,7 +161,7 @@ class Asking:
 
     def _text(self, item: Item, task: Task, template: Template, name: str) -> str:
         """Everything up to where the answer begins; `name` is that of an object, or empty."""
-        subject, form = item.fact.subject.name, self._settings.frame
+        subject, form = item.fact.subject.name, self._form
         before = self._examples(task, item.before)
         if task == "wp":
             return before + template.fill(subject)[0]
@@ -167,30 +169,25 @@ class Asking:
             return before + asked(checked(template, subject, name), form)
         return before + put(template, subject, form, name)
 
-    @cached_property
-    def _facts(self) -> AskedFacts:
-        settings = self._settings
-        return AskedFacts(self._dataset, self.relation.id, settings.shots, settings.negatives)
-
     def _examples_of(self, task: Task, before: tuple[Fact, ...]) -> str:
         """The examples of a task; nearly all facts have the same ones."""
-        base = self.templates[task][0]
+        base = self._templates[task][0]
         if task == "qa":
-            return examples(base, before, self._settings.frame)
+            return examples(base, before, self._form)
         if task == "fc":
             return "".join(self._verdicts(before))
         return "".join(f"{filled(base, f.subject.name, f.objects[0].name)}\n" for f in before)
 
     def _verdicts(self, before: Sequence[Fact]) -> Iterator[str]:
         """True and false statements in turn; the seed says which comes first."""
-        base, seed = self.templates["fc"][0], self._dataset.selection.seed
-        first = draw_key(seed, f"verdict:{self.relation.id}") % 2
+        base, seed = self._templates["fc"][0], self._seed
+        first = draw_key(seed, f"verdict:{self._relation.id}") % 2
         for number, fact in enumerate(before):
             right = (number + first) % 2 == 0
             names = (fact.objects[0].name,) if right else self._facts.wrong(fact, 1)[0]
             for name in names:  # none, where no object is wrong
                 text = checked(base, fact.subject.name, name)
-                yield shown(text, TRUE if right else FALSE, self._settings.frame)
+                yield shown(text, TRUE if right else FALSE, self._form)
 
 
 def named(task: Task, number: int, item: Item) -> Iterator[tuple[Told, str]]:
@@ -222,9 +219,9 @@ def checked(template: Template, subject: str, name: str) -> str:
     return f"Statement: {statement}. The statement is {TRUE} or {FALSE}?"
 
 
-def _refuse_nothing(dataset: Dataset, census: Census) -> None:
+def _refuse_nothing(dataset: Dataset, left_out: LeftOut) -> None:
     """Say why there is nothing to ask; called where a whole dataset gave no prompt."""
-    if census.held:
+    if left_out.held:
         raise DataError(
             f"dataset {dataset.name!r}: every fact that is asked about is needed as an example, so "
             "none is left to ask about; set shots lower, or give other facts the split 'train'"

@@ -8,37 +8,45 @@ from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report
 from sonde.core.words import against_control, counted, in_points, listed, sided, told_apart
 from sonde.probes.framing import numbers
-from sonde.probes.framing.judge import FEW, MOST, Census, Outcomes, Task
+from sonde.probes.framing.judge import FEW, MOST, Outcomes, Task, Templates
 from sonde.probes.framing.numbers import LINES, READINGS, mean, measure, was_measured
 from sonde.probes.framing.tables import figures, tables
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.catalogue import RELATIONS
 
-TEMPLATES: Mapping[Task, str] = {
-    "wp": "statements that end with their object",
-    "qa": "questions",
-    "fc": "statements",
+KINDS: Mapping[Task, tuple[str, str, str]] = {
+    "wp": ("sentences", "statements that end with their object", "completed as sentences"),
+    "qa": ("questions", "questions", "asked as questions"),
+    "fc": ("statements", "statements", "checked as statements"),
 }
-ASKED: Mapping[Task, str] = {
-    "wp": "completed as sentences",
-    "qa": "asked as questions",
-    "fc": "checked as statements",
-}
+"""What the templates of a task are called in counts and in words, and what is done with them."""
 
 VERDICT: Mapping[str, str] = {"": "likelier option", "_written": "first word written"}
 
 
 def build_report(
-    dataset: Dataset, outcomes: Outcomes, *, shots: int, paraphrases: int, negatives: int
+    dataset: Dataset, outcomes: Outcomes, templates: Mapping[str, Templates], paraphrases: int
 ) -> Report:
-    """Everything that is reported about some answers; the numbers are those that were asked for."""
+    """Everything that is reported about some answers.
+
+    `templates`: of every relation that was to be asked, by its id; `paraphrases` of each task were
+    asked for.
+    """
     estimates = measure(outcomes, dataset.selection.seed)
-    census = outcomes.census
-    counts = {**outcomes.counts(), **census.counts()}
+    left_out, missing = outcomes.asked.left_out, _missing(templates, paraphrases)
+    counts = {
+        **outcomes.counts(),
+        **{name: len(ids) for name, (ids, _) in missing.items()},
+        **left_out.counts(),
+    }
     findings = (
         *_findings(estimates, counts),
-        *_relations(census, paraphrases),
-        *census.sentences(shots, negatives),
+        *(
+            f"{counted(len(ids), 'relation has', 'relations have')} {words}: {listed(ids)}."
+            for ids, words in missing.values()
+            if ids
+        ),
+        *left_out.sentences(),
     )
     return Report(
         title=f"Framing on {dataset.name}",
@@ -50,7 +58,7 @@ def build_report(
         tables=shown(tables(estimates, outcomes, dataset.selection.seed)),
         figures=shown(figures(estimates, outcomes)),
         findings=shown(findings),
-        notes=tuple(_notes(shots)),
+        notes=tuple(_notes(left_out.shots)),
         judged=outcomes.judged(),
     )
 
@@ -245,17 +253,15 @@ def _unusable(counts: Mapping[str, int]) -> Iterator[str]:
         yield f"{verdicts}, as written, with neither True nor False: wrong."
 
 
-def _relations(census: Census, paraphrases: int) -> Iterator[str]:
-    """The relations that a task has no templates for, or few."""
-    missing = [
-        (census.without[task], f"no {kind}, so nothing was {ASKED[task]} there")
-        for task, kind in TEMPLATES.items()
-    ]
-    few = [
-        (census.fewer[task], f"fewer {kind} than the {paraphrases} asked for")
-        for task, kind in TEMPLATES.items()
-    ]
-    for relations, words in (*missing, *few):
-        if relations:
-            have = counted(len(relations), "relation has", "relations have")
-            yield f"{have} {words}: {listed(relations)}."
+def _missing(
+    templates: Mapping[str, Templates], paraphrases: int
+) -> dict[str, tuple[list[str], str]]:
+    """Relations with no templates for a task, or few, by the name of their count; and in words."""
+    without, fewer = {}, {}
+    for task, (kind, words, done) in KINDS.items():
+        sizes = {id: len(of_relation[task]) for id, of_relation in templates.items()}
+        none = [id for id, size in sizes.items() if not size]
+        few = [id for id, size in sizes.items() if 0 < size < paraphrases]
+        without[f"relations_without_{kind}"] = none, f"no {words}, so nothing was {done} there"
+        fewer[f"relations_fewer_{kind}"] = few, f"fewer {words} than the {paraphrases} asked for"
+    return {**without, **fewer}

@@ -7,7 +7,7 @@ names in front of the base frame and, in a full grid, in front of the other fram
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -27,24 +27,6 @@ if TYPE_CHECKING:
 Texts = NDArray[np.object_]
 
 
-@dataclass(slots=True, kw_only=True)
-class Census(LeftOut):
-    """What had to be left out or made smaller, by reason."""
-
-    without_frames: list[str] = field(default_factory=list)
-    one_frame: list[str] = field(default_factory=list)
-    uneven: int = 0
-
-    def counts(self) -> dict[str, int]:
-        """Everything by name, as the report gives it."""
-        return {
-            "relations_without_frames": len(self.without_frames),
-            "relations_with_one_frame": len(self.one_frame),
-            **LeftOut.counts(self),
-            "facts_cut_into_other_tokens": self.uneven,
-        }
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcomes:
     """What a run measured, and what else is told of it, a row for each fact.
@@ -53,12 +35,14 @@ class Outcomes:
     `full`: the places go on through the full grid. `copied`: the share of wrong names in front of
     the base frame that are the answer, nan without any. `by_majority`: whether the relation's
     commonest object is right. `subjects`: facts with the same number have the same subject.
+    `uneven` facts were left out: their object is cut into other tokens in some prompt.
     `cost`: characters read and tokens written for MONITOR itself, for the accuracies beside it
     (`accuracy`) and for the rest of the grid (`grid`).
     """
 
     monitored: Monitored
-    census: Census
+    left_out: LeftOut
+    uneven: int
     full: bool
     right: Floats
     copied: Floats
@@ -71,7 +55,6 @@ def judge(
     asked: Asked,
     frames: Sequence[tuple[Template, ...]],
     answers: Given,
-    census: Census,
     *,
     full: bool,
     rule: Rule,
@@ -91,7 +74,6 @@ def judge(
     lengths = (~np.isnan(likely)).sum(axis=2)
     even = [len(set(own[:stop].tolist())) == 1 for own, stop in zip(lengths, stops, strict=True)]
     kept = np.flatnonzero(even)
-    census.uneven = len(stops) - len(kept)
     written = prompts.filter(way="generated")
     said, right = _answers(written, stops)
     monitored = Monitored(
@@ -115,7 +97,8 @@ def judge(
     )
     return Outcomes(
         monitored=monitored,
-        census=census,
+        left_out=asked.left_out,
+        uneven=len(stops) - len(kept),
         full=full,
         right=right[kept],
         copied=_copied(written, len(stops))[kept],

@@ -22,9 +22,19 @@ from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.distance import EQUAL, Monitored, Rule
 from sonde.metrics.judged import Judged
-from sonde.probes.monitor.judge import Census, Outcomes, judge
+from sonde.probes.monitor.judge import Outcomes, judge
 from sonde.probes.monitor.report import build_report
-from sonde.prompting.frames import Asked, AskedFacts, Form, Item, Told, examples, frames, put
+from sonde.prompting.frames import (
+    Asked,
+    AskedFacts,
+    Form,
+    Item,
+    LeftOut,
+    Told,
+    examples,
+    frames,
+    put,
+)
 
 TOGETHER = 64
 """Facts whose probabilities are asked for, then their answers, so that texts meet in a shard."""
@@ -72,9 +82,11 @@ class Monitor:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Relation by relation, some facts at a time: probabilities, then written answers."""
-        census, some = Census(), False
-        for relation, templates in self._relations(dataset, census):
-            waiting = self._items(dataset, relation, census)
+        some = False
+        for relation in dataset.asked_relations():
+            templates = self._frames(relation)
+            asked = AskedFacts(dataset, relation.id, self._left_out()) if templates else ()
+            waiting = iter(asked)
             while items := list(islice(waiting, TOGETHER)):
                 written = [(item, p) for item in items for p in self._prompts(item, templates)]
                 for item, prompt in written:
@@ -91,13 +103,13 @@ class Monitor:
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Find the anchors and compute every number."""
-        outcomes = self._outcomes(dataset, answered)
+        sizes = {r.id: len(self._frames(r)) for r in dataset.asked_relations()}
         return build_report(
             dataset,
-            outcomes,
+            self._outcomes(dataset, answered),
+            without_frames=[id for id, size in sizes.items() if not size],
+            one_frame=[id for id, size in sizes.items() if size == 1],
             bare=self.frame == "plain" or not self.shots,
-            shots=self.shots,
-            negatives=self.negatives,
             most=self.most,
         )
 
@@ -110,40 +122,24 @@ class Monitor:
         return self.monitored(dataset, answered).judged()
 
     def _outcomes(self, dataset: Dataset, answered: Given) -> Outcomes:
-        census = Census()
-        templates = dict[str, Sequence[Template]]()
-        items = []
-        for relation, own in self._relations(dataset, census):
-            templates[relation.id] = own
-            items.append((relation, self._items(dataset, relation, census)))
-        facts = Asked.of(dataset, items)
+        relations = [relation for relation in dataset.asked_relations() if self._frames(relation)]
+        asked = Asked.of(dataset, relations, self._left_out())
         one, two, three = self.alphas
         return judge(
-            facts,
-            [tuple(templates[relation.id]) for relation in facts.relations],
+            asked,
+            [self._frames(relation) for relation in asked.relations],
             answered,
-            census,
             full=self.full,
             rule=self.anchor,
             alphas=(one, two, three),
             seed=dataset.selection.seed,
         )
 
-    def _relations(
-        self, dataset: Dataset, census: Census
-    ) -> Iterator[tuple[Relation, tuple[Template, ...]]]:
-        """The relations that have questions, each with its frames, the base frame first."""
-        for relation in dataset.asked_relations():
-            templates = frames(relation, self.frames or None)
-            if not templates:
-                census.without_frames.append(relation.id)
-                continue
-            if len(templates) == 1:
-                census.one_frame.append(relation.id)
-            yield relation, templates
+    def _frames(self, relation: Relation) -> tuple[Template, ...]:
+        return frames(relation, self.frames or None)
 
-    def _items(self, dataset: Dataset, relation: Relation, census: Census) -> Iterator[Item]:
-        return AskedFacts(dataset, relation.id, self.shots, self.negatives).items(census)
+    def _left_out(self) -> LeftOut:
+        return LeftOut(shots=self.shots, negatives=self.negatives)
 
     def _prompts(self, item: Item, templates: Sequence[Template]) -> Iterator[Prompt]:
         """The anchor, the frames, the wrong names; with `full` these in every frame."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -38,11 +38,18 @@ FEW = 10
 
 
 def build_report(
-    dataset: Dataset, outcomes: Outcomes, *, bare: bool, shots: int, negatives: int, most: int
+    dataset: Dataset,
+    outcomes: Outcomes,
+    *,
+    without_frames: Sequence[str],
+    one_frame: Sequence[str],
+    bare: bool,
+    most: int,
 ) -> Report:
     """Everything that is reported about some answers.
 
-    `bare`: questions were put as they are, or without examples. The numbers are those asked for.
+    Relations may have no frame, or one. `bare`: questions were put as they are, or without
+    examples; `most`: the tokens that an answer may have.
     """
     estimates = measure(outcomes)
     parts = ("accuracy", "full") if outcomes.full else ("accuracy",)
@@ -53,14 +60,21 @@ def build_report(
     findings = (
         *_findings(estimates),
         *_anchors(outcomes, bare),
-        *_left_out(outcomes, shots, negatives),
+        *_left_out(outcomes, without_frames, one_frame),
     )
     return Report(
         title=f"MONITOR on {dataset.name}",
         summary=_summary(estimates, outcomes),
         metrics=(*BY_FACT, *accuracies),
         estimates=estimates,
-        counts={**dataset.notes, **_counts(outcomes), **outcomes.census.counts()},
+        counts={
+            **dataset.notes,
+            **_counts(outcomes),
+            "relations_without_frames": len(without_frames),
+            "relations_with_one_frame": len(one_frame),
+            **outcomes.left_out.counts(),
+            "facts_cut_into_other_tokens": outcomes.uneven,
+        },
         headlines=_headlines(),
         tables=shown(tables(estimates, outcomes)),
         figures=shown(figures(estimates, outcomes)),
@@ -186,21 +200,23 @@ def _anchors(outcomes: Outcomes, bare: bool) -> Iterator[str]:
         yield f"Fewer than {FEW} anchors, so little can be said of: {listed(few)}."
 
 
-def _left_out(outcomes: Outcomes, shots: int, negatives: int) -> Iterator[str]:
-    census, known = outcomes.census, outcomes.monitored
-    if census.without_frames:
-        yield f"No question to ask, left out: {listed(census.without_frames)}."
-    if census.one_frame:
+def _left_out(
+    outcomes: Outcomes, without_frames: Sequence[str], one_frame: Sequence[str]
+) -> Iterator[str]:
+    known = outcomes.monitored
+    if without_frames:
+        yield f"No question to ask, left out: {listed(without_frames)}."
+    if one_frame:
         yield (
-            f"A single frame, so PFD there is the effect of the right name alone: "
-            f"{listed(census.one_frame)}."
+            "A single frame, so PFD there is the effect of the right name alone: "
+            f"{listed(one_frame)}."
         )
-    yield from census.sentences(shots, negatives)
-    if census.without_wrong:
+    yield from outcomes.left_out.sentences()
+    if outcomes.left_out.without_wrong:
         valid = int((known.valid[known.rule] & ~known.counted()).sum())
         yield f"MONITOR leaves out {valid:,} of them that have a valid anchor."
-    if census.uneven:
-        facts = counted(census.uneven, "fact was", "facts were")
+    if outcomes.uneven:
+        facts = counted(outcomes.uneven, "fact was", "facts were")
         yield f"{facts} left out: their object is cut into tokens differently."
     sizes = {len(frames) for frames in known.frames}
     if len(sizes) > 1:
