@@ -55,11 +55,11 @@ def whole_dataset(
     from sonde.runs.guessing import check_guesser, unguessable
 
     check_guesser(drop_guessable, named=bool(guesser))
-    found = catalog.load(reference, wording)
+    whole = catalog.load(reference, wording)
     if drop_guessable is None:
-        return found
+        return whole
     judge = model(guesser, device=device) if isinstance(guesser, str) else guesser
-    return unguessable(found, drop_guessable, judge)
+    return unguessable(whole, drop_guessable, judge)
 
 
 def model(

@@ -84,14 +84,14 @@ def free(text: str, answer: str | None) -> Parted:
 def find_fact(dataset: Dataset, id: str, relation: str) -> Fact:
     """The fact of an id; several relations may have one, and then the relation is needed."""
     wanted = [dataset.relation(relation)] if relation else list(dataset.relations)
-    found = [fact for each in wanted for fact in dataset.facts(each.id) if fact.id == id]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(sorted({fact.relation for fact in found}))
+    facts = [fact for each in wanted for fact in dataset.facts(each.id)]
+    matches = [fact for fact in facts if fact.id == id]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = ", ".join(sorted({fact.relation for fact in matches}))
         raise UsageError(f"fact {id!r} is in several relations ({names}); name one by --relation")
-    known = (fact.id for each in wanted for fact in dataset.facts(each.id))
-    hint = nearest(id, known)
+    hint = nearest(id, (fact.id for fact in facts))
     hint = hint if hint.endswith("?") else "see 'sonde data show' for the ids"
     where = f"relation {relation!r} of " if relation else ""
     raise UsageError(f"{where}dataset {dataset.name!r} has no fact {id!r}; {hint}")
@@ -102,13 +102,13 @@ def of_fact(dataset: Dataset, fact: Fact, shape: Shape, answer: str | None) -> l
 
     Without an answer it is the fact's object, whose probability MONITOR takes.
     """
-    own = frames(dataset.relation(fact.relation), shape.frames or None)
-    if not own:
+    wordings = frames(dataset.relation(fact.relation), shape.frames or None)
+    if not wordings:
         raise UsageError(
             f"relation {fact.relation!r} of dataset {dataset.name!r} has no question templates; "
             "take one that has, or give a prompt instead of a fact"
         )
-    before, count = examples(dataset, fact, own[0], shape)
+    before, count = examples(dataset, fact, wordings[0], shape)
     gold = fact.objects[0].name
     correct = correct_for(fact, correct_names(dataset, fact.relation))
     pool, seed = dataset.object_names(fact.relation), dataset.selection.seed
@@ -120,11 +120,11 @@ def of_fact(dataset: Dataset, fact: Fact, shape: Shape, answer: str | None) -> l
                       answer=gold if answer is None else answer, shots=count)  # fmt: skip
 
     def all_of() -> Iterator[Parted]:
-        yield put("anchor", f"told {gold} (right)", own[0], gold)
-        for k, frame in enumerate(own):
+        yield put("anchor", f"told {gold} (right)", wordings[0], gold)
+        for k, frame in enumerate(wordings):
             yield put("framing", f"frame {frame.id}" + (" (base)" if k == 0 else ""), frame)
         for name in wrong:
-            yield put("interference", f"told {name} (wrong)", own[0], name)
+            yield put("interference", f"told {name} (wrong)", wordings[0], name)
 
     return list(all_of())
 
@@ -147,9 +147,9 @@ def parted(
     whole = told(name, body) if name else body
     text = before + asked(whole, form)
     at = len(before) + asked(whole, form).index(whole)
-    found = [Part(name="examples", start=0, stop=len(before))] if before else []
+    parts = [Part(name="examples", start=0, stop=len(before))] if before else []
     if name:
-        found.append(Part(name="context", start=at, stop=at + len(whole) - len(body)))
+        parts.append(Part(name="context", start=at, stop=at + len(whole) - len(body)))
     first = at + len(whole) - len(body) + frame.text.index(SUBJECT_SLOT)
-    found.append(Part(name="subject", start=first, stop=first + len(subject)))
-    return text, tuple(found)
+    parts.append(Part(name="subject", start=first, stop=first + len(subject)))
+    return text, tuple(parts)

@@ -111,7 +111,7 @@ def notes(found: Sequence[Made]) -> list[str]:
         "held_out": "training facts were held out, for relations without dev facts",
         "tokenised_otherwise": "facts are tokenised otherwise around the vectors than in the text",
         "as_vectors": "relations have triggers that no text gives: vectors, for soft:FOLDER",
-        "templates_unfit": "templates have a hole that no allowed answer fits, and were left out",
+        "templates_unfit": "templates, left out, have a masked position that no answer fits",
     }
     totals = {key: sum(each.counts.get(key, 0) for each in found) for key in told}
     return [f"{totals[key]:,} {sentence}" for key, sentence in told.items() if totals[key]]

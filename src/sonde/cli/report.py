@@ -27,7 +27,7 @@ from sonde.reporting.render.json import as_json as to_json
 from sonde.reporting.render.terminal import show
 from sonde.runs.controls import attach_controls
 from sonde.runs.run import Run, open_run
-from sonde.runs.sweep import Sweep, is_sweep, open_sweep
+from sonde.runs.sweep import is_sweep, open_sweep
 
 NO_PICTURES = PictureOptions()
 BROWSERS = (
@@ -65,48 +65,30 @@ def report(wanted: ReportOptions) -> None:
 
     Example: sonde report runs/demo --json
     """
+    changes = pairs(wanted.settings)
     if is_sweep(wanted.folder):
-        show_sweep(open_sweep(wanted.folder), wanted)
-        return
-    run = open_run(wanted.folder)
-    reading = parse(type(run.probe()), pairs(wanted.settings))
-    show_run(
-        run,
-        html=wanted.html,
-        pictures=wanted.pictures,
-        as_json=wanted.as_json,
-        reading=reading,
-    )
-
-
-def show_sweep(sweep: Sweep, wanted: ReportOptions) -> None:
-    """Read the runs of a sweep and show them side by side."""
-    kind = type(sweep.cells[0][1].probe())
-    with waiting("reading the answers"):
-        found = sweep.report(**parse(kind, pairs(wanted.settings)))
+        sweep = open_sweep(wanted.folder)
+        with waiting("reading the answers"):
+            read = sweep.report(**parse(type(sweep.cells[0][1].probe()), changes))
+        provenance, source = sweep.provenance(), f"sweep: {sweep.path}"
+    else:
+        run = open_run(wanted.folder)
+        read = read_run(run, parse(type(run.probe()), changes))
+        provenance, source = run.provenance(), f"run: {run.path}"
     show_report(
-        found,
-        sweep.provenance(),
-        [f"sweep: {sweep.path}"],
+        read,
+        provenance,
+        [source],
         html=wanted.html,
         pictures=wanted.pictures,
         as_json=wanted.as_json,
     )
 
 
-def show_run(
-    run: Run,
-    *,
-    html: Path | None,
-    pictures: PictureOptions = NO_PICTURES,
-    as_json: bool = False,
-    reading: Mapping[str, Any] | None = None,
-) -> None:
-    """Read a run and show its report; `html` and `pictures` name what to write, if anything."""
+def read_run(run: Run, reading: Mapping[str, Any] | None = None) -> Report:
+    """The report of a run with its controls, read with other settings where some are given."""
     with waiting("reading the answers"):
-        report = attach_controls(run, run.report(**(reading or {})), reading)
-    lines = [f"run: {run.path}"]
-    show_report(report, run.provenance(), lines, html=html, pictures=pictures, as_json=as_json)
+        return attach_controls(run, run.report(**(reading or {})), reading)
 
 
 def show_report(
@@ -164,28 +146,25 @@ def file_names(ids: list[str], format: str) -> list[str]:
     >>> file_names(["p-at-1", "a/b", "a:b"], "svg")
     ['p-at-1.svg', 'a-b.svg', 'a-b-2.svg']
     """
-    made: list[str] = []
+    names: list[str] = []
     for id in ids:
         stem = re.sub(r"[^\w.-]+", "-", id).strip(".-") or "figure"
         number = 1
-        while (name := stem + (f"-{number}" if number > 1 else "") + f".{format}") in made:
+        while (name := stem + (f"-{number}" if number > 1 else "") + f".{format}") in names:
             number += 1
-        made.append(name)
-    return made
+        names.append(name)
+    return names
 
 
 def find_browser() -> str:
     """The browser that SONDE_BROWSER names, or any Chromium there is."""
     wanted = os.environ.get("SONDE_BROWSER", "")
+    programs = map(shutil.which, [wanted] if wanted else BROWSERS)
+    program = next(filter(None, programs), None)
+    if program is not None:
+        return program
     if wanted:
-        found = shutil.which(wanted)
-        if found is None:
-            raise UsageError(f"SONDE_BROWSER names {wanted!r}, which is no program on this machine")
-        return found
-    for name in BROWSERS:
-        found = shutil.which(name)
-        if found is not None:
-            return found
+        raise UsageError(f"SONDE_BROWSER names {wanted!r}, which is no program on this machine")
     raise MissingExtra(
         "pictures are drawn by a browser, and neither Chromium, Chrome nor Edge was found; install "
         "one (Debian: apt-get install chromium), name one in the environment variable "

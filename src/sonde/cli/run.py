@@ -13,7 +13,7 @@ from typing import Any
 from sonde.cli.console import print_table, progress, say, waiting
 from sonde.cli.options import RunOptions, argument, components, listed, option, verb
 from sonde.cli.plan import PlanOptions, show_plan
-from sonde.cli.report import show_report, show_run
+from sonde.cli.report import read_run, show_report
 from sonde.core.abilities import Probe, abilities
 from sonde.core.errors import UsageError
 from sonde.core.settings import parse, settings_of
@@ -51,7 +51,8 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     del model  # a control may be as large
     load = partial(asked.load.load, data=dataset)
     run_controls(names, asked.ask.model, settled, dataset, done.path, load=load, watch=progress)
-    show_run(done, html=done.path / "report.html" if beside.html else None)
+    page = done.path / "report.html" if beside.html else None
+    show_report(read_run(done), done.provenance(), [f"run: {done.path}"], html=page)
 
 
 app = components(

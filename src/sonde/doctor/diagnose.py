@@ -142,13 +142,13 @@ def sample(probe: Probe, dataset: Dataset, facts: int) -> list[Prompt]:
 
 def alike(probe: Probe, dataset: Dataset, relation: str, most: int) -> list[Prompt]:
     """Prompts of one relation that differ in their subject."""
-    one = dataset.select(replace(dataset.selection, relations=(relation,), limit=most))
-    found: dict[str, Prompt] = {}
-    for prompt in prompts_of(probe.ask(one)):
-        first = next(iter(found.values()), prompt)
+    selected = dataset.select(replace(dataset.selection, relations=(relation,), limit=most))
+    by_subject: dict[str, Prompt] = {}
+    for prompt in prompts_of(probe.ask(selected)):
+        first = next(iter(by_subject.values()), prompt)
         if prompt.key.template == first.key.template:
-            found.setdefault(prompt.key.subject, prompt)
-    return list(found.values())[:most]
+            by_subject.setdefault(prompt.key.subject, prompt)
+    return list(by_subject.values())[:most]
 
 
 def length(prompt: Prompt) -> int:

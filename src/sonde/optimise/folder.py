@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -32,25 +32,18 @@ SAME = ("method", "settings", "order", "dataset", "relations")
 
 
 def head(
-    *,
-    method: str,
-    settings: Mapping[str, Any],
-    order: Mapping[str, Any],
-    model: Identity,
-    reference: str,
-    dataset: Dataset,
-    relations: Sequence[str],
+    method: Any, order: Any, model: Identity, reference: str, dataset: Dataset, relations: list[str]
 ) -> dict[str, Any]:
-    """What decides the templates, as the manifest has it."""
+    """What decides the templates, as the manifest has it; settings and order are dataclasses."""
     values = {
         "format": FORMAT,
         "sonde": sonde.__version__,
-        "method": method,
-        "settings": dict(settings),
-        "order": {key: value for key, value in order.items() if key != "relations"},
+        "method": method.name,
+        "settings": asdict(method),
+        "order": {key: value for key, value in asdict(order).items() if key != "relations"},
         "model": {"reference": reference, **asdict(model)},
         "dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint},
-        "relations": list(relations),
+        "relations": relations,
     }
     plain: dict[str, Any] = json.loads(json.dumps(values))
     return plain
@@ -98,14 +91,14 @@ class Folder:
     def manifest(self) -> dict[str, Any] | None:
         """The manifest, if there is one."""
         try:
-            found = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
+            manifest = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         except ValueError as error:
             raise StoreError(f"{self.path / 'manifest.json'} does not read back: {error}") from None
-        if not isinstance(found, dict) or "method" not in found or "model" not in found:
+        if not isinstance(manifest, dict) or not {"method", "model"} <= manifest.keys():
             raise StoreError(f"{self.path} holds something else than 'sonde optimise' makes")
-        return found
+        return manifest
 
     def _write(self, values: Mapping[str, Any]) -> None:
         text = json.dumps(values, indent=2, ensure_ascii=False) + "\n"
@@ -139,8 +132,8 @@ class Folder:
         from safetensors.numpy import load_file, save
 
         path = self.path / "vectors.safetensors"
-        known = load_file(path) if path.exists() else {}
-        write_whole(path, save({**known, **vectors}))
+        before = load_file(path) if path.exists() else {}
+        write_whole(path, save({**before, **vectors}))
 
     def finish(self) -> None:
         """Write the templates and say in the manifest that all is done."""

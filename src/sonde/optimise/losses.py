@@ -42,8 +42,8 @@ class Judge:
     @classmethod
     def of(cls, model: Trainable, drafts: Sequence[Draft], *, whole: bool) -> Judge:
         """The answers that each of some relations allows."""
-        allowed = list(dict.fromkeys(draft.train.allowed for draft in drafts))
-        sets = np.array([allowed.index(draft.train.allowed) for draft in drafts])
+        allowed = list(dict.fromkeys(draft.allowed for draft in drafts))
+        sets = np.array([allowed.index(draft.allowed) for draft in drafts])
         bias = None
         if any(ids is not None for ids in allowed):
             bias = torch.zeros(len(allowed), model.loaded.rows)
@@ -158,23 +158,30 @@ class Losses:
         return values
 
     def scores(
-        self, rows: Rows, relations: Sequence[int], vectors: Any
+        self, rows: Rows, relations: Sequence[int], vectors: Any, broken: np.ndarray
     ) -> list[tuple[float | None, float]]:
-        """Of each relation, the share of its rows answered correctly and their mean loss."""
+        """Of each relation, the share of its rows answered correctly and their mean loss.
+
+        The share is None without rows, and the loss NaN of a relation that is `broken`.
+        """
         chosen = np.flatnonzero(np.isin(rows.relation, relations))
         owner = rows.relation[chosen]
         values = self.measured(rows, chosen, vectors, owner)
-        parts = (values[owner == i] for i in relations)
-        return [
-            (float(part[:, 1].mean()), float(part[:, 0].mean())) if len(part) else (None, 0.0)
-            for part in parts
-        ]
+        return [mean_score(values[owner == i], broken[i]) for i in relations]
 
     def _packed(
         self, lengths: np.ndarray, forward: Callable[[list[int]], Any]
     ) -> Iterator[tuple[list[int], Any]]:
         enough = ENOUGH[self.model.device.type] if self.pads else 0
         return self.budget.run(lengths.tolist(), forward, enough=enough)
+
+
+def mean_score(values: np.ndarray, broken: bool) -> tuple[float | None, float]:
+    """Share right and mean loss of [rows, (loss, hit)]; NaN for what broke, None of nothing."""
+    if broken:
+        return None, float("nan")
+    loss, hit = values.mean(0) if len(values) else (0.0, None)
+    return (None if hit is None else float(hit)), float(loss)
 
 
 def pads(model: Trainable) -> bool:
@@ -226,13 +233,13 @@ def _narrows(model: Any, extra: dict[str, Any]) -> bool:
     texts, places = torch.tensor([[[0], [1], [1]], [[2], [0], [3]]], device=model.device)
     expected = logits_at(model, (texts, places), inputs, narrow=False)
     try:
-        found = logits_at(model, (texts, places), inputs, narrow=True)
+        narrowed = logits_at(model, (texts, places), inputs, narrow=True)
     except Exception:  # architectures refuse in their own ways
         log.debug("the head takes whole texts only", exc_info=True)
         return False
-    if found.shape != expected.shape:
+    if narrowed.shape != expected.shape:
         return False
-    plain, other = (torch.log_softmax(logits[:, 0], -1) for logits in (expected, found))
+    plain, other = (torch.log_softmax(logits[:, 0], -1) for logits in (expected, narrowed))
     return not unlike(model, plain, other, noise=0.0, logits=expected[:, 0])
 
 

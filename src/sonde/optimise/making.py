@@ -7,10 +7,10 @@ it gets training facts to learn from and dev facts to choose by. Knows no torch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, Protocol
 
 from sonde.core.abilities import Model
 from sonde.core.components import Components
@@ -127,18 +127,9 @@ def optimise(
     chosen = chosen_relations(dataset, order.relations)
     refuse_repeats(dataset, chosen)
     given = tasks(dataset, chosen, order)
-    folder = Folder(path)
-    with folder.writing(
-        head(
-            method=method.name,
-            settings=asdict(cast(Any, method)),
-            order=asdict(order),
-            model=model.identity,
-            reference=reference or model.identity.name,
-            dataset=dataset,
-            relations=[relation.id for relation in chosen],
-        )
-    ):
+    folder, ids = Folder(path), [relation.id for relation in chosen]
+    reference = reference or model.identity.name
+    with folder.writing(head(method, order, model.identity, reference, dataset, ids)):
         done = {row["relation"] for row in folder.progress()}
         open_tasks = [task for task in given if task.relation.id not in done]
         for task in open_tasks:

@@ -5,7 +5,8 @@ Knows the two kinds of models; nothing of training.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -34,30 +35,24 @@ class Text(NamedTuple):
     answer: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Texts:
-    """The texts of some facts, and how many facts have none and why.
-
-    `allowed` are the tokens that may be answered, None for every one.
-    """
-
-    texts: tuple[Text, ...] = ()
-    outside: int = 0
-    long: int = 0
-    allowed: frozenset[int] | None = None
+OUTSIDE, LONG = "outside_vocabulary", "too_long"
+"""Why a fact has no text: no object of it may be answered, or it is too long for the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A relation about to be trained or searched: its prompt, its texts, the ids of its vectors.
 
-    `otherwise`: so many facts are other tokens under the vectors than under the words before.
+    `allowed` are the tokens that may be answered, None for every one; `otherwise`: so many facts
+    are other tokens under the vectors than under the words before.
     """
 
     task: Task
     template: Template
-    train: Texts
-    dev: Texts
+    train: tuple[Text, ...]
+    dev: tuple[Text, ...]
+    left_out: Counter[str]
+    allowed: frozenset[int] | None
     ids: range
     otherwise: int
 
@@ -66,22 +61,21 @@ class Draft:
         """What is used and what is left out."""
         return {
             **self.task.counts,
-            "train": len(self.train.texts),
-            "dev": len(self.dev.texts),
-            "outside_vocabulary": self.train.outside + self.dev.outside,
-            "too_long": self.train.long + self.dev.long,
+            "train": len(self.train),
+            "dev": len(self.dev),
+            OUTSIDE: self.left_out[OUTSIDE],
+            LONG: self.left_out[LONG],
             "tokenised_otherwise": self.otherwise,
         }
 
     def nothing_left(self) -> Made:
         """What is made of a relation none of whose training facts can be used: nothing."""
-        counts = self.counts
         return Made(
             relation=self.task.relation.id,
-            counts=counts,
+            counts=self.counts,
             problem=f"none of its {len(self.task.train)} training facts can be used: "
-            f"{counts['outside_vocabulary']} have no object that may be answered, "
-            f"{counts['too_long']} are too long (train and dev)",
+            f"{self.left_out[OUTSIDE]} have no object that may be answered, "
+            f"{self.left_out[LONG]} are too long (train and dev)",
         )
 
 
@@ -99,11 +93,19 @@ def draft(
     if words:
         plain, tokens = task.relation.templates[0], dict(zip(ids, words, strict=True))
         otherwise = tokenised_otherwise(model, task, template, tokens, plain)
+    allowed = None
+    if isinstance(model, MaskedModel):
+        allowed = allowed_answers(model, template, task.train[0], vocabulary)
+    train, dev = (
+        list(texts_of(model, template, facts, vocabulary)) for facts in (task.train, task.dev)
+    )
     return Draft(
         task=task,
         template=template,
-        train=texts_of(model, template, task.train, vocabulary),
-        dev=texts_of(model, template, task.dev, vocabulary),
+        train=tuple(text for text in train if isinstance(text, Text)),
+        dev=tuple(text for text in dev if isinstance(text, Text)),
+        left_out=Counter(reason for reason in (*train, *dev) if isinstance(reason, str)),
+        allowed=allowed,
         ids=ids,
         otherwise=otherwise,
     )
@@ -129,66 +131,61 @@ def prompt_ids(model: Trainable, template: Template, subject: str) -> tuple[int,
     return model.encoder.encode(prefix, [WORD], spoken(suffix))[0].ids
 
 
+def allowed_answers(
+    model: MaskedModel, template: Template, fact: Fact, vocabulary: tuple[str, ...] | None
+) -> frozenset[int]:
+    """The tokens that a masked model may answer with under a template."""
+    before = template.fill(fact.subject.name)[0]
+    return model.tables.table(Fill(vocabulary=vocabulary), before).allowed.may
+
+
 def texts_of(
     model: Trainable,
     template: Template,
     facts: Sequence[Fact],
     vocabulary: tuple[str, ...] | None,
-) -> Texts:
-    """Each fact under a template, as the model itself would be asked."""
-    if not facts:
-        return Texts()
-    if isinstance(model, MaskedModel):
-        return masked_texts(model, template, facts, vocabulary)
-    return causal_texts(model, template, facts)
+) -> Iterator[Text | str]:
+    """Each fact under a template, as the model itself would be asked, or why it has no text."""
+    if isinstance(model, CausalModel):
+        yield from (causal_text(model, template, fact) for fact in facts)
+    elif facts:
+        allowed = allowed_answers(model, template, facts[0], vocabulary)
+        yield from masked_texts(model, template, facts, allowed)
 
 
 def masked_texts(
-    model: MaskedModel,
-    template: Template,
-    facts: Sequence[Fact],
-    vocabulary: tuple[str, ...] | None,
-) -> Texts:
+    model: MaskedModel, template: Template, facts: Sequence[Fact], allowed: frozenset[int]
+) -> Iterator[Text | str]:
     """One place to read, the mask; every name of an object that is one allowed token is right."""
     sides = [template.fill(fact.subject.name) for fact in facts]
-    before = sides[0][0]
-    allowed = model.tables.table(Fill(vocabulary=vocabulary), before).allowed.may
     names = {name for fact in facts for entity in fact.objects for name in entity.names}
-    tokens = model.encoder.single_tokens(sorted(names), before)
-    texts, outside, long = [], 0, 0
+    tokens = model.encoder.single_tokens(sorted(names), sides[0][0])
     for fact, span in zip(facts, model.encoder.masked(sides), strict=True):
         ids = {tokens.get(name) for entity in fact.objects for name in entity.names}
         gold = tuple(sorted(id for id in ids if id is not None and id in allowed))
         if not gold:
-            outside += 1
+            yield OUTSIDE
         elif len(span.ids) > model.loaded.context:
-            long += 1
+            yield LONG
         else:
-            texts.append(Text(ids=span.ids, places=(span.start,), golds=(gold,), answer=1))
-    return Texts(texts=tuple(texts), outside=outside, long=long, allowed=allowed)
+            yield Text(ids=span.ids, places=(span.start,), golds=(gold,), answer=1)
 
 
-def causal_texts(model: CausalModel, template: Template, facts: Sequence[Fact]) -> Texts:
+def causal_text(model: CausalModel, template: Template, fact: Fact) -> Text | str:
     """The tokens of the first object's usual name, and of what follows it, each read before it."""
-    texts, outside, long = [], 0, 0
-    for fact in facts:
-        prefix, suffix = template.fill(fact.subject.name)
-        try:
-            (span,) = model.encoder.encode(prefix, [fact.objects[0].name], spoken(suffix))
-        except PromptError:
-            outside += 1
-            continue
-        if len(span.ids) > model.loaded.context:
-            long += 1
-            continue
-        text = Text(
-            ids=span.ids[: span.end - 1],  # what is predicted last is never read
-            places=tuple(range(span.start - 1, span.end - 1)),
-            golds=tuple((id,) for id in span.ids[span.start : span.end]),
-            answer=span.stop - span.start,
-        )
-        texts.append(text)
-    return Texts(texts=tuple(texts), outside=outside, long=long)
+    prefix, suffix = template.fill(fact.subject.name)
+    try:
+        (span,) = model.encoder.encode(prefix, [fact.objects[0].name], spoken(suffix))
+    except PromptError:
+        return OUTSIDE
+    if len(span.ids) > model.loaded.context:
+        return LONG
+    return Text(
+        ids=span.ids[: span.end - 1],  # what is predicted last is never read
+        places=tuple(range(span.start - 1, span.end - 1)),
+        golds=tuple((id,) for id in span.ids[span.start : span.end]),
+        answer=span.stop - span.start,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +208,7 @@ class Rows:
 
 def rows_of(drafts: Sequence[Draft], split: str) -> Rows:
     """The texts of some relations' training or dev facts; a relation is its place in `drafts`."""
-    texts = [(i, text) for i, d in enumerate(drafts) for text in getattr(d, split).texts]
+    texts = [(i, text) for i, d in enumerate(drafts) for text in getattr(d, split)]
     longest = max((len(text.ids) for _, text in texts), default=0)
     most = max((len(text.places) for _, text in texts), default=0)
     names = max((len(right) for _, text in texts for right in text.golds), default=0)

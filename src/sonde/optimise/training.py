@@ -110,16 +110,13 @@ class Learner(Protocol):
     courses: list[Course]
 
     def step(self, active: list[int], step: int) -> list[int]:
-        """Go on by a step for some relations; those whose dev facts are to be looked at."""
+        """Go on by a step for the relations that have not ended; those to be looked at."""
 
     def scores(self, relations: list[int]) -> Sequence[Score]:
         """What the dev facts of some relations say; a loss of NaN if their numbers broke."""
 
     def keep(self, relation: int) -> None:
         """Remember what there is for a relation as the best so far."""
-
-    def drop(self, relations: list[int]) -> None:
-        """Some relations have ended."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -220,7 +217,6 @@ def side_by_side(
         for i in done:
             yield Ended(i, standings[i], batches * step / learner.courses[i].each)
         active = [i for i in active if i not in done]
-        learner.drop(done)
         if active:
             look(learner.step(active, step))
             step += 1
@@ -283,7 +279,7 @@ def with_soft_prompts(
             written = draft(
                 model, prompt.task, template, job.vocabulary, ids=ids, words=prompt.words
             )
-            if written.train.texts:
+            if written.train:
                 ready.append(written)
             else:
                 yield written.nothing_left()

@@ -183,18 +183,11 @@ class Triggers:
 
     def scores(self, relations: list[int]) -> list[Score]:
         """What dev facts say of the triggers as they are."""
-        scores = self.losses.scores(self.dev, relations, self.vectors())
-        return [
-            (None, float("nan")) if self.broken[i] else score
-            for i, score in zip(relations, scores, strict=True)
-        ]
+        return self.losses.scores(self.dev, relations, self.vectors(), self.broken)
 
     def keep(self, relation: int) -> None:
         """The triggers as they are."""
         self.best[relation] = self.ids[relation]
-
-    def drop(self, relations: list[int]) -> None:
-        """The others go on as they are."""
 
     def made(self, ended: Ended) -> Made:
         """What was made for a relation: a text, or else vectors."""
@@ -225,5 +218,5 @@ class Triggers:
 
 def answer_tokens(draft: Draft) -> set[int]:
     """The tokens of every right answer."""
-    texts = draft.train.texts + draft.dev.texts
+    texts = draft.train + draft.dev
     return {id for text in texts for right in text.golds[: text.answer] for id in right}

@@ -55,11 +55,11 @@ class Stacked:
         kept = np.arange(width) < lengths[..., None]
         if len(chosen) > 1:
             return self._together(weights, ids, onto(self.device, kept), places)
-        own = {name: weight[0] for name, weight in weights.items()}
+        single = {name: weight[0] for name, weight in weights.items()}
         if self.pads or lengths.min() == width:
-            return self._alone(own, ids[0], kept[0], places[0])[None]
+            return self._alone(single, ids[0], kept[0], places[0])[None]
         parts = [
-            self._alone(own, ids[0, i : i + 1, :n], kept[0, i : i + 1, :n], places[0, i : i + 1])
+            self._alone(single, ids[0, i : i + 1, :n], kept[0, i : i + 1, :n], places[0, i : i + 1])
             for i, n in enumerate(lengths[0].tolist())
         ]
         return torch.cat(parts)[None]

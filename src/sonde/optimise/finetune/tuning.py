@@ -18,7 +18,7 @@ from sonde.core.markers import markers
 from sonde.models.torch.loading.device import onto
 from sonde.models.torch.loading.weights import DTYPES
 from sonde.optimise.finetune.stacks import Stacked, Weights
-from sonde.optimise.losses import Judge, frozen, narrows
+from sonde.optimise.losses import Judge, frozen, mean_score, narrows
 from sonde.optimise.making import Job, Made
 from sonde.optimise.texts import Draft, Rows, draft, rows_of
 from sonde.optimise.training import (
@@ -51,7 +51,7 @@ def tuned(method: FineTune, job: Job) -> Iterator[Made]:
             yield Made(relation=task.relation.id, counts=task.counts, problem=NO_TEXT)
             continue
         written = draft(job.model, task, templates[0], job.vocabulary)
-        if written.train.texts:
+        if written.train:
             drafts.append(written)
         else:
             yield written.nothing_left()
@@ -62,7 +62,7 @@ def tuned(method: FineTune, job: Job) -> Iterator[Made]:
 def in_groups(method: FineTune, job: Job, drafts: Sequence[Draft]) -> Iterator[Made]:
     """Train so many relations at once as the device holds."""
     model: Any = job.model
-    steps = (-(-len(draft.train.texts) // method.batch) * method.epochs for draft in drafts)
+    steps = (-(-len(draft.train) // method.batch) * method.epochs for draft in drafts)
     progress = Progress(total=sum(steps), tell=job.tick)
     with frozen(model.model):
         stacked = Stacked(model, narrow=narrows(model))
@@ -73,9 +73,9 @@ def in_groups(method: FineTune, job: Job, drafts: Sequence[Draft]) -> Iterator[M
             copies = Copies(method, job, stacked, group)
             totals = [course.each * method.epochs for course in copies.courses]
             for ended in side_by_side(copies, totals, progress, patience=method.patience):
-                own = group[ended.index]
-                kept = keep_weights(method, job, own, copies.change(ended.index))
-                yield ended.made(own, counts={**own.counts, "weights_bytes": kept})
+                tuned = group[ended.index]
+                bytes = keep_weights(method, job, tuned, copies.change(ended.index))
+                yield ended.made(tuned, counts={**tuned.counts, "weights_bytes": bytes})
 
 
 def group_size(method: FineTune, stacked: Stacked, count: int) -> int:
@@ -131,6 +131,7 @@ class Copies:
 
     def step(self, active: list[int], step: int) -> list[int]:
         """One step of AdamW for each relation, on a batch of its own facts."""
+        self._go_on_with(active)
         chosen, shares = filled_up([self.courses[i].batch(step) for i in active])
         weights = list(self.weights.values())
         for weight in weights:
@@ -157,27 +158,17 @@ class Copies:
     @torch.no_grad()
     def scores(self, relations: list[int]) -> list[Score]:
         """What dev facts say of the weights as they are."""
-        own = [np.flatnonzero(self.dev.relation == i) for i in relations]
-        sums = np.zeros((len(relations), 2))
-        for start in range(0, max(map(len, own)), LOOK):
-            parts = {k: rows[start : start + LOOK] for k, rows in enumerate(own)}
-            parts = {k: rows for k, rows in parts.items() if len(rows)}
-            chosen, shares = filled_up(list(parts.values()))
-            weights = self._weights_of([relations[k] for k in parts])
-            loss, hit = self._judged(weights, self.dev, chosen)
-            for column, values in enumerate((hit, loss)):
-                counted = np.where(shares > 0, values.cpu().numpy(), 0)
-                sums[list(parts), column] += counted.sum(1)
+        rows = {i: np.flatnonzero(self.dev.relation == i) for i in relations}
+        values = {i: [np.zeros((0, 2))] for i in relations}
+        for start in range(0, max(map(len, rows.values())), LOOK):
+            parts = {i: own[start : start + LOOK] for i, own in rows.items() if len(own) > start}
+            chosen, _ = filled_up(list(parts.values()))
+            loss, hit = self._judged(self._weights_of(list(parts)), self.dev, chosen)
+            both = torch.stack((loss, hit), 2).cpu().numpy().astype(np.float64)
+            for (i, part), found in zip(parts.items(), both, strict=True):
+                values[i].append(found[: len(part)])
         broken = self.broken.tolist()
-        return [
-            self._score(total, len(rows), broken[i])
-            for i, total, rows in zip(relations, sums.tolist(), own, strict=True)
-        ]
-
-    def _score(self, total: list[float], count: int, broken: bool) -> Score:
-        if broken:
-            return None, float("nan")
-        return (total[0] / count, total[1] / count) if count else (None, 0.0)
+        return [mean_score(np.concatenate(values[i]), broken[i]) for i in relations]
 
     def _weights_of(self, relations: list[int]) -> Weights:
         if relations == self.active:
@@ -197,15 +188,15 @@ class Copies:
         start = dict(self.stacked.model.named_parameters())
         return {n: weight[row] - start[n].detach().float() for n, weight in self.best.items()}
 
-    def drop(self, relations: list[int]) -> None:
+    def _go_on_with(self, active: list[int]) -> None:
         """Free the copies of relations that have ended."""
-        if not relations:
+        if active == self.active:
             return
-        rows = [k for k, i in enumerate(self.active) if i not in relations]
+        rows = [self.active.index(i) for i in active]
         self.weights = {name: weight[rows] for name, weight in self.weights.items()}
         self.best = {name: weight[rows] for name, weight in self.best.items()}
         self.adam.keep(rows)
-        self.active = [self.active[k] for k in rows]
+        self.active = active
 
 
 def filled_up(batches: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -184,8 +184,8 @@ class Vectors:
         first = embedding.ids.start
         start = torch.zeros(len(drafts), width, embedding.vectors.shape[1])
         for i, draft in enumerate(drafts):
-            own = embedding.vectors[draft.ids.start - first : draft.ids.stop - first]
-            start[i, : len(draft.ids)] = own
+            rows = slice(draft.ids.start - first, draft.ids.stop - first)
+            start[i, : len(draft.ids)] = embedding.vectors[rows]
         self.vectors = start.to(model.model.device).requires_grad_(True)
         self.best = self.vectors.detach().clone()
         self.adam = Adam([self.vectors])
@@ -202,19 +202,12 @@ class Vectors:
     def scores(self, relations: list[int]) -> list[Score]:
         """What dev facts say of the vectors as they are."""
         vectors = self.vectors.detach()
-        sound = torch.isfinite(vectors).flatten(1).all(1).tolist()
-        scores = self.losses.scores(self.dev, relations, vectors)
-        return [
-            score if sound[i] else (None, float("nan"))
-            for i, score in zip(relations, scores, strict=True)
-        ]
+        broken = ~torch.isfinite(vectors).flatten(1).all(1).cpu().numpy()
+        return self.losses.scores(self.dev, relations, vectors, broken)
 
     def keep(self, relation: int) -> None:
         """The vectors as they are."""
         self.best[relation] = self.vectors[relation].detach()
-
-    def drop(self, relations: list[int]) -> None:
-        """The others go on as they are."""
 
     def named(self, relation: int, draft: Draft) -> dict[str, np.ndarray]:
         """The best vectors of a relation by marker."""

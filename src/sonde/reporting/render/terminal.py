@@ -183,10 +183,10 @@ def drawn(table: Table, between: str) -> Grid:
     rows = Grid(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     shown, texts = table_n.rows[:MOST_ROWS], []
     for i, column in enumerate(table_n.columns):
-        found = [row[i] for row in shown]
-        aligned = between == " " and any(isinstance(cell, Estimate) for cell in found)
-        width = value_width(found, column) if aligned else 0
-        texts.append([cell_shown(cell, column, between, own, width) for cell in found])
+        column_cells = [row[i] for row in shown]
+        aligned = between == " " and any(isinstance(cell, Estimate) for cell in column_cells)
+        width = value_width(column_cells, column) if aligned else 0
+        texts.append([cell_shown(cell, column, between, own, width) for cell in column_cells])
         add_column(rows, column, texts[-1], left=aligned or column.kind in ("text", "verdict"))
     for row in zip(*texts, strict=True):
         rows.add_row(*row)
@@ -298,22 +298,22 @@ def strip_scale(plot: HeatStrip, coloured: bool) -> Text:
     if not coloured:
         words = f"+ {plot.towards}, − {plot.away}"
         return Text(f"{words}; {plot.unit}" if plot.unit else words, "dim")
-    made = Text()
+    scale = Text()
     for words, end in ((plot.away, -1.0), (plot.towards, 1.0)):
-        made.append(f" {words} ", ground(end)).append("  ")
-    return made.append(f"full colour: {far}", "dim")
+        scale.append(f" {words} ", ground(end)).append("  ")
+    return scale.append(f"full colour: {far}", "dim")
 
 
 def strip_heading(row: HeatRow) -> Text:
     """A row's label and what is said about it."""
-    made = Text(visible(row.label), "bold")
-    return made.append(f"  {visible(row.note)}", "dim") if row.note else made
+    heading = Text(visible(row.label), "bold")
+    return heading.append(f"  {visible(row.note)}", "dim") if row.note else heading
 
 
 def strip_body(row: HeatRow, limit: float, coloured: bool, width: int) -> Iterator[Text]:
     """The tokens of a row."""
-    one, _, rest = parted(row, limit)
-    shown = ([one] if one is not None else []) + rest
+    fold, _, rest = parted(row, limit)
+    shown = ([fold] if fold is not None else []) + rest
     if coloured:
         yield painted(shown)
     else:
@@ -322,10 +322,10 @@ def strip_body(row: HeatRow, limit: float, coloured: bool, width: int) -> Iterat
 
 def painted(shown: Sequence[Shade]) -> Text:
     """Tokens one after the other as the text has them, on their grounds."""
-    made = Text(overflow="fold")
+    text = Text(overflow="fold")
     for shade in shown:
-        made.append(visible(shade.text), ground(shade.strength))
-    return made
+        text.append(visible(shade.text), ground(shade.strength))
+    return text
 
 
 def ground(strength: float) -> str:
