@@ -8,6 +8,7 @@ alternative is plain batches with the full context, every option a row.
 from __future__ import annotations
 
 import time
+from itertools import chain
 from random import Random
 from typing import Any
 
@@ -17,11 +18,13 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import sonde
 from benchmarks.common import Positions, Result, parser, tell
+from sonde.core.columns import one_by_one
 from sonde.core.prompts import Key, Prompt, Score
 from sonde.engine.encode import lengthened
 from sonde.engine.token_tree import merge
 from sonde.models.options import LoadOptions
-from sonde.models.torch.causal.model import CausalModel, score_rows
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.causal.token_tree import row_logps
 from sonde.models.torch.loading.weights import Loaded
 
 LENGTH = 600
@@ -40,26 +43,26 @@ def main() -> None:
     wrapped = tokenizer([f"{f.subject.name} {o.name}" for f in facts for o in f.objects])
     model = CausalModel(llama(wrapped, LoadOptions(batch_tokens=chosen.batch_tokens)))
     prompts = asked(facts, wrapped, chosen.facts)
-    list(model.score(prompts[:50]))
+    list(one_by_one(model.score(prompts[:50])))
     torch.cuda.synchronize()
     with Positions(model.model.model) as fed:
         began = time.perf_counter()
-        found = dict(model.score(prompts))
+        found = dict(one_by_one(model.score(prompts)))
         took = (time.perf_counter() - began) / len(prompts)
     branches = [model.branches(prompt) for prompt in prompts]
     nodes = sum(len(merge(b.spans).ids) for b in branches) / len(branches)
     whole = merge([lengthened(span, b.head) for b in branches for span in b.spans])
     spans = [lengthened(span, branches[0].head) for span in branches[0].spans]
-    rows: list[list[float]] = []
+    texts = [(span.ids, tuple(range(span.start, span.end))) for span in spans]
+    rows: list[float] = []
     for _ in range(2):
         torch.cuda.synchronize()
         began = time.perf_counter()
-        rows = [
-            row for i in range(0, OPTIONS, 50) for row in score_rows(model.model, spans[i : i + 50])
-        ]
+        parts = [row_logps(model.model, texts[i : i + 50])() for i in range(0, OPTIONS, 50)]
+        rows = [logp for part in parts for logp in part.tolist()]
         plain = time.perf_counter() - began
-    pairs = zip(rows, found[0].logps, strict=True)
-    apart = max(abs(a - b) for x, y in pairs for a, b in zip(x, y, strict=True))
+    pairs = zip(rows, chain.from_iterable(found[0].logps), strict=True)
+    apart = max(abs(a - b) for a, b in pairs)
     result = Result(
         name="gpu_causal",
         title=f"{OPTIONS} options behind {LENGTH} tokens, Llama-2-7B shape",

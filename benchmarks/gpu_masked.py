@@ -124,10 +124,10 @@ def texts(prompts: Sequence[Prompt]) -> list[tuple[str, str]]:
 
 def engine_rate(model: MaskedModel, prompts: Sequence[Prompt]) -> tuple[float, float]:
     """Prompts per second, and how many names are watched on average."""
-    answered = sum(len(block) for _, block in model.fill_columns(put(prompts[: 2**17])))  # warm-up
+    answered = sum(len(block) for _, block in model.fill(put(prompts[: 2**17])))  # warm-up
     began = time.perf_counter()
     answered = 0
-    for positions, block in model.fill_columns(put(prompts)):
+    for positions, block in model.fill(put(prompts)):
         answered += len(positions)
         assert len(block) == len(positions)
     took = time.perf_counter() - began

@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks.common import Positions, Result, best_of, parser, seconds, tell
 from sonde import dataset, model
 from sonde.core.answers import Scored
+from sonde.core.columns import one_by_one
 from sonde.core.facts import Dataset, Fact
 from sonde.core.prompts import Key, Prompt, Score
 from sonde.core.scores import option_logps
@@ -135,10 +136,10 @@ def texts_of(subject: Any, prompt: Prompt) -> list[Text]:
 def by_sonde(subject: Any, prompts: Sequence[Prompt]) -> Way:
     """Score through the engine; the warm-up's prefix is forgotten before the clock starts."""
     found: dict[int, Scored] = {}
-    list(subject.score(prompts[:2]))
+    list(one_by_one(subject.score(prompts[:2])))
     subject.prefixes.clear()
     with Positions(subject.model.base_model) as positions:
-        took = seconds(lambda: found.update(subject.score(prompts)))
+        took = seconds(lambda: found.update(one_by_one(subject.score(prompts))))
     rows = [option_logps(found[i]).tolist() for i in range(len(prompts))]
     return Way(
         name="sonde",

@@ -17,6 +17,7 @@ from typing import Any
 from benchmarks.common import Inside, Result, best_of, parser, seconds, tell
 from sonde import dataset, model, probe
 from sonde.core.answers import Filled
+from sonde.core.columns import one_by_one
 from sonde.core.prompts import Prompt, prompts_of
 
 NAME = "lama_fill"
@@ -67,9 +68,9 @@ def questions(folder: Path, count: int) -> list[Prompt]:
 def by_sonde(subject: Any, prompts: Sequence[Prompt]) -> tuple[Way, float]:
     """Fill through the engine; also the share of the time that the model itself took."""
     found: dict[int, Filled] = {}
-    list(subject.fill(prompts[:64]))
+    list(one_by_one(subject.fill(prompts[:64])))
     with Inside(subject.model) as inside:
-        took = seconds(lambda: found.update(subject.fill(prompts)))
+        took = seconds(lambda: found.update(one_by_one(subject.fill(prompts))))
     ids = token_ids(subject)
     best = [found[i] for i in range(len(prompts))]
     way = Way(

@@ -185,10 +185,7 @@ class AtOnce:
         self.watched = -rng.exponential(8, (2**16, NAMES)).astype(np.float32)
         self.ranks = rng.zipf(1.3, (2**16, NAMES)).clip(1, 30_000).astype(np.int32)
 
-    def fill(self, prompts: Any) -> Any:
-        raise NotImplementedError
-
-    def fill_columns(self, prompts: Any) -> Iterator[tuple[Any, Any]]:
+    def fill(self, prompts: Any) -> Iterator[tuple[Any, Any]]:
         """Yield (positions, answers), a block at a time."""
         from sonde.core.columns import FilledColumns
 

@@ -19,11 +19,12 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 import sonde
 from benchmarks.common import Result, parser, seconds, tell
 from sonde.core.answers import Scored
+from sonde.core.columns import one_by_one
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Generate, Key, Prompt, Score, Want
 from sonde.models.options import LoadOptions
 from sonde.models.torch.loading.weights import UNLIMITED, Loaded
-from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.models.torch.seq2seq import Seq2SeqModel
 
 SPECIAL = ["<pad>", "</s>", "<unk>", "<extra_id_0>"]
 SIZE = 32128
@@ -44,8 +45,8 @@ def main() -> None:
         prompts = asked(dataset, chosen.prompts, count)
         own = seconds(partial(answered, model, prompts), warm=warm(model))
         few = prompts[: chosen.others]
-        other = seconds(partial(one_by_one, model, few))
-        gap = furthest(answered(model, few), one_by_one(model, few[:1]))
+        other = seconds(partial(apart, model, few))
+        gap = furthest(answered(model, few), apart(model, few[:1]))
         rows.append(row(f"scoring, {label}", own / len(prompts), other / len(few)))
         findings.append(f"{label}: log-probabilities differ by at most {gap:.1g} nats")
     writing = asked(dataset, chosen.prompts, 0)
@@ -69,7 +70,7 @@ def main() -> None:
 def answered(model: Seq2SeqModel, prompts: Sequence[Prompt]) -> list[Scored]:
     """The engine's answers, with nothing read before."""
     model.reset_cache()
-    found = dict(model.score(prompts))
+    found = dict(one_by_one(model.score(prompts)))
     return [found[i] for i in range(len(prompts))]
 
 
@@ -81,7 +82,7 @@ def row(label: str, own: float, other: float) -> tuple[str, ...]:
 def warm(model: Seq2SeqModel) -> Any:
     """A first pass, which is not counted."""
     prompt = _prompt("x", "Q: Where is it?\nA:", Score(options=("there", "not here")))
-    return lambda: list(model.score([prompt]))
+    return lambda: list(one_by_one(model.score([prompt])))
 
 
 def asked(dataset: Dataset, count: int, options: int) -> list[Prompt]:
@@ -118,7 +119,7 @@ def _prompt(fact: str, text: str, want: Want) -> Prompt:
 
 
 @torch.inference_mode()
-def one_by_one(model: Seq2SeqModel, prompts: Sequence[Prompt]) -> list[Scored]:
+def apart(model: Seq2SeqModel, prompts: Sequence[Prompt]) -> list[Scored]:
     """Every option in a pass of its own."""
     found = []
     for prompt in prompts:

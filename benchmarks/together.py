@@ -60,7 +60,7 @@ def apart(model: CausalModel, prompts: list[Prompt]) -> Iterator[tuple[int, Answ
     """All scores, then all texts."""
     scores = [i for i, prompt in enumerate(prompts) if isinstance(prompt.want, Score)]
     writes = [i for i, prompt in enumerate(prompts) if not isinstance(prompt.want, Score)]
-    for k, scored in model.score([prompts[i] for i in scores]):
+    for k, scored in one_by_one(model.score([prompts[i] for i in scores])):
         yield scores[k], scored
     for k, written in model.generate([prompts[i] for i in writes]):
         yield writes[k], written

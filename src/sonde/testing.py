@@ -26,7 +26,7 @@ from sonde.core.prompts import Block, Prompt, Prompts, blocks_of
 from sonde.core.reports import Report
 from sonde.core.settings import settings_of
 from sonde.data.check import problems
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.models.scripted import Scripted
 from sonde.runs.shards import answer
 from sonde.store.blocks import blocks_of as answers_of

@@ -95,7 +95,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "transformers": ("models/torch/", "lab/training/"),
     "safetensors": ("models/optimised.py", "models/torch/", "optimise/", "lab/training/"),
     "captum": "models/torch/attribution.py",
-    "gguf": "models/torch/loading/dequantise.py",
+    "gguf": "models/torch/loading/open.py",
     "huggingface_hub": "models/torch/loading/weights.py",
     "jinja2": "reporting/render/html.py",
     "plotly": "reporting/render/figures/__init__.py",
@@ -107,8 +107,8 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "simplemma": "prompting/matching.py",
     "tokenizers": (
         "engine/encode.py",
+        "engine/masked_batch.py",
         "engine/seq2seq_encode.py",
-        "engine/token_boundaries.py",
         "engine/tokenise.py",
         "lab/training/",
         "models/torch/",

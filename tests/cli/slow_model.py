@@ -18,9 +18,10 @@ from typing import ClassVar
 
 from sonde.core.abilities import Identity, Model
 from sonde.core.answers import Scored
+from sonde.core.columns import one_by_one
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
-from sonde.models.controls.counting import Majority, majority
+from sonde.models.controls import Majority, majority
 from sonde.models.options import LoadOptions
 
 FOR_EVER = 3600.0
@@ -39,7 +40,7 @@ class Slow:
         return Identity(name="slow", architecture="sleeping", weights=self.inner.identity.weights)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        for position, answer in self.inner.score(prompts):
+        for position, answer in one_by_one(self.inner.score(prompts)):
             if next(self.answers) == int(os.environ.get("SLOW_MOST", -1)):
                 Path(os.environ["SLOW_SILENT"]).touch()
                 time.sleep(FOR_EVER)

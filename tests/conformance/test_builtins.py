@@ -8,7 +8,7 @@ import sonde
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Fill, Generate, Key, Prompt, Sample, Score, Trace, Want
 from sonde.data.catalog import bundled
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.models.scripted import Scripted
 from sonde.runs.run import probes
 from sonde.testing import check_dataset, check_model, check_probe, oracle_for

@@ -13,7 +13,7 @@ from sonde.core.errors import PromptError, PromptTooLong
 from sonde.core.prompts import Generate, Key, Prompt, Sample, Score, Want
 from sonde.models.options import LoadOptions
 from sonde.models.torch.loading.open import open_model
-from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.models.torch.seq2seq import Seq2SeqModel
 from sonde.runs.shards import answer
 from sonde.testing import check_model
 from tests.tiny import SEQ2SEQ

@@ -8,19 +8,21 @@ from typing import Any
 
 from sonde.core.abilities import Identity, abilities
 from sonde.core.answers import Filled, Generated, Scored
+from sonde.core.columns import one_by_one
 from sonde.core.examinations import Examination
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
 from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Diagnosis
-from sonde.engine.encode import Branches, CausalEncoder, MaskedEncoder, Span
-from sonde.models.instruments import examiner
+from sonde.engine.encode import Branches, CausalEncoder, Span
+from sonde.engine.masked_batch import MaskedEncoder
+from sonde.models.load import examiner
 from sonde.models.torch import reference
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import Loaded
 from sonde.models.torch.masked.answers import token_name
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.models.torch.seq2seq import Seq2SeqModel
 from sonde.probes.lama.probe import Lama
 
 Torch = CausalModel | MaskedModel | Seq2SeqModel
@@ -125,7 +127,7 @@ class Altered:
         return self.model.identity
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        return ((i, self.scored(answer)) for i, answer in self.model.score(prompts))
+        return ((i, self.scored(answer)) for i, answer in one_by_one(self.model.score(prompts)))
 
     def examine(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Examination]]:
         shows = examiner(self.model)
@@ -138,7 +140,7 @@ class AlteredMask(Altered):
 
     def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
         assert isinstance(self.model, MaskedModel)
-        return ((i, self.filled(answer)) for i, answer in self.model.fill(prompts))
+        return ((i, self.filled(answer)) for i, answer in one_by_one(self.model.fill(prompts)))
 
 
 class ReadsBeside(AlteredMask):

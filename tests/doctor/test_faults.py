@@ -13,7 +13,7 @@ from sonde.core.answers import Filled, Scored
 from sonde.core.facts import Dataset
 from sonde.data.catalog import load as load_dataset
 from sonde.engine.encode import Span, Start, lengthened, shortened
-from sonde.models.instruments import examiner
+from sonde.models.load import examiner
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder

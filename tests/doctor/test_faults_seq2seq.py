@@ -18,7 +18,7 @@ from sonde.data.catalog import load as load_dataset
 from sonde.engine.seq2seq_encode import Source
 from sonde.models.options import LoadOptions
 from sonde.models.torch.loading.weights import load_folder
-from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.models.torch.seq2seq import Seq2SeqModel
 from tests import tiny as world
 from tests.tiny import SEQ2SEQ
 from tests.written import CAPITALS, dataset

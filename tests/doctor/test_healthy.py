@@ -11,7 +11,7 @@ import sonde
 from sonde.core.facts import Dataset
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.models.torch.seq2seq import Seq2SeqModel
 from tests.tiny import CAUSAL, MASKED, SEQ2SEQ
 
 from .conftest import Load

@@ -9,8 +9,7 @@ import pytest
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Trace
 from sonde.doctor.diagnose import diagnose
-from sonde.models.instruments import examiner
-from sonde.models.load import load
+from sonde.models.load import examiner, load
 from sonde.models.options import LoadOptions
 from tests import tiny
 from tests.cli.world import in_this_process

@@ -10,11 +10,12 @@ import pytest
 
 from sonde.core.abilities import abilities
 from sonde.core.answers import Traced
+from sonde.core.columns import one_by_one
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Score, Trace
 from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Diagnosis
-from sonde.models.instruments import examiner
+from sonde.models.load import examiner
 from sonde.models.scripted import Scripted
 from sonde.models.torch.causal.model import CausalModel
 from sonde.probes.lama.probe import Lama
@@ -60,7 +61,7 @@ def test_numbers_that_are_off_are_found(
     sound = model.trace
 
     def off(prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
-        for i, answer in sound(prompts):
+        for i, answer in one_by_one(sound(prompts)):
             yield i, Traced(logps=tuple(tuple(change(row)) for row in answer.logps))
 
     monkeypatch.setattr(model, "trace", off)

@@ -14,7 +14,7 @@ from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.models.torch.seq2seq import Seq2SeqModel
 from tests import tiny as world
 from tests.cli.world import in_this_process
 from tests.written import two_relations

@@ -11,10 +11,10 @@ from sonde.core.abilities import abilities
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Fill, Score
 from sonde.doctor.diagnose import diagnose, sample, wants
-from sonde.models.instruments import examiner
+from sonde.models.load import examiner
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.models.torch.seq2seq import Seq2SeqModel
 from sonde.probes.lama.probe import Lama
 
 from .conftest import Load

@@ -9,7 +9,8 @@ from tokenizers import AddedToken, Tokenizer, processors
 
 from sonde.core.errors import PromptError
 from sonde.core.prompts import Score
-from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span, Start, opening
+from sonde.engine.encode import CausalEncoder, Span, Start, opening
+from sonde.engine.masked_batch import MaskedEncoder
 from tests.tiny import byte_pairs, metaspaces, word_pieces
 
 NOTHING = Start(id=None, always=False)

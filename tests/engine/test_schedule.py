@@ -77,7 +77,7 @@ def test_memory_for_either_is_room_for_the_larger() -> None:
 def test_one_pass_feeds_the_nodes_of_the_tree(prompts: list[Branches]) -> None:
     dry = trees(prompts, 1000)
     tree = merge([lengthened(text, p.head) for p in prompts for text in p.spans])
-    read = {node for reads in tree.reads for node, _ in reads}
+    read = set(tree.nodes.tolist())
     assert total(dry).computed == len(tree.ids)
     assert [(s.width, s.reads) for s in dry.shapes] == [(len(tree.ids), len(read))]
 

@@ -9,8 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from sonde.engine.encode import CausalEncoder, Start, gathered, lengthened
-from sonde.engine.token_boundaries import Beginnings, ends_at_seam, has_seams
+from sonde.engine.encode import (
+    Beginnings,
+    CausalEncoder,
+    Start,
+    ends_at_seam,
+    gathered,
+    has_seams,
+    lengthened,
+)
 from tests import tiny
 
 TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {

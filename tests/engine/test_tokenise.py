@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from sonde.core.errors import PromptError
 from sonde.engine.batching import prefetch
-from sonde.engine.encode import MaskedEncoder
-from sonde.engine.masked_batch import MaskedTexts, columns
+from sonde.engine.masked_batch import MaskedEncoder, MaskedTexts, columns
 from sonde.engine.tokenise import TASK, Tokenisers
 from tests import tiny
 

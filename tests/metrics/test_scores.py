@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from sonde.core.abilities import Identity
 from sonde.core.answers import Answered, Filled, Scored
-from sonde.core.columns import RatedColumns, in_blocks
+from sonde.core.columns import in_blocks, one_by_one
 from sonde.core.errors import ModelError
 from sonde.core.prompts import Cloze, Key, Prompt, Score
+from sonde.core.rated import RatedColumns
 from sonde.core.scores import option_logps, shares
 from sonde.doctor.agreement import choice
 from sonde.metrics.verdicts import judge, judge_block
-from sonde.models.torch.wrappers.ensemble import ensemble
+from sonde.models.torch.by_relation import ensemble
 from sonde.optimise.lpaqa.choosing import scoring
 from sonde.optimise.making import Task
 from sonde.probes.framing.judge import FALSE, TRUE, verdicts
@@ -84,7 +85,7 @@ def by_ensembles(answer: Scored) -> float:
     key = Key(fact="f", relation="r", template="t", subject="it")
     cloze = Cloze(relation="r", subject="it")
     prompt = Prompt(key=key, prefix="it is ", suffix=" of them", want=want, cloze=cloze)
-    (found,) = model.score([prompt])
+    (found,) = one_by_one(model.score([prompt]))
     return float(np.exp([sum(logps) for logps in found[1].logps])[0]) / total(answer)
 
 

@@ -12,9 +12,10 @@ import torch
 
 from sonde import api
 from sonde.core.abilities import Attributes
+from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, MissingExtra, PromptError
 from sonde.models import options
-from sonde.models.instruments import attributor
+from sonde.models.load import attributor
 from tests import tiny
 
 PREFIX = "Vienna. The capital of France is "
@@ -41,7 +42,7 @@ def test_weights_sum_to_what_the_prompt_changes(kind: str, tmp_path: Path) -> No
 def test_the_score_is_the_one_the_engine_gives(kind: str, tmp_path: Path) -> None:
     model = made(tmp_path, MODELS[kind])
     for answer in ("Paris", "New Norway"):
-        ((_, scored),) = model.score([tiny.score(PREFIX, (answer,))])
+        ((_, scored),) = one_by_one(model.score([tiny.score(PREFIX, (answer,))]))
         found = attributor(model).attribute(PREFIX, answer, steps=10, most=10, tolerance=1.0)
         assert found.score == pytest.approx(sum(scored.logps[0]), abs=1e-4)
 
@@ -108,7 +109,7 @@ def test_tokens_are_the_prompt_in_order(kind: str, tmp_path: Path) -> None:
 def test_a_token_that_straddles_the_boundary_is_the_answers(tmp_path: Path) -> None:
     model = made(tmp_path, tiny.gpt2)
     found = attributor(model).attribute("is Par", "is", steps=5, most=5, tolerance=1.0)
-    ((_, scored),) = model.score([tiny.score("is Par", ("is",))])
+    ((_, scored),) = one_by_one(model.score([tiny.score("is Par", ("is",))]))
     assert "".join(token.text for token in found.tokens) == "is"
     assert found.score == pytest.approx(sum(scored.logps[0]), abs=1e-4)
 

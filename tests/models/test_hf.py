@@ -14,6 +14,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, ModelError, PromptError, UsageError
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
@@ -246,8 +247,8 @@ def test_how_texts_open_is_visible_in_the_identity(llama: Path) -> None:
 
 def test_how_texts_open_changes_what_is_scored(llama: Path) -> None:
     prompt = tiny.score("The capital of France is ", tiny.CITIES)
-    always = dict(causal(llama, bos="always").score([prompt]))[0]
-    never = dict(causal(llama, bos="never").score([prompt]))[0]
+    always = dict(one_by_one(causal(llama, bos="always").score([prompt])))[0]
+    never = dict(one_by_one(causal(llama, bos="never").score([prompt])))[0]
     assert abs(always.logps[0][0] - never.logps[0][0]) > 0.01
 
 
@@ -262,11 +263,11 @@ def test_a_prompt_too_long_for_the_model_names_its_fact(llama: Path, bert: Path)
     subject = "Paris " * 200
     prompt = tiny.score(f"{subject} is ", ("Oslo",), fact="Q90-P36")
     with pytest.raises(PromptError, match=r"fact 'Q90-P36', template 't': .* model takes 128"):
-        dict(causal(llama).score([prompt]))
+        dict(one_by_one(causal(llama).score([prompt])))
     with pytest.raises(PromptError, match=r"fact 'Q90-P36', template 't': .* model takes 64"):
-        dict(masked(bert).score([prompt]))
+        dict(one_by_one(masked(bert).score([prompt])))
     with pytest.raises(PromptError, match=r"fact 'Q90-P36', template 't': .* model takes 64"):
-        dict(masked(bert).fill([tiny.fill(f"{subject} is ", fact="Q90-P36")]))
+        dict(one_by_one(masked(bert).fill([tiny.fill(f"{subject} is ", fact="Q90-P36")])))
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "bert", "roberta"])
@@ -278,25 +279,25 @@ def test_a_prompt_may_be_as_long_as_the_model_can_take(kind: str, tmp_path: Path
     for words in (63 - framing, 64 - framing):
         prompt = tiny.score("Paris" + " Paris" * (words - 1) + " ", ("Paris",))
         if words == 63 - framing:
-            assert dict(model.score([prompt]))
+            assert dict(one_by_one(model.score([prompt])))
         else:
             with pytest.raises(PromptError, match="has 65 tokens"):
-                dict(model.score([prompt]))
+                dict(one_by_one(model.score([prompt])))
 
 
 def test_an_answer_without_a_token_names_its_fact(bert: Path, llama: Path) -> None:
     with pytest.raises(PromptError, match=r"fact 'Q1', .*the answer '' has no token"):
-        dict(causal(llama).score([tiny.score("It is ", ("",), fact="Q1")]))
+        dict(one_by_one(causal(llama).score([tiny.score("It is ", ("",), fact="Q1")])))
     with pytest.raises(PromptError, match=r"fact 'Q1', .*the answer '' has no token"):
-        dict(masked(bert).score([tiny.score("It is ", ("",), fact="Q1")]))
+        dict(one_by_one(masked(bert).score([tiny.score("It is ", ("",), fact="Q1")])))
     with pytest.raises(PromptError, match=r"fact 'Q1', .*no option to score"):
-        dict(causal(llama).score([tiny.score("It is ", (), fact="Q1")]))
+        dict(one_by_one(causal(llama).score([tiny.score("It is ", (), fact="Q1")])))
 
 
 def test_rows_that_no_token_belongs_to_are_no_answers(tmp_path: Path) -> None:
     size = tiny.word_pieces().get_vocab_size()
     model = masked(tiny.bert(tmp_path, vocab_size=size + 27))
-    answer = dict(model.fill([tiny.fill("It is ", top=10**6)]))[0]
+    answer = dict(one_by_one(model.fill([tiny.fill("It is ", top=10**6)])))[0]
     assert len(answer.top) == size
     assert answer.mass < 0  # the other rows keep their share of the probability
 
@@ -310,28 +311,28 @@ def test_tokens_that_the_model_does_not_have_are_no_answers(tmp_path: Path) -> N
     model = masked(folder)
     words = ("Atlantis", "Paris")
     prompt = tiny.fill("It is ", top=3, watched=words, vocabulary=words)
-    answer = dict(model.fill([prompt]))[0]
+    answer = dict(one_by_one(model.fill([prompt])))[0]
     assert (answer.top, answer.watched_ranks) == (("Paris",), (None, 1))
     with pytest.raises(PromptError, match="do not belong together"):
-        dict(model.score([tiny.score("It is ", words)]))
+        dict(one_by_one(model.score([tiny.score("It is ", words)])))
 
 
 def test_a_vocabulary_of_which_nothing_is_a_token_is_refused(bert: Path) -> None:
     prompt = tiny.fill("It is ", vocabulary=("New York",), fact="Q1")
     with pytest.raises(PromptError, match=r"fact 'Q1'.*no word of the vocabulary"):
-        dict(masked(bert).fill([prompt]))
+        dict(one_by_one(masked(bert).fill([prompt])))
     glued = tiny.fill("It is", vocabulary=("Paris",), fact="Q1")
     with pytest.raises(PromptError, match=r"after 's'; is a space missing"):
-        dict(masked(bert).fill([glued]))
+        dict(one_by_one(masked(bert).fill([glued])))
 
 
 def test_a_model_says_so_when_it_is_asked_for_what_it_cannot_do(llama: Path, bert: Path) -> None:
     with pytest.raises(AbilityError, match="does not fill a mask"):
-        dict(causal(llama).score([tiny.fill("It is ")]))
+        dict(one_by_one(causal(llama).score([tiny.fill("It is ")])))
     with pytest.raises(AbilityError, match=r"want options scored"):
-        dict(masked(bert).score([tiny.fill("It is ")]))
+        dict(one_by_one(masked(bert).score([tiny.fill("It is ")])))
     with pytest.raises(AbilityError, match="want a masked position filled"):
-        dict(masked(bert).fill([tiny.score("It is ", ("Paris",))]))
+        dict(one_by_one(masked(bert).fill([tiny.score("It is ", ("Paris",))])))
 
 
 def test_a_masked_model_needs_a_mask(bert: Path, tmp_path: Path) -> None:

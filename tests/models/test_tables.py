@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from sonde.core.abilities import abilities
+from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, ModelError, UsageError
 from sonde.core.facts import Dataset
-from sonde.models.controls.counting import Majority, majority
+from sonde.models.controls import Majority, majority
 from sonde.models.load import load, schemes
 from sonde.models.scripted import Scripted
 from sonde.models.tables import UNSEEN, fill_from
@@ -35,7 +36,7 @@ def test_the_majority_answers_with_the_most_frequent_object() -> None:
     model = load("control:majority", dataset=world())
     assert isinstance(model, Majority)
     options = ("Vienna", "Oslo", "Paris", "Rome")
-    answer = dict(model.score([tiny.score("", options)]))[0]
+    answer = dict(one_by_one(model.score([tiny.score("", options)])))[0]
     assert answer.options == options
     ordered = sorted(options, key=lambda o: answer.logps[options.index(o)], reverse=True)
     assert ordered == ["Paris", "Oslo", "Vienna", "Rome"]  # equal counts in order of name
@@ -47,7 +48,7 @@ def test_the_majority_counts_what_is_asked_about_only() -> None:
 
 def test_the_majority_fills_from_its_shares() -> None:
     watched = ("Vienna", "Rome", "Paris")
-    answer = dict(majority(world()).fill([tiny.fill("", top=2, watched=watched)]))[0]
+    answer = dict(one_by_one(majority(world()).fill([tiny.fill("", top=2, watched=watched)])))[0]
     assert answer.top == ("Paris", "Oslo")
     assert answer.watched_ranks == (3, 4, 1)
     assert answer.watched_logps[1] == UNSEEN
@@ -56,7 +57,7 @@ def test_the_majority_fills_from_its_shares() -> None:
 
 def test_a_table_answers_within_the_vocabulary_only() -> None:
     prompt = tiny.fill("", watched=("Vienna", "Paris"), vocabulary=("Oslo", "Vienna"))
-    answer = dict(majority(world()).fill([prompt]))[0]
+    answer = dict(one_by_one(majority(world()).fill([prompt])))[0]
     assert answer.top == ("Oslo", "Vienna")
     assert answer.watched_ranks == (2, None)
     assert answer.watched_logps[1] is None
@@ -77,7 +78,7 @@ def test_a_control_needs_a_dataset_and_a_known_name() -> None:
 
 def test_a_relation_that_was_not_counted_gets_equal_shares() -> None:
     model = Majority(shares={})
-    answer = dict(model.score([tiny.score("", ("Oslo", "Paris"))]))[0]
+    answer = dict(one_by_one(model.score([tiny.score("", ("Oslo", "Paris"))])))[0]
     assert answer.logps == ((UNSEEN,), (UNSEEN,))
 
 
@@ -87,16 +88,18 @@ def test_a_script_answers_what_it_says(tmp_path: Path) -> None:
     model = load(f"scripted:{file}")
     assert isinstance(model, Scripted)
     assert abilities(model) == {"score", "fill", "generate", "sample", "trace"}
-    scored = dict(model.score([tiny.score("", ("Paris", "Oslo", "Rome"))]))[0]
+    scored = dict(one_by_one(model.score([tiny.score("", ("Paris", "Oslo", "Rome"))])))[0]
     assert [exp(row[0]) for row in scored.logps] == pytest.approx([0.05, 0.9, 0.05])
-    filled = dict(model.fill([tiny.fill("", top=1, watched=("Paris", "Oslo"))]))[0]
+    filled = dict(one_by_one(model.fill([tiny.fill("", top=1, watched=("Paris", "Oslo"))])))[0]
     assert (filled.top, filled.watched_ranks) == (("Oslo",), (2, 1))
 
 
 def test_a_script_without_an_answer_gives_a_tie() -> None:
-    answer = dict(Scripted(answers={}).score([tiny.score("", ("Paris", "Oslo"))]))[0]
-    assert answer.logps == ((log(0.5),), (log(0.5),))
-    filled = dict(Scripted(answers={}).fill([tiny.fill("", watched=("Paris", "Oslo"))]))[0]
+    answer = dict(one_by_one(Scripted(answers={}).score([tiny.score("", ("Paris", "Oslo"))])))[0]
+    assert answer.logps[0] == answer.logps[1] == pytest.approx((log(0.5),))
+    filled = dict(
+        one_by_one(Scripted(answers={}).fill([tiny.fill("", watched=("Paris", "Oslo"))]))
+    )[0]
     assert filled.watched_ranks == (2, 2)
 
 
@@ -120,9 +123,9 @@ def test_a_script_that_does_not_read_says_what_was_expected(
 def test_tables_refuse_the_wrong_kind_of_prompt() -> None:
     model = Scripted(answers={})
     with pytest.raises(AbilityError, match="want options scored"):
-        dict(model.score([tiny.fill("")]))
+        dict(one_by_one(model.score([tiny.fill("")])))
     with pytest.raises(AbilityError, match="want a masked position filled"):
-        dict(model.fill([tiny.score("", ("Paris",))]))
+        dict(one_by_one(model.fill([tiny.score("", ("Paris",))])))
 
 
 def test_an_unknown_scheme_offers_the_nearest() -> None:

@@ -14,10 +14,10 @@ import torch
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Entity
 from sonde.core.markers import marker, markers
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from sonde.models.torch.wrappers.soft import soft_model
+from sonde.models.torch.soft import soft_model
 from sonde.optimise.autoprompt import AutoPrompt
 from sonde.optimise.autoprompt import search as search_module
 from sonde.optimise.autoprompt.search import ranked, searched

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from sonde.core.answers import Filled
+from sonde.core.columns import one_by_one
 from sonde.core.errors import PromptError
 from sonde.core.facts import Template
 from sonde.core.prompts import Prompt
 from sonde.data.vocabulary import trial
-from sonde.models.torch.wrappers.ensemble import ensemble
+from sonde.models.torch.by_relation import ensemble
 from sonde.probes.belief.probe import Belief
 from sonde.probes.lama.probe import Lama
 from sonde.probes.lke.ic import IcLke
@@ -98,9 +99,9 @@ def test_what_is_no_sentence_of_a_template_is_refused_when_it_is_asked(folder: F
     base = opened(folder("bert"))
     model = together(base)
     with pytest.raises(PromptError, match="cannot stand behind examples"):
-        list(model.score(list(IcLke(n=2).ask(dataset("P36")))))
+        list(one_by_one(model.score(list(IcLke(n=2).ask(dataset("P36"))))))
     with pytest.raises(PromptError, match="single sentences"):
-        list(model.fill([trial(("Paris", "Oslo"), frozenset({"fill"}))]))
+        list(one_by_one(model.fill([trial(("Paris", "Oslo"), frozenset({"fill"}))])))
 
 
 def test_the_name_filter_asks_in_its_own_words_and_is_refused(

@@ -19,7 +19,7 @@ from sonde.core.answers import Filled
 from sonde.core.errors import AbilityError, ModelError, PromptError
 from sonde.core.prompts import Fill
 from sonde.data.format import write_dataset
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.finetune import FineTune

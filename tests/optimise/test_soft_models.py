@@ -15,13 +15,14 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from sonde.core.answers import Filled, Scored
+from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, ModelError, PromptError
 from sonde.core.facts import Template
 from sonde.core.markers import marker, markers
 from sonde.core.prompts import Fill, Generate, Score, Want
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from sonde.models.torch.wrappers.soft import soft_model
+from sonde.models.torch.soft import soft_model
 from sonde.optimise.making import optimise
 from sonde.optimise.optiprompt import OptiPrompt
 from tests import tiny
@@ -153,19 +154,21 @@ def test_a_plain_model_refuses_a_text_with_markers(name: str, folder: Folders) -
 def test_an_encoder_decoder_refuses_a_text_with_markers(tmp_path: Path) -> None:
     model = opened(tiny.t5(tmp_path / "t5"))
     with pytest.raises(PromptError, match="vector of a soft prompt"):
-        list(model.score([tiny.score(f"Paris{marker('P36', 1)} is ", ("Paris",))]))
+        list(one_by_one(model.score([tiny.score(f"Paris{marker('P36', 1)} is ", ("Paris",))])))
 
 
 def test_brackets_that_are_no_marker_are_text_like_any_other(folder: Folders) -> None:
     model = opened(folder("gpt2"))
-    ((_, answer),) = model.score([tiny.score("⟦ P36 ⟧ is ", ("Paris",))])
+    ((_, answer),) = one_by_one(model.score([tiny.score("⟦ P36 ⟧ is ", ("Paris",))]))
     assert answer.logps
 
 
 def test_a_causal_model_is_never_asked_to_predict_a_vector(folder: Folders) -> None:
     soft = with_random(opened(folder("gpt2")), 1)
     with pytest.raises(PromptError, match="every vector before"):
-        list(soft.score([tiny.score("Paris is ", ("Paris",), f" too{marker('P36', 1)}")]))
+        list(
+            one_by_one(soft.score([tiny.score("Paris is ", ("Paris",), f" too{marker('P36', 1)}")]))
+        )
 
 
 def test_another_model_is_refused(folder: Folders, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import transformers
 from tokenizers import Tokenizer, normalizers
 
+from sonde.core.columns import one_by_one
 from sonde.core.facts import Dataset, Fact, Template
 from sonde.core.prompts import Cloze, Fill, Key, Prompt, Score
 from sonde.models.load import load
@@ -84,7 +85,7 @@ def prompts(model: Any, template: Template, subjects: Iterable[str]) -> list[Pro
 def answers(model: Any, asked: list[Prompt]) -> list[Any]:
     """The model's answers, in order."""
     ask = model.fill if hasattr(model, "fill") else model.score
-    return [answer for _, answer in sorted(ask(asked), key=lambda pair: pair[0])]
+    return [answer for _, answer in sorted(one_by_one(ask(asked)), key=lambda pair: pair[0])]
 
 
 def metaspace_llama(folder: Path, *, legacy: bool = False) -> Path:

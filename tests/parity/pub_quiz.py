@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import sonde
+from sonde.core.columns import one_by_one
 from sonde.core.facts import Dataset, Fact, Selection
 from sonde.probes.lama.probe import Lama
 from tests import worlds
@@ -56,7 +57,7 @@ def ours(model: Any, probe: Lama, dataset: Dataset) -> dict[str, list[list[float
     """What sonde stores: the tokens from the answer on, by fact."""
     prompts = asked(probe.suited(frozenset({"score"})), dataset)
     found = {}
-    for i, answer in model.score(prompts):
+    for i, answer in one_by_one(model.score(prompts)):
         after = answer.suffix_logps or ((),) * len(answer.options)
         rows = [[*own, *rest] for own, rest in zip(answer.logps, after, strict=True)]
         found[prompts[i].key.fact] = rows

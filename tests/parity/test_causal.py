@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.answers import Scored
+from sonde.core.columns import one_by_one
 from sonde.core.prompts import Prompt
 from sonde.engine.encode import Span, Start
-from sonde.engine.token_tree import ancestors, merge
-from sonde.models.torch.causal.model import CausalModel, why_flat
-from sonde.models.torch.causal.token_tree import additive_mask
+from sonde.engine.token_tree import merge
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.causal.token_tree import additive_mask, why_flat
 from sonde.models.torch.reference import score_causal
 from tests.parity.conftest import Load
 from tests.parity.world import (
@@ -174,7 +175,7 @@ def test_a_node_sees_its_ancestors_and_itself(tiny: Load, dtype: torch.dtype) ->
     trie = merge(options)
     model = tiny("llama").model
     half = type(model)(model.config).to(dtype)
-    mask = additive_mask(half, ancestors(trie.parents), trie.depths, 2, trie.depths)[0, 0]
+    mask = additive_mask(half, trie.seen, trie.depths, 2, trie.depths)[0, 0]
     assert trie.ids == (1, 2, 3, 5)
     own = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 1]]).bool()
     stem = torch.ones(4, 2).bool()
@@ -188,7 +189,7 @@ LONG = "Paris is the capital of France, and Vienna that of Austria. " * 3
 def test_a_window_hides_what_lies_too_far_back(tiny: Load) -> None:
     trie = merge([Span(ids=tuple(range(1, 7)), start=1, stop=6, end=6)])
     model = tiny("gemma3").model
-    masks = additive_mask(model, ancestors(trie.parents), trie.depths, 2, trie.depths)
+    masks = additive_mask(model, trie.seen, trie.depths, 2, trie.depths)
     wide, narrow = masks["full_attention"][0, 0], masks["sliding_attention"][0, 0]
     behind = torch.arange(2, 7)[:, None] - torch.arange(7)[None]
     assert torch.equal(wide == 0, behind >= 0)
@@ -202,14 +203,14 @@ def test_prompts_behind_one_stem_score_as_they_do_alone(tiny: Load, kind: str) -
     prompts = [score(f"{LONG}{place} is in ", CITIES, " now") for place in ("Oslo", "York", "It")]
     prompts += [score("It is ", CITIES)]
     reference = dict(score_causal(model.model, model.encoder, prompts))
-    for position, answer in model.score(prompts):
+    for position, answer in one_by_one(model.score(prompts)):
         assert_same(answer, reference[position])
     (stem,) = model.prefixes.kept
     assert len(stem) >= 16
     kept = model.prefixes.kept[stem]
-    again = dict(model.score(prompts[:2]))
+    again = dict(one_by_one(model.score(prompts[:2])))
     assert model.prefixes.kept[stem] is kept
-    assert again[0] == dict(CausalModel(tiny(kind)).score(prompts[:2]))[0]
+    assert again[0] == dict(one_by_one(CausalModel(tiny(kind)).score(prompts[:2])))[0]
 
 
 def test_stems_leave_when_they_outgrow_their_budget(tiny: Load) -> None:
@@ -218,7 +219,7 @@ def test_stems_leave_when_they_outgrow_their_budget(tiny: Load) -> None:
     for opening in (LONG, "Who wrote it? " + LONG, "Marie Curie. " + LONG):
         prompts = [score(f"{opening}{place} is in ", CITIES) for place in ("Oslo", "York")]
         reference = dict(score_causal(model.model, model.encoder, prompts))
-        for position, answer in model.score(prompts):
+        for position, answer in one_by_one(model.score(prompts)):
             assert_same(answer, reference[position])
         assert len(model.prefixes.kept) == 1
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from sonde.core.columns import one_by_one
 from sonde.core.facts import Template
 from sonde.core.prompts import Cloze, Prompt
+from sonde.models.torch.by_relation import ensemble
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.wrappers.ensemble import ensemble
 from tests.parity.conftest import Load
 from tests.tiny import CITIES, fill, score
 
@@ -34,14 +35,14 @@ def test_its_own_templates_begin_with_a_capital(tiny: Load, kind: str, template:
         INSIDE: ("Norway is in ", "."),
     }
     asked = score("", NAMES, capitals=True)
-    ((_, found),) = made.score([about(asked)])
-    ((_, plain),) = base.score([about(asked, *whole[template])])
+    ((_, found),) = one_by_one(made.score([about(asked)]))
+    ((_, plain),) = one_by_one(base.score([about(asked, *whole[template])]))
     suffixes = plain.suffix_logps or ((),) * len(NAMES)
     rows = zip(plain.logps, suffixes, strict=True)
     expected = [sum(own) + sum(rest) for own, rest in rows]
     assert [sum(row) for row in found.logps] == pytest.approx(expected, abs=1e-4)
     if kind == "roberta":
         hole = fill("", watched=NAMES, vocabulary=(*NAMES, "the"), capitals=True)
-        ((_, found),) = made.fill([about(hole)])
-        ((_, plain),) = base.fill([about(hole, *whole[template])])
+        ((_, found),) = one_by_one(made.fill([about(hole)]))
+        ((_, plain),) = one_by_one(base.fill([about(hole, *whole[template])]))
         assert (found.top, found.watched_ranks) == (plain.top, plain.watched_ranks)

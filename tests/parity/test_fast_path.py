@@ -14,7 +14,8 @@ import transformers
 
 import sonde
 from sonde.models.options import LoadOptions
-from sonde.models.torch.causal.model import CausalModel, why_flat
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.causal.token_tree import why_flat
 from sonde.models.torch.loading import trials
 from sonde.models.torch.loading.trials import in_float32, largest, spread, tried, unlike
 from sonde.models.torch.loading.weights import Loaded, load_folder
@@ -186,7 +187,7 @@ def test_a_real_model_is_far_from_the_line_on_both_sides(
         shares.append(largest(plain - other) / spread(logits))
         return unlike(model, plain, other, noise=noise, logits=logits)
 
-    monkeypatch.setattr("sonde.models.torch.causal.model.unlike", measured)
+    monkeypatch.setattr("sonde.models.torch.causal.token_tree.unlike", measured)
     loaded = sonde.model(smollm2, device="cpu", dtype="bfloat16").loaded  # type: ignore[attr-defined]
     whole = loaded.model.forward
     for deaf in ("position_ids", "attention_mask"):

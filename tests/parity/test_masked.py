@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.answers import Filled
+from sonde.core.columns import one_by_one
 from sonde.core.prompts import Fill, Prompt
 from sonde.engine.masked_batch import columns
 from sonde.models.torch.masked.answers import best, count_ranks, in_order, rank_rows
@@ -97,11 +98,14 @@ def test_filling_equals_the_reference(
     model.enough = enough
     assert model.ways.narrow
     model.ways = replace(model.ways, narrow=narrow, packs=packs)
-    found, backwards = dict(model.fill(prompts)), dict(model.fill(prompts[::-1]))
+    found, backwards = (
+        dict(one_by_one(model.fill(prompts))),
+        dict(one_by_one(model.fill(prompts[::-1]))),
+    )
     assert sorted(found) == list(range(len(prompts)))
     everything = [everything_wanted(prompt) for prompt in prompts]
     for i, whole in fill_masked(model.model, model.encoder, everything, names(model)):
-        alone = dict(model.fill([prompts[i]]))[0]
+        alone = dict(one_by_one(model.fill([prompts[i]])))[0]
         for answer in (found[i], backwards[len(prompts) - 1 - i], alone):
             assert_filled(answer, whole, prompts[i])
 
@@ -113,7 +117,7 @@ def test_names_that_open_a_sentence_are_filled_with_a_capital(tiny: Load) -> Non
         fill("", " is it.", watched=names, vocabulary=names, capitals=capitals)
         for names, capitals in ((lower, True), (upper, False))
     ]
-    capital, by_hand = (answer for _, answer in sorted(model.fill(asked)))
+    capital, by_hand = (answer for _, answer in sorted(one_by_one(model.fill(asked))))
     assert capital.watched == lower and capital.watched_logps == by_hand.watched_logps
     assert tuple(map(str.capitalize, capital.top)) == by_hand.top
     assert capital.top_logps == by_hand.top_logps
@@ -121,7 +125,7 @@ def test_names_that_open_a_sentence_are_filled_with_a_capital(tiny: Load) -> Non
         fill("It is ", ".", watched=lower, vocabulary=(*lower, *upper), capitals=capitals)
         for capitals in (True, False)
     )
-    assert dict(model.fill([later]))[0] == dict(model.fill([plain]))[0]
+    assert dict(one_by_one(model.fill([later])))[0] == dict(one_by_one(model.fill([plain])))[0]
 
 
 def everything_wanted(prompt: Prompt) -> Prompt:
@@ -165,7 +169,7 @@ def test_tokens_equally_likely_share_the_worst_rank_of_them(tiny: Load) -> None:
     head.bias = torch.nn.Parameter(bias)
     watched = ("Paris", "York", "the", "of", "Oslo")
     prompt = fill("It is ", ".", top=4, watched=watched, vocabulary=(*watched, "Vienna"))
-    answer = dict(model.fill([prompt]))[0]
+    answer = dict(one_by_one(model.fill([prompt])))[0]
     assert answer.watched_ranks == (3, 3, 4, 6, 6)
     by_id = ("Paris", "Vienna", "York")  # the order of the vocabulary file
     assert answer.top == (*by_id, "the")
@@ -212,7 +216,7 @@ def test_a_prompt_asked_twice_is_computed_once(tiny: Load, monkeypatch: Any) -> 
 
     monkeypatch.setattr(model.model, "forward", counting)
     twice = [fill("It is ", ".", top=3), fill("It is ", ".", top=1), fill("It is ", "?")]
-    assert len(dict(model.fill(twice))) == 3
+    assert len(dict(one_by_one(model.fill(twice)))) == 3
     assert rows == [2]
 
 
@@ -246,7 +250,7 @@ def test_a_head_that_needs_the_whole_text_gets_it(tiny: Load, head: Any) -> None
     model = MaskedModel(replace(loaded, model=changed))
     assert not model.ways.narrow
     prompts = [fill("It is ", "."), fill("The capital of France is ", " in France.")]
-    found = dict(model.fill(prompts))
+    found = dict(one_by_one(model.fill(prompts)))
     for i, whole in fill_masked(changed, model.encoder, prompts, names(model)):
         assert found[i].top == whole.top
         assert found[i].top_logps == pytest.approx(whole.top_logps, abs=TOLERANCE)
@@ -293,14 +297,14 @@ def test_the_number_of_workers_and_the_chunks_change_no_answer(
     tiny: Load, prompts: list[Prompt], workers: int, task: int, chunk: int
 ) -> None:
     loaded = tiny("bert")
-    expected = dict(masked(tiny, "bert").fill(prompts))
+    expected = dict(one_by_one(masked(tiny, "bert").fill(prompts)))
     options = replace(loaded.options, workers=workers)
     model = MaskedModel(replace(loaded, options=options))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sonde.engine.tokenise.TASK", task)
         patch.setattr("sonde.models.torch.masked.model.FIRST", 1)
         patch.setattr("sonde.models.torch.masked.model.CHUNK", chunk)
-        found = dict(model.fill(prompts))
+        found = dict(one_by_one(model.fill(prompts)))
     model.tokenisers.close()
     for i, answer in expected.items():
         same(found[i], answer, f"prompt {i}")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from sonde.core.columns import one_by_one
 from sonde.core.errors import ModelError
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import out_of_memory
@@ -65,12 +66,12 @@ def test_a_masked_model_goes_on_in_smaller_batches(
 ) -> None:
     fills = [fill(prompt.prefix, ".", watched=("Paris",)) for prompt in PROMPTS]
     calm = MaskedModel(tiny("bert"))
-    scored, filled = answers(calm, PROMPTS), dict(calm.fill(fills))
+    scored, filled = answers(calm, PROMPTS), dict(one_by_one(calm.fill(fills)))
     model = MaskedModel(tiny("bert"))
     sizes = limit(monkeypatch, model.model, 20, ERRORS[1])
     for one, other in zip(answers(model, PROMPTS), scored, strict=True):
         assert_same(one, other)
-    for i, answer in model.fill(fills):
+    for i, answer in one_by_one(model.fill(fills)):
         assert answer.top_logps == pytest.approx(filled[i].top_logps, abs=TOLERANCE)
         assert answer.watched_ranks == filled[i].watched_ranks
     assert max(sizes) <= 20
@@ -113,7 +114,7 @@ def test_one_text_that_does_not_fit_is_an_error(
     bert = MaskedModel(tiny("bert"))
     limit(monkeypatch, bert.model, 3, ERRORS[1])
     with pytest.raises(ModelError, match="memory ran out on a single text"):
-        dict(bert.fill([fill("The capital of France is ", ".")]))
+        dict(one_by_one(bert.fill([fill("The capital of France is ", ".")])))
 
 
 def test_another_error_is_passed_on_at_once(tiny: Load, monkeypatch: pytest.MonkeyPatch) -> None:

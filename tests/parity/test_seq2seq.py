@@ -11,13 +11,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, PromptError, PromptTooLong
 from sonde.core.prompts import Generate, Prompt
 from sonde.models.options import LoadOptions
 from sonde.models.torch.decode.steps import Endings, end_tokens
 from sonde.models.torch.loading.open import open_model
 from sonde.models.torch.reference import generate_seq2seq, score_seq2seq
-from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.models.torch.seq2seq import Seq2SeqModel
 from sonde.testing import assert_same, check_model
 from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS
@@ -48,7 +49,7 @@ def test_scoring_together_equals_the_reference(
     tiny: Load, kind: str, prompts: list[Prompt], budget: int
 ) -> None:
     model = opened(tiny, kind, budget)
-    found = in_order(list(model.score(prompts)), len(prompts))
+    found = in_order(list(one_by_one(model.score(prompts))), len(prompts))
     slow = score_seq2seq(model.model, model.encoder, model.start, prompts)
     for (i, expected), answer in zip(slow, found, strict=True):
         assert_same(answer, expected, f"prompt {i}")
@@ -125,31 +126,31 @@ def test_a_gap_stands_for_an_answer_inside_a_text(tiny: Load) -> None:
     assert source.opens[-1] == model.encoder.gap
     prompts = [score("In ", CITIES, " it was written.")]
     (expected,) = (a for _, a in score_seq2seq(model.model, model.encoder, model.start, prompts))
-    (answer,) = (a for _, a in model.score(prompts))
+    (answer,) = (a for _, a in one_by_one(model.score(prompts)))
     assert_same(answer, expected, "with a gap")
 
 
 def test_without_a_token_for_gaps_the_answer_must_come_last(tiny: Load) -> None:
     with pytest.raises(PromptError, match=r"ends with the answer"):
-        list(opened(tiny, "bart").score([score("In ", CITIES, " it was written.")]))
-    (dropped,) = opened(tiny, "bart").score([score("In ", CITIES, ".")])
-    (bare,) = opened(tiny, "bart").score([score("In ", CITIES)])
+        list(one_by_one(opened(tiny, "bart").score([score("In ", CITIES, " it was written.")])))
+    (dropped,) = one_by_one(opened(tiny, "bart").score([score("In ", CITIES, ".")]))
+    (bare,) = one_by_one(opened(tiny, "bart").score([score("In ", CITIES)]))
     assert dropped[1] == bare[1]
     with pytest.raises(PromptError, match=r"ends with the answer"):
-        list(opened(tiny, "bart").score([score("In ", CITIES, ".", punctuation=True)]))
+        list(one_by_one(opened(tiny, "bart").score([score("In ", CITIES, ".", punctuation=True)])))
 
 
 def test_punctuation_that_is_wanted_is_read_behind_the_gap(tiny: Load) -> None:
     model = opened(tiny, "t5")
     prompts = [score("In ", CITIES, ".", punctuation=wanted) for wanted in (True, False)]
-    kept, dropped = (answer for _, answer in sorted(model.score(prompts)))
+    kept, dropped = (answer for _, answer in sorted(one_by_one(model.score(prompts))))
     assert kept != dropped and kept.suffix_logps == ()
     assert model.encoder.gap in model.encoder.source("In ", ".").ids
 
 
 def test_a_text_too_long_to_read_is_refused(tiny: Load) -> None:
     with pytest.raises(PromptTooLong, match=r"fact 'f'.*takes 64"):
-        list(opened(tiny, "bart").score([score("Paris " * 80, CITIES)]))
+        list(one_by_one(opened(tiny, "bart").score([score("Paris " * 80, CITIES)])))
 
 
 def test_what_it_cannot_do_is_refused(tiny: Load) -> None:
@@ -157,7 +158,7 @@ def test_what_it_cannot_do_is_refused(tiny: Load) -> None:
     assert not hasattr(model, "trace")
     assert not hasattr(model, "fill")
     with pytest.raises(AbilityError):
-        list(model.score([fill("Oslo is in ")]))
+        list(one_by_one(model.score([fill("Oslo is in ")])))
     with pytest.raises(AbilityError):
         list(model.generate([trace("Oslo is in", (0, 4))]))
 
@@ -167,7 +168,7 @@ def test_scoring_goes_on_in_smaller_batches(
     tiny: Load, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = [score("Oslo is in ", CITIES)]
-    expected = dict(opened(tiny, "t5").score(prompts))[0]
+    expected = dict(one_by_one(opened(tiny, "t5").score(prompts)))[0]
     model = opened(tiny, "t5")
     whole: Any = model.model.forward
     widths = []
@@ -179,7 +180,7 @@ def test_scoring_goes_on_in_smaller_batches(
         return whole(**given)
 
     monkeypatch.setattr(model.model, "forward", forward)
-    assert_same(dict(model.score(prompts))[0], expected, "after running out of memory")
+    assert_same(dict(one_by_one(model.score(prompts)))[0], expected, "after running out of memory")
     assert max(widths) == 2
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from sonde.core.answers import Scored
+from sonde.core.columns import one_by_one
 from tests.parity.conftest import Load
 from tests.parity.test_seq2seq import KINDS, opened
 from tests.parity.writing import in_order, write
@@ -41,7 +42,9 @@ def losses(model: Any, read: str, answer: str) -> tuple[float, int]:
 @KINDS
 def test_an_answers_log_probabilities_sum_to_the_loss_of_its_labels(tiny: Load, kind: str) -> None:
     model = opened(tiny, kind)
-    found = in_order(list(model.score([score(f"{text} ", NAMES) for text in TEXTS])), len(TEXTS))
+    found = in_order(
+        list(one_by_one(model.score([score(f"{text} ", NAMES) for text in TEXTS]))), len(TEXTS)
+    )
     for text, answer in zip(TEXTS, found, strict=True):
         assert isinstance(answer, Scored)
         assert max(map(len, answer.logps)) > 2
@@ -54,7 +57,7 @@ def test_an_answers_log_probabilities_sum_to_the_loss_of_its_labels(tiny: Load, 
 @KINDS
 def test_each_token_has_the_log_probability_that_labels_give_it(tiny: Load, kind: str) -> None:
     model = opened(tiny, kind)
-    (answer,) = (a for _, a in model.score([score(TEXTS[0], NAMES)]))
+    (answer,) = (a for _, a in one_by_one(model.score([score(TEXTS[0], NAMES)])))
     tokenizer: Any = model.loaded.tokenizer
     for name, logps in zip(NAMES, answer.logps, strict=True):
         labels = tokenizer(text_target=name, return_tensors="pt").input_ids
@@ -68,7 +71,9 @@ def test_each_token_has_the_log_probability_that_labels_give_it(tiny: Load, kind
 @KINDS
 def test_the_end_and_the_space_of_a_prefix_are_no_part_of_an_answer(tiny: Load, kind: str) -> None:
     model = opened(tiny, kind)
-    plain, spaced = (dict(model.score([score(text, NAMES)]))[0] for text in ("Oslo", "Oslo "))
+    plain, spaced = (
+        dict(one_by_one(model.score([score(text, NAMES)])))[0] for text in ("Oslo", "Oslo ")
+    )
     assert plain == spaced
     targets = model.encoder.targets(NAMES)
     assert [model.loaded.backend.decode(list(ids)) for ids in targets] == list(NAMES)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sonde.core.abilities import ScoresAndGenerates
 from sonde.core.answers import Answer, Generated, Scored
+from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, PromptError
 from sonde.core.prompts import Prompt, Score
 from sonde.engine.token_tree import shared_prefill
@@ -56,7 +57,9 @@ def shards(draw: Any) -> list[Prompt]:
 
 
 def joined(model: CausalModel, prompts: Sequence[Prompt]) -> list[Answer]:
-    found: list[Answer] = in_order(list(model.score_and_generate(prompts)), len(prompts))
+    found: list[Answer] = in_order(
+        list(one_by_one(model.score_and_generate(prompts))), len(prompts)
+    )
     return found
 
 
@@ -201,7 +204,8 @@ def test_a_shard_of_both_kinds_is_answered_together_and_always_alike(
 ) -> None:
     prompts = [score(FRANCE, ("Paris",)), draw(FRANCE), write(FRANCE), write("It is")]
     first, second = (
-        in_order(list(answer(causal(tiny, kind, tree), prompts)), len(prompts)) for _ in range(2)
+        in_order(list(one_by_one(answer(causal(tiny, kind, tree), prompts))), len(prompts))
+        for _ in range(2)
     )
     assert first == second
     both = joined(causal(tiny, kind, tree), [prompts[i] for i in (0, 2, 3)])

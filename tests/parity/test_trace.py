@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.answers import Traced
+from sonde.core.columns import one_by_one
 from sonde.core.costs import Cost
 from sonde.core.errors import AbilityError, ModelError, PromptError, PromptTooLong
 from sonde.core.prompts import Prompt
@@ -53,7 +54,7 @@ TEXTS = st.lists(texts(), min_size=1, max_size=5)
 
 def traces(model: CausalModel, prompts: Sequence[Prompt]) -> list[Traced]:
     """The answers in the order of the prompts; each prompt has one."""
-    found = list(model.trace(prompts))
+    found = list(one_by_one(model.trace(prompts)))
     assert sorted(i for i, _ in found) == list(range(len(prompts)))
     return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
 
@@ -97,7 +98,7 @@ def test_order_and_company_never_change_what_is_read(
 def test_an_option_is_read_in_a_text_as_it_is_scored_behind_it(tiny: Load, kind: str) -> None:
     model = CausalModel(tiny(kind))
     before = "The capital of France is"
-    (scored,) = dict(model.score([score(f"{before} ", CITIES)])).values()
+    (scored,) = dict(one_by_one(model.score([score(f"{before} ", CITIES)]))).values()
     spans = [(len(before), len(before) + 1 + len(city)) for city in CITIES]
     prompts = [trace(f"{before} {city}", span) for city, span in zip(CITIES, spans, strict=True)]
     found = traces(model, prompts)
@@ -126,7 +127,7 @@ def test_a_straddling_token_is_the_spans(tiny: Load) -> None:
 def test_the_first_token_is_predicted_from_the_start_token_where_it_is_read(tiny: Load) -> None:
     model = CausalModel(tiny("gpt2"))
     assert not model.start.always
-    opened, bare = model.tracer().texts([trace("Paris is", (0, 5)), trace("Paris is", (5, 8))])
+    opened, bare = model.span_tokens([trace("Paris is", (0, 5)), trace("Paris is", (5, 8))])
     assert opened.ids == (model.start.id, *bare.ids)
     assert len(assert_traced(model, [trace("Paris is", (0, 8))])[0].logps[0]) == len(bare.ids)
     without = CausalModel(tiny("gpt2"), start=Start(id=None, always=False))
@@ -214,7 +215,7 @@ def roomy(tmp_path: Path) -> Any:
 def test_what_sequences_share_is_computed_once(roomy: Any, tokens: int | None) -> None:
     model = roomy("llama", tokens)
     prompts = sequences(100, training=54, first=50, stride=1)
-    marked = model.tracer().texts(prompts)
+    marked = model.span_tokens(prompts)
     sizes = watched(model)
     found = traces(model, prompts)
     (stem,) = model.prefixes.kept
@@ -230,7 +231,7 @@ def test_a_hundred_sequences_cost_little_more_than_their_distinct_beginnings(roo
     """Ten questions among a hundred facts, from the fiftieth on, as docs/engine.md says."""
     model = roomy("llama")
     prompts = sequences(100, training=100, first=50, stride=5)
-    marked = model.tracer().texts(prompts)
+    marked = model.span_tokens(prompts)
     assert {len(text.ranges) for text in marked} == {10}
     cost = sum(next(model.estimate_costs([prompts])).costs, Cost())
     assert distinct(marked) <= cost.fed < 1.02 * distinct(marked)
@@ -262,8 +263,8 @@ def test_logits_are_made_only_where_they_are_read(
     prompts = [trace(LONG + city, (10, 14), (len(LONG), len(LONG) + 3)) for city in CITIES[:3]]
     rows.clear()
     traces(model, prompts)
-    reads = {i for text in model.tracer().texts(prompts) for i in text.reads}
-    assert sum(rows) <= 3 * len(reads) < sum(len(t.fed) for t in model.tracer().texts(prompts))
+    reads = {i for text in model.span_tokens(prompts) for i in text.reads}
+    assert sum(rows) <= 3 * len(reads) < sum(len(t.fed) for t in model.span_tokens(prompts))
 
 
 PROMPTS = [trace(LONG + f"{city} is it", (len(LONG) - 4, len(LONG) + 3)) for city in CITIES[:4]]
@@ -307,5 +308,5 @@ def test_half_precision_reads_alike(tiny: Load) -> None:
         half.model.load_state_dict(loaded.model.state_dict())
         model = CausalModel(half)
         expected = dict(trace_causal(model.model, model.encoder, PROMPTS))
-        for i, answer in model.trace(PROMPTS):
+        for i, answer in one_by_one(model.trace(PROMPTS)):
             assert_near(answer.logps, expected[i].logps, 0.1)

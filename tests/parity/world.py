@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from sonde.core.answers import Scored
+from sonde.core.columns import one_by_one
 from sonde.core.prompts import Prompt
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import Loaded
@@ -41,7 +42,7 @@ def with_budget(loaded: Loaded, tokens: int) -> Loaded:
 
 def answers(model: CausalModel | MaskedModel, prompts: Sequence[Prompt]) -> list[Scored]:
     """The answers in the order of the prompts; each prompt has one."""
-    found = list(model.score(prompts))
+    found = list(one_by_one(model.score(prompts)))
     assert sorted(i for i, _ in found) == list(range(len(prompts)))
     return [answer for _, answer in sorted(found, key=lambda pair: pair[0])]
 

@@ -20,7 +20,7 @@ from sonde.core.facts import Dataset
 from sonde.core.prompts import Generate, Prompt, Sample
 from sonde.core.reports import Estimate, Report, Table
 from sonde.core.settings import settings_of
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.probes.belief_icl.judge import answer_logps
 from sonde.probes.belief_icl.probe import BeliefIcl
 from sonde.prompting.few_shot import Context, Style

@@ -12,7 +12,7 @@ from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Fact, Selection
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Prompt, Trace
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.probes.lke.asking import Item
 from sonde.probes.lke.eic import EicLke, in_turn
 from sonde.probes.lke.ic import IcLke

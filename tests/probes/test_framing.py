@@ -14,7 +14,7 @@ from sonde.core.answers import Generated
 from sonde.core.facts import Dataset, Entity
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Report, Strip, Table
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.probes.framing import tables as framing_tables
 from sonde.probes.framing.probe import Framing
 from sonde.prompting.matching import cleaned

@@ -15,7 +15,7 @@ from sonde.core.facts import Dataset, Entity
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Score
 from sonde.core.reports import Curves
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.probes.lke.ic import IcLke
 from sonde.testing import check_probe
 from tests.rows import answer_all

@@ -15,7 +15,7 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Fact, Selection, Template
 from sonde.core.prompts import Fill, Score
 from sonde.core.reports import Report
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.models.scripted import Scripted
 from sonde.probes.lama.probe import Lama
 from sonde.testing import oracle_for

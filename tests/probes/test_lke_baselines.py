@@ -13,12 +13,12 @@ from polars import lit
 import sonde
 from sonde.core.abilities import Generates, Scores
 from sonde.core.answers import Generated
-from sonde.core.columns import in_blocks
+from sonde.core.columns import in_blocks, one_by_one
 from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Dataset, Fact, Relation, Source
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.reports import DotPlot, Report, Strip
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.models.scripted import Scripted
 from sonde.probes.lke.asking import Asked
 from sonde.probes.lke.baselines import LkeBaselines
@@ -65,7 +65,7 @@ def literal(model: object, prompt: Prompt, fact: Fact) -> float:
     """Whether one prompt alone is answered right, by the definition of each way."""
     if isinstance(prompt.want, Score):
         assert isinstance(model, Scores)
-        [(_, scored)] = model.score([prompt])
+        [(_, scored)] = one_by_one(model.score([prompt]))
         after = scored.suffix_logps or ((),) * len(scored.options)
         sums = [sum((*own, *rest)) for own, rest in zip(scored.logps, after, strict=True)]
         return float(scored.options[sums.index(max(sums))] == fact.objects[0].name)

@@ -11,7 +11,7 @@ import sonde
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Score
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.models.scripted import Scripted
 from sonde.probes.lke.baselines import LkeBaselines
 from sonde.probes.lke.eic import EicLke

@@ -9,6 +9,7 @@ import pytest
 
 import sonde
 from sonde.core.abilities import Scores
+from sonde.core.columns import one_by_one
 from sonde.core.errors import TemplateError, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Score
@@ -60,7 +61,7 @@ def test_every_number_is_that_of_a_literal_reading(atlas: Dataset, tmp_path: Pat
     right: dict[str, dict[str, list[float]]] = {}
     for prompt in prompts:
         one = next(f for f in atlas.asked(prompt.key.relation) if f.id == prompt.key.fact)
-        [(_, answer)] = model.score([prompt])
+        [(_, answer)] = one_by_one(model.score([prompt]))
         sums = [sum(row) for row in answer.logps]
         best = answer.options[sums.index(max(sums))]
         row = right.setdefault(prompt.own["separators"], {}).setdefault(prompt.key.relation, [])

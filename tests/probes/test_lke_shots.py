@@ -11,6 +11,7 @@ import pytest
 import sonde
 from sonde.core.abilities import Scores
 from sonde.core.answers import Answered, Scored
+from sonde.core.columns import one_by_one
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Score
@@ -45,7 +46,7 @@ def test_the_curve_is_that_of_a_literal_reading(atlas: Dataset, tmp_path: Path) 
         n, seed = prompt.own["shots"], prompt.own["draw"]
         lines = examples(training(atlas, key.relation, [seed])[0], one.subject, n)
         assert prompt.prefix == asked(lines, one.subject.name, Separators())
-        [(_, answer)] = model.score([prompt])
+        [(_, answer)] = one_by_one(model.score([prompt]))
         sums = [sum(row) for row in answer.logps]
         best = answer.options[sums.index(max(sums))]
         place = (n, seed, key.relation)

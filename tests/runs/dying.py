@@ -15,7 +15,7 @@ import polars  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 
 from sonde.api import dataset, probe
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.runs.run import find_probe, run
 
 CHANGES = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.link"}

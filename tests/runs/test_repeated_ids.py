@@ -17,7 +17,7 @@ from sonde.core.facts import Dataset, Fact, Selection
 from sonde.core.repeats import refuse_repeats
 from sonde.data.catalog import load as load_dataset
 from sonde.data.format import open_dataset, seal
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.optimise.lpaqa import Lpaqa
 from sonde.optimise.making import optimise
 from sonde.probes.lama.judge import Facts

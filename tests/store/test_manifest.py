@@ -11,7 +11,7 @@ from shutil import which
 import pytest
 
 import sonde
-from sonde.models.controls.counting import majority
+from sonde.models.controls import majority
 from sonde.runs.run import describe
 from sonde.store.manifest import Manifest, differences, surroundings
 

@@ -17,7 +17,7 @@ from sonde.core.errors import UsageError
 from sonde.core.prompts import Generate, Key, Prompt
 from sonde.core.reports import Report
 from sonde.data.catalog import load
-from sonde.models.instruments import attributor
+from sonde.models.load import attributor
 from sonde.reporting.render.json import as_json as to_json
 from sonde.reporting.render.json import json_text
 

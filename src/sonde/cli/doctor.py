@@ -35,7 +35,7 @@ from sonde.core.legible import legible
 from sonde.core.repeats import refuse_repeats
 from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
-from sonde.models.instruments import examiner
+from sonde.models.load import examiner
 from sonde.reporting.render.terminal import line
 from sonde.runs.run import find_probe
 

@@ -8,17 +8,24 @@ from typing import ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.attributions import Attribution
-from sonde.core.columns import Answers, FilledColumns, Ints
+from sonde.core.columns import Answers, FilledColumns
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError
 from sonde.core.examinations import Examination
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Block, Fill, Generate, Prompt, Prompts, Sample, Score, Trace
+from sonde.core.rated import Ints, RatedColumns
 from sonde.core.reports import Report
 
 Ability = Literal["score", "fill", "generate", "sample", "trace"]
 
 Choice = TypeVar("Choice", bound=Ability)
+
+One = TypeVar("One")
+Many = TypeVar("Many")
+
+Results = Iterator[tuple[int, One]] | Iterator[tuple[Ints, Many]]
+"""Answers one by one, each with the position of its prompt, or many at once as columns."""
 
 WANTED: Mapping[type, Ability] = {
     Score: "score",
@@ -54,24 +61,16 @@ class Model(Protocol):
 class Scores(Protocol):
     """A model that can score options."""
 
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        """Yield (position in `prompts`, answer) in any order."""
+    def score(self, prompts: Sequence[Prompt]) -> Results[Scored, RatedColumns]:
+        """Yield (position in `prompts`, answer), or (positions, columns), in any order."""
 
 
 @runtime_checkable
 class Fills(Protocol):
-    """A model that can name the likeliest tokens at a hole."""
+    """A model that can name the likeliest tokens at a masked position."""
 
-    def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
-        """Yield (position in `prompts`, answer) in any order."""
-
-
-@runtime_checkable
-class FillsColumns(Protocol):
-    """A model that fills many positions at once and answers in columns."""
-
-    def fill_columns(self, prompts: Prompts) -> Iterator[tuple[Ints, FilledColumns]]:
-        """Yield (positions in `prompts`, answers) in any order; those of one block together."""
+    def fill(self, prompts: Sequence[Prompt]) -> Results[Filled, FilledColumns]:
+        """Yield (position in `prompts`, answer), or (positions, columns), in any order."""
 
 
 @runtime_checkable
@@ -94,8 +93,8 @@ class Samples(Protocol):
 class Traces(Protocol):
     """A model that can say how probable it finds parts of a text it is given."""
 
-    def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
-        """Yield (position in `prompts`, answer) in any order."""
+    def trace(self, prompts: Sequence[Prompt]) -> Results[Traced, RatedColumns]:
+        """Yield (position in `prompts`, answer), or (positions, columns), in any order."""
 
 
 @runtime_checkable
@@ -112,8 +111,8 @@ class ScoresAndGenerates(Protocol):
 
     def score_and_generate(
         self, prompts: Sequence[Prompt]
-    ) -> Iterator[tuple[int, Scored | Generated]]:
-        """Yield (position in `prompts`, answer) in any order; each wants `Score` or `Generate`."""
+    ) -> Iterator[tuple[int, Generated] | tuple[Ints, RatedColumns]]:
+        """Yield what `score` and `generate` do; each prompt wants `Score` or `Generate`."""
 
 
 @runtime_checkable

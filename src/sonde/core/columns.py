@@ -9,20 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, groupby, pairwise
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sonde.core.answers import Answer, Answered, Filled, Generated, Kind, Sampled, Scored, Traced
 from sonde.core.prompts import KEY, TEXTS, Key
+from sonde.core.rated import Floats, Ints, RatedColumns
 
 if TYPE_CHECKING:
     import polars
-
-Ints = NDArray[Any]
-Floats = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,113 +86,6 @@ class FilledColumns:
             watched_ranks=np.array(
                 [[rank or 0 for rank in a.watched_ranks] for a in answers], dtype=np.int32
             ).reshape(shape),
-        )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RatedColumns:
-    """Scored options, or spans that were traced, of many prompts; nested lists laid end to end.
-
-    Prompt i has the options `bounds[i]` to `bounds[i+1]`; option j is `names[options[j]]` and has
-    the tokens `tokens[j]` to `tokens[j+1]` of `logps`. `suffix_tokens` and `suffix_logps` are the
-    same for the text after each option, None where nothing was scored there for any prompt. Spans
-    have no names.
-    """
-
-    bounds: Ints
-    tokens: Ints
-    logps: Floats
-    suffix_tokens: Ints | None = None
-    suffix_logps: Floats | None = None
-    names: Sequence[str] = ()
-    options: Ints | None = None
-
-    def __len__(self) -> int:
-        return len(self.bounds) - 1
-
-    @cached_property
-    def owners(self) -> Ints:
-        """The prompt that each option belongs to."""
-        return np.repeat(np.arange(len(self)), np.diff(self.bounds))
-
-    def sums(self, *, suffix: bool = True) -> NDArray[np.float64]:
-        """The log-probability of each option, with that of the text after it or without."""
-        total = added(self.logps, self.tokens)
-        if suffix and self.suffix_tokens is not None and self.suffix_logps is not None:
-            total = total + added(self.suffix_logps, self.suffix_tokens)
-        return total
-
-    def counts(self, *, suffix: bool = True) -> Ints:
-        """How many tokens each option has, with those of the text after it or without."""
-        count = np.diff(self.tokens)
-        if suffix and self.suffix_tokens is not None:
-            count = count + np.diff(self.suffix_tokens)
-        return count
-
-    def rows(self, start: int, stop: int) -> RatedColumns:
-        """The prompts from `start` up to `stop`."""
-        first, last = int(self.bounds[start]), int(self.bounds[stop])
-        tokens, logps = _cut(self.tokens, self.logps, first, last)
-        after: tuple[Any, Any] = (None, None)
-        if self.suffix_tokens is not None and self.suffix_logps is not None:
-            after = _cut(self.suffix_tokens, self.suffix_logps, first, last)
-        return RatedColumns(
-            bounds=self.bounds[start : stop + 1] - first,
-            tokens=tokens,
-            logps=logps,
-            suffix_tokens=after[0],
-            suffix_logps=after[1],
-            names=self.names,
-            options=None if self.options is None else self.options[first:last],
-        )
-
-    def each(self) -> Iterator[Scored | Traced]:
-        """One answer after the other, as an object."""
-        logps = _lists(self.tokens, self.logps)
-        after = None
-        if self.suffix_tokens is not None and self.suffix_logps is not None:
-            after = _lists(self.suffix_tokens, self.suffix_logps)
-        known: dict[bytes, tuple[str, ...]] = {}
-        for start, stop in pairwise(self.bounds.tolist()):
-            if self.options is None:
-                yield Traced(logps=tuple(logps[start:stop]))
-                continue
-            codes = self.options[start:stop]
-            if (key := codes.tobytes()) not in known:
-                known[key] = tuple([self.names[code] for code in codes.tolist()])
-            rest = tuple(after[start:stop]) if after is not None else ()
-            yield Scored(
-                options=known[key],
-                logps=tuple(logps[start:stop]),
-                suffix_logps=rest if any(rest) else (),
-            )
-
-    @classmethod
-    def gathered(cls, answers: Sequence[Scored | Traced]) -> RatedColumns:
-        """Answers that were given one by one."""
-        rows = [row for answer in answers for row in answer.logps]
-        bounds = _ends(len(answer.logps) for answer in answers)
-        scored = [answer for answer in answers if isinstance(answer, Scored)]
-        if not scored:
-            return cls(bounds=bounds, tokens=_ends(map(len, rows)), logps=_flat(rows))
-        after = [row for a in scored for row in (a.suffix_logps or ((),) * len(a.options))]
-        some = any(after)
-        codes: dict[str, int] = {}
-        known: dict[int, list[int]] = {}
-        options: list[int] = []
-        for answer in scored:  # prompts share their options: each tuple is looked up once
-            if id(answer.options) not in known:
-                places = [codes.setdefault(name, len(codes)) for name in answer.options]
-                known[id(answer.options)] = places
-            options += known[id(answer.options)]
-        return cls(
-            bounds=bounds,
-            tokens=_ends(map(len, rows)),
-            logps=_flat(rows),
-            suffix_tokens=_ends(map(len, after)) if some else None,
-            suffix_logps=_flat(after) if some else None,
-            names=list(codes),
-            options=np.array(options, dtype=np.int32),
         )
 
 
@@ -291,13 +181,22 @@ Given = Iterable[Answers] | Iterable[Answered]
 """Answered prompts, in blocks or one by one."""
 
 
-def one_by_one(results: Iterable[tuple[Any, Any]]) -> Iterator[tuple[int, Answer]]:
-    """What a model yields, (position, answer) for each prompt."""
+def one_by_one(results: Iterable[tuple[Any, Any]]) -> Iterator[tuple[int, Any]]:
+    """What a model yields, as (position, answer) for each prompt."""
     for position, answer in results:
-        if isinstance(answer, FilledColumns):
+        if isinstance(answer, FilledColumns | RatedColumns):
             yield from zip(position.tolist(), answer.each(), strict=True)
         else:
             yield int(position), answer
+
+
+def in_columns(results: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Ints, RatedColumns]]:
+    """What a model yields that scores or traces, (positions, columns) whatever comes."""
+    for position, answer in results:
+        if isinstance(answer, RatedColumns):
+            yield position, answer
+        else:
+            yield np.array([position]), RatedColumns.gathered([answer])
 
 
 def rows_of(answers: Given) -> Iterator[Answered]:
@@ -339,28 +238,3 @@ def _block(rows: Sequence[Answered]) -> Answers:
         asked=table({n: array(values, string()) for n, values in columns.items()} | own),
         columns=gather(answers),
     )
-
-
-def added(values: Floats, ends: Ints) -> NDArray[np.float64]:
-    """The sums of values that are laid end to end in lists; those of a list are in float64."""
-    owners = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-    sums = np.bincount(owners, weights=values, minlength=len(ends) - 1)
-    return np.asarray(sums, dtype=np.float64)
-
-
-def _cut(ends: Ints, values: Floats, first: int, last: int) -> tuple[Ints, Floats]:
-    """Some of the lists that are laid end to end."""
-    return ends[first : last + 1] - ends[first], values[ends[first] : ends[last]]
-
-
-def _lists(ends: Ints, values: Floats) -> list[tuple[float, ...]]:
-    flat = values.tolist()
-    return [tuple(flat[start:stop]) for start, stop in pairwise(ends.tolist())]
-
-
-def _ends(lengths: Any) -> Ints:
-    return np.cumsum([0, *lengths], dtype=np.int64)
-
-
-def _flat(rows: Sequence[Sequence[float]]) -> Floats:
-    return np.fromiter(chain.from_iterable(rows), dtype=np.float32)

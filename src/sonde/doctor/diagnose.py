@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sonde.core.abilities import WANTED, Ability, Examines, KeepsCache, Model, Probe
 from sonde.core.answers import Answer
+from sonde.core.columns import one_by_one
 from sonde.core.errors import PromptError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace, Want, prompts_of
@@ -116,7 +117,7 @@ def answered(model: Model, prompts: Sequence[Prompt]) -> tuple[list[Answer | Non
         group = [i for i, prompt in enumerate(prompts) if type(prompt.want) is kind]
         ask = getattr(model, WANTED[kind])
         try:
-            for place, answer in ask([prompts[i] for i in group]):
+            for place, answer in one_by_one(ask([prompts[i] for i in group])):
                 answers[group[place]] = answer
         except PromptError:
             for i in group:
@@ -124,10 +125,9 @@ def answered(model: Model, prompts: Sequence[Prompt]) -> tuple[list[Answer | Non
     return answers, refusals
 
 
-def _alone(ask: Callable[..., object], prompt: Prompt) -> tuple[Answer | None, str]:
+def _alone(ask: Callable[..., Any], prompt: Prompt) -> tuple[Answer | None, str]:
     try:
-        found: dict[int, Answer] = dict(ask([prompt]))  # type: ignore[call-overload]
-        return found[0], ""
+        return dict(one_by_one(ask([prompt])))[0], ""
     except PromptError as error:
         return None, str(error)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter
 from typing import TypeVar
@@ -94,18 +94,18 @@ class Budget:
 
     def schedule(
         self,
-        lengths: Sequence[int],
+        lengths: Sequence[int] | Mapping[int, int],
         build: Callable[[list[int]], Batch],
         *,
         padded: bool = True,
         enough: int | None = None,
         alone: Callable[[int], Scheduled[Batch]] | None = None,
     ) -> Scheduled[Batch]:
-        """What `build` makes of the positions of each batch, as in `batches`.
+        """What `build` makes of the positions, or keys, of each batch, as in `batches`.
 
         `alone`: how a text that is a batch by itself is scheduled, where that may be in parts.
         """
-        pending = list(range(len(lengths)))
+        pending = list(lengths) if isinstance(lengths, Mapping) else list(range(len(lengths)))
         while pending:
             done: set[int] = set()
             sizes = [lengths[i] for i in pending]

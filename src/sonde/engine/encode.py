@@ -1,30 +1,40 @@
 """Turn texts into token ids and find the answer among them by character offsets.
 
 Text and answer are tokenised as one text, never apart, and special tokens written inside a text
-are taken literally. Knows a `tokenizers.Tokenizer`; nothing of models.
+are taken literally. A hundred options behind the same long prefix would each cost a tokenisation of
+the whole text. At a seam, a single space between two words, most tokenizers never join what stands
+before with what stands after; there a text is tokenised in parts, and parts that return are not
+again. Knows a `tokenizers.Tokenizer`; nothing of models.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
 
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding, Tokenizer, models
 
 from sonde.core.errors import PromptError
-from sonde.core.markers import OPENS, markers
-from sonde.core.prompts import capitalised
-from sonde.engine.masked_batch import MaskedTexts, columns, masked_at
+from sonde.core.markers import markers
 from sonde.engine.prefixes import shared
-from sonde.engine.token_boundaries import Beginnings, ends_at_seam, has_seams
 
 log = logging.getLogger("sonde")
 
 Tokenised = tuple[tuple[int, ...], Sequence[tuple[int, int]]]
 """Token ids of a text, and the characters that each token holds."""
+
+
+SPACES = " Ġ▁"
+"""How vocabularies write a space: as it is, or as byte-level and sentence pieces mark it."""
+
+BREAKS = "ĉĊč"
+"""How byte-level ones write tabs and ends of lines, which are no words."""
+
+INNER_SPACE = re.compile(f"[^\\s{SPACES}{BREAKS}][{SPACES}]")
+SEAM = re.compile(r"(?<=\S) (?=[^\W_])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +87,7 @@ class CausalEncoder:
         refuse_markers(self.tokenizer, prefix, suffix)
         texts = [prefix + option + suffix for option in options]
         encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
-        spans = [_span(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
+        spans = [span_of(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
         # for all options or for none, or else they would be compared after different beginnings
         if self.start.always or any(span.start == 0 for span in spans):
             return [self._opened(span) for span in spans]
@@ -109,7 +119,7 @@ class CausalEncoder:
         """Options as they are tokenised behind any word and a space."""
         texts = [f"a {option}{suffix}" for option in options]
         encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
-        spans = [_span(e, "a ", option) for e, option in zip(encodings, options, strict=True)]
+        spans = [span_of(e, "a ", option) for e, option in zip(encodings, options, strict=True)]
         return tuple(shortened(span, span.start) for span in spans)
 
     def open(self, prefix: str) -> tuple[int, ...]:
@@ -140,101 +150,12 @@ class CausalEncoder:
         return lengthened(span, (self.start.id,))
 
 
-class MaskedEncoder:
-    """Encodes texts with one mask for models that see both sides of it."""
-
-    def __init__(self, tokenizer: Tokenizer, mask: str) -> None:
-        self.tokenizer = Tokenizer.from_str(tokenizer.to_str())
-        self.tokenizer.no_truncation()
-        self.tokenizer.no_padding()
-        self.literal = literal(tokenizer)
-        self.mask = mask
-        mask_id = tokenizer.token_to_id(mask)
-        if mask_id is None:
-            raise PromptError(f"this tokenizer has no mask token {mask!r}")
-        self.mask_id = mask_id
-        added = tokenizer.get_added_tokens_decoder()
-        self.special = tuple(token.content for token in added.values() if token.special)
-        self.strips_left = added[mask_id].lstrip if mask_id in added else False
-        self.strips_right = added[mask_id].rstrip if mask_id in added else False
-
-    def columns(self, texts: Sequence[tuple[str, str]]) -> MaskedTexts:
-        """What `masked` gives, as columns of numbers; texts without anything special at once."""
-        together = "\n".join(chain.from_iterable(texts))
-        if not any(token in together for token in (OPENS, *self.special)):
-            encodings = self.tokenizer.encode_batch_fast([self.mask.join(pair) for pair in texts])
-            ids = [encoding.ids for encoding in encodings]
-            if (found := masked_at(ids, self.mask_id)) is not None:
-                return found
-        return columns([(span.ids, span.start) for span in self.masked(texts)])
-
-    def masked(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
-        """For each (prefix, suffix), the ids with one mask between them."""
-        for pair in texts:
-            refuse_markers(self.tokenizer, *pair)
-        plain = [i for i, pair in enumerate(texts) if not self._mentions_special(pair)]
-        encodings = self.tokenizer.encode_batch_fast([self.mask.join(texts[i]) for i in plain])
-        spans = {
-            i: self._span_of(e.ids)
-            for i, e in zip(plain, encodings, strict=True)
-            # a tokenizer that folds case may find the mask in a text that does not spell it so
-            if e.ids.count(self.mask_id) == 1
-        }
-        return [
-            spans[i] if i in spans else self._literal_span(*texts[i]) for i in range(len(texts))
-        ]
-
-    def options(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
-        """For each option, the ids of the whole text and where the option stands in them."""
-        refuse_markers(self.literal, prefix, suffix)
-        texts = [prefix + option + suffix for option in options]
-        encodings = self.literal.encode_batch(texts)
-        return [_span(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
-
-    def single_tokens(
-        self, words: Iterable[str], prefix: str, *, capitals: bool = False
-    ) -> dict[str, int]:
-        """The words that are one known token at a mask after `prefix`, with the token's id.
-
-        With `capitals`, the token is that of the word with a capital where the mask opens the text.
-        """
-        words = list(dict.fromkeys(words))
-        before = opening(prefix)
-        written = list(map(capitalised, words)) if capitals and not before else words
-        unknown = self.tokenizer.token_to_id("[UNK]")
-        if unknown is None:
-            unknown = self.tokenizer.token_to_id("<unk>")
-        found = {}
-        encodings = self.literal.encode_batch([before + text for text in written])
-        for word, text, encoding in zip(words, written, encodings, strict=True):
-            start, stop = answer_place(encoding.offsets, before, text)
-            if stop != start + 1 or encoding.ids[start] == unknown:
-                continue
-            own = encoding.offsets[start][0]
-            if not before[own:].strip(" "):  # what holds more than the space is another word
-                found[word] = encoding.ids[start]
-        return found
-
-    def _mentions_special(self, pair: tuple[str, str]) -> bool:
-        return any(token in text for text in pair for token in self.special)
-
-    def _literal_span(self, prefix: str, suffix: str) -> Span:
-        """Tokenise both sides apart, as the tokenizer itself does around a special token."""
-        if self.strips_left:
-            prefix = prefix.rstrip()
-        if self.strips_right:
-            suffix = suffix.lstrip()
-        before = self.literal.encode(prefix, add_special_tokens=False).ids
-        after = self.literal.encode(suffix, add_special_tokens=False).ids
-        around = self.tokenizer.encode(self.mask).ids
-        middle = around.index(self.mask_id)
-        ids = (*around[:middle], *before, self.mask_id, *after, *around[middle + 1 :])
-        start = middle + len(before)
-        return Span(ids=ids, start=start, stop=start + 1, end=len(ids))
-
-    def _span_of(self, ids: Sequence[int]) -> Span:
-        start = ids.index(self.mask_id)
-        return Span(ids=tuple(ids), start=start, stop=start + 1, end=len(ids))
+def untruncated(form: str) -> Tokenizer:
+    """A tokenizer, given as JSON, that takes every text whole and as long as it is."""
+    copy: Tokenizer = Tokenizer.from_str(form)
+    copy.no_truncation()
+    copy.no_padding()
+    return copy
 
 
 def literal(tokenizer: Tokenizer) -> Tokenizer:
@@ -242,12 +163,17 @@ def literal(tokenizer: Tokenizer) -> Tokenizer:
 
     Its offsets are not trimmed: a token's span holds the spaces that the token holds.
     """
-    text = tokenizer.to_str().replace('"trim_offsets":true', '"trim_offsets":false')
-    copy: Tokenizer = Tokenizer.from_str(text)
+    copy = untruncated(tokenizer.to_str().replace('"trim_offsets":true', '"trim_offsets":false'))
     copy.encode_special_tokens = True
-    copy.no_truncation()
-    copy.no_padding()
     return copy
+
+
+def tokens_around(tokenizer: Tokenizer) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The special tokens that a tokenizer itself puts before and after a text."""
+    encoding = tokenizer.encode("a")
+    inner = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
+    first, last = (inner[0], inner[-1]) if inner else (len(encoding.ids), len(encoding.ids) - 1)
+    return tuple(encoding.ids[:first]), tuple(encoding.ids[last + 1 :])
 
 
 def refuse_markers(tokenizer: Tokenizer, *texts: str) -> None:
@@ -310,7 +236,8 @@ def opening(prefix: str) -> str:
     return ". " if prefix[-1] == " " else prefix[-1]
 
 
-def _span(encoding: Encoding, prefix: str, option: str) -> Span:
+def span_of(encoding: Encoding, prefix: str, option: str) -> Span:
+    """A text as tokens, and where the option with the space before it stands in them."""
     start, stop = answer_place(encoding.offsets, prefix, option)
     if start == stop:
         raise PromptError(f"the answer {option!r} has no token in this model's tokenizer")
@@ -341,3 +268,79 @@ def answer_tokens(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> t
     """
     inside = [i for i, (a, b) in enumerate(offsets) if b > begin and a < end]
     return (inside[0], inside[-1] + 1) if inside else (0, 0)
+
+
+def has_seams(tokenizer: Tokenizer) -> bool:
+    """Whether no token reaches from one word over a space into the next.
+
+    Both are looked at: the pieces of the vocabulary, and how texts are split before pieces are
+    looked for.
+    """
+    if any(INNER_SPACE.search(token) for token in tokenizer.get_vocab(with_added_tokens=True)):
+        return False
+    # these build words from pieces, so that a text which is not split falls apart all the same
+    whole = isinstance(tokenizer.model, models.BPE | models.Unigram)
+    splitter = tokenizer.pre_tokenizer
+    if splitter is None:
+        return whole
+    texts = (f"in{left} {right}on it" for left in "a9.,)'\"é京" for right in "bZ7ñ京")
+    pieces = ((splitter.pre_tokenize_str(text), text.index(" ")) for text in texts)
+    return all(_splits(found, place) or (whole and len(found) == 1) for found, place in pieces)
+
+
+def ends_at_seam(prefix: str, options: Sequence[str]) -> bool:
+    """Whether every option would begin a word behind a single space.
+
+    >>> ends_at_seam("The capital is ", ["Oslo"]), ends_at_seam("It (", ["Oslo"])
+    (True, False)
+    """
+    ends = len(prefix) > 1 and prefix[-1] == " " and not prefix[-2].isspace()
+    return ends and all(option[:1].isalnum() for option in options)
+
+
+class Beginnings:
+    """Tokenises texts that begin as the one before did, from the last seam they share."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.text = ""
+        self.ids: list[int] = []
+        self.starts: list[int] = []
+
+    def encode(self, text: str) -> list[int]:
+        """The token ids of a text that ends at a seam."""
+        shared = shared_characters(self.text, text)
+        places = [match.start() for match in SEAM.finditer(text, 0, shared)]
+        if len(places) < 2:
+            self._keep(text, [], [], 0, 0)
+        else:
+            guard, seam = places[-2] + 1, places[-1]  # a word before it, since openings differ
+            kept = sum(1 for start in self.starts if start < seam)
+            self._keep(text, self.ids[:kept], self.starts[:kept], guard, seam)
+        return self.ids
+
+    def _keep(self, text: str, ids: list[int], starts: list[int], guard: int, seam: int) -> None:
+        """Go on from what is known up to the seam, tokenising from the guard."""
+        encoding = self.tokenizer.encode(text[guard:], add_special_tokens=False)
+        begins = [guard + start for start, _ in encoding.offsets]
+        new = sum(1 for begin in begins if begin < seam)
+        self.text, self.ids = text, ids + encoding.ids[new:]
+        self.starts = starts + begins[new:]
+
+
+def shared_characters(one: str, other: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    size = min(len(one), len(other))
+    low = 0
+    while low < size:  # by halves, because comparing slices is quicker than comparing characters
+        middle = (low + size + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            size = middle - 1
+    return low
+
+
+def _splits(pieces: list[tuple[str, tuple[int, int]]], place: int) -> bool:
+    """Whether no piece holds both sides of the space at `place`."""
+    return not any(start < place < stop - 1 for _, (start, stop) in pieces)

@@ -1,12 +1,29 @@
-"""Texts with one mask as columns of numbers, thousands at a time. Knows token ids alone."""
+"""Texts with one mask: encoded, and as columns of numbers, thousands at a time.
+
+Knows a `tokenizers.Tokenizer`; nothing of models.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
 import numpy as np
+from tokenizers import Tokenizer
+
+from sonde.core.errors import PromptError
+from sonde.core.markers import OPENS
+from sonde.core.prompts import capitalised
+from sonde.engine.encode import (
+    Span,
+    answer_place,
+    literal,
+    opening,
+    refuse_markers,
+    span_of,
+    untruncated,
+)
 
 MaskedText = tuple[tuple[int, ...], int]
 """Token ids, and the position that is read."""
@@ -116,3 +133,96 @@ def joined(parts: Sequence[MaskedTexts]) -> MaskedTexts:
         offsets=np.concatenate([[0], *shifted]),
         places=np.concatenate([part.places for part in parts]),
     )
+
+
+class MaskedEncoder:
+    """Encodes texts with one mask for models that see both sides of it."""
+
+    def __init__(self, tokenizer: Tokenizer, mask: str) -> None:
+        self.tokenizer = untruncated(tokenizer.to_str())
+        self.literal = literal(tokenizer)
+        self.mask = mask
+        mask_id = tokenizer.token_to_id(mask)
+        if mask_id is None:
+            raise PromptError(f"this tokenizer has no mask token {mask!r}")
+        self.mask_id = mask_id
+        added = tokenizer.get_added_tokens_decoder()
+        self.special = tuple(token.content for token in added.values() if token.special)
+        self.strips_left = added[mask_id].lstrip if mask_id in added else False
+        self.strips_right = added[mask_id].rstrip if mask_id in added else False
+
+    def columns(self, texts: Sequence[tuple[str, str]]) -> MaskedTexts:
+        """What `masked` gives, as columns of numbers; texts without anything special at once."""
+        together = "\n".join(chain.from_iterable(texts))
+        if not any(token in together for token in (OPENS, *self.special)):
+            encodings = self.tokenizer.encode_batch_fast([self.mask.join(pair) for pair in texts])
+            ids = [encoding.ids for encoding in encodings]
+            if (found := masked_at(ids, self.mask_id)) is not None:
+                return found
+        return columns([(span.ids, span.start) for span in self.masked(texts)])
+
+    def masked(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
+        """For each (prefix, suffix), the ids with one mask between them."""
+        for pair in texts:
+            refuse_markers(self.tokenizer, *pair)
+        joined = map("\n".join, texts)
+        plain = [i for i, text in enumerate(joined) if not any(t in text for t in self.special)]
+        encodings = self.tokenizer.encode_batch_fast([self.mask.join(texts[i]) for i in plain])
+        spans = {
+            i: self._span_of(e.ids)
+            for i, e in zip(plain, encodings, strict=True)
+            # a tokenizer that folds case may find the mask in a text that does not spell it so
+            if e.ids.count(self.mask_id) == 1
+        }
+        return [
+            spans[i] if i in spans else self._literal_span(*texts[i]) for i in range(len(texts))
+        ]
+
+    def options(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
+        """For each option, the ids of the whole text and where the option stands in them."""
+        refuse_markers(self.literal, prefix, suffix)
+        texts = [prefix + option + suffix for option in options]
+        encodings = self.literal.encode_batch(texts)
+        return [span_of(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
+
+    def single_tokens(
+        self, words: Iterable[str], prefix: str, *, capitals: bool = False
+    ) -> dict[str, int]:
+        """The words that are one known token at a mask after `prefix`, with the token's id.
+
+        With `capitals`, the token is that of the word with a capital where the mask opens the text.
+        """
+        words = list(dict.fromkeys(words))
+        before = opening(prefix)
+        written = list(map(capitalised, words)) if capitals and not before else words
+        unknown = self.tokenizer.token_to_id("[UNK]")
+        if unknown is None:
+            unknown = self.tokenizer.token_to_id("<unk>")
+        found = {}
+        encodings = self.literal.encode_batch([before + text for text in written])
+        for word, text, encoding in zip(words, written, encodings, strict=True):
+            start, stop = answer_place(encoding.offsets, before, text)
+            if stop != start + 1 or encoding.ids[start] == unknown:
+                continue
+            own = encoding.offsets[start][0]
+            if not before[own:].strip(" "):  # what holds more than the space is another word
+                found[word] = encoding.ids[start]
+        return found
+
+    def _literal_span(self, prefix: str, suffix: str) -> Span:
+        """Tokenise both sides apart, as the tokenizer itself does around a special token."""
+        if self.strips_left:
+            prefix = prefix.rstrip()
+        if self.strips_right:
+            suffix = suffix.lstrip()
+        before = self.literal.encode(prefix, add_special_tokens=False).ids
+        after = self.literal.encode(suffix, add_special_tokens=False).ids
+        around = self.tokenizer.encode(self.mask).ids
+        middle = around.index(self.mask_id)
+        ids = (*around[:middle], *before, self.mask_id, *after, *around[middle + 1 :])
+        start = middle + len(before)
+        return Span(ids=ids, start=start, stop=start + 1, end=len(ids))
+
+    def _span_of(self, ids: Sequence[int]) -> Span:
+        start = ids.index(self.mask_id)
+        return Span(ids=tuple(ids), start=start, stop=start + 1, end=len(ids))

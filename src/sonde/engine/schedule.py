@@ -7,21 +7,21 @@ ids and a budget; nothing of tensors or prompts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from sonde.core.costs import FIELDS, Cost
 from sonde.engine.batching import Budget, Scheduled, packing
 from sonde.engine.encode import Branches, Span, lengthened
-from sonde.engine.prefixes import Prefix, PrefixCache, SourceCache, shared_prefixes
+from sonde.engine.prefixes import PrefixCache, SourceCache, shared_prefixes
 from sonde.engine.spans import SpanTokens
 from sonde.engine.token_tree import (
     PromptTexts,
     Reading,
     TokenTree,
-    merge,
     merge_prompts,
     merge_texts,
     options_tree,
@@ -99,28 +99,47 @@ def row_passes(
     return budget.schedule(lengths, build, enough=enough)
 
 
+def _behind_prefixes(
+    budget: Budget,
+    beginnings: Sequence[Ids],
+    length: Callable[[Ids, int], int],
+    build: Callable[[Ids, list[int]], Pass],
+    alone: Callable[[Ids, int], Passes] | None = None,
+) -> Passes:
+    """Texts in passes behind the prefix that they share; none is padded.
+
+    Behind a prefix, `length` tells how many tokens a text has, `build` makes a pass of some, and
+    `alone` schedules one that is a pass by itself.
+    """
+    for prefix in shared_prefixes(beginnings):
+        yield from budget.schedule(
+            {i: length(prefix.ids, i) for i in prefix.members},
+            partial(build, prefix.ids),
+            padded=False,
+            alone=alone and partial(alone, prefix.ids),
+        )
+
+
 def score_passes(budget: Budget, prompts: Sequence[Branches]) -> Passes:
     """Options of prompts as trees; those of prompts that begin alike go behind their prefix.
 
     The work of a pass is its tree. The options of one prompt may come in several passes, in order.
     """
-    for prefix in shared_prefixes([texts.head[:-1] for texts in prompts]):
-        yield from _score_behind(budget, prefix, prompts)
 
+    def rest(prefix: Ids, i: int) -> PromptTexts:
+        return prompts[i].head[len(prefix) :], prompts[i].spans
 
-def _score_behind(budget: Budget, prefix: Prefix, prompts: Sequence[Branches]) -> Passes:
-    start = len(prefix.ids)
-    rest = [(prompts[i].head[start:], prompts[i].spans) for i in prefix.members]
+    def length(prefix: Ids, i: int) -> int:
+        return len(prompts[i].head) - len(prefix) + len(options_tree(prompts[i].spans).ids)
 
-    def build(batch: list[int]) -> Pass:
-        tree = merge_prompts([rest[k] for k in batch])
-        return _tree_pass([prefix.members[k] for k in batch], prefix.ids, tree)
+    def build(prefix: Ids, members: list[int]) -> Pass:
+        return _tree_pass(members, prefix, merge_prompts([rest(prefix, i) for i in members]))
 
-    def alone(k: int) -> Passes:
-        return _halved(budget, prefix.members[k], prefix.ids, rest[k])
+    def alone(prefix: Ids, i: int) -> Passes:
+        return _halved(budget, i, prefix, rest(prefix, i))
 
-    lengths = [len(chain) + len(options_tree(spans).ids) for chain, spans in rest]
-    return budget.schedule(lengths, build, padded=False, alone=alone)
+    beginnings = [texts.head[:-1] for texts in prompts]
+    return _behind_prefixes(budget, beginnings, length, build, alone)
 
 
 def _halved(budget: Budget, member: int, prefix: Ids, texts: PromptTexts, first: int = 0) -> Passes:
@@ -155,22 +174,18 @@ class Pieces:
 
 def trace_passes(budget: Budget, texts: Sequence[SpanTokens]) -> Passes:
     """Texts that are read in several places: trees behind prefixes, or one text in `Pieces`."""
-    for prefix in shared_prefixes([text.unread for text in texts]):
-        yield from _trace_behind(budget, prefix, texts)
 
+    def length(prefix: Ids, i: int) -> int:
+        return texts[i].reads[-1] - len(prefix)
 
-def _trace_behind(budget: Budget, prefix: Prefix, texts: Sequence[SpanTokens]) -> Passes:
-    rest = [texts[i].after(len(prefix.ids)) for i in prefix.members]
+    def build(prefix: Ids, members: list[int]) -> Pass:
+        tree = merge_texts([texts[i].after(len(prefix)) for i in members])
+        return _tree_pass(members, prefix, tree, len(tree.nodes))
 
-    def build(batch: list[int]) -> Pass:
-        tree = merge_texts([rest[k] for k in batch])
-        members = [prefix.members[k] for k in batch]
-        return _tree_pass(members, prefix.ids, tree, len(tree.nodes))
+    def alone(prefix: Ids, i: int) -> Passes:
+        return _pieces(budget, i, prefix, texts[i].after(len(prefix)))
 
-    def alone(k: int) -> Passes:
-        return _pieces(budget, prefix.members[k], prefix.ids, rest[k])
-
-    return budget.schedule([reads[-1] for _, reads in rest], build, padded=False, alone=alone)
+    return _behind_prefixes(budget, [text.unread for text in texts], length, build, alone)
 
 
 def _pieces(budget: Budget, member: int, prefix: Ids, text: Reading) -> Passes:
@@ -219,38 +234,24 @@ def write_passes(budget: Budget, roots: Sequence[Root]) -> Passes:
 
     Options go in the same tree, after the ids of all roots.
     """
-    for prefix in shared_prefixes([root.ids[:-1] for root in roots]):
-        yield from _write_behind(budget, prefix, roots)
 
+    def length(prefix: Ids, i: int) -> int:
+        options = options_tree(roots[i].options)
+        return len(roots[i].ids) - len(prefix) + roots[i].room + len(options.ids)
 
-def _write_behind(budget: Budget, prefix: Prefix, roots: Sequence[Root]) -> Passes:
-    chosen = [roots[i] for i in prefix.members]
+    def build(prefix: Ids, members: list[int]) -> Pass:
+        rest = [(roots[i].ids[len(prefix) :], roots[i].options) for i in members]
+        options = [lengthened(option, ids) for ids, own in rest for option in own]
+        reads = [(option.ids, range(option.start, option.end)) for option in options]
+        tree = merge_texts([*(tip(ids) for ids, _ in rest), *reads])
+        return replace(
+            _tree_pass(members, prefix, tree),
+            new=tree.new[: len(members)],
+            beside=tree.new[len(members) :],
+            divisible=len(members) > 1,
+        )
 
-    def build(batch: list[int]) -> Pass:
-        members = [prefix.members[k] for k in batch]
-        return _write_pass(members, [chosen[k] for k in batch], prefix.ids)
-
-    start = len(prefix.ids)
-    lengths = [len(root.ids) - start + root.room + len(merge(root.options).ids) for root in chosen]
-    return budget.schedule(lengths, build, padded=False)
-
-
-def _write_pass(members: list[int], roots: Sequence[Root], prefix: Ids) -> Pass:
-    rest = [root.ids[len(prefix) :] for root in roots]
-    options = [
-        lengthened(o, ids) for root, ids in zip(roots, rest, strict=True) for o in root.options
-    ]
-    trie = merge([*map(tip, rest), *options])
-    reads = len({node for steps in trie.reads for node, _ in steps})
-    return Pass(
-        members=members,
-        new=trie.new[: len(roots)],
-        beside=trie.new[len(roots) :],
-        shapes=(Shape(rows=1, width=len(trie.ids), behind=len(prefix), reads=reads),),
-        prefix=prefix,
-        work=trie,
-        divisible=len(members) > 1,
-    )
+    return _behind_prefixes(budget, [root.ids[:-1] for root in roots], length, build)
 
 
 def source_passes(

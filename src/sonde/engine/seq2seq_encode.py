@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tokenizers import Tokenizer
 
 from sonde.core.errors import PromptError
-from sonde.engine.encode import literal, refuse_markers
+from sonde.engine.encode import literal, refuse_markers, tokens_around
 
 GAP = "<extra_id_0>"
 
@@ -35,10 +35,7 @@ class Seq2SeqEncoder:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = literal(tokenizer)
         self.gap = tokenizer.token_to_id(GAP)
-        around = self.tokenizer.encode("a")
-        inner = [i for i, special in enumerate(around.special_tokens_mask) if not special]
-        self.opens = tuple(around.ids[: inner[0]])
-        self.closes = tuple(around.ids[inner[-1] + 1 :])
+        self.opens, self.closes = tokens_around(self.tokenizer)
 
     def source(self, prefix: str, suffix: str = "") -> Source:
         """The text around an answer."""

@@ -19,73 +19,24 @@ from sonde.engine.encode import Branches, Span, lengthened
 PromptTexts = tuple[tuple[int, ...], tuple[Span, ...]]
 """Token ids that open every text of a prompt, at least one, and each text as it goes on."""
 
-Reading = tuple[tuple[int, ...], tuple[int, ...]]
-"""Token ids of a text, and the places in it that are read, in order; never the first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trie:
-    """Distinct prefixes of some token sequences as a tree, each node fed to the model once.
-
-    Node i holds token ids[i] at depth depths[i] below parents[i] (-1 for the root). `reads[s]`
-    lists, for sequence s, the (node whose output predicts it, token) of every scored position; -1
-    is what stands before the tree. `new[s]`: nodes that no sequence before s has.
-    A sequence's last token predicts nothing that is read, so it becomes no node unless another
-    sequence goes on from it.
-    """
-
-    ids: tuple[int, ...]
-    depths: tuple[int, ...]
-    parents: tuple[int, ...]
-    reads: tuple[tuple[tuple[int, int], ...], ...]
-    new: tuple[int, ...]
-
-
-def merge(spans: Sequence[Span]) -> Trie:
-    """Build the tree of some spans."""
-    children: list[dict[int, int]] = []
-    ids: list[int] = []
-    depths: list[int] = []
-    parents: list[int] = []
-    roots: dict[int, int] = {}
-    reads, sizes = [], [0]
-    for span in spans:
-        node, level, path = -1, roots, []
-        for depth, token in enumerate(span.ids[: span.end - 1]):
-            if token not in level:
-                level[token] = len(ids)
-                ids.append(token)
-                depths.append(depth)
-                parents.append(node)
-                children.append({})
-            node = level[token]
-            level = children[node]
-            path.append(node)
-        sizes.append(len(ids))
-        reads.append(
-            tuple((path[i - 1] if i else -1, span.ids[i]) for i in range(span.start, span.end))
-        )
-    return Trie(
-        ids=tuple(ids),
-        depths=tuple(depths),
-        parents=tuple(parents),
-        reads=tuple(reads),
-        new=_steps(sizes),
-    )
+Reading = tuple[tuple[int, ...], Sequence[int]]
+"""Token ids of a text, and the places in it that are read, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TokenTree:
-    """Trees as arrays, a node for each token that is fed.
+    """Distinct beginnings of some texts as a tree, each node fed to the model once.
 
-    `seen[i, j]`: node i is or descends from node j. The k-th of all reads wants token tokens[k]
-    after node nodes[k]; sequence s has sizes[s] reads. In the tree of options alone, node -1 is
-    the token before them. `new[p]`: nodes that no prompt before p has.
+    Node i holds token ids[i] at depth depths[i] below parents[i] (-1 for the root). The k-th of all
+    reads wants token tokens[k] after node nodes[k], -1 for what stands before the tree; text t has
+    sizes[t] reads. `new[t]`: nodes that no text, or where they come by prompts no prompt, before t
+    has. A text's last token predicts nothing that is read, so it becomes no node unless another
+    text goes on from it.
     """
 
     ids: np.ndarray
     depths: np.ndarray
-    seen: np.ndarray
+    parents: np.ndarray
     nodes: np.ndarray
     tokens: np.ndarray
     sizes: tuple[int, ...]
@@ -96,39 +47,73 @@ class TokenTree:
         """The distinct nodes that are read, and for every read which of them it is."""
         return np.unique(self.nodes, return_inverse=True)
 
-
-def merge_prompts(prompts: Sequence[PromptTexts]) -> TokenTree:
-    """The trees of some prompts, nodes that they share made once."""
-    chains = merge([tip(chain) for chain, _ in prompts])
-    trees = [options_tree(spans) for _, spans in prompts]
-    ends = [reads[0][0] for reads in chains.reads]
-    distinct = dict(zip(ends, trees, strict=True))
-    apart = all(distinct[end] is tree for end, tree in zip(ends, trees, strict=True))
-    if not apart or not distinct.keys().isdisjoint(chains.parents):
-        return _whole(prompts)
-    return _set_behind(chains, ends, trees)
-
-
-def tip(ids: tuple[int, ...]) -> Span:
-    """A text that is read at its end: a token that is not fed stands for whatever will follow."""
-    end = len(ids) + 1
-    return Span(ids=(*ids, 0), start=end - 1, stop=end, end=end)
+    @cached_property
+    def seen(self) -> np.ndarray:
+        """Which nodes (columns) each node (rows) is or descends from."""
+        seen = np.eye(len(self.parents), dtype=bool)
+        nodes, above = np.arange(len(seen)), self.parents
+        while (below := above >= 0).any():
+            nodes, above = nodes[below], above[below]
+            seen[nodes, above] = True
+            above = self.parents[above]
+        return seen
 
 
 def merge_texts(texts: Sequence[Reading]) -> TokenTree:
-    """One tree of some texts that are each read in several places."""
-    spans = [Span(ids=ids, start=0, stop=0, end=reads[-1] + 1) for ids, reads in texts]
-    trie = merge(spans)
-    chosen = zip(trie.reads, texts, strict=True)
-    kept = tuple(tuple(steps[i] for i in reads) for steps, (_, reads) in chosen)
-    return _arrays(replace(trie, reads=kept), trie.new)
+    """One tree of some texts that are each read in some places."""
+    children: dict[tuple[int, int], int] = {}
+    nodes: list[tuple[int, int, int]] = []
+    reads: list[tuple[int, int]] = []
+    counts = [0]
+    for ids, places in texts:
+        path = [-1]
+        for depth, token in enumerate(ids[: places[-1]]):
+            step = path[-1], token
+            if step not in children:
+                children[step] = len(nodes)
+                nodes.append((token, depth, path[-1]))
+            path.append(children[step])
+        counts.append(len(nodes))
+        reads += [(path[place], ids[place]) for place in places]
+    fed, depths, parents = np.array(nodes, dtype=np.int64).reshape(-1, 3).T
+    read, tokens = np.array(reads, dtype=np.int64).reshape(-1, 2).T
+    return TokenTree(
+        ids=fed,
+        depths=depths,
+        parents=parents,
+        nodes=read,
+        tokens=tokens,
+        sizes=tuple(len(places) for _, places in texts),
+        new=tuple(after - before for before, after in pairwise(counts)),
+    )
+
+
+def merge(spans: Sequence[Span]) -> TokenTree:
+    """One tree of some texts that are read from the answer on."""
+    return merge_texts([(span.ids, range(span.start, span.end)) for span in spans])
 
 
 @lru_cache(maxsize=256)
 def options_tree(spans: tuple[Span, ...]) -> TokenTree:
     """The tree of a prompt's options behind the last token before them."""
-    trie = merge(spans)
-    return _arrays(trie, (len(trie.ids),))
+    return merge(spans)
+
+
+def merge_prompts(prompts: Sequence[PromptTexts]) -> TokenTree:
+    """The trees of some prompts, nodes that they share made once."""
+    chains = merge_texts([tip(chain) for chain, _ in prompts])
+    trees = [options_tree(spans) for _, spans in prompts]
+    ends = chains.nodes.tolist()
+    distinct = dict(zip(ends, trees, strict=True))
+    apart = all(distinct[end] is tree for end, tree in zip(ends, trees, strict=True))
+    if not apart or not distinct.keys().isdisjoint(chains.parents.tolist()):
+        return _whole(prompts)
+    return _set_behind(chains, ends, trees)
+
+
+def tip(ids: tuple[int, ...]) -> Reading:
+    """A text that is read at its end: a token that is not fed stands for whatever will follow."""
+    return (*ids, 0), (len(ids),)
 
 
 def shared_prefill(
@@ -160,67 +145,31 @@ def shared_prefill(
     return guests
 
 
-def _set_behind(chains: Trie, places: Sequence[int], trees: Sequence[TokenTree]) -> TokenTree:
+def _set_behind(chains: TokenTree, ends: Sequence[int], trees: Sequence[TokenTree]) -> TokenTree:
     """Each tree behind the end of its chain, once where prompts are the same."""
-    count, ends = len(chains.ids), dict(zip(places, trees, strict=True))
-    base = {}
-    total = count
-    for end, tree in ends.items():
-        base[end] = total
-        total += len(tree.ids)
-    seen = np.zeros((total, total), dtype=bool)
-    seen[:count, :count] = ancestors(chains.parents)
-    for end, tree in ends.items():
-        own = slice(base[end], base[end] + len(tree.ids))
-        seen[own, own] = tree.seen
-        seen[own, :count] = seen[end, :count]
-    nodes = [
-        np.where(tree.nodes < 0, end, tree.nodes + base[end])
-        for end, tree in zip(places, trees, strict=True)
-    ]
-    depths = [tree.depths + chains.depths[end] + 1 for end, tree in ends.items()]
-    unpaid = {end: len(tree.ids) for end, tree in ends.items()}
-    options = [unpaid.pop(end, 0) for end in places]  # the first prompt there adds them
+    behind = dict(zip(ends, trees, strict=True))
+    sizes = [len(tree.ids) for tree in behind.values()]
+    first = dict(zip(behind, accumulate(sizes, initial=len(chains.ids)), strict=False))
+
+    def moved(nodes: np.ndarray, end: int) -> np.ndarray:
+        return np.where(nodes < 0, end, nodes + first[end])
+
+    unpaid = dict(zip(behind, sizes, strict=True))
+    options = [unpaid.pop(end, 0) for end in ends]  # the first prompt there adds them
+    own = behind.items()
     return TokenTree(
-        ids=np.concatenate([chains.ids, *(tree.ids for tree in ends.values())]),
-        depths=np.concatenate([chains.depths, *depths]),
-        seen=seen,
-        nodes=np.concatenate(nodes),
+        ids=np.concatenate([chains.ids, *(tree.ids for tree in behind.values())]),
+        depths=np.concatenate([chains.depths, *(t.depths + chains.depths[e] + 1 for e, t in own)]),
+        parents=np.concatenate([chains.parents, *(moved(t.parents, end) for end, t in own)]),
+        nodes=np.concatenate([moved(t.nodes, end) for end, t in zip(ends, trees, strict=True)]),
         tokens=np.concatenate([tree.tokens for tree in trees]),
         sizes=tuple(size for tree in trees for size in tree.sizes),
         new=tuple(a + b for a, b in zip(chains.new, options, strict=True)),
     )
 
 
-def ancestors(parents: Sequence[int]) -> np.ndarray:
-    """Which nodes each node is or descends from; parents come before their children."""
-    seen = np.eye(len(parents), dtype=bool)
-    for node, parent in enumerate(parents):
-        if parent >= 0:
-            seen[node, :node] = seen[parent, :node]
-    return seen
-
-
 def _whole(prompts: Sequence[PromptTexts]) -> TokenTree:
     """One tree of all texts, for prompts of which one goes on where another ends."""
-    trie = merge([lengthened(span, chain) for chain, spans in prompts for span in spans])
+    tree = merge([lengthened(span, chain) for chain, spans in prompts for span in spans])
     ends = accumulate((len(spans) for _, spans in prompts), initial=0)
-    return _arrays(trie, tuple(sum(trie.new[a:b]) for a, b in pairwise(ends)))
-
-
-def _steps(counts: Sequence[int]) -> tuple[int, ...]:
-    """How much a rising count grows each time."""
-    return tuple(after - before for before, after in pairwise(counts))
-
-
-def _arrays(trie: Trie, new: tuple[int, ...]) -> TokenTree:
-    reads = [step for sequence in trie.reads for step in sequence]
-    return TokenTree(
-        ids=np.array(trie.ids, dtype=np.int64),
-        depths=np.array(trie.depths, dtype=np.int64),
-        seen=ancestors(trie.parents),
-        nodes=np.array([node for node, _ in reads], dtype=np.int64),
-        tokens=np.array([token for _, token in reads], dtype=np.int64),
-        sizes=tuple(len(sequence) for sequence in trie.reads),
-        new=new,
-    )
+    return replace(tree, new=tuple(sum(tree.new[a:b]) for a, b in pairwise(ends)))

@@ -21,8 +21,7 @@ from typing import BinaryIO, cast
 import numpy as np
 from tokenizers import Tokenizer
 
-from sonde.engine.encode import MaskedEncoder
-from sonde.engine.masked_batch import MaskedTexts, joined
+from sonde.engine.masked_batch import MaskedEncoder, MaskedTexts, joined
 
 Texts = Sequence[tuple[str, str]]
 """What stands before the mask and what stands after it, for each text."""

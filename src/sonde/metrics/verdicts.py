@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.answers import Answer, Filled, Scored
-from sonde.core.columns import Answers, FilledColumns, RatedColumns
+from sonde.core.columns import Answers, FilledColumns
 from sonde.core.errors import AbilityError
+from sonde.core.rated import RatedColumns
 from sonde.core.scores import Normalise, option_logps, sound
 from sonde.core.scores import shares as option_shares
 

@@ -5,14 +5,14 @@ of other packages come through `sonde.models`.
 """
 
 MODULES = {
-    "control": "sonde.models.controls.counting",
+    "control": "sonde.models.controls",
     "ensemble": "sonde.models.optimised:ENSEMBLE",
     "finetuned": "sonde.models.optimised:FINETUNED",
-    "gguf": "sonde.models.gguf",
-    "hf": "sonde.models.hf",
-    "random-embeddings": "sonde.models.randomised:EMBEDDINGS",
-    "random": "sonde.models.randomised:WEIGHTS",
+    "gguf": "sonde.models.pretrained:GGUF",
+    "hf": "sonde.models.pretrained:HF",
+    "random-embeddings": "sonde.models.pretrained:EMBEDDINGS",
+    "random": "sonde.models.pretrained:WEIGHTS",
     "scripted": "sonde.models.scripted",
-    "smollm2": "sonde.models.gguf:SMOLLM2",
+    "smollm2": "sonde.models.pretrained:SMOLLM2",
     "soft": "sonde.models.optimised:SOFT",
 }

@@ -1,18 +1,18 @@
-"""Find a model by the name a user gives."""
+"""Find a model by the name a user gives, and what takes it apart: tokens, and attributions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Any, Protocol, cast
 
-from sonde.core.abilities import Model
+from sonde.core.abilities import Attributes, Examines, Model
 from sonde.core.components import Components
-from sonde.core.errors import ModelError, UsageError, nearest
+from sonde.core.errors import AbilityError, ModelError, UsageError, nearest
 from sonde.core.facts import Dataset
 from sonde.models import MODULES
-from sonde.models.options import LoadOptions
+from sonde.models.options import LoadOptions, needs_extra
 
 DEEPEST = 8
 """How many models may stand within each other, as in random:soft:FOLDER."""
@@ -72,3 +72,30 @@ def _within(reference: str) -> Iterator[None]:
         yield
     finally:
         _around.reset(outer)
+
+
+def attributor(model: Model) -> Attributes:
+    """The model itself if it can, else what does it for the model; refuses where nothing can."""
+    if isinstance(model, Attributes):
+        return model
+    name = model.identity.name
+    if not hasattr(model, "loaded"):
+        raise AbilityError(
+            f"{name} answers from a table and has no gradients, so its answers cannot be "
+            "attributed; use a causal or encoder-decoder model, such as smollm2 or hf:FOLDER"
+        )
+    needs_extra("attribute", "attribution", "captum")
+    from sonde.models.torch.attribution import attributor as of_torch
+
+    return of_torch(cast(Any, model))
+
+
+def examiner(model: Model) -> Examines | None:
+    """The model itself if it can be examined, what examines it, or None."""
+    if isinstance(model, Examines):
+        return model
+    if not hasattr(model, "loaded"):
+        return None
+    from sonde.models.torch.examine import examiner as of_torch
+
+    return of_torch(cast(Any, model))

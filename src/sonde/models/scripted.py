@@ -6,26 +6,26 @@ probability for every answer: a tie, which counts as wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
 from typing import ClassVar
 
 from sonde.core.abilities import Identity, Model
-from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.errors import ModelError
 from sonde.core.facts import Dataset
 from sonde.core.fingerprints import canonical, fingerprint
-from sonde.core.prompts import Fill, Prompt, Score
+from sonde.core.prompts import Prompt, Trace
 from sonde.models.options import LoadOptions, read_json
-from sonde.models.tables import fill_from, generate_from, sample_from, score_from, trace_from
+from sonde.models.tables import UNSEEN, TableModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scripted:
+class Scripted(TableModel):
     """Answers each fact as its table says, with probability 0.9."""
 
+    KEYS: ClassVar = ("fact",)
     answers: Mapping[str, str]
 
     @property
@@ -34,41 +34,17 @@ class Scripted:
         weights = fingerprint([canonical(dict(self.answers))])
         return Identity(name="scripted", architecture="table", weights=weights)
 
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        """Yield (position, answer)."""
-        for i, prompt in enumerate(prompts):
-            names = prompt.want.options if isinstance(prompt.want, Score) else ()
-            yield i, score_from(prompt, self._table(prompt, names))
-
-    def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
-        """Yield (position, answer)."""
-        for i, prompt in enumerate(prompts):
-            names = prompt.want.watched if isinstance(prompt.want, Fill) else ()
-            yield i, fill_from(prompt, self._table(prompt, names))
-
-    def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
-        """Yield (position, answer)."""
-        for i, prompt in enumerate(prompts):
-            yield i, generate_from(prompt, self._table(prompt, ()))
-
-    def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
-        """Yield (position, answer)."""
-        for i, prompt in enumerate(prompts):
-            yield i, sample_from(prompt, self._table(prompt, ()))
-
-    def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
-        """Yield (position, answer); where the key names a fact for each span, by that fact."""
-        for i, prompt in enumerate(prompts):
-            known = [self.answers.get(fact) for fact in prompt.facts]
-            tables = [{} if name is None else {name: log(0.9)} for name in known]
-            yield i, trace_from(prompt, tables, log(0.1))
-
-    def _table(self, prompt: Prompt, names: Sequence[str]) -> dict[str, float]:
-        known = self.answers.get(prompt.key.fact)
-        others = [name for name in names if name != known]
-        share = (1.0 if known is None else 0.1) / max(len(others), 1)
+    def tables(self, prompt: Prompt) -> tuple[list[dict[str, float]], float]:
+        """What is said of the fact, or of each; other names that are asked for share the rest."""
+        if isinstance(prompt.want, Trace):
+            said = [self.answers.get(fact) for fact in prompt.facts]
+            return [{} if name is None else {name: log(0.9)} for name in said], log(0.1)
+        names = getattr(prompt.want, "options", ()) or getattr(prompt.want, "watched", ())
+        answer = self.answers.get(prompt.key.fact)
+        others = [name for name in names if name != answer]
+        share = (1.0 if answer is None else 0.1) / max(len(others), 1)
         table = dict.fromkeys(others, log(share))
-        return table if known is None else {known: log(0.9), **table}
+        return [table if answer is None else {answer: log(0.9), **table}], UNSEEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,90 @@
-"""Answer prompts from a table of names and shares, as controls and test doubles do."""
+"""Answer prompts from tables of names and their log-probabilities: controls and test doubles."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from heapq import nsmallest
 from math import exp, log
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.columns import FilledColumns
 from sonde.core.errors import AbilityError
-from sonde.core.prompts import Fill, Generate, Prompt, Prompts, Sample, Score, Trace
+from sonde.core.prompts import Block, Fill, Generate, Prompt, Sample, Score, Trace, put
+from sonde.core.rated import RatedColumns
 
 UNSEEN = -30.0
 UNLIKELY = 1e-300
+
+Table = Mapping[str, float]
+
+
+class TableModel(ABC):
+    """A model without weights: it looks up what it answers.
+
+    `KEYS`: the columns of a prompt on which its tables depend. Prompts that are equal there and
+    want the same are answered once.
+    """
+
+    __slots__ = ()
+    KEYS: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def tables(self, prompt: Prompt) -> tuple[Sequence[Table], float]:
+        """A table for each fact that a prompt asks about, or one for all; and what others have."""
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[Any, RatedColumns]]:
+        """Yield (positions, a log-probability for each option)."""
+        for positions, answers, index in self._looked_up(prompts, score_from):
+            yield positions, RatedColumns.gathered(answers).rows(index)
+
+    def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[Any, FilledColumns]]:
+        """Yield (positions, the likeliest names and the watched ones)."""
+        for positions, answers, index in self._looked_up(prompts, fill_from):
+            yield positions, FilledColumns.gathered(answers).rows(index)
+
+    def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
+        """Yield (position, a log-probability for each span)."""
+        for i, prompt in enumerate(prompts):
+            yield i, trace_from(prompt, *self.tables(prompt))
+
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
+        """Yield (position, the likeliest name)."""
+        for i, prompt in enumerate(prompts):
+            yield i, generate_from(prompt, self.tables(prompt)[0][0])
+
+    def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
+        """Yield (position, names drawn)."""
+        for i, prompt in enumerate(prompts):
+            yield i, sample_from(prompt, self.tables(prompt)[0][0])
+
+    def _looked_up(
+        self, prompts: Sequence[Prompt], look_up: Callable[[Prompt, Table, float], Any]
+    ) -> Iterator[tuple[Any, list[Any], Any]]:
+        """For each block the positions, distinct answers, and which of these each prompt has."""
+        prompts = put(prompts)
+        for block, start in zip(prompts.blocks, prompts.starts, strict=False):
+            distinct, index = first_rows(block, self.KEYS)
+            asked = ((prompt, *self.tables(prompt)) for prompt in distinct.prompts())
+            answers = [look_up(prompt, tables[0], other) for prompt, tables, other in asked]
+            yield np.arange(start, start + len(block)), answers, index
+
+
+def first_rows(block: Block, names: Sequence[str]) -> tuple[Block, Any]:
+    """The first row with each combination of some names, and which of these every row is like."""
+    if block.own:
+        return block, np.arange(len(block))
+    first = block.frame.unique(names, keep="first", maintain_order=True)
+    numbered = first.select(names).with_row_index("number")
+    every = block.frame.select(names).join(numbered, on=names, maintain_order="left")
+    return replace(block, frame=first), every["number"].to_numpy()
 
 
 def score_from(prompt: Prompt, logps: Mapping[str, float], other: float = UNSEEN) -> Scored:
@@ -50,24 +116,6 @@ def fill_from(prompt: Prompt, logps: Mapping[str, float], other: float = UNSEEN)
         watched_ranks=tuple(None if logp is None else at_least[logp] for logp in watched),
         mass=values[0] + log(sum(exp(v - values[0]) for v in values)) if values else 0.0,
     )
-
-
-def fill_distinct(
-    prompts: Prompts, names: Sequence[str], filled: Callable[[Prompt], Filled]
-) -> Iterator[tuple[Any, FilledColumns]]:
-    """Fill prompts whose answer depends on some names of theirs alone, once for each of these.
-
-    Yields (positions, answers), block by block.
-    """
-    import polars
-
-    for block, start in zip(prompts.blocks, prompts.starts, strict=False):
-        distinct = block.frame.select(names).unique(maintain_order=True).with_row_index("number")
-        index = block.frame.select(names).join(distinct, on=names, maintain_order="left")["number"]
-        first = index.to_frame().with_row_index("row").group_by("number").agg(polars.min("row"))
-        answers = [filled(block.prompt(row)) for row in first.sort("number")["row"].to_list()]
-        positions = np.arange(start, start + len(block))
-        yield positions, FilledColumns.gathered(answers).rows(index.to_numpy())
 
 
 class _Same:

@@ -20,7 +20,7 @@ from sonde.models.torch.loading.device import onto, steady_attention
 from sonde.models.torch.loading.trials import tried, unlike
 from sonde.models.torch.loading.weights import out_of_memory
 from sonde.models.torch.masked.model import ENOUGH, MaskedModel
-from sonde.models.torch.wrappers.soft import SoftEmbedding
+from sonde.models.torch.soft import SoftEmbedding
 from sonde.optimise.texts import Draft, Rows, Trainable
 
 log = logging.getLogger("sonde")

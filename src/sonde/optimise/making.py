@@ -224,7 +224,7 @@ def refuse_without_gradients(model: Model, cannot: str) -> None:
             f"{model.identity.name} has no weights and no gradients, so {cannot}; use a masked or "
             "causal model, such as hf:FOLDER"
         )
-    from sonde.models.torch.wrappers.soft import refuse_unsuited
+    from sonde.models.torch.soft import refuse_unsuited
 
     refuse_unsuited(model)
 

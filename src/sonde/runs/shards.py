@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.abilities import (
-    FillsColumns,
     KeepsCache,
     Model,
     ScoresAndGenerates,
@@ -20,6 +19,7 @@ from sonde.core.answers import Answer
 from sonde.core.columns import FilledColumns
 from sonde.core.errors import AbilityError
 from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, Trace, blocks_of, put
+from sonde.core.rated import RatedColumns
 
 SHARD_WEIGHT = 4096
 """What a shard holds: so many options or texts, or four times as many filled positions."""
@@ -67,7 +67,9 @@ def weights(block: Block) -> NDArray[np.int64]:
     return np.full(rows, each)
 
 
-def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[Any, Answer | FilledColumns]]:
+def answer(
+    model: Model, prompts: Sequence[Prompt]
+) -> Iterator[tuple[Any, Answer | FilledColumns | RatedColumns]]:
     """Yield (position, answer), or (positions, columns), each block by the ability it wants."""
     prompts = put(prompts)
     if isinstance(model, KeepsCache):
@@ -76,8 +78,7 @@ def answer(model: Model, prompts: Sequence[Prompt]) -> Iterator[tuple[Any, Answe
     for way, numbers in group_by_ability(prompts, joins=joins).items():
         own = Prompts(blocks=tuple(prompts.blocks[n] for n in numbers))
         positions = np.array(prompts.places(numbers))
-        columns = way == "fill" and isinstance(model, FillsColumns)
-        method = getattr(model, "fill_columns" if columns else way, None)
+        method = getattr(model, way, None)
         if method is None:
             raise AbilityError(f"{model.identity.name} cannot {way}")
         for position, result in method(own):

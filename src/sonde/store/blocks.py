@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from sonde.core.answers import KINDS, Generated, Kind, Sampled
-from sonde.core.columns import Answers, FilledColumns, RatedColumns
+from sonde.core.columns import Answers, FilledColumns
 from sonde.core.prompts import KEY, TEXTS, Fill, Generate, Sample, Score, Trace, Want
+from sonde.core.rated import RatedColumns
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
 FLOATS = pa.list_(pa.float32())

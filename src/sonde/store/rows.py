@@ -10,21 +10,25 @@ import numpy as np
 import pyarrow as pa
 
 from sonde.core.answers import Answer, Filled, Generated, Kind, Sampled, Scored, Traced
-from sonde.core.columns import FilledColumns, RatedColumns
+from sonde.core.columns import FilledColumns
 from sonde.core.errors import ModelError
 from sonde.core.prompts import TEXTS, Prompts
+from sonde.core.rated import RatedColumns
 from sonde.store.blocks import ANSWERS, BLOCKS, FLOATS, SPANS, Head, heads_of
 
 if TYPE_CHECKING:
     import polars
 
-ANSWER: Mapping[Kind, type] = {
-    "scored": Scored,
-    "traced": Traced,
-    "filled": Filled,
-    "generated": Generated,
-    "sampled": Sampled,
+ANSWER: Mapping[Kind, tuple[type, ...]] = {
+    "scored": (Scored, RatedColumns),
+    "traced": (Traced, RatedColumns),
+    "filled": (Filled, FilledColumns),
+    "generated": (Generated,),
+    "sampled": (Sampled,),
 }
+"""By kind how one answer comes, and how many come at once."""
+
+Columns = FilledColumns | RatedColumns
 
 LARGEST = np.iinfo(np.uint16).max
 
@@ -36,12 +40,12 @@ class Answering:
         self.prompts = prompts
         self.heads = [Head.of(len(block), block.want) for block in prompts.blocks]
         self._answers: list[Answer | None] = [None] * len(prompts)
-        self._filled: list[list[tuple[Any, FilledColumns]]] = [[] for _ in prompts.blocks]
+        self._parts: list[list[tuple[Any, Any]]] = [[] for _ in prompts.blocks]
         self.done = 0
 
-    def add(self, positions: Any, answer: Answer | FilledColumns) -> None:
+    def add(self, positions: Any, answer: Answer | Columns) -> None:
         """Keep the answer to one prompt, or those to several that have their want in common."""
-        if not isinstance(answer, FilledColumns):
+        if not isinstance(answer, Columns):
             self._answers[positions] = answer
             self.done += 1
             return
@@ -50,7 +54,7 @@ class Answering:
         for block in np.unique(blocks).tolist():
             own = blocks == block
             part = answer if own.all() else answer.rows(own)
-            self._filled[block].append((positions[own] - self.prompts.starts[block], part))
+            self._parts[block].append((positions[own] - self.prompts.starts[block], part))
 
     def table(self) -> pa.Table:
         """The prompts with their answers."""
@@ -69,24 +73,24 @@ class Answering:
     def _columns(self, number: int, head: Head) -> dict[str, Any]:
         start = self.prompts.starts[number]
         answers = cast(list[Any], self._answers[start : start + head.rows])
-        if wrong := [a for a in answers if a is not None and type(a) is not ANSWER[head.kind]]:
+        given = [*answers, *(part for _, part in self._parts[number])]
+        if wrong := [a for a in given if a is not None and type(a) not in ANSWER[head.kind]]:
             raise ModelError(
                 f"the model answered with {type(wrong[0]).__name__} where "
-                f"{ANSWER[head.kind].__name__} was asked for"
+                f"{ANSWER[head.kind][0].__name__} was asked for"
             )
+        if head.kind == "generated":
+            return written_columns(answers)
+        if head.kind == "sampled":
+            return drawn_columns(answers)
+        parts = self._parts[number]
+        if alone := [i for i, answer in enumerate(answers) if answer is not None]:
+            gather = ANSWER[head.kind][1].gathered  # type: ignore[attr-defined]
+            parts = [*parts, (np.array(alone), gather([answers[i] for i in alone]))]
         if head.kind == "filled":
-            return filled_columns(self._filled_block(number, answers))
-        if head.kind in ("scored", "traced"):
-            return rated_columns(RatedColumns.gathered(answers))
-        return written_columns(answers) if head.kind == "generated" else drawn_columns(answers)
-
-    def _filled_block(self, number: int, answers: Sequence[Any]) -> FilledColumns:
-        given = self._filled[number]
-        alone = [i for i, answer in enumerate(answers) if answer is not None]
-        if alone:
-            columns = FilledColumns.gathered([answers[i] for i in alone])
-            given = [*given, (np.array(alone), columns)]
-        return arranged(given, len(answers))
+            return filled_columns(arranged(parts, head.rows))
+        order = np.argsort(np.concatenate([at for at, _ in parts]))
+        return rated_columns(RatedColumns.joined([part for _, part in parts]).rows(order))
 
 
 def arranged(parts: Sequence[tuple[Any, FilledColumns]], rows: int) -> FilledColumns:

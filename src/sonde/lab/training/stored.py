@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from sonde.core.abilities import Fills, Generates, Model
+from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, ModelError
 from sonde.core.facts import Fact
 from sonde.core.prompts import Fill, Generate, Key, Prompt
@@ -117,7 +118,8 @@ def _said(model: Model, asked: Sequence[tuple[str, Lesson]], world: World) -> li
     """What the model says first in the place of each object."""
     said = [""] * len(asked)
     if isinstance(model, Fills):
-        for place, filled in model.fill([_prompt(world, *ask, Fill(top=1)) for ask in asked]):
+        prompts = [_prompt(world, *ask, Fill(top=1)) for ask in asked]
+        for place, filled in one_by_one(model.fill(prompts)):
             said[place] = filled.top[0].strip()
     elif isinstance(model, Generates):
         want = Generate(most=1, until="")  # an object is one token

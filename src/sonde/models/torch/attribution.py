@@ -23,7 +23,7 @@ from sonde.core.errors import AbilityError, ModelError, PromptError
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.limits import check_spans, check_text
 from sonde.models.torch.loading.weights import Loaded, out_of_memory
-from sonde.models.torch.seq2seq.model import Seq2SeqModel
+from sonde.models.torch.seq2seq import Seq2SeqModel
 
 NODES = 5
 """Gradients per piece of the way, at the places and with the weights of Gauss and Legendre."""

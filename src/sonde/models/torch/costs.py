@@ -22,8 +22,7 @@ from sonde.models.torch.causal.token_tree import kept_prefixes
 from sonde.models.torch.decode.tree_decoder import Opening, Writer
 from sonde.models.torch.loading.weights import Loaded
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.seq2seq.decoder import Reader
-from sonde.models.torch.seq2seq.model import Seq2SeqModel, Task, fed_rows, grouped
+from sonde.models.torch.seq2seq import Reader, Seq2SeqModel, Task, fed_rows, grouped
 
 
 def causal_costs(model: CausalModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
@@ -84,12 +83,12 @@ def _count_tracing(
     prefixes: PrefixCache[None],
 ) -> None:
     """Texts that are read in parts."""
-    texts = model.tracer().texts(asked)
+    texts = model.span_tokens(asked)
     seen: set[tuple[int, ...]] = set()
     for payer, text in zip(payers, texts, strict=True):
         dry.charge(payer, texts=1, distinct=int(text.fed not in seen), naive=len(text.ids))
         seen.add(text.fed)
-    dry.count(model.tracer().passes(texts), payers, prefixes=prefixes)
+    dry.count(model.trace_passes(texts), payers, prefixes=prefixes)
 
 
 def _count_writing(
@@ -162,17 +161,18 @@ def _count_answers(
         for each in model.source_passes(tasks):
             dry.count([each], [task.owners[0][0] for task in tasks], sources=sources)
             chosen = [tasks[i] for i in each.members]
-            first = [_first_owners(task) for task in chosen]
-            for owner in (owner for owners in first for owner in owners.values()):
+            first = [owner for task in chosen for owner in _first_owners(task)]
+            for owner in first:
                 dry.charge(owner, distinct=1)
             fed, through = fed_rows(chosen)
-            payers = [min(first[task][target] for task, target in row) for row in through]
+            payers = [min(first[number] for number in row) for row in through]
             dry.count(model.answer_passes(max(map(len, each.work)), fed), payers)
 
 
-def _first_owners(task: Task) -> dict[tuple[int, ...], int]:
+def _first_owners(task: Task) -> list[int]:
     """The first prompt that wants each answer."""
-    return {target: owner for owner, own in reversed(task.owners) for target in own}
+    first = {target: owner for owner, own in reversed(task.owners) for target in own}
+    return [first[target] for target in task.targets]
 
 
 def masked_costs(model: MaskedModel, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:

@@ -7,6 +7,7 @@ over one text. Passes no judgement.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -16,15 +17,19 @@ import torch
 
 from sonde.core.abilities import Examines
 from sonde.core.answers import Answer, Scored
-from sonde.core.errors import PromptError
-from sonde.core.examinations import Examination, Limits, Text
+from sonde.core.errors import AbilityError, PromptError
+from sonde.core.examinations import Examination, Text
 from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace
-from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span
+from sonde.engine.encode import CausalEncoder, Span
+from sonde.engine.masked_batch import MaskedEncoder
+from sonde.engine.seq2seq_encode import GAP, Ids, Seq2SeqEncoder
 from sonde.models.torch import reference
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.decode.steps import end_tokens
+from sonde.models.torch.loading.limits import naming
 from sonde.models.torch.masked.answers import token_name
 from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.seq2seq import Seq2SeqModel, first_token
 from sonde.models.torch.tokens import Tokens
 
 SHIFTED = 2  # options per prompt for which shifted answers are computed too
@@ -36,14 +41,31 @@ def examiner(model: Any) -> Examines | None:
         return CausalExaminer(model)
     if isinstance(model, MaskedModel):
         return MaskedExaminer(model)
-    from sonde.models.torch.seq2seq.examine import Seq2SeqExaminer  # it knows this module
-    from sonde.models.torch.seq2seq.model import Seq2SeqModel
-
     return Seq2SeqExaminer(model) if isinstance(model, Seq2SeqModel) else None
 
 
-class CausalExaminer:
-    """Shows what a left-to-right model is given and what it answers without any sharing."""
+class Examiner(ABC):
+    """Shows what a model is given and what it answers without any sharing."""
+
+    tokens: Tokens
+
+    def examine(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Examination]]:
+        """Yield (position, what the model shows about the prompt, or why it cannot)."""
+        for position, prompt in enumerate(prompts):
+            try:
+                with torch.inference_mode():
+                    shown = self.show(prompt)
+            except PromptError as error:
+                shown = Examination(limits=self.tokens.limits, askable=False, refused=str(error))
+            yield position, shown
+
+    @abstractmethod
+    def show(self, prompt: Prompt) -> Examination:
+        """What the model shows about one prompt."""
+
+
+class CausalExaminer(Examiner):
+    """Shows a model that reads from left to right."""
 
     def __init__(self, model: CausalModel) -> None:
         self.model = model
@@ -51,13 +73,8 @@ class CausalExaminer:
         path = "a tree of tokens: what options share goes through the model once"
         self.tokens = Tokens(model.loaded, model.start.id, closed=False, path=path, slow=model.slow)
 
-    def examine(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Examination]]:
-        """Yield (position, what the model shows about the prompt)."""
-        for position, prompt in enumerate(prompts):
-            yield position, trying(self.tokens.limits, prompt, self._examine)
-
-    @torch.inference_mode()
-    def _examine(self, prompt: Prompt) -> Examination:
+    def show(self, prompt: Prompt) -> Examination:
+        """Options with their naive scores, or only the naive numbers of what is read or written."""
         want = prompt.want
         if isinstance(want, Generate):
             return self._writing(prompt, want.most)
@@ -95,7 +112,7 @@ class CausalExaminer:
 
     def _reading(self, prompt: Prompt) -> Examination:
         """Only the naive numbers: no answer stands at an end of the text, to be looked at."""
-        self.model.tracer().texts([prompt])  # refuses what the model cannot take
+        self.model.span_tokens([prompt])  # refuses what the model cannot take
         naive = reference.trace_causal(self.model.model, self.encoder, [prompt])
         return Examination(limits=self.tokens.limits, naive=dict(naive)[0])
 
@@ -110,8 +127,8 @@ class CausalExaminer:
         return Examination(limits=self.tokens.limits, naive=dict(naive)[0])
 
 
-class MaskedExaminer:
-    """Shows what a model that sees both sides is given, and what it answers text by text."""
+class MaskedExaminer(Examiner):
+    """Shows a model that sees both sides of the answer."""
 
     def __init__(self, model: MaskedModel) -> None:
         self.model = model
@@ -119,16 +136,13 @@ class MaskedExaminer:
         path = "the head at the mask alone; texts of all lengths go together"
         self.tokens = Tokens(model.loaded, None, closed=True, path=path, slow=model.ways.slow)
 
-    def examine(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Examination]]:
-        """Yield (position, what the model shows about the prompt)."""
-        for position, prompt in enumerate(prompts):
-            kind = self._fill if isinstance(prompt.want, Fill) else self._score
-            yield position, trying(self.tokens.limits, prompt, kind)
+    def show(self, prompt: Prompt) -> Examination:
+        """A masked position, or options, each as the model is given them."""
+        return self._fill(prompt) if isinstance(prompt.want, Fill) else self._score(prompt)
 
-    @torch.inference_mode()
     def _fill(self, prompt: Prompt) -> Examination:
         span = self.encoder.masked([(prompt.prefix, prompt.suffix)])[0]
-        text = self.tokens.hole(prompt.prefix, self.encoder.mask, prompt.suffix, span)
+        text = self.tokens.masked(prompt.prefix, self.encoder.mask, prompt.suffix, span)
         shown = Examination(limits=self.tokens.limits, texts=(text,))
         if not fits(shown):
             return replace(shown, askable=False)
@@ -153,7 +167,6 @@ class MaskedExaminer:
             likelihood=seen_likelihood(span, table, text.opening, text.closing),
         )
 
-    @torch.inference_mode()
     def _score(self, prompt: Prompt) -> Examination:
         want = prompt.want
         assert isinstance(want, Score)
@@ -189,6 +202,77 @@ class MaskedExaminer:
         return {id: token_name(loaded, id) for id in loaded.answerable}
 
 
+class Seq2SeqExaminer(Examiner):
+    """Shows an encoder-decoder model: what it reads and what it writes are texts of their own.
+
+    What should open an answer is looked up in the weights' own settings, not in the model.
+    """
+
+    def __init__(self, model: Seq2SeqModel) -> None:
+        self.model = model
+        self.encoder: Seq2SeqEncoder = model.encoder
+        path = "each prompt is read once for all its options"
+        self.tokens = Tokens(model.loaded, None, closed=True, path=path)
+
+    def show(self, prompt: Prompt) -> Examination:
+        """Options with their naive scores, or only the naive text where one is written."""
+        if isinstance(prompt.want, Generate):
+            return self._writing(prompt, prompt.want.most)
+        if not isinstance(prompt.want, Score):
+            raise AbilityError("an encoder-decoder model is examined on scoring and writing")
+        options, texts = prompt.want.options, prompt.want.texts(prompt.prefix)
+        after = prompt.want.after(prompt.suffix)
+        source = self.encoder.source(prompt.prefix, after)
+        opening = (self.model.start, *source.opens)
+        spans = [written(opening, target) for target in self.encoder.targets(texts)]
+        due = self._due(after)
+        answers = tuple(self._answer(*pair, due) for pair in zip(texts, spans, strict=True))
+        sources = (self._source(prompt.prefix.rstrip(" "), after, source.ids),)
+        shown = Examination(limits=self.tokens.limits, texts=answers, sources=sources)
+        if not fits(shown):
+            return replace(shown, askable=False)
+        net, start = self.model.model, self.model.start
+        tables = [reference.table(net, source.ids, span.ids) for span in spans[:SHIFTED]]
+        return replace(
+            shown,
+            naive=dict(reference.score_seq2seq(net, self.encoder, start, [prompt]))[0],
+            shifted=causal_shifts(options, spans[:SHIFTED], tables),
+            totals=tuple(total(t[s.start - 1]) for s, t in zip(spans, tables, strict=False)),
+        )
+
+    def _due(self, after: str) -> Ids:
+        """What should open an answer: the model's own token, the tokenizer's, and a gap's."""
+        gap = self.model.loaded.backend.token_to_id(GAP) if after else None
+        opening = (first_token(self.model.loaded), *self.tokens.before)
+        return opening if gap is None else (*opening, gap)
+
+    def _answer(self, option: str, span: Span, due: Ids) -> Text:
+        text = self.tokens.text("", option, "", span)
+        return replace(text, opens=due, closes=(), bos=frozenset(due))
+
+    def _source(self, before: str, after: str, ids: Ids) -> Text:
+        """What is read; it has no answer, whose place is its end or the gap."""
+        gap = self.model.loaded.backend.token_to_id(GAP) if after else None
+        end = len(ids) - len(self.tokens.after)
+        place = ids.index(gap) if gap in ids else max(end, 0)
+        span = Span(ids=ids, start=place, stop=place, end=place)
+        text = self.tokens.text(before, "", "", span)
+        if gap is None:
+            return text
+        tail: Any = self.tokens.literal.encode(after, add_special_tokens=False)
+        return replace(text, content=(*text.content, gap, *tail.ids), offsets=())
+
+    def _writing(self, prompt: Prompt, most: int) -> Examination:
+        """Only the naive text, where there is room for it: there is no answer to be found yet."""
+        loaded = self.model.loaded
+        with naming(prompt):
+            self.model.decoder().ids(prompt, most)  # refuses what the model cannot take
+        naive = reference.generate_seq2seq(
+            loaded.model, self.encoder, self.model.start, [prompt], end_tokens(loaded)
+        )
+        return Examination(limits=self.tokens.limits, naive=dict(naive)[0])
+
+
 DISPLACED = {-1: "read one place before the mask", 1: "read one place behind the mask"}
 
 
@@ -211,14 +295,6 @@ class Displaced:
     ) -> dict[str, int]:
         """As the encoder has them."""
         return self.encoder.single_tokens(words, prefix, capitals=capitals)
-
-
-def trying(limits: Limits, prompt: Prompt, examine: Callable[[Prompt], Examination]) -> Examination:
-    """What is shown about a prompt, or why it cannot be put to the model."""
-    try:
-        return examine(prompt)
-    except PromptError as error:
-        return Examination(limits=limits, askable=False, refused=str(error))
 
 
 def fits(shown: Examination) -> bool:
@@ -285,3 +361,9 @@ def seen_likelihood(span: Span, table: Any, opening: int, closing: int) -> float
     """Mean log-probability of the tokens that a masked model sees, each at its own place."""
     places = [i for i in range(opening, len(span.ids) - closing) if i != span.start]
     return sum(at(table, i, span.ids[i]) for i in places) / len(places) if places else None
+
+
+def written(opening: Ids, target: Ids) -> Span:
+    """An answer behind what opens it."""
+    stop = len(opening) + len(target)
+    return Span(ids=(*opening, *target), start=len(opening), stop=stop, end=stop)

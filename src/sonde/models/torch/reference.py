@@ -16,7 +16,8 @@ from tokenizers import Tokenizer
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
-from sonde.engine.encode import CausalEncoder, MaskedEncoder, Span
+from sonde.engine.encode import CausalEncoder, Span
+from sonde.engine.masked_batch import MaskedEncoder
 from sonde.engine.seq2seq_encode import Seq2SeqEncoder
 
 

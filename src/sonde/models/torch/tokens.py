@@ -6,23 +6,14 @@ NaN or infinity. Passes no judgement.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding
 
 from sonde.core.examinations import Limits, Text
-from sonde.engine.encode import Span, literal
+from sonde.engine.encode import Span, literal, tokens_around, untruncated
 from sonde.models.torch.loading.weights import UNLIMITED, Loaded
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Around:
-    """The special tokens that a tokenizer itself puts before and after a text."""
-
-    before: tuple[int, ...]
-    after: tuple[int, ...]
 
 
 class Tokens:
@@ -36,12 +27,12 @@ class Tokens:
         self, loaded: Loaded, start: int | None, *, closed: bool, path: str, slow: str = ""
     ) -> None:
         self.loaded = loaded
-        self.plain = _untruncated(loaded.backend)
+        self.plain = untruncated(loaded.backend.to_str())
         self.literal = literal(loaded.backend)
-        around = _around(self.literal.encode("a"))
-        self.around = Around(before=around.before, after=around.after if closed else ())
+        self.before, after = tokens_around(self.literal)
+        self.after = after if closed else ()
         bos = loaded.tokenizer.bos_token_id
-        self.bos = frozenset(id for id in (*around.before, start, bos) if id is not None)
+        self.bos = frozenset(id for id in (*self.before, start, bos) if id is not None)
         self.unknown = loaded.tokenizer.unk_token_id
         self.limits = Limits(
             context=loaded.context if loaded.context < UNLIMITED else None,
@@ -61,8 +52,8 @@ class Tokens:
         ids = tuple(id for part in apart for id in part)
         return self._text(answer, span, whole, ids, prefix)
 
-    def hole(self, prefix: str, mask: str, suffix: str, span: Span) -> Text:
-        """A text with a hole in it, as the encoder gave it."""
+    def masked(self, prefix: str, mask: str, suffix: str, span: Span) -> Text:
+        """A text with a masked position, as the encoder gave it."""
         if any(token in prefix + suffix for token in self.loaded.tokenizer.all_special_tokens):
             whole = None  # written in the text, it is taken literally; the tokenizer would not
         else:
@@ -84,8 +75,8 @@ class Tokens:
             start=span.start,
             stop=span.stop,
             end=span.end,
-            opens=self.around.before,
-            closes=self.around.after,
+            opens=self.before,
+            closes=self.after,
             bos=self.bos,
             content=() if whole is None else tuple(whole.ids),
             offsets=() if whole is None else tuple(whole.offsets),
@@ -105,20 +96,6 @@ class Tokens:
         if written.startswith("▁") and not text.startswith(" "):
             text = " " + text
         return written if not text or "\ufffd" in text or written.startswith("##") else text
-
-
-def _untruncated(tokenizer: Tokenizer) -> Tokenizer:
-    copy: Tokenizer = Tokenizer.from_str(tokenizer.to_str())
-    copy.no_truncation()
-    copy.no_padding()
-    return copy
-
-
-def _around(encoding: Encoding) -> Around:
-    special = list(encoding.special_tokens_mask)
-    inner = [i for i, is_special in enumerate(special) if not is_special]
-    first, last = (inner[0], inner[-1]) if inner else (len(special), len(special) - 1)
-    return Around(before=tuple(encoding.ids[:first]), after=tuple(encoding.ids[last + 1 :]))
 
 
 @torch.inference_mode()

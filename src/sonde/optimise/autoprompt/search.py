@@ -18,7 +18,7 @@ from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT
 from sonde.core.markers import marker
 from sonde.models.torch.loading.device import onto
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.wrappers.soft import SoftEmbedding
+from sonde.models.torch.soft import SoftEmbedding
 from sonde.optimise.autoprompt.triggers import Writer, candidates, start_token
 from sonde.optimise.losses import Judge, Losses
 from sonde.optimise.making import Job, Made

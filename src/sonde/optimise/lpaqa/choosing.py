@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import torch
 
+from sonde.core.columns import in_columns
 from sonde.core.errors import NotFinite, PromptError
 from sonde.core.facts import Fact, Template
 from sonde.core.prompts import Key, Prompt, Score, called
-from sonde.core.scores import option_logps
+from sonde.models.torch.by_relation import Answers, answer_logps, common_answers
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.wrappers.ensemble import Answers, answer_logps, common_answers
 from sonde.optimise.making import Job, Made, Task
 
 if TYPE_CHECKING:
@@ -125,8 +125,8 @@ def scoring(model: Any, task: Task) -> Asks:
             key, want = key_of(fact, templates[number]), Score(options=options)
             prompts.append(Prompt(key=key, prefix=prefix, suffix=suffix, want=want))
         values = np.zeros((len(facts), len(options)), dtype=np.float32)
-        for i, answer in model.score(prompts):
-            values[i] = option_logps(answer)
+        for positions, rated in in_columns(model.score(prompts)):
+            values[positions] = rated.sums().reshape(len(positions), -1)
         return torch.log_softmax(torch.from_numpy(values), -1)
 
     return Asks(

@@ -18,7 +18,7 @@ from sonde.core.markers import marker
 from sonde.engine.encode import literal
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.models.torch.wrappers.soft import SoftEmbedding
+from sonde.models.torch.soft import SoftEmbedding
 from sonde.optimise.losses import Judge, Losses
 from sonde.optimise.making import Job, Made, Task
 from sonde.optimise.texts import WORD, Draft, Trainable, rows_of

@@ -152,6 +152,6 @@ def _candidates(block: Answers, row: int) -> tuple[tuple[str, ...], Floats]:
         filled = block.filled
         logps = np.where(filled.watched_ranks[row] > 0, filled.watched_logps[row], np.nan)
         return filled.watched, logps.astype(np.float64)
-    rated = block.rated.rows(row, row + 1)
+    rated = block.rated.rows(slice(row, row + 1))
     assert rated.options is not None
     return tuple(rated.names[i] for i in rated.options.tolist()), rated.sums()

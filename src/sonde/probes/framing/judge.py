@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.core.columns import Answers, Given, RatedColumns
+from sonde.core.columns import Answers, Given
 from sonde.core.facts import Template
+from sonde.core.rated import RatedColumns
 from sonde.core.scores import sound
 from sonde.metrics.judged import Judged, judge_texts
 from sonde.prompting.frames import Asked

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.core.columns import Given, RatedColumns, in_blocks
+from sonde.core.columns import Given, in_blocks
 from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Relation, Template
+from sonde.core.rated import RatedColumns
 from sonde.core.reports import Estimate, Metric
 from sonde.metrics.estimates import ByFact, Resampled, p_value, spread_of
 from sonde.metrics.judged import Grid, Judged

@@ -1,8 +1,8 @@
-"""Causal language models: options scored along a tree of their shared tokens.
+"""Causal language models: options scored, and parts of texts read, along trees of shared tokens.
 
 Prompts that begin alike share a prefix, computed once and kept. Behind it the prompts and options
 of a batch form one tree that goes through the model in one pass, each token attending to the prefix
-and its own ancestors. Models that cannot be fed a tree score each text as a row of its own
+and its own ancestors. Models that cannot be fed a tree read each text as a row of its own
 ("flat"). What goes together is up to `engine.schedule`; `reference` is the naive twin.
 """
 
@@ -10,48 +10,83 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
-from typing import Any
+from typing import Any, cast
 
-import torch
+import numpy as np
 
 from sonde.core.abilities import Identity
-from sonde.core.answers import Generated, Sampled, Scored, Traced
+from sonde.core.answers import Generated, Sampled
 from sonde.core.costs import ShardCost
-from sonde.core.errors import AbilityError
-from sonde.core.prompts import Generate, Prompt, Score
+from sonde.core.errors import AbilityError, PromptError
+from sonde.core.prompts import Generate, Prompt, Score, Trace
+from sonde.core.rated import RatedColumns, ends_of, taken
 from sonde.engine.batching import Budget
-from sonde.engine.encode import Branches, CausalEncoder, Span, Start, lengthened, shortened
-from sonde.engine.schedule import Pass, Passes, row_passes, score_passes
-from sonde.engine.token_tree import merge_prompts, shared_prefill
+from sonde.engine.encode import Branches, CausalEncoder, Start, lengthened
+from sonde.engine.schedule import Pass, Passes, Pieces, row_passes, score_passes, trace_passes
+from sonde.engine.spans import SpanTokens, mark
+from sonde.engine.token_tree import shared_prefill
 from sonde.models.torch.causal.token_tree import (
-    by_sequence,
+    chain_logps,
     kept_prefixes,
-    prefill,
-    reach_of,
+    row_logps,
     tree_logps,
+    why_flat,
 )
-from sonde.models.torch.causal.traces import Tracer
 from sonde.models.torch.decode.tree_decoder import Opening, TreeDecoder
-from sonde.models.torch.loading.device import float_logits, padded
-from sonde.models.torch.loading.limits import check_predicted, check_spans, explain_oom, naming
-from sonde.models.torch.loading.trials import NOT_FINITE, largest, tried, unlike
+from sonde.models.torch.loading.device import float_logits
+from sonde.models.torch.loading.limits import (
+    check_predicted,
+    check_spans,
+    check_text,
+    explain_oom,
+    naming,
+)
 from sonde.models.torch.loading.weights import Loaded, identify, out_of_memory
 
 log = logging.getLogger("sonde")
 
 BATCH_TOKENS = {"cpu": 1024, "cuda": 2048}
 PREFIX_BYTES = {"cpu": 2**30, "cuda": 2**33}
+Logps = Callable[[], np.ndarray]
+"""Waits for the log-probabilities of every read of a pass, in order."""
 
-OTHER_REACH = "some of its layers look back in a way that no tree of tokens is known to fit"
-FLAT = "so texts go one by one: a prompt with 100 options is read 100 times and not once"
 
+class OptionLogps:
+    """Log-probabilities of the tokens of options and of what follows them, as they come in.
 
-Rows = Callable[[], list[tuple[int, int, list[float]]]]
-"""Waits for log-probabilities and gives them, a row for each (prompt, option)."""
+    A text is one option of a prompt; those of prompt i have the numbers first[i] to first[i+1].
+    """
+
+    def __init__(self, prompts: Sequence[Branches]) -> None:
+        spans = [span for texts in prompts for span in texts.spans]
+        self.counts = np.array([span.stop - span.start for span in spans], dtype=np.int64)
+        self.after = np.array([span.end - span.stop for span in spans], dtype=np.int64)
+        self.first = ends_of([len(texts.spans) for texts in prompts])
+        self.ends = ends_of(self.counts + self.after)
+        self.logps = np.empty(self.ends[-1], dtype=np.float32)
+        self.missing = np.diff(self.first)
+
+    def texts(self, step: Pass) -> np.ndarray:
+        """The numbers of the texts of a pass along a tree, whose prompts may come in parts."""
+        if len(step.members) > 1:
+            return taken(self.first, np.array(step.members))[1]
+        start = self.first[step.members[0]] + step.first
+        return np.arange(start, start + len(step.work.sizes))
+
+    def add(self, texts: np.ndarray, logps: np.ndarray) -> np.ndarray:
+        """Keep what was read of some texts, laid end to end; the prompts that now have all."""
+        self.logps[taken(self.ends, texts)[1]] = logps
+        prompts = np.searchsorted(self.first, texts, side="right") - 1
+        np.subtract.at(self.missing, prompts, 1)
+        return np.unique(prompts[self.missing[prompts] == 0])
+
+    def columns(self, asked: Sequence[Prompt], prompts: np.ndarray) -> RatedColumns:
+        """The answers to some prompts among those that were asked."""
+        texts = taken(self.first, prompts)[1]
+        logps = self.logps[taken(self.ends, texts)[1]]
+        options = [cast(Score, asked[i].want).options for i in prompts.tolist()]
+        return RatedColumns.scored(options, logps, self.counts[texts], self.after[texts])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +131,8 @@ class CausalModel:
             scoring="tree" if self.tree else "flat",
         )
 
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        """Yield (position, answer) with the log-probabilities of every option's tokens."""
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
+        """Yield (positions, log-probabilities of every option's tokens)."""
         return explain_oom(self._scored(prompts, [self.branches(prompt) for prompt in prompts]))
 
     def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
@@ -112,27 +147,17 @@ class CausalModel:
 
     def score_and_generate(
         self, prompts: Sequence[Prompt]
-    ) -> Iterator[tuple[int, Scored | Generated]]:
-        """Yield (position, answer) for prompts of both kinds, their tokens computed once."""
+    ) -> Iterator[tuple[int, Generated] | tuple[np.ndarray, RatedColumns]]:
+        """Yield what `score` and `generate` do, tokens of prompts of both kinds computed once."""
         return explain_oom(self._together(prompts))
 
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Yield (position, answer) with continuations drawn from the model."""
         return explain_oom(self.decoder().sample(prompts))
 
-    def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Traced]]:
-        """Yield (position, answer) with the log-probabilities of every span's tokens."""
-        return explain_oom(self.tracer().trace(prompts))
-
-    def tracer(self) -> Tracer:
-        """What reads parts of texts with this model."""
-        return Tracer(
-            loaded=self.loaded,
-            encoder=self.encoder,
-            budget=self.budget,
-            prefixes=self.prefixes,
-            tree=self.tree,
-        )
+    def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
+        """Yield (positions, log-probabilities of every span's tokens)."""
+        return explain_oom(self._traced(self.span_tokens(prompts)))
 
     def decoder(self) -> TreeDecoder:
         """What writes texts with this model."""
@@ -142,10 +167,18 @@ class CausalModel:
         """How the options of some prompts go through the model: as trees, or each text as a row."""
         if self.tree:
             return score_passes(self.budget, prompts)
-        rows = [
-            (i, len(texts.head + s.ids)) for i, texts in enumerate(prompts) for s in texts.spans
+        fed = [
+            (i, len(texts.head) + span.end - 1)  # a last token is never fed
+            for i, texts in enumerate(prompts)
+            for span in texts.spans
         ]
-        return row_passes(self.budget, [n for _, n in rows], owners=[i for i, _ in rows])
+        return row_passes(self.budget, [n for _, n in fed], owners=[i for i, _ in fed])
+
+    def trace_passes(self, texts: Sequence[SpanTokens]) -> Passes:
+        """How texts that are read in parts go through the model."""
+        if self.tree:
+            return trace_passes(self.budget, texts)
+        return row_passes(self.budget, [len(text.fed) for text in texts])
 
     def share(self, prompts: Sequence[Prompt]) -> Shared:
         """What is scored and what is written, and which of it goes through the model together."""
@@ -160,17 +193,20 @@ class CausalModel:
             openings[host] = replace(openings[host], options=spans)
         return Shared(texts=texts, openings=openings, guests=guests)
 
-    def _together(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored | Generated]]:
+    def _together(
+        self, prompts: Sequence[Prompt]
+    ) -> Iterator[tuple[int, Generated] | tuple[np.ndarray, RatedColumns]]:
         """Options go with a text that is written after the same tokens, or else by themselves."""
         shared = self.share(prompts)
         texts, alone, writes = shared.texts, shared.alone, list(shared.openings)
-        for k, answer in self._scored([prompts[i] for i in alone], [texts[i] for i in alone]):
-            yield alone[k], answer
-        for k, written, rows in self.decoder().generate_beside(list(shared.openings.values())):
+        for own, rated in self._scored([prompts[i] for i in alone], [texts[i] for i in alone]):
+            yield np.array(alone)[own], rated
+        for k, written, logps in self.decoder().generate_beside(list(shared.openings.values())):
             yield writes[k], written
-            rest = iter(rows)
-            for i in shared.guests.get(writes[k], ()):
-                yield i, scored(prompts[i], texts[i].spans, list(islice(rest, len(texts[i].spans))))
+            if guests := shared.guests.get(writes[k], ()):
+                beside = OptionLogps([texts[i] for i in guests])
+                done = beside.add(np.arange(len(beside.counts)), logps)
+                yield np.array(guests), beside.columns([prompts[i] for i in guests], done)
 
     def branches(self, prompt: Prompt) -> Branches:
         """The texts of a prompt's options, refused if the model cannot take one of them."""
@@ -184,137 +220,61 @@ class CausalModel:
             check_predicted(texts.spans, self.loaded)
         return texts
 
+    def span_tokens(self, prompts: Sequence[Prompt]) -> list[SpanTokens]:
+        """Prompts that are read in parts as token ids, refused if the model cannot take one."""
+        whole = self.encoder.whole([prompt.prefix for prompt in prompts])
+        texts = []
+        for prompt, tokens in zip(prompts, whole, strict=True):
+            if not isinstance(prompt.want, Trace):
+                raise AbilityError("trace() takes prompts that want Trace(…)")
+            with naming(prompt):
+                if prompt.suffix:
+                    raise PromptError(
+                        f"text stands after the part that is read ({prompt.suffix!r}); put all of "
+                        "it into the prefix"
+                    )
+                text = mark(tokens, prompt.prefix, prompt.want.spans, self.encoder.start)
+                check_text(len(text.ids), max(text.ids), self.loaded)
+            texts.append(text)
+        return texts
+
     def _scored(
         self, prompts: Sequence[Prompt], branches: Sequence[Branches]
-    ) -> Iterator[tuple[int, Scored]]:
+    ) -> Iterator[tuple[np.ndarray, RatedColumns]]:
         """Run every pass; a prompt is answered when all its options are there."""
-        texts = [(i, k) for i, own in enumerate(branches) for k in range(len(own.spans))]
-        forward = (
-            partial(self._tree, branches) if self.tree else partial(self._flat, branches, texts)
-        )
-        rows: list[dict[int, list[float]]] = [{} for _ in prompts]
-        for _, read in self.budget.execute(self.score_passes(branches), forward):
-            for i, option, logps in read():
-                rows[i][option] = logps
-                if len(rows[i]) == len(branches[i].spans):
-                    whole = [row for _, row in sorted(rows[i].items())]
-                    yield i, scored(prompts[i], branches[i].spans, whole)
+        options = OptionLogps(branches)
+        texts = [(texts.head, span) for texts in branches for span in texts.spans]
 
-    def _tree(self, prompts: Sequence[Branches], step: Pass) -> Rows:
-        """Begin to score some prompts' options as one tree behind their prefix."""
+        def flat(step: Pass) -> Logps:
+            rows = [lengthened(span, head) for head, span in (texts[row] for row in step.work)]
+            return row_logps(self.model, [(r.ids, tuple(range(r.start, r.end))) for r in rows])
+
+        forward = self._tree if self.tree else flat
+        for step, read in self.budget.execute(self.score_passes(branches), forward):
+            numbers = options.texts(step) if self.tree else np.array(step.work)
+            if len(done := options.add(numbers, read())):
+                yield done, options.columns(prompts, done)
+
+    def _traced(self, texts: Sequence[SpanTokens]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
+        def flat(step: Pass) -> Logps:
+            return row_logps(self.model, [texts[i].after(0) for i in step.members])
+
+        forward = self._tree if self.tree else flat
+        for step, read in self.budget.execute(self.trace_passes(texts), forward):
+            ranges = [texts[i].ranges for i in step.members]
+            counts = [stop - start for own in ranges for start, stop in own]
+            columns = RatedColumns.traced([len(own) for own in ranges], read(), counts)
+            yield np.array(step.members), columns
+
+    def _tree(self, step: Pass) -> Logps:
+        """Begin to read texts as one tree, or one text in pieces, behind their prefix."""
         try:
-            logps = tree_logps(self.model, step.work, self.prefixes.get(step.prefix))
+            prefix = self.prefixes.get(step.prefix)
+            feed = chain_logps if isinstance(step.work, Pieces) else tree_logps
+            return feed(self.model, step.work, prefix)
         except Exception:
             self.prefixes.clear()  # if memory ran out, they are the first to go
             raise
-        parts = [range(len(prompts[i].spans)) for i in step.members]
-        if len(parts) == 1:
-            parts = [range(step.first, step.first + len(step.work.sizes))]
-        owners = [(i, k) for i, part in zip(step.members, parts, strict=True) for k in part]
-        return lambda: [
-            (*owner, row) for owner, row in zip(owners, by_sequence(step.work, logps), strict=True)
-        ]
-
-    def _flat(
-        self, prompts: Sequence[Branches], texts: Sequence[tuple[int, int]], step: Pass
-    ) -> Rows:
-        """Score some of the texts, each (prompt, option), as rows."""
-        owners = [texts[row] for row in step.work]
-        spans = [lengthened(prompts[i].spans[k], prompts[i].head) for i, k in owners]
-        logps = score_rows(self.model, spans)
-        return lambda: [(*owner, row) for owner, row in zip(owners, logps, strict=True)]
-
-
-def scored(prompt: Prompt, spans: Sequence[Span], rows: Sequence[Sequence[float]]) -> Scored:
-    """Split each row of log-probabilities into the option's tokens and those after it."""
-    assert isinstance(prompt.want, Score)
-    cut = [span.stop - span.start for span in spans]
-    after = tuple(tuple(row[c:]) for row, c in zip(rows, cut, strict=True))
-    return Scored(
-        options=prompt.want.options,
-        logps=tuple(tuple(row[:c]) for row, c in zip(rows, cut, strict=True)),
-        suffix_logps=after if any(after) else (),
-    )
-
-
-@torch.inference_mode()
-def score_rows(model: Any, spans: Sequence[Span]) -> list[list[float]]:
-    """Log-probabilities of every answer and suffix token, each text a padded row of its own."""
-    output = model(**padded(model.device, [span.ids for span in spans]), use_cache=False)
-    results = []
-    for i, span in enumerate(spans):
-        logits = output.logits[i, span.start - 1 : span.end - 1].float().log_softmax(-1)
-        tokens = torch.tensor(span.ids[span.start : span.end], device=logits.device)
-        results.append(logits.gather(1, tokens[:, None])[:, 0].tolist())
-    return results
-
-
-def why_flat(model: Any) -> str:
-    """Why a model is not fed trees, and what that costs; empty if it is. Tried, not assumed."""
-    if reach_of(model) is None:  # a short trial would not show where such a layer stops looking
-        return f"{OTHER_REACH}, {FLAT}"
-    try:
-        with short_window(model):
-            why = tried(model, partial(tree_trial, model))
-    except Exception as error:  # who asks it something will be told
-        log.debug("the trial failed", exc_info=True)
-        why = f"it could not be tried ({type(error).__name__})"
-    return why and f"{why}, {FLAT}"
-
-
-@contextmanager
-def short_window(model: Any) -> Iterator[None]:
-    """Narrow a sliding window for the length of a trial, so that a short text shows it."""
-    config = model.config.get_text_config()
-    window = getattr(config, "sliding_window", None)
-    if window is None:
-        yield
-        return
-    config.sliding_window = 3
-    try:
-        yield
-    finally:
-        config.sliding_window = window
-
-
-@torch.inference_mode()
-def tree_trial(model: Any) -> str:
-    """Why a small tree, whole or behind a prefix, is not scored as its texts are; empty if so."""
-    head, spans = trial_texts(model.config.get_text_config().vocab_size)
-    apart = [score_rows(model, [span])[0] for span in spans]
-    logits = model(torch.tensor([spans[0].ids], device=model.device), use_cache=False).logits[0]
-    ends = tuple(shortened(span, len(head)) for span in spans)
-    try:
-        whole, rest = merge_prompts([(head, ends)]), merge_prompts([(head[2:], ends)])
-        together = by_sequence(whole, tree_logps(model, whole, []))
-        behind = by_sequence(rest, tree_logps(model, rest, prefill(model, head[:2])))
-    except torch.OutOfMemoryError:
-        raise
-    except Exception as error:  # each architecture refuses in its own way
-        log.debug("tree attention failed", exc_info=True)
-        return f"it does not take a tree of tokens ({type(error).__name__})"
-    plain, again, other = map(_numbers, (apart, score_rows(model, spans), together + behind))
-    noise = largest(plain - again)
-    differ = unlike(model, plain.repeat(2), other, noise=noise, logits=logits)
-    if differ in ("", NOT_FINITE):
-        return differ
-    return f"it does not heed the mask or the positions of a tree of tokens ({differ})"
-
-
-def trial_texts(size: int) -> tuple[tuple[int, ...], list[Span]]:
-    """Two texts of a vocabulary of that size that begin alike, and what they begin with.
-
-    The first is the longer, so that positions counted on through it are far off in the second.
-    """
-    ids = tuple(token % size for token in (11, 7, 23, 5, 17, 29, 13, 3, 19))
-    other = (*ids[:3], ids[4], ids[5], ids[0])
-    return ids[:3], [
-        Span(ids=each, start=3, stop=len(each), end=len(each)) for each in (ids, other)
-    ]
-
-
-def _numbers(rows: Sequence[Sequence[float]]) -> Any:
-    return torch.tensor([value for row in rows for value in row])
 
 
 def start_token(loaded: Loaded) -> Start:

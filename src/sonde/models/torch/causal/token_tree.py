@@ -1,21 +1,37 @@
 """Feed a tree of tokens in one pass, behind a prefix whose keys and values are computed once.
 
-Layers that see everything and layers with a sliding window get the masks they need. Knows trees and
-configs; nothing of prompts or text. `reference` is the naive twin.
+Layers that see everything and layers with a sliding window get the masks they need. What does not
+take a tree, as a trial shows, is fed row by row, and what is too long piece by piece. Knows trees
+and configs; nothing of prompts or text. `reference` is the naive twin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import DynamicCache
 
+from sonde.engine.encode import Span, shortened
 from sonde.engine.prefixes import PrefixCache
-from sonde.engine.token_tree import TokenTree
-from sonde.models.torch.loading.device import fetched, onto, steady_attention
+from sonde.engine.schedule import Pieces
+from sonde.engine.token_tree import Reading, TokenTree, merge_prompts
+from sonde.models.torch.loading.device import (
+    fetched,
+    onto,
+    padded,
+    steady_attention,
+    token_logps,
+)
+from sonde.models.torch.loading.trials import NOT_FINITE, largest, tried, unlike
+
+log = logging.getLogger("sonde")
 
 KeysAndValues = list[tuple[Any, Any]]
 """Those of every layer."""
@@ -27,6 +43,9 @@ Reach = Mapping[str, int | None]
 """For each kind of layer a model has, how many tokens back it sees with its own; None: all."""
 
 Depths = Sequence[int] | np.ndarray
+
+OTHER_REACH = "some of its layers look back in a way that no tree of tokens is known to fit"
+FLAT = "so texts go one by one: a prompt with 100 options is read 100 times and not once"
 
 
 def kept_prefixes(model: Any, budget: int) -> PrefixCache[KeysAndValues]:
@@ -51,12 +70,6 @@ def prefill(model: Any, ids: tuple[int, ...]) -> KeysAndValues:
     return [(layer.keys, layer.values) for layer in layers]
 
 
-def by_sequence(tree: TokenTree, logps: Callable[[], np.ndarray]) -> list[list[float]]:
-    """The log-probabilities of all reads as Python numbers, one list per sequence."""
-    values = iter(logps().tolist())
-    return [[next(values) for _ in range(size)] for size in tree.sizes]
-
-
 def cache_behind(prefix: KeysAndValues) -> tuple[Any, int]:
     """A new cache that begins with a prefix, and the prefix's length."""
     cache = DynamicCache()
@@ -69,25 +82,70 @@ def cache_behind(prefix: KeysAndValues) -> tuple[Any, int]:
 def tree_logps(model: Any, tree: TokenTree, prefix: KeysAndValues) -> Callable[[], np.ndarray]:
     """Begin to compute the log-probability of every read, in order; calling waits for them."""
     cache, length = cache_behind(prefix)
-    nodes, rows = tree.read
+    logits = tree_logits(model, tree, cache if prefix else None, length)
+    return fetched(token_logps(logits, tree.read[1], tree.tokens))
+
+
+def tree_logits(model: Any, tree: TokenTree, cache: Any, length: int) -> Any:
+    """Logits at the distinct nodes that are read, behind a cache of so many tokens."""
     with steady_attention(model):
         output = model(
             input_ids=onto(model.device, tree.ids[None]),
             position_ids=onto(model.device, tree.depths[None] + length),
             attention_mask=additive_mask(model, tree.seen, tree.depths, length, tree.depths),
-            logits_to_keep=onto(model.device, nodes),
-            past_key_values=cache if prefix else None,
-            use_cache=bool(prefix),
+            logits_to_keep=onto(model.device, tree.read[0]),
+            past_key_values=cache,
+            use_cache=cache is not None,
         )
-    return fetched(token_logps(output.logits[0], rows, tree.tokens))
+    return output.logits[0]
 
 
-def token_logps(logits: Any, rows: np.ndarray, tokens: np.ndarray) -> Any:
-    """The log-probability of each token, from the logits at the row before it."""
-    at = onto(logits.device, rows)
-    # in blocks, because a float32 copy of all logits can be the largest thing in memory
-    norms = torch.cat([torch.logsumexp(block.float(), -1) for block in logits.split(256)])
-    return logits[at, onto(logits.device, tokens)].float() - norms[at]
+@torch.inference_mode()
+def chain_logps(model: Any, pieces: Pieces, prefix: KeysAndValues) -> Callable[[], np.ndarray]:
+    """The same for one text behind a prefix, a piece in each pass."""
+    ids, reads = map(np.array, pieces.text)
+    cache, length = cache_behind(prefix)
+    kept = bool(prefix) or len(pieces.bounds) > 1
+    logps = []
+    for start, stop in pieces.bounds:
+        here = reads[(reads > start) & (reads <= stop)]
+        logits = _piece(model, ids, start, stop, length, cache if kept else None, here - 1 - start)
+        if len(here):
+            logps.append(token_logps(logits, np.arange(len(here)), ids[here]))
+    return fetched(torch.cat(logps))
+
+
+def _piece(
+    model: Any, ids: np.ndarray, start: int, stop: int, prefix: int, cache: Any, places: np.ndarray
+) -> Any:
+    """Feed a text from start up to stop, behind what is in the cache; logits at some places."""
+    own, before = np.arange(start, stop), np.arange(stop)
+    with steady_attention(model):
+        output = model(
+            input_ids=onto(model.device, ids[None, start:stop]),
+            position_ids=onto(model.device, own[None] + prefix),
+            attention_mask=additive_mask(model, own[:, None] >= before[None], own, prefix, before),
+            logits_to_keep=onto(model.device, places) if len(places) else 1,
+            past_key_values=cache,
+            use_cache=cache is not None,
+        )
+    return output.logits[0]
+
+
+@torch.inference_mode()
+def row_logps(model: Any, texts: Sequence[Reading]) -> Callable[[], np.ndarray]:
+    """The same for some texts, each a padded row of its own."""
+    read = [[place - 1 for place in reads] for _, reads in texts]
+    places = np.unique(np.concatenate(read))
+    narrow = "logits_to_keep" in signature(model.forward).parameters
+    named = {"logits_to_keep": onto(model.device, places)} if narrow else {}
+    fed = padded(model.device, [tokens[: reads[-1]] for tokens, reads in texts])
+    logits = model(**fed, **named, use_cache=False).logits
+    logps = []
+    for row, (tokens, reads), before in zip(logits, texts, read, strict=True):
+        at = np.searchsorted(places, before) if narrow else np.array(before)
+        logps.append(token_logps(row, at, np.array([tokens[place] for place in reads])))
+    return fetched(torch.cat(logps))
 
 
 def reach_of(model: Any) -> Reach | None:
@@ -140,3 +198,68 @@ def _mask(
         mask[:, :prefix].masked_fill_(onto(model.device, far), least)
     mask[:, prefix:].masked_fill_(onto(model.device, ~seen), least)
     return mask[None, None]
+
+
+def why_flat(model: Any) -> str:
+    """Why a model is not fed trees, and what that costs; empty if it is. Tried, not assumed."""
+    if reach_of(model) is None:  # a short trial would not show where such a layer stops looking
+        return f"{OTHER_REACH}, {FLAT}"
+    try:
+        with short_window(model):
+            why = tried(model, partial(tree_trial, model))
+    except Exception as error:  # who asks it something will be told
+        log.debug("the trial failed", exc_info=True)
+        why = f"it could not be tried ({type(error).__name__})"
+    return why and f"{why}, {FLAT}"
+
+
+@contextmanager
+def short_window(model: Any) -> Iterator[None]:
+    """Narrow a sliding window for the length of a trial, so that a short text shows it."""
+    config = model.config.get_text_config()
+    window = getattr(config, "sliding_window", None)
+    if window is None:
+        yield
+        return
+    config.sliding_window = 3
+    try:
+        yield
+    finally:
+        config.sliding_window = window
+
+
+@torch.inference_mode()
+def tree_trial(model: Any) -> str:
+    """Why a small tree, whole or behind a prefix, is not scored as its texts are; empty if so."""
+    head, spans = trial_texts(model.config.get_text_config().vocab_size)
+    texts = [(span.ids, tuple(range(span.start, span.end))) for span in spans]
+    apart = np.concatenate([row_logps(model, [text])() for text in texts])
+    logits = model(torch.tensor([spans[0].ids], device=model.device), use_cache=False).logits[0]
+    ends = tuple(shortened(span, len(head)) for span in spans)
+    try:
+        whole, rest = merge_prompts([(head, ends)]), merge_prompts([(head[2:], ends)])
+        together = tree_logps(model, whole, [])()
+        behind = tree_logps(model, rest, prefill(model, head[:2]))()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as error:  # each architecture refuses in its own way
+        log.debug("tree attention failed", exc_info=True)
+        return f"it does not take a tree of tokens ({type(error).__name__})"
+    plain, again = torch.from_numpy(apart), torch.from_numpy(row_logps(model, texts)())
+    other = torch.from_numpy(np.concatenate([together, behind]))
+    differ = unlike(model, plain.repeat(2), other, noise=largest(plain - again), logits=logits)
+    if differ in ("", NOT_FINITE):
+        return differ
+    return f"it does not heed the mask or the positions of a tree of tokens ({differ})"
+
+
+def trial_texts(size: int) -> tuple[tuple[int, ...], list[Span]]:
+    """Two texts of a vocabulary of that size that begin alike, and what they begin with.
+
+    The first is the longer, so that positions counted on through it are far off in the second.
+    """
+    ids = tuple(token % size for token in (11, 7, 23, 5, 17, 29, 13, 3, 19))
+    other = (*ids[:3], ids[4], ids[5], ids[0])
+    return ids[:3], [
+        Span(ids=each, start=3, stop=len(each), end=len(each)) for each in (ids, other)
+    ]

@@ -5,7 +5,7 @@ Knows tensors and leaves; nothing of how tokens are chosen or where a text ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -14,15 +14,15 @@ import numpy as np
 import torch
 from transformers import DynamicCache
 
-from sonde.engine.token_tree import Trie, ancestors
+from sonde.engine.token_tree import TokenTree
 from sonde.models.torch.causal.token_tree import (
     KeysAndValues,
     additive_mask,
     cache_behind,
-    token_logps,
+    tree_logits,
 )
 from sonde.models.torch.decode.steps import Leaf
-from sonde.models.torch.loading.device import onto, padded
+from sonde.models.torch.loading.device import onto, padded, token_logps
 
 WASTE = 0.25  # share of positions that no leaf sees any more, above which they are dropped
 
@@ -45,7 +45,7 @@ class DecodeState:
 
 @torch.inference_mode()
 def prefill_tree(
-    model: Any, leaves: Sequence[Leaf], trie: Trie, prefix: KeysAndValues
+    model: Any, leaves: Sequence[Leaf], tree: TokenTree, prefix: KeysAndValues
 ) -> tuple[Any, DecodeState]:
     """Feed the prompts of some leaves as one tree behind a prefix; logits at their last tokens.
 
@@ -53,42 +53,26 @@ def prefill_tree(
     the options; they see nothing of them.
     """
     cache, length = cache_behind(prefix)
-    tips = [reads[0][0] for reads in trie.reads[: len(leaves)]]
-    reads = trie.reads[len(leaves) :]
-    kept = list(dict.fromkeys([*tips, *(node for steps in reads for node, _ in steps)]))
-    seen, depths = ancestors(trie.parents), trie.depths
-    output = model(
-        input_ids=onto(model.device, [trie.ids]),
-        position_ids=onto(model.device, [depths]) + length,
-        attention_mask=additive_mask(model, seen, depths, length, depths),
-        logits_to_keep=onto(model.device, kept),
-        past_key_values=cache,
-        use_cache=True,
-    )
-    logits = output.logits[0]
-    told = _with_options(leaves, _option_logps(logits, kept, reads))
-    return logits[: len(leaves)], DecodeState(
-        leaves=told, seen=seen[tips], depths=np.array(depths), cache=cache, prefix=length
+    logits = tree_logits(model, tree, cache, length)
+    count, rows = len(leaves), tree.read[1]
+    if len(rows) > count:
+        logps = token_logps(logits, rows[count:], tree.tokens[count:]).cpu().numpy()
+        leaves = _with_options(leaves, logps, tree.sizes[count:])
+    return logits[onto(logits.device, rows[:count])], DecodeState(
+        leaves=tuple(leaves),
+        seen=tree.seen[tree.nodes[:count]],
+        depths=tree.depths,
+        cache=cache,
+        prefix=length,
     )
 
 
-def _option_logps(
-    logits: Any, kept: Sequence[int], reads: Sequence[Sequence[tuple[int, int]]]
-) -> Iterator[tuple[float, ...]]:
-    """The log-probabilities of every option's tokens; `kept` are the nodes of the logits."""
-    row = {node: i for i, node in enumerate(kept)}
-    steps = [(row[node], token) for steps in reads for node, token in steps]
-    if steps:
-        rows, tokens = np.array(steps).T
-        values = iter(token_logps(logits, rows, tokens).tolist())
-        yield from (tuple(next(values) for _ in steps) for steps in reads)
-
-
-def _with_options(leaves: Sequence[Leaf], rows: Iterator[tuple[float, ...]]) -> tuple[Leaf, ...]:
-    """The leaves with as many rows each as they have options."""
-    return tuple(
-        replace(leaf, option_logps=tuple(islice(rows, len(leaf.root.options)))) for leaf in leaves
-    )
+def _with_options(leaves: Sequence[Leaf], logps: np.ndarray, sizes: Sequence[int]) -> list[Leaf]:
+    """The leaves with what came of their options, whose tokens are so many each."""
+    rest = iter(sizes)
+    ends = np.cumsum([sum(islice(rest, len(leaf.root.options))) for leaf in leaves])[:-1]
+    parts = zip(leaves, np.split(logps, ends), strict=True)
+    return [replace(leaf, option_logps=own) for leaf, own in parts]
 
 
 def onward(state: DecodeState, children: Sequence[tuple[int, Leaf]]) -> DecodeState:

@@ -25,12 +25,12 @@ Shares = Mapping[int, int]
 """How many texts each prompt, by position, has at a place."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Leaf:
     """A text that may go on: where it began and the tail of that, and the path of tokens since.
 
-    `logps` are those of the path, where they are kept. `option_logps` is what came of the options
-    that are scored where it began, a row for each.
+    `logps` are those of the path, where they are kept. `option_logps` are those of the options
+    that are scored where it began, laid end to end.
     """
 
     root: Root
@@ -38,7 +38,7 @@ class Leaf:
     shares: Shares
     path: tuple[int, ...] = ()
     logps: tuple[float, ...] = ()
-    option_logps: tuple[tuple[float, ...], ...] = ()
+    option_logps: np.ndarray | None = None
 
 
 class NoDistribution(Exception):

@@ -227,12 +227,10 @@ class TreeDecoder(Writer):
         """The last tokens of the prompt."""
         return self.endings.tail(ids)
 
-    def generate_beside(
-        self, openings: Sequence[Opening]
-    ) -> Iterator[tuple[int, Generated, tuple[tuple[float, ...], ...]]]:
+    def generate_beside(self, openings: Sequence[Opening]) -> Iterator[tuple[int, Generated, Any]]:
         """What `generate` gives, and the log-probabilities of the options of an opening's ids.
 
-        Only a model that takes trees has the latter.
+        Only a model that takes trees has the latter, laid end to end.
         """
         for owner, written in self._grow(openings, likeliest):
             yield owner, self._generated(written[0]), written[0].leaf.option_logps

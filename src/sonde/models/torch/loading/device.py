@@ -45,6 +45,14 @@ def fetched(tensor: Any) -> Callable[[], np.ndarray]:
     return wait
 
 
+def token_logps(logits: Any, rows: np.ndarray, tokens: np.ndarray) -> Any:
+    """The log-probability of each token, from the logits at the row before it."""
+    at = onto(logits.device, rows)
+    # in blocks, because a float32 copy of all logits can be the largest thing in memory
+    norms = torch.cat([torch.logsumexp(block.float(), -1) for block in logits.split(256)])
+    return logits[at, onto(logits.device, tokens)].float() - norms[at]
+
+
 @contextmanager
 def steady_attention(model: Any) -> Iterator[None]:
     """Attention without cuDNN, which plans anew for every shape: here nearly all are new."""

@@ -6,9 +6,9 @@ Knows which tokens may be answered and what they are called; nothing of how a mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +16,8 @@ import torch
 from sonde.core.columns import FilledColumns
 from sonde.core.errors import PromptError
 from sonde.core.prompts import Fill
-from sonde.engine.encode import MaskedEncoder, opening
+from sonde.engine.encode import opening
+from sonde.engine.masked_batch import MaskedEncoder
 from sonde.models.torch.loading.device import fetched, onto
 from sonde.models.torch.loading.weights import Loaded
 
@@ -132,35 +133,18 @@ def read_masked(
     def read() -> list[tuple[np.ndarray, FilledColumns]]:
         best, at = in_order(top(), places(), count, allowed)
         unsigned = ranks().view(np.uint16 if small == torch.int16 else np.uint32)
-        whole = Columns(at, best - norm()[:, None], watched(), unsigned, rest())
-        return [(rows, whole.block(*kind, rows)) for kind, rows in by_kind(kinds, which)]
+        whole = FilledColumns(
+            names=table.allowed.names,
+            top=at,
+            top_logps=best - norm()[:, None],
+            mass=rest(),
+            watched=(),
+            watched_logps=watched(),
+            watched_ranks=unsigned,
+        )
+        return [(rows, of_kind(whole, kind, rows)) for kind, rows in by_kind(kinds, which)]
 
     return read
-
-
-class Columns(NamedTuple):
-    """The answers at some masks, a row each."""
-
-    places: np.ndarray
-    top_logps: np.ndarray
-    watched_logps: np.ndarray
-    watched_ranks: np.ndarray
-    mass: np.ndarray
-
-    def block(self, want: Fill, table: Table, rows: np.ndarray) -> FilledColumns:
-        """Those of one kind."""
-        whole = len(rows) == len(self.mass)
-        own = self if whole else Columns(*(column[rows] for column in self))
-        count = len(want.watched)
-        return FilledColumns(
-            names=table.allowed.names,
-            top=own.places,
-            top_logps=own.top_logps,
-            mass=own.mass,
-            watched=want.watched,
-            watched_logps=own.watched_logps[:, :count],
-            watched_ranks=own.watched_ranks[:, :count],
-        )
 
 
 def by_kind(kinds: Sequence[Kind], which: np.ndarray) -> Iterator[tuple[Kind, np.ndarray]]:
@@ -169,6 +153,18 @@ def by_kind(kinds: Sequence[Kind], which: np.ndarray) -> Iterator[tuple[Kind, np
         rows = np.flatnonzero(which == number)
         if len(rows):
             yield kind, rows
+
+
+def of_kind(answers: FilledColumns, kind: Kind, rows: np.ndarray) -> FilledColumns:
+    """The answers at some masks, with as many watched names as are wanted there."""
+    names = kind[0].watched
+    own = answers if len(rows) == len(answers) else answers.rows(rows)
+    return replace(
+        own,
+        watched=names,
+        watched_logps=own.watched_logps[:, : len(names)],
+        watched_ranks=own.watched_ranks[:, : len(names)],
+    )
 
 
 def laid_out(rows: Sequence[np.ndarray], device: Any, rest: int) -> Any:

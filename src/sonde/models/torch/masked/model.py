@@ -14,23 +14,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-import torch
 
 from sonde.core.abilities import Identity
-from sonde.core.answers import Filled, Scored
 from sonde.core.columns import FilledColumns
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError
 from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, put
+from sonde.core.rated import RatedColumns
 from sonde.engine.batching import Budget, prefetch
-from sonde.engine.encode import MaskedEncoder, Span, opening
-from sonde.engine.masked_batch import MaskedText, MaskedTexts, columns
+from sonde.engine.encode import Span, opening
+from sonde.engine.masked_batch import MaskedEncoder, MaskedText, MaskedTexts, columns
 from sonde.engine.schedule import Pass, Passes, row_passes
 from sonde.engine.tokenise import Tokenisers
-from sonde.models.torch.loading.device import fetched, float_logits, onto
+from sonde.models.torch.loading.device import fetched, float_logits, onto, token_logps
 from sonde.models.torch.loading.limits import check_spans, explain_oom, naming
 from sonde.models.torch.loading.weights import Loaded, identify, out_of_memory
 from sonde.models.torch.masked.answers import Kind, Tables, read_masked
@@ -105,14 +104,9 @@ class MaskedModel:
         """What makes this model's answers its own."""
         return identify(self.loaded, bos="as the tokenizer frames a text", scoring="mask")
 
-    def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Filled]]:
-        """Yield (position, answer) with the likeliest tokens and the watched names."""
-        for positions, filled in self.fill_columns(put(prompts)):
-            yield from zip(positions.tolist(), filled.each(), strict=True)
-
-    def fill_columns(self, prompts: Prompts) -> Iterator[tuple[np.ndarray, FilledColumns]]:
-        """What `fill` yields, many at a time and as columns."""
-        return explain_oom(self._fill(prompts))
+    def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, FilledColumns]]:
+        """Yield (positions, the likeliest tokens and the watched names)."""
+        return explain_oom(self._fill(put(prompts)))
 
     def passes(self, lengths: Sequence[int]) -> Passes:
         """How texts of some lengths go through the model."""
@@ -171,8 +165,8 @@ class MaskedModel:
             with naming(prompts[i]):
                 check_spans([Span(ids=ids, start=0, stop=1, end=len(ids))], self.loaded)
 
-    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        """Yield (position, answer) with the log-probabilities of every option's tokens."""
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
+        """Yield (positions, log-probabilities of every option's tokens)."""
         return explain_oom(self._score(prompts))
 
     def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
@@ -191,33 +185,35 @@ class MaskedModel:
             check_spans(spans, self.loaded)
         return [mask_steps(span, self.encoder.mask_id) for span in spans]
 
-    def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Scored]]:
-        steps = [self.steps(prompt) for prompt in prompts]
+    def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
+        options = [option for prompt in prompts for option in self.steps(prompt)]
+        numbers: dict[Step, int] = {}
+        steps = [numbers.setdefault(step, len(numbers)) for option in options for step in option]
+        logps = self._step_logps(list(numbers))[steps]
+        named = [cast(Score, prompt.want).options for prompt in prompts]
+        columns = RatedColumns.scored(named, logps, [len(option) for option in options])
+        yield np.arange(len(prompts)), columns
+
+    def _step_logps(self, steps: Sequence[Step]) -> np.ndarray:
+        """The log-probability of the wanted token of each step, every text computed once."""
         wanted: dict[MaskedText, list[int]] = {}
-        for text, token in (step for options in steps for option in options for step in option):
-            wanted.setdefault(text, []).append(token)
-        known = dict(self._step_logps(wanted))
-        for i, prompt in enumerate(prompts):
-            assert isinstance(prompt.want, Score)
-            logps = tuple(tuple(known[step] for step in option) for option in steps[i])
-            yield i, Scored(options=prompt.want.options, logps=logps)
+        for number, (text, _) in enumerate(steps):
+            wanted.setdefault(text, []).append(number)
+        owners = list(wanted.values())
+        masked = columns(list(wanted))
+        logps = np.empty(len(steps), dtype=np.float32)
 
-    def _step_logps(self, wanted: dict[MaskedText, list[int]]) -> Iterator[tuple[Step, float]]:
-        """The log-probability of every wanted token at the masked position of its text."""
-        texts = list(wanted)
-        masked = columns(texts)
-
-        def launch(step: Pass) -> Callable[[], np.ndarray]:
+        def launch(step: Pass) -> tuple[list[int], Callable[[], np.ndarray]]:
             logits = mask_logits(self.model, masked, step.members, self.ways)
-            rows = [row for row, i in enumerate(step.members) for _ in wanted[texts[i]]]
-            tokens = [token for i in step.members for token in wanted[texts[i]]]
-            at = onto(logits.device, rows)
-            norms = torch.logsumexp(logits, -1)
-            return fetched(logits[at, onto(logits.device, tokens)] - norms[at])
+            rows = [row for row, i in enumerate(step.members) for _ in owners[i]]
+            numbers = [number for i in step.members for number in owners[i]]
+            tokens = np.array([steps[number][1] for number in numbers])
+            return numbers, fetched(token_logps(logits, np.array(rows), tokens))
 
-        for step, read in self.budget.execute(self.passes(masked.lengths.tolist()), launch):
-            keys = ((texts[i], token) for i in step.members for token in wanted[texts[i]])
-            yield from zip(keys, read().tolist(), strict=True)
+        passes = self.passes(masked.lengths.tolist())
+        for _, (numbers, read) in self.budget.execute(passes, launch):
+            logps[numbers] = read()
+        return logps
 
 
 class Kinds:

