@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
 from sonde.runs.compare import group_names, names, opened
 from sonde.runs.run import Run
 
-from .world import Sonde
+from .world import Sonde, ran
 
 ATLAS = ("-d", "atlas", "--relations", "P30,P36", "--limit", "3", "--no-html")
 
 
-@pytest.fixture
-def folder(sonde: Sonde, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs of atlas: a control that knows the commonest object, and a model that knows nothing."""
+    home = tmp_path_factory.mktemp("finished")
     for name, model in (("majority", "control:majority"), ("nothing", "scripted:")):
-        assert sonde("run", "belief", "-m", model, *ATLAS, "-o", tmp_path / name).code == 0
-    return tmp_path
+        ran("run", "belief", "-m", model, *ATLAS, "-o", home / name)
+    return home
+
+
+@pytest.fixture
+def folder(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the finished runs."""
+    return copytree(finished, tmp_path, dirs_exist_ok=True)
 
 
 def icl(sonde: Sonde, out: Path, *more: str, data: str = "atlas") -> Path:

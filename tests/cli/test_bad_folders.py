@@ -94,7 +94,7 @@ def test_a_run_that_never_answered_gives_way_to_another(
 
 def test_a_complete_run_is_not_computed_again(sonde: Sonde, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    assert process(*majority(data, out)).err == ""
+    assert sonde(*majority(data, out)).err == ""
     before = {p: p.stat().st_mtime_ns for p in out.glob("shards/*.parquet")}
     again = process(*majority(data, out))
     assert again.code == 0

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -16,19 +17,26 @@ from sonde.core.reports import Report
 from sonde.runs.run import Run
 from tests import tiny
 
-from .world import Sonde
+from .world import Sonde, ran
 
 ATLAS = ("-d", "atlas", "--relations", "P30,P36", "--limit", "4", "--no-html")
 
 
-@pytest.fixture
-def run(sonde: Sonde, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """LAMA of a table that knows one fact, with the counting controls."""
-    table = tmp_path / "one.json"
+    home = tmp_path_factory.mktemp("finished")
+    table = home / "one.json"
     table.write_text(json.dumps({"answers": {"P30:Q217": "Europe"}}))
-    words = ("run", "lama", "-m", f"scripted:{table}", *ATLAS, "-o", tmp_path / "run")
-    assert sonde(*words, "--controls", "majority,class-prior,naive-bayes").code == 0
-    return tmp_path / "run"
+    words = ("run", "lama", "-m", f"scripted:{table}", *ATLAS, "-o", home / "run")
+    ran(*words, "--controls", "majority,class-prior,naive-bayes")
+    return home
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the finished run."""
+    return copytree(finished / "run", tmp_path / "run")
 
 
 def test_controls_stand_beside_the_score_in_every_report(sonde: Sonde, run: Path) -> None:
@@ -68,9 +76,9 @@ def test_reading_controls_writes_nothing(sonde: Sonde, run: Path) -> None:
 
 
 def test_finished_controls_are_not_asked_again(
-    sonde: Sonde, run: Path, caplog: pytest.LogCaptureFixture
+    sonde: Sonde, finished: Path, run: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    words = ("run", "lama", "-m", f"scripted:{run.parent / 'one.json'}", *ATLAS, "-o", run)
+    words = ("run", "lama", "-m", f"scripted:{finished / 'one.json'}", *ATLAS, "-o", run)
     caplog.clear()
     assert sonde(*words, "--controls", "majority").code == 0
     assert f"{run / 'controls' / 'majority'} was complete" in caplog.text

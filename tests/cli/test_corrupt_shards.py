@@ -12,7 +12,7 @@ import pytest
 from sonde.core.errors import StoreError
 from tests.written import many_shards
 
-from .world import Sonde, files, process
+from .world import Sonde, files, process, ran
 
 STORE = StoreError.exit_code
 NAME = "00001.parquet"
@@ -47,7 +47,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A dataset, and a finished run of three shards on it."""
     home = tmp_path_factory.mktemp("finished")
     data = many_shards(home / "data", facts=12)
-    assert process(*words(data, home / "out")).code == 0
+    ran(*words(data, home / "out"))
     return data, home / "out"
 
 
@@ -69,7 +69,7 @@ def test_a_damaged_shard_is_put_aside_aloud(finished: tuple[Path, Path]) -> None
     assert f"put aside as {aside} and computed anew" in done.err
     assert aside.read_bytes() == bad
     assert files(out) == before
-    assert process("report", out).code == 0
+    ran("report", out)
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
@@ -109,6 +109,6 @@ def test_a_shard_in_the_place_of_another_is_put_aside(
 
 def test_the_digests_can_be_checked_without_sonde(finished: tuple[Path, Path]) -> None:
     data, out = finished
-    assert process(*words(data, out)).code == 0
+    ran(*words(data, out))
     check = ["sha256sum", "--check", "--quiet", "shards.sha256"]
     subprocess.run(check, cwd=out, check=True)

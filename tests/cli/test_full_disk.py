@@ -13,7 +13,7 @@ import pytest
 from sonde.core.errors import StoreError
 from tests.written import many_shards
 
-from .world import COMMAND, Done, files, leftovers, process
+from .world import COMMAND, Done, files, leftovers, process, ran
 
 STORE = StoreError.exit_code
 
@@ -41,7 +41,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_keeps_what_was_finished(data: Path, tmp_path: Path, small_disk: Path) -> None:
-    assert process(*words(data, tmp_path / "calm")).code == 0
+    ran(*words(data, tmp_path / "calm"))
     out = small_disk / "out"
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(500 * 1024))
@@ -52,7 +52,7 @@ def test_a_full_disk_keeps_what_was_finished(data: Path, tmp_path: Path, small_d
     assert not leftovers(out)
     process(*words(data, out)).refused(STORE, "no space left")
     ballast.unlink()
-    assert process(*words(data, out)).code == 0
+    ran(*words(data, out))
     assert files(out) == files(tmp_path / "calm")
     kept = {path.name: path.stat().st_mtime_ns for path in out.glob("shards/*.parquet")}
     assert finished.items() <= kept.items(), "a finished shard was computed twice"
@@ -67,8 +67,8 @@ def test_a_limit_on_the_size_of_files_reads_the_same(data: Path, tmp_path: Path)
     command = [COMMAND, *map(str, words(data, out))]
     ended = subprocess.run(command, capture_output=True, text=True, preexec_fn=no_large_file)
     Done(ended.returncode, ended.stdout, ended.stderr).refused(STORE, f"no space left for {out}")
-    assert process(*words(data, out)).code == 0
-    assert process("report", out).code == 0
+    ran(*words(data, out))
+    ran("report", out)
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
@@ -76,7 +76,7 @@ def test_a_result_that_cannot_be_printed_is_told(
     data: Path, tmp_path: Path, more: tuple[str, ...]
 ) -> None:
     out = tmp_path / "out"
-    assert process(*words(data, out)).code == 0
+    ran(*words(data, out))
     with Path("/dev/full").open("w") as full:
         command = [COMMAND, "report", str(out), *more]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)

@@ -48,10 +48,21 @@ def end(running: Running) -> Done:
     return Done(running.returncode, out, err)
 
 
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, bytes]]:
+    """A dataset, and what a run on it keeps that was left in peace."""
+    home = tmp_path_factory.mktemp("calm")
+    data, out = many_shards(home / "data", facts=40), home / "out"
+    words = ("run", "lama", "-m", "slow:0", "-d", data, "-o", out, "--no-html")
+    assert process(*words, env=with_slow_model(home)).code == 0
+    return data, files(out)
+
+
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_run_that_is_stopped_goes_on(tmp_path: Path, sent: signal.Signals, code: int) -> None:
-    data, out = many_shards(tmp_path / "data", facts=40), tmp_path / "out"
-    env = with_slow_model(tmp_path)
+def test_a_run_that_is_stopped_goes_on(
+    calm: tuple[Path, dict[str, bytes]], tmp_path: Path, sent: signal.Signals, code: int
+) -> None:
+    (data, expected), out = calm, tmp_path / "out"
     words = ("run", "lama", "-m", "slow:0", "-d", data, "-o", out, "--no-html")
     running = begin(words, with_slow_model(tmp_path, most=10))
     await_that(silent(tmp_path).exists, running)
@@ -59,13 +70,11 @@ def test_a_run_that_is_stopped_goes_on(tmp_path: Path, sent: signal.Signals, cod
     assert end(running) == Done(code, "", KEPT)
     assert not leftovers(out)
     kept = files(out)
-    done = process(*words, env=env)
+    done = process(*words, env=with_slow_model(tmp_path))
     assert done.code == 0
     assert f"{out}: going on after" in done.err
-    calm = (*words[:-2], tmp_path / "calm", "--no-html")
-    assert process(*calm, env=env).code == 0
-    assert files(out) == files(tmp_path / "calm")
-    assert kept.items() <= files(out).items()
+    assert files(out) == expected
+    assert kept.items() <= expected.items()
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -63,6 +63,11 @@ def in_this_process(capsys: Any) -> Sonde:
     return sonde
 
 
+def ran(*words: object) -> None:
+    """Run a command in this process, for what several tests look at; it must end well."""
+    assert main([str(word) for word in words]) == 0
+
+
 def with_slow_model(folder: Path, most: int | None = None) -> dict[str, str]:
     """The environment of a machine on which the package with `slow:` is installed.
 

@@ -8,8 +8,9 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -85,7 +86,8 @@ def played(page: Path, folder: Path) -> Iterator[tuple[Block, Command | None, Ou
                 yield block, command, sonde(words[1:], folder)
 
 
-def verbs() -> dict[str, Any]:
+@cache
+def verbs() -> Mapping[str, Any]:
     """Every command of the program by its words: "", "run", "run lama", "data", …"""
     found: dict[str, Any] = {}
 

@@ -111,11 +111,11 @@ def test_a_control_is_named_by_what_it_counted() -> None:
 def test_the_controls_give_the_known_numbers_on_all_of_lama(shared: Path) -> None:
     dataset = sonde.dataset(str(shared / "data/lama"))
     probe = sonde.probe("lama").suited(frozenset({"fill"}))
-    prompts = asked(probe, dataset)
+    blocks = list(probe.ask(dataset))
     found = {}
     for name in ("class-prior", "naive-bayes"):
         report = probe.read(
-            dataset, sonde.testing.answer_all(load(f"control:{name}", dataset=dataset), prompts)
+            dataset, sonde.testing.answer_all(load(f"control:{name}", dataset=dataset), blocks)
         )
         assert report.counts["scored"] == 34_017
         found[name] = {k: 100 * (e.value or 0) for k, e in report.estimates.items()}
