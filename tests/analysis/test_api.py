@@ -14,16 +14,17 @@ from tests.data import sources
 TABLE = '[[model]]\nname = "scripted"\nfamily = "tables"\nsize = 7\n'
 
 
-@pytest.fixture
-def runs(tmp_path: Path) -> list[sonde.Run]:
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[sonde.Run]:
     """Two models asked in two wordings that ParaRel would bring, which name no paraphrase group."""
-    lama, patterns = sources.lama(tmp_path / "lama"), sources.pararel(tmp_path / "pararel")
+    home = tmp_path_factory.mktemp("runs")
+    lama, patterns = sources.lama(home / "lama"), sources.pararel(home / "pararel")
     data = sonde.dataset(f"lama:{lama}+pararel:{patterns}")
     right = Scripted(answers={"P1:Q1": "Greek", "P1:Bea": "Dutch"})
     probe = sonde.probe("belief", draws=200)
     majority = sonde.model("control:majority", data=data)
     return [
-        sonde.run(probe, model, data, out=tmp_path / name)
+        sonde.run(probe, model, data, out=home / name)
         for name, model in (("right", right), ("majority", majority))
     ]
 
@@ -71,14 +72,15 @@ def test_what_the_command_refuses_is_refused(runs: list[sonde.Run]) -> None:
         sonde.analyse(*runs, seed=-1)
 
 
-@pytest.fixture
-def steady(tmp_path: Path) -> list[sonde.Run]:
+@pytest.fixture(scope="module")
+def steady(tmp_path_factory: pytest.TempPathFactory) -> list[sonde.Run]:
     """A control and a table of three answers, which nothing in their prompts moves."""
+    home = tmp_path_factory.mktemp("steady")
     data = sonde.dataset("atlas", relations=("P30",), limit=4)
     known = {fact.id: fact.objects[0].name for fact in data.asked("P30")}
     models = (sonde.model("control:majority", data=data), Scripted(answers=known))
     return [
-        sonde.run(sonde.probe("monitor"), model, data, out=tmp_path / f"m{i}")
+        sonde.run(sonde.probe("monitor"), model, data, out=home / f"m{i}")
         for i, model in enumerate(models)
     ]
 

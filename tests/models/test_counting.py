@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from math import exp, log
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_a_control_is_named_by_what_it_counted() -> None:
 def test_the_controls_give_the_known_numbers_on_all_of_lama(shared: Path) -> None:
     dataset = sonde.dataset(str(shared / "data/lama"))
     probe = sonde.probe("lama").suited(frozenset({"fill"}))
-    blocks = list(probe.ask(dataset))
+    blocks: list[Any] = list(probe.ask(dataset))
     found = {}
     for name in ("class-prior", "naive-bayes"):
         report = probe.read(
