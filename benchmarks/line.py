@@ -34,10 +34,12 @@ NAMES = 258
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What asking and storing took, then reading; bytes of shards, memory beyond imports."""
+    """What asking and storing took, then judging with one estimate, then the whole report; bytes of
+    shards, memory beyond imports."""
 
     prompts: int
     asking: float
+    judging: float
     reading: float
     stored: int
     peak: int
@@ -116,7 +118,8 @@ def command(root: Path, words: list[str]) -> float:
 def as_row(title: str, found: Asked) -> tuple[str, ...]:
     """One measurement without an older one beside it."""
     asked = f"{found.prompts / found.asking:,.0f} prompts/s, {found.stored / found.prompts:.0f} B"
-    told = f"{asked}; report {found.reading:.1f} s; {found.peak / 2**20:.0f} MiB"
+    read = f"judged and estimated in {found.judging:.1f} s, whole report {found.reading:.1f} s"
+    told = f"{asked}; {read}; {found.peak / 2**20:.0f} MiB"
     return f"{title} ({found.prompts:,})", "", told, ""
 
 
@@ -144,13 +147,19 @@ def child(data: str, pairs: int, watched: int, prompts: int) -> Asked:
             probe, AtOnce(), dataset, Path(folder) / "run", progress=lambda n, _: told.append(n)
         )
         asked = time.perf_counter()
+        frame = sonde.judge(dataset, run.answers())
+        right = sonde.Metric("right", "right", "percent", "share of right prompts")
+        sonde.mean(right, frame, "right", cluster="subject")
+        del frame
+        judged = time.perf_counter()
         probe.read(dataset, run.answers())
         done = time.perf_counter()
         stored = sum(f.stat().st_size for f in (Path(folder) / "run/shards").glob("*.parquet"))
     return Asked(
         prompts=max(told),
         asking=asked - began,
-        reading=done - asked,
+        judging=judged - asked,
+        reading=done - judged,
         stored=stored,
         peak=memory_peak() - before,
     )

@@ -23,7 +23,7 @@ FACTS, RELATIONS = "mean_over_facts", "mean_over_relations"
 
 
 def judge(dataset: Dataset, answers: Given, normalise: Normalise = "none") -> DataFrame:
-    """How every filled or scored prompt about a fact did, a row each.
+    """How every filled or scored prompt about a fact did, a row each; others are left out.
 
     Columns: relation, fact, subject (its id: facts of one subject are no independent ones),
     template, name (of the subject in the prompt), answer, right, rank (0: no correct name could be
@@ -35,20 +35,26 @@ def judge(dataset: Dataset, answers: Given, normalise: Normalise = "none") -> Da
     facts = polars.concat(frames)
     keys = zip(facts["relation"], facts["fact"], strict=True)
     places = {key: place for place, key in enumerate(keys)}
+    places |= {(relation.id, ""): -1 for relation in dataset.asked_relations()}
     correct = dict(enumerate(facts["object_names"].to_list()))
     parts = []
     for block in in_blocks(answers):
-        owners = block.numbers(("relation", "fact"), places).astype(np.int64)
+        numbers = block.numbers(("relation", "fact"), places).astype(np.int64)
+        owners = np.maximum(numbers, 0)
         found = judge_block(block, owners, correct, normalise)
         parts.append(
-            block.frame.select("relation", "fact", "template", name="subject").with_columns(
+            block.frame.select("relation", "fact", "template", name="subject")
+            .with_columns(
                 subject=facts["subject_id"].gather(owners),
-                answer=polars.Series([found.names[i] if i >= 0 else "" for i in found.answer]),
+                answer=polars.Series([*found.names, ""], dtype=polars.String).gather(
+                    np.where(found.answer < 0, len(found.names), found.answer)
+                ),
                 right=polars.Series(found.rank == 1),
                 rank=polars.Series(found.rank),
                 confidence=polars.Series(found.confidence),
                 gold=polars.Series(found.gold),
             )
+            .filter(polars.Series(numbers >= 0))
         )
     return polars.concat(parts)
 
@@ -71,7 +77,7 @@ def mean(
     samples = {
         str(name): Sample(
             values=part[value].cast(float).to_numpy(),
-            clusters=tuple(part[cluster]),
+            clusters=part[cluster].rank("dense").to_numpy().astype(np.int64),
             minus=None if minus is None else part[minus].cast(float).to_numpy(),
         )
         for (name,), part in frame.sort(by, cluster).group_by(by, maintain_order=True)

@@ -180,24 +180,36 @@ def _judge_filled(answers: FilledColumns, owners: Ints, correct: Mapping[int, Ob
     rows, entries, ranks = rows[may], entries[may], ranks[may]
     logps = answers.watched_logps[rows, names.place[entries]].astype(np.float64)
     sound([best[answer >= 0].max(initial=0.0), logps.max(initial=0.0)])
+    rank = np.full(count, NEVER)
+    np.minimum.at(rank, rows, ranks)
+    gold, helped, compared = _names_together(rows, entries, ranks, logps, names, count)
+    return Verdicts(
+        names=answers.names,
+        answer=answer,
+        confidence=np.exp(best),
+        rank=np.where(rank == NEVER, 0, rank),
+        gold=gold,
+        tied=best == second,
+        helped=helped,
+        compared=compared,
+    )
+
+
+def _names_together(
+    rows: Ints, entries: Ints, ranks: Ints, logps: Floats, names: Names, count: int
+) -> tuple[Floats, Ints, Ints]:
+    """The log-probability of each prompt's correct names together, and `_further_names`."""
+    if (rows[1:] > rows[:-1]).all():  # no prompt has two names
+        gold, none = np.full(count, np.nan), np.zeros(count, dtype=np.int64)
+        gold[rows] = logps
+        return gold, none, none
     # by prompt, object, rank and value: two names that are the same token are the same answer
     order = np.lexsort((logps, ranks, names.object[entries], rows))
     rows, ranks, logps = rows[order], ranks[order], logps[order]
     objects, usual = names.object[entries][order], names.usual[entries][order]
     distinct = _changes(rows, objects, ranks, logps)
     helped, compared = _further_names(rows, objects, usual, logps, distinct, count)
-    rank = np.full(count, NEVER)
-    np.minimum.at(rank, rows, ranks)
-    return Verdicts(
-        names=answers.names,
-        answer=answer,
-        confidence=np.exp(best),
-        rank=np.where(rank == NEVER, 0, rank),
-        gold=_pooled(rows[distinct], ranks[distinct], logps[distinct], count),
-        tied=best == second,
-        helped=helped,
-        compared=compared,
-    )
+    return _pooled(rows[distinct], ranks[distinct], logps[distinct], count), helped, compared
 
 
 def _first_two(answers: FilledColumns) -> tuple[Ints, Floats, Floats]:
