@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from sonde.analysis.comparison.couples import sharing, subsumption
+from sonde.analysis.comparison.couples import sharing
 from sonde.analysis.runs import Compared, align
 from sonde.core.reports import Estimate
 from sonde.metrics import coverage
@@ -15,7 +15,7 @@ from tests.grids import measured
 
 
 def eta(*runs: Compared) -> list[list[Estimate]]:
-    found = dict(subsumption(align(runs)))
+    found = dict(sharing(align(runs)))
     return matrix(found, "subsumption.runs.{}.in.{}", *(run.name for run in runs))
 
 

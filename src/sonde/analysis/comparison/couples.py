@@ -20,7 +20,7 @@ from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import template_accuracies
 from sonde.metrics.coverage import known
 from sonde.metrics.estimates import Lead, lead
-from sonde.metrics.judged import Bools, Floats, Ints, around, stream
+from sonde.metrics.judged import Floats, Ints, around, stream
 from sonde.stats.correlation import kendall_tau_b, ranks_by_row
 from sonde.stats.intervals import DRAWS, resampled_sums, wilson
 from sonde.stats.paired import sign_flip
@@ -88,6 +88,14 @@ def _mean(drawn: Sequence[Drawn]) -> Estimate:
     return around(value, _numbers(draws), n=len(measured))
 
 
+def _around(rows: Floats, n: int) -> Drawn:
+    """The first of the rows with the middle 95 % of the others; not measured where it is nan."""
+    value, draws = float(rows[0]), rows[1:]
+    if np.isnan(value):
+        return Estimate.not_measured(), draws
+    return around(value, _numbers(draws), n=n), draws
+
+
 def _numbers(values: Floats) -> Floats:
     return values[~np.isnan(values)]
 
@@ -98,36 +106,73 @@ def groups_of(aligned: Aligned) -> dict[str, str]:
 
 
 def sharing(aligned: Aligned, seed: int = 0) -> Named:
-    """What runs share. A pair is known under a template if it is right under some name.
+    """What runs share. A run knows a pair under a template if it is right under some name.
 
-    sharing: the share of what run a knows that run b knows too; n is what a knows. known_alone: of
-    what a run knows, what no other knows; known_in_one_run: of what any run knows, what exactly one
-    does. Intervals are over pairs, resampled within relations.
+    sharing: the share of what run a knows that run b knows too; n is what a knows. subsumption,
+    η(a|b): the same in each relation, averaged over the relations in which a knows anything, whose
+    number is n. known_alone: of what a run knows, what no other knows; known_in_one_run: of what
+    any run knows, what exactly one does. Intervals are over pairs, resampled within relations.
     """
-    runs, first = range(len(aligned.runs)), aligned.first
-    cells, pair = _known_cells(aligned)
-    together = _known_together(cells, pair, len(first.pairs))
-    counts = np.hstack([together, _known_alone(cells, pair, len(first.pairs))])
-    streams = [f"sharing:{r}" for r in range(len(first.relations))]
-    sums = sum(drawn_sums(counts, first.grid.relations, streams, seed), np.zeros(()))
+    relations, width = aligned.first.grid.relations, len(aligned.runs)
+    counts = _known_by_pair(aligned)
+    pooled = np.zeros((1 + DRAWS, counts.shape[1]))
+    total, measured = np.zeros((2, 1 + DRAWS, width, width))
+    streams = [f"sharing:{r}" for r in range(len(aligned.first.relations))]
+    for sums in drawn_sums(counts, relations, streams, seed):
+        pooled += sums
+        of_relation = _of_the_first(sums, width)
+        total += np.nan_to_num(of_relation)
+        measured += ~np.isnan(of_relation)
+    pairs = np.stack([(counts[relations == r] > 0).sum(axis=0) for r in range(len(streams))])
+    # a mean over relations of so many pairs each says as much as so many pairs together
+    spread = _ratio(np.ones(pairs.shape), pairs, missing=0.0).sum(axis=0)
+    rates, means = _of_the_first(pooled, width), _ratio(total, measured)
 
-    def ratio(part: int, whole: int) -> Drawn:
-        """n is the whole."""
-        with np.errstate(invalid="ignore"):
-            rows = sums[:, part] / sums[:, whole]
-        n, trials = int(sums[0, whole]), float((counts[:, whole] > 0).sum())
-        return _share(rows, n=n, trials=trials, itself=part == whole)
+    def share(rows: Floats, whole: int, itself: bool = False) -> Drawn:
+        n, trials = int(pooled[0, whole]), int(pairs[:, whole].sum())
+        return _share(rows, n, trials, itself)
 
-    place = {(a, b): a * len(runs) + b for a, b in product(runs, runs)}
-    rates = {(a, b): ratio(i, place[a, a]) for (a, b), i in place.items()}
-    yield from couples("sharing", "in", rates, groups_of(aligned))
-    alone = len(place)
+    shared, eta = {}, {}
+    for a, b in product(range(width), repeat=2):
+        whole, n = a * (width + 1), int(measured[0, a, b])
+        shared[a, b] = share(rates[:, a, b], whole, a == b)
+        eta[a, b] = _share(means[:, a, b], n, n**2 / spread[whole] if n else 0.0, a == b)
+    yield from couples("sharing", "in", shared, groups_of(aligned))
+    yield from couples("subsumption", "in", eta, groups_of(aligned))
     for a, name in enumerate(aligned.names):
-        yield f"known_alone.run.{name}", ratio(alone + a, place[a, a])[0]
-    yield "known_in_one_run", ratio(alone + len(runs), alone + len(runs) + 1)[0]
+        alone, whole = width**2 + a, a * (width + 1)
+        yield f"known_alone.run.{name}", share(_ratio(pooled[:, alone], pooled[:, whole]), whole)[0]
+    yield "known_in_one_run", share(_ratio(pooled[:, -2], pooled[:, -1]), -1)[0]
 
 
-def _share(rows: Floats, *, n: int, trials: float, itself: bool) -> Drawn:
+def _known_by_pair(aligned: Aligned) -> Floats:
+    """Under how many templates a pair is known by run a and by run b, by run a alone, by one run
+    alone, by any; [pairs, runs² + runs + 2]."""
+    of_runs = [known(run.judged.grid) for run in aligned.runs]
+    cells, pair = [right for _, _, right in of_runs], of_runs[0][1]
+    number = np.sum(cells, axis=0)
+    # column by column: a table of all templates of all pairs would be large
+    columns = chain(
+        (a & b for a, b in product(cells, cells)),
+        (a & (number == 1) for a in cells),
+        (number == 1, number > 0),
+    )
+    counted = [np.bincount(pair[column], minlength=len(aligned.first.pairs)) for column in columns]
+    return np.column_stack(counted).astype(np.float64)
+
+
+def _of_the_first(sums: Floats, width: int) -> Floats:
+    """Known by both over known by the first, [draws, runs² and more] to [draws, runs, runs]."""
+    both = sums[:, : width**2].reshape(-1, width, width)
+    return _ratio(both, both.diagonal(axis1=1, axis2=2)[:, :, None])
+
+
+def _ratio(part: Floats, whole: Floats | Ints, missing: float = np.nan) -> Floats:
+    part, whole = np.broadcast_arrays(part, whole)
+    return np.asarray(np.divide(part, whole, out=np.full(part.shape, missing), where=whole > 0))
+
+
+def _share(rows: Floats, n: int, trials: float, itself: bool) -> Drawn:
     """A share, the first of the rows, with the middle 95 % of its bootstrap, the others; where no
     draw differs from another, which would be too sure, Wilson's interval of as many independent
     trials. What a run shares with itself is no estimate."""
@@ -143,69 +188,6 @@ def _share(rows: Floats, *, n: int, trials: float, itself: bool) -> Drawn:
     return Estimate(value=value, low=min(low, value), high=max(high, value), n=n), draws
 
 
-def _known_cells(aligned: Aligned) -> tuple[Bools, Ints]:
-    """Whether each run knows each (template, pair), [runs, cells], and the pair of each cell."""
-    of_runs = [known(run.judged.grid) for run in aligned.runs]
-    return np.stack([right for _, _, right in of_runs]), of_runs[0][1]
-
-
-def _known_together(cells: Bools, pair: Ints, pairs: int) -> Floats:
-    """How many of a pair's cells are known by a and by b; [pairs, runs²]."""
-    # column by column: a table of all cells would be large
-    return _by_pair((a & b for a, b in product(cells, cells)), pair, pairs)
-
-
-def _known_alone(cells: Bools, pair: Ints, pairs: int) -> Floats:
-    """How many of a pair's cells only run a knows, one run alone, any; [pairs, runs + 2]."""
-    number = cells.sum(axis=0)
-    columns = chain((a & (number == 1) for a in cells), (number == 1, number > 0))
-    return _by_pair(columns, pair, pairs)
-
-
-def _by_pair(columns: Iterable[Bools], pair: Ints, pairs: int) -> Floats:
-    counted = [np.bincount(pair[column], minlength=pairs) for column in columns]
-    return np.column_stack(counted).astype(np.float64)
-
-
-def subsumption(aligned: Aligned, seed: int = 0) -> Named:
-    """η(a|b): of what run a knows in a relation, the share that run b knows too, averaged over the
-    relations in which a knows anything, whose number is n; the sharing rate pools all relations.
-
-    What a run knows are (pair, template) that are right under some name of the subject; with one
-    template per relation these are the pairs. Intervals are over pairs, resampled within relations.
-    """
-    first, width = aligned.first, len(aligned.runs)
-    counts = _known_together(*_known_cells(aligned), len(first.pairs))
-    total, measured = np.zeros((2, 1 + DRAWS, width, width))
-    streams = [f"subsumption:{relation.id}" for relation in first.relations]
-    for sums in drawn_sums(counts, first.grid.relations, streams, seed):
-        of_relation = _of_the_first(sums, width)
-        total += np.nan_to_num(of_relation)
-        measured += ~np.isnan(of_relation)
-    with np.errstate(invalid="ignore"):
-        means = total / measured
-    # how many pairs stand behind each rate: those of which a knows something
-    knows = counts.reshape(-1, width, width).diagonal(axis1=1, axis2=2) > 0
-    pairs = np.stack([knows[first.grid.relations == r].sum(axis=0) for r in range(len(streams))])
-    spread = np.where(pairs > 0, 1 / np.maximum(pairs, 1), 0.0).sum(axis=0)
-
-    def rate(a: int, b: int) -> Drawn:
-        n = int(measured[0, a, b])
-        trials = n**2 / spread[a] if n else 0.0
-        return _share(means[:, a, b], n=n, trials=trials, itself=a == b)
-
-    rates = {(a, b): rate(a, b) for a, b in product(range(width), range(width))}
-    yield from couples("subsumption", "in", rates, groups_of(aligned))
-
-
-def _of_the_first(sums: Floats, width: int) -> Floats:
-    """Known by both over known by the first, [draws, runs²] to [draws, runs, runs]."""
-    both = sums.reshape(-1, width, width)
-    first = both.diagonal(axis1=1, axis2=2)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(both / np.where(first > 0, first, np.nan)[:, :, None])
-
-
 def correlation(accuracies: Floats, groups: Mapping[str, str], seed: int = 0) -> Named:
     """Pearson's correlation of every two runs' accuracies [runs, relations]; n counts relations.
 
@@ -218,14 +200,9 @@ def correlation(accuracies: Floats, groups: Mapping[str, str], seed: int = 0) ->
     columns = np.column_stack([*centred, *(centred[a] * centred[b] for a, b in every)])
     drawn = resampled_sums(columns, stream(seed, "correlation")) / relations
     rows = _pearson(np.vstack([columns.mean(axis=0), drawn]), every, runs)
-
-    def estimated(of_couple: Floats) -> Drawn:
-        value, draws = of_couple[0], of_couple[1:]
-        if np.isnan(value) or relations < FEWEST:
-            return Estimate.not_measured(), draws
-        return around(float(value), _numbers(draws), n=relations), draws
-
-    numbers = dict(zip(every, map(estimated, rows.T), strict=True))
+    if relations < FEWEST:
+        rows[0] = np.nan
+    numbers = {couple: _around(rows[:, k], relations) for k, couple in enumerate(every)}
     yield from couples("correlation", "and", numbers, groups)
 
 
@@ -272,15 +249,14 @@ class TemplateOrder:
     def agreement(self, seed: int = 0) -> Named:
         """Mean over relations of Kendall's τ-b between two runs' template accuracies; n counts
         those in which both tell templates apart. Intervals are over relations."""
-
-        def drawn(of_relations: Floats) -> Drawn:
+        numbers = {}
+        for couple, of_relations in self.taus.items():
             kept = _numbers(of_relations)
-            if not len(kept):
-                return Estimate.not_measured(), kept
-            draws = resampled_sums(kept[:, None], stream(seed, "ranks"))[:, 0] / len(kept)
-            return around(float(kept.mean()), draws, n=len(kept)), draws
-
-        numbers = {couple: drawn(of_relations) for couple, of_relations in self.taus.items()}
+            rows = np.array([np.nan])
+            if len(kept):
+                draws = resampled_sums(kept[:, None], stream(seed, "ranks"))[:, 0] / len(kept)
+                rows = np.append(kept.mean(), draws)
+            numbers[couple] = _around(rows, len(kept))
         yield from couples("rank_agreement", "and", numbers, self.runs)
 
     def least(self, seed: int = 0) -> Lead | None:

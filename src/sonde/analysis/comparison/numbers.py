@@ -15,7 +15,6 @@ from sonde.analysis.comparison.couples import (
     correlation,
     groups_of,
     sharing,
-    subsumption,
 )
 from sonde.analysis.runs import (
     UNKNOWN,
@@ -120,7 +119,6 @@ def compare(runs: Sequence[Compared], reading: Reading) -> Comparison:
             **estimates,
             **dict(sharing(aligned, seed)),
             **dict(correlation(_by_relation(aligned), groups_of(aligned), seed)),
-            **dict(subsumption(aligned, seed)),
             **dict(templates.agreement(seed)),
             **dict(differences(aligned, kin, seed)),
         },

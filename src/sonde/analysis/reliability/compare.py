@@ -99,9 +99,7 @@ def reliability(runs: Sequence[Compared], reading: Reading) -> Reliability:
             **dict(_of_subsets(common, numbers["monitor"], subsets)),
             **{name: link.r for name, link in links.items()},
             **{
-                name.replace(".pearson", ".p"): Estimate(
-                    value=link.p, low=None, high=None, n=link.r.n
-                )
+                name.replace(".pearson", ".p"): link.tested()
                 for name, link in links.items()
                 if name.endswith(".pearson")
             },
@@ -119,6 +117,10 @@ class Linked(NamedTuple):
     r: Estimate
     p: float | None
     points: int
+
+    def tested(self) -> Estimate:
+        """p as an estimate, which has no interval."""
+        return Estimate(value=self.p, low=None, high=None, n=self.r.n)
 
 
 def linked(one: Floats, other: Floats, ranked: bool = False) -> Linked:
