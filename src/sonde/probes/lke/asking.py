@@ -24,11 +24,20 @@ TWO = 2
 SHOWN = 3
 LEVELS = (0.25, 0.5, 0.75, 0.9)
 
-LACKS = {
-    "facts_without_options": "only one option and were not asked about.",
-    "facts_without_examples": "no example but one about the same subject, and were not asked "
+SENTENCES = {
+    "relations_fewer_examples": "{has} fewer training facts than the {n} asked for; {used} were "
+    "used: {below}.",
+    "facts_fewer_options": "{has} fewer options than the {options} asked for, because the dataset "
+    "names few wrong objects ({shortage}). Take data with more, such as T-REx-MC ('sonde data "
+    "build trex-mc'), or ask for no more than there are: --options {least}.",
+    "relations_without_training": "{has} no training facts and were not asked: {without}.",
+    "facts_without_options": "{has} only one option and were not asked about.",
+    "facts_without_examples": "{has} no example but one about the same subject, and were not asked "
     "about.",
+    "options_correct_after_all": "{count:,} options that the dataset calls wrong are right for "
+    "their subject after all; they were dropped.",
 }
+"""What a report says of the counts that are not 0."""
 
 INSIDE_HELP = "what stands between subject and object; or a sentence with [X] and [Y]"
 BETWEEN_HELP = "what stands between one example and the next (\\n is a new line)"
@@ -180,10 +189,10 @@ class Asked:
         return {each.relation.id: max(item.examples for item in each.items) for each in some}
 
     @cached_property
-    def majority(self) -> dict[str, tuple[str, ...]]:
+    def commonest(self) -> dict[str, dict[str, int]]:
         """The objects of each relation in the split that is asked about, the commonest first."""
-        frames = {r.id: self.dataset.split_frame(r.id) for r in self.relations}
-        return {id: tuple(name for name, _ in commonest_objects(f)) for id, f in frames.items()}
+        common = {r.id: commonest_objects(self.dataset.split_frame(r.id)) for r in self.relations}
+        return {id: {name: k for k, (name, _) in enumerate(own)} for id, own in common.items()}
 
     @cached_property
     def facts(self) -> DataFrame:
@@ -214,12 +223,8 @@ class Asked:
 
     def _commonest(self, item: Item) -> str:
         """The option that is the object of most facts."""
-        order = self._order[item.fact.relation]
-        return min(item.options, key=lambda name: order.get(name, len(order)))
-
-    @cached_property
-    def _order(self) -> dict[str, dict[str, int]]:
-        return {id: {name: i for i, name in enumerate(own)} for id, own in self.majority.items()}
+        ranks = self.commonest[item.fact.relation]
+        return min(item.options, key=lambda name: ranks.get(name, len(ranks)))
 
     @property
     def _fewer_examples(self) -> dict[str, int]:
@@ -261,37 +266,22 @@ class Asked:
 
     def sentences(self) -> Iterator[str]:
         """What had to be made smaller or left out; nothing where all was as asked for."""
-        counts, below = self.counts(), self._fewer_examples
-        if below:
-            yield (
-                f"{_have(len(below), 'relation')} fewer training facts than the {self.n} asked "
-                f"for; {_between(below.values())} were used: {listed([*below])}."
-            )
-        if counts["facts_fewer_options"]:
-            yield self._few_options(counts["facts_fewer_options"])
-        if without := self._without_training:
-            yield (
-                f"{_have(len(without), 'relation')} no training facts and were not asked: "
-                f"{listed(without)}."
-            )
-        for name, lack in LACKS.items():
+        left = [len(item.options) for _, items in self._short for item in items]
+        words = {
+            "n": self.n,
+            "used": _between(self._fewer_examples.values()),
+            "below": listed([*self._fewer_examples]),
+            "without": listed(self._without_training),
+            "options": self.options,
+            "shortage": self._shortage(),
+            "least": min((count for count in left if count >= TWO), default=0),
+        }
+        counts = self.counts()
+        for name, sentence in SENTENCES.items():
             if count := counts[name]:
-                yield f"{_have(count)} {lack}"
-        if dropped := counts["options_correct_after_all"]:
-            yield (
-                f"{dropped:,} options that the dataset calls wrong are right for their subject "
-                "after all; they were dropped."
-            )
-
-    def _few_options(self, count: int) -> str:
-        """How few options there are, why, and what to do."""
-        every = (len(item.options) for _, items in self._short for item in items)
-        return (
-            f"{_have(count)} fewer options than the {self.options} asked for, because the dataset "
-            f"names few wrong objects ({self._shortage()}). Take data with more, such as T-REx-MC "
-            f"('sonde data build trex-mc'), or ask for no more than there are: --options "
-            f"{min(number for number in every if number >= TWO)}."
-        )
+                noun = name.partition("s_")[0]
+                has = counted(count, f"{noun} has", f"{noun}s have")
+                yield sentence.format(has=has, count=count, **words)
 
     def _shortage(self) -> str:
         """Which objects there are to choose from, for the first few relations that lack some."""
@@ -313,17 +303,13 @@ class Asked:
         return f"{relation}: {there}, {left} option{'s' * (left != '1')} left"
 
 
-def _have(count: int, noun: str = "fact") -> str:
-    return counted(count, f"{noun} has", f"{noun}s have")
-
-
 def _between(numbers: Iterable[int]) -> str:
     """
     >>> _between([6, 5, 6]), _between([0])
     ('5 to 6', 'none')
     """
-    every = list(numbers)
-    least, most = min(every), max(every)
+    every = sorted(numbers) or [0]
+    least, most = every[0], every[-1]
     return f"{least} to {most}" if least < most else str(most or "none")
 
 

@@ -17,17 +17,16 @@ from sonde.core.words import clearly, listed
 from sonde.metrics.estimates import Sample, spread_of
 from sonde.probes.lke.choices import Choices
 from sonde.probes.lke.metrics import (
+    ABOVE,
     ACCURACY,
-    AHEAD,
-    BASELINES,
-    BETWEEN,
     COMMONEST,
+    DEVIATION,
     MAJORITY,
-    SHARE_AHEAD,
     Kept,
     Mean,
     accuracy_headline,
     beside_control,
+    neutral,
 )
 from sonde.reporting.build.figures import WHISKERS, dots_by_relation, strip
 from sonde.reporting.build.parts import headline, shown
@@ -37,6 +36,17 @@ from sonde.stats.paired import holm
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
+AHEAD = neutral(
+    "ahead",
+    "in-context ahead",
+    "in-context minus this, fact by fact; written answers are held against written",
+)
+SHARE_AHEAD = neutral(
+    "share_ahead", "relations ahead", "share of relations in which in-context is ahead"
+)
+BETWEEN = DEVIATION.named("deviation", "standard deviation between relations")
+METRICS = (ACCURACY, AHEAD, SHARE_AHEAD, BETWEEN, MAJORITY, ABOVE)
 
 KINDS: tuple[Source, ...] = ("manual", "paraphrase", "mined")
 IN_CONTEXT = "in_context"
@@ -120,7 +130,7 @@ def build_report(choices: Choices, taken: Wordings, hows: Sequence[str], most: i
     return Report(
         title=f"In-context estimation and its baselines on {asked.dataset.name}",
         summary=_summary(choices, taken.kinds),
-        metrics=BASELINES,
+        metrics=METRICS,
         estimates=choices.estimates,
         counts={
             **choices.counts(),

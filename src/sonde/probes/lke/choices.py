@@ -19,14 +19,14 @@ from sonde.core.columns import Given, in_blocks
 from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Relation, Template
 from sonde.core.rated import RatedColumns
-from sonde.core.reports import Estimate, Metric
+from sonde.core.reports import Estimate, Metric, Table
 from sonde.metrics.estimates import ByFact, Resampled, p_value, spread_of
 from sonde.metrics.judged import Grid, Judged
 from sonde.metrics.verdicts import Verdicts, correct_options, judge_options
 from sonde.probes.lke.asking import Asked
-from sonde.probes.lke.metrics import ACCURACY, DEVIATION, Kept, Mean, varied
+from sonde.probes.lke.metrics import ACCURACY, DEVIATION, MASS, Kept, Mean, varied
 from sonde.prompting.sequences import Separators
-from sonde.reporting.build.tables import titled
+from sonde.reporting.build.tables import Field, Fields, table, titled
 from sonde.reporting.catalogue import RELATIONS
 
 if TYPE_CHECKING:
@@ -43,41 +43,43 @@ Worded = Callable[[Way], Template]
 """A way of asking as a template."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Rows:
-    """Judged rows to be averaged: one by one, or those of each fact first, where `pair` has it.
+    """Judged rows to be averaged one by one, or first those of each unit, such as a fact.
 
-    `by` tells the relation and the cluster of what is averaged. The name of a mean over relations
-    ends in `over`.
+    Units have an `owner`, the number of their relation, and a `subject`, their cluster; a row has
+    the number of its unit as `pair`. The name of a mean over relations ends in `over`.
     """
 
     frame: DataFrame
-    by: ByFact
-    pair: Ints | None = None
+    relations: Sequence[Relation]
+    seed: int
+    units: DataFrame | None = None
     over: str = RELATIONS
 
-    @classmethod
-    def of(cls, frame: DataFrame, asked: Asked, units: DataFrame, pair: Ints | None = None) -> Rows:
-        """Rows about what was asked; the relation and the subject are those of some units."""
-        by = ByFact(
-            ids=tuple(relation.id for relation in asked.relations),
+    @cached_property
+    def by(self) -> ByFact:
+        """The relation and the cluster of what is averaged."""
+        units = self.frame if self.units is None else self.units
+        return ByFact(
+            ids=tuple(relation.id for relation in self.relations),
             relation=units["owner"].to_numpy(),
             subject=units["subject"].to_numpy(),
-            seed=asked.dataset.selection.seed,
+            seed=self.seed,
         )
-        return cls(frame=frame, by=by, pair=pair)
 
     def values(self, value: str, kept: Kept | None = None) -> Floats:
         """What is averaged; nan where nothing is kept."""
         column: Floats = self.frame[value].cast(float).to_numpy()
         if kept is not None:
             column = np.where(kept, column, np.nan)
-        if self.pair is None:
+        if self.units is None:
             return column
-        there, size = ~np.isnan(column), len(self.by.relation)
-        sums = np.bincount(self.pair[there], weights=column[there], minlength=size)
+        there, size = ~np.isnan(column), self.units.height
+        pair = self.frame["pair"].to_numpy()[there]
+        sums = np.bincount(pair, weights=column[there], minlength=size)
         with np.errstate(invalid="ignore"):
-            means = sums / np.bincount(self.pair[there], minlength=size)
+            means = sums / np.bincount(pair, minlength=size)
         # rounded, or equal means would seem to differ by their last digit
         return np.round(means, 12)
 
@@ -176,14 +178,15 @@ class Choices:
         return cls(asked=asked, keys=keys, template=template, frame=frame)
 
     @cached_property
-    def by_fact(self) -> Rows:
-        """The choices of each fact together."""
-        return Rows.of(self.frame, self.asked, self.asked.facts, self.frame["pair"].to_numpy())
-
-    @cached_property
     def by_choice(self) -> Rows:
         """Every choice for itself; those of a subject are a cluster."""
-        return Rows.of(self.frame, self.asked, self.frame)
+        seed = self.asked.dataset.selection.seed
+        return Rows(frame=self.frame, relations=self.asked.relations, seed=seed)
+
+    @cached_property
+    def by_fact(self) -> Rows:
+        """The choices of each fact together."""
+        return replace(self.by_choice, units=self.asked.facts)
 
     def put(self, *means: Mean, also: str = "") -> None:
         """Add numbers that average facts."""
@@ -213,6 +216,21 @@ class Choices:
         """The same without its interval; nan where it was not measured."""
         estimate = self.at(metric, place)
         return np.nan if estimate is None or estimate.value is None else estimate.value
+
+    def by_way(
+        self,
+        head: Field[str],
+        places: Mapping[str, str],
+        difference: Metric,
+        *more: Field[str],
+        id: str,
+        title: str,
+    ) -> Table:
+        """What is told of each way of asking that a study varies, found by its place."""
+        accuracy = ACCURACY.named("accuracy", "mean over relations, facts and draws")
+        deviation, mass = DEVIATION.without_interval(), MASS.detail()
+        fields: Fields[str] = [head, accuracy, deviation, difference, mass, *more]
+        return table(places, fields, lambda way, m: self.at(m, places[way]), id=id, title=title)
 
     def series(self, few: int) -> dict[str, str]:
         """What a figure shows: the mean over relations, and each relation where these are few.

@@ -46,32 +46,24 @@ from sonde.reporting.build.tables import Field, table
 if TYPE_CHECKING:
     from polars import DataFrame
 
-Spans = tuple[tuple[int, int], ...]
-
-
-class Tested(NamedTuple):
-    """Facts that are tested together: the first behind so many `lines` as the first of `spots`."""
-
-    items: tuple[Item, ...]
-    lines: tuple[Line, ...]
-    spots: tuple[int, ...]
+Block = tuple[list[Item], tuple[Line, ...], tuple[int, ...]]
+"""Facts that are tested together, the training facts between them, and after how many of these."""
 
 
 class Passage(NamedTuple):
-    """One text to read: facts in a row, of which those `at` some places are tested.
+    """One text to read: facts in a row, of which some are tested, an option each.
 
-    Each has the option of that number (layout "facts"), or the first has and those after it have
-    the next ones.
+    `spans` are where these options stand, `facts` whose they are: option number `option` of each
+    (layout "facts"), or of one fact that and the next ones. `names` are those of subjects and
+    objects in it; it has `common` ones with the texts that test other options of the same facts.
     """
 
-    lines: tuple[Line, ...]
-    at: tuple[int, ...]
+    text: str
+    spans: tuple[tuple[int, int], ...]
+    facts: list[str]
     option: int
-
-    @property
-    def facts(self) -> list[str]:
-        """The fact that is tested at each place."""
-        return [self.lines[place].fact for place in self.at]
+    names: int
+    common: int
 
 
 def in_turn(item: Item, seed: int) -> tuple[str, ...]:
@@ -111,12 +103,11 @@ class EicLke:
         """One prompt per sequence, those of a block of facts after each other."""
         for shown in Asked.of(dataset, self.training, self.options).shown:
             for passage in self._passages(shown, dataset.selection.seed):
-                text, where = self._text(passage)
                 facts, relation = passage.facts, shown.relation.id
                 yield Prompt(
                     key=Key(fact=facts[0], relation=relation, template=self.name, subject=""),
-                    prefix=text,
-                    want=Trace(spans=where),
+                    prefix=passage.text,
+                    want=Trace(spans=passage.spans),
                     own={"facts": facts, "option": passage.option},
                 )
 
@@ -130,7 +121,7 @@ class EicLke:
             name="EIC-LKE",
             levels=self.levels,
             seeds=(seed,),
-            prefixes={id: self._text(own[0])[0] for id, own in passages.items() if own},
+            prefixes={id: own[0].text for id, own in passages.items() if own},
             blank="",
             counts=cost,
             tables=(_cost_table(cost, len(choices.asked.items)),),
@@ -154,50 +145,56 @@ class EicLke:
     def _asked(self, dataset: Dataset) -> Asked:
         """The facts that are tested, with how many training facts stand in their sequences."""
         asked = Asked.of(dataset, self.training, self.options)
-        tested = ([i for block in self._blocks(each) for i in block.items] for each in asked.shown)
+        tested = ([i for items, _, _ in self._blocks(each) for i in items] for each in asked.shown)
         pairs = zip(asked.shown, tested, strict=True)
         return replace(asked, shown=[replace(each, items=tuple(own)) for each, own in pairs])
 
-    def _blocks(self, shown: Shown) -> Iterator[Tested]:
+    def _blocks(self, shown: Shown) -> Iterator[Block]:
         """Facts by as many as a sequence has spots, with training facts about other subjects."""
-        lines = shown.draws[0] if shown.draws else ()
-        most = len(self.spots(min(self.training, len(lines)))) if self.layout == "facts" else 1
+        every = shown.draws[0] if shown.draws else ()
+        most = len(self.spots(min(self.training, len(every)))) if self.layout == "facts" else 1
         left, waiting = iter(shown.items), list[Item]()
         while waiting := [*waiting, *islice(left, most - len(waiting))]:
             names = {name for item in waiting for name in item.fact.subject.names}
-            before = tuple(line for line in lines if line.subject not in names)[: self.training]
-            spots = self.spots(len(before)) if before else ()
-            if before:
-                tested = (self._before(item, lines, len(before)) for item in waiting)
-                yield Tested(items=tuple(islice(tested, len(spots))), lines=before, spots=spots)
+            lines = tuple(line for line in every if line.subject not in names)[: self.training]
+            spots = self.spots(len(lines)) if lines else ()
+            first = {line.subject for line in every[: self.training]}
+            tested = [
+                replace(
+                    item, examples=len(lines), spare=not first.isdisjoint(item.fact.subject.names)
+                )
+                for item in waiting[: len(spots)]
+            ]
+            if tested:
+                yield tested, lines, spots
             waiting = waiting[len(spots) or 1 :]
-
-    def _before(self, item: Item, lines: Sequence[Line], count: int) -> Item:
-        """A fact with how many training facts stand in its sequence."""
-        names = item.fact.subject.names
-        spare = any(line.subject in names for line in lines[: self.training])
-        return replace(item, examples=count, spare=spare)
 
     def _passages(self, shown: Shown, seed: int) -> Iterator[Passage]:
         """Every text that tests the facts of one relation, block by block."""
-        for block in self._blocks(shown):
-            turned = [(item, in_turn(item, seed)) for item in block.items]
-            if self.layout == "facts":
-                for option in range(max(len(options) for _, options in turned)):
-                    # one with fewer options shows one again, so that the next stand as they should
-                    tested = [(item, own[option % len(own)]) for item, own in turned]
-                    yield _passage(block, tested, option)
+        for items, lines, spots in self._blocks(shown):
+            turned = [[_line(item, name) for name in in_turn(item, seed)] for item in items]
+            if self.layout == "options":
+                [own] = turned
+                tested = {k: own[k : k + len(spots)] for k in range(0, len(own), len(spots))}
             else:
-                [(item, options)] = turned
-                for option in range(0, len(options), len(block.spots)):
-                    some = options[option : option + len(block.spots)]
-                    yield _passage(block, [(item, name) for name in some], option)
+                # a fact with fewer options shows one again, so that the next stand as they should
+                most = max(map(len, turned))
+                tested = {k: [own[k % len(own)] for own in turned] for k in range(most)}
+            for option, among in tested.items():
+                yield self._passage(lines, spots, among, option)
 
-    def _text(self, passage: Passage) -> tuple[str, Spans]:
-        """The text, and where in it the tested options stand."""
-        chosen = separators(self.inside, self.between)
-        text, every = told(passage.lines, chosen), spans(passage.lines, chosen)
-        return text, spaced(text, (every[place] for place in passage.at))
+    def _passage(
+        self, lines: Sequence[Line], spots: Sequence[int], tested: Sequence[Line], option: int
+    ) -> Passage:
+        """The facts up to the last that is tested: nothing behind it can change what is read."""
+        chosen, row, at = separators(self.inside, self.between), list[Line](), list[int]()
+        for start, spot, line in zip((0, *spots), spots, tested, strict=False):
+            row += (*lines[start:spot], line)
+            at.append(len(row) - 1)
+        text, every = told(row, chosen), spans(row, chosen)
+        where = spaced(text, (every[place] for place in at))
+        facts = [row[place].fact for place in at]
+        return Passage(text, where, facts, option, names=2 * len(row), common=2 * at[0] + 1)
 
     def _choices(self, dataset: Dataset, answered: Given) -> Choices:
         """The options of every fact, put together from the sequences that they stand in.
@@ -237,8 +234,8 @@ class EicLke:
         tested, whose subject is common, too. By IC-LKE: with a text for each option, as many
         examples as stand before that fact, and with every beginning read once.
         """
-        read = sum(2 * len(passage.lines) for passage in passages)
-        common = sum(2 * passage.at[0] + 1 for passage in passages if passage.option)
+        read = sum(passage.names for passage in passages)
+        common = sum(passage.common for passage in passages if passage.option)
         naive = shared = 0
         for each in shown:
             if offered := [len(item.options) for item in each.items]:
@@ -267,16 +264,8 @@ class EicLke:
         )
 
 
-def _passage(block: Tested, tested: Sequence[tuple[Item, str]], option: int) -> Passage:
-    """The facts up to the last that is tested: nothing behind it can change what is read."""
-    lines: list[Line] = []
-    start, at = 0, []
-    for spot, (item, name) in zip(block.spots, tested, strict=False):
-        lines += block.lines[start:spot]
-        at.append(len(lines))
-        lines.append(Line(fact=item.fact.id, subject=item.fact.subject.name, object=name))
-        start = spot
-    return Passage(lines=tuple(lines), at=tuple(at), option=option)
+def _line(item: Item, option: str) -> Line:
+    return Line(fact=item.fact.id, subject=item.fact.subject.name, object=option)
 
 
 def _judged(judging: Judging, asked: Asked, read: DataFrame) -> DataFrame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from sonde.core.reports import Headline, Metric
+from sonde.core.reports import Headline, Metric, Unit
 from sonde.reporting.build.multi_prompt.metrics import ECE, OVERCONF
 from sonde.reporting.build.parts import headline
 from sonde.reporting.catalogue import RELATIONS
@@ -35,16 +35,19 @@ class Mean(NamedTuple):
     each: bool = True
 
 
+def neutral(id: str, label: str, sentence: str, unit: Unit = "percent") -> Metric:
+    """A number of which neither more nor less is better."""
+    return Metric(id, label, unit, sentence, better="")
+
+
 CHOICES = "mean_over_choices"
 """What Accuracy@K averages over beside relations: all choices, those of several draws too."""
 
 ACCURACY = Metric("accuracy", "accuracy", "percent", "share of facts whose object is chosen")
-MAJORITY = Metric(
+MAJORITY = neutral(
     "control.majority.accuracy",
     "majority",
-    "percent",
     "accuracy of always choosing the commonest object among the options",
-    better="",
 )
 ABOVE = Metric(
     "above_control.accuracy",
@@ -53,9 +56,7 @@ ABOVE = Metric(
     "accuracy minus the majority control's, fact by fact; from −1 to 1",
 )
 MASS = Metric("mass", "mass", "percent", "mean probability of the right option")
-CONFIDENCE = Metric(
-    "confidence", "sure", "percent", "mean probability of the chosen option", better=""
-)
+CONFIDENCE = neutral("confidence", "sure", "mean probability of the chosen option")
 AVERAGED = (ACCURACY, MAJORITY, ABOVE, MASS, CONFIDENCE)
 MEANS = (
     Mean(ACCURACY),
@@ -105,82 +106,9 @@ DEVIATION = Metric(
     "standard deviation between the accuracies of single draws of examples",
     better="lower",
 )
-LESS = Metric(
-    "less",
-    "less",
-    "percent",
-    "accuracy minus that with the most examples, fact by fact",
-    better="",
-)
-ENOUGH = Metric(
-    "enough",
-    "enough",
-    "count",
-    "the fewest examples that reach a share of the accuracy with the most",
-    better="",
-)
-SHOTS = (ACCURACY, MASS, LESS, DEVIATION, ENOUGH, MAJORITY, ABOVE)
 
-ABOVE_FIRST = Metric(
-    "above_first",
-    "above the first",
-    "percent",
-    "accuracy minus that with the first separators, fact by fact",
-    better="",
-)
-SEPARATORS = (ACCURACY, MASS, ABOVE_FIRST, DEVIATION, MAJORITY, ABOVE)
 
-AHEAD = Metric(
-    "ahead",
-    "in-context ahead",
-    "percent",
-    "in-context minus this, fact by fact; written answers are held against written",
-    better="",
-)
-SHARE_AHEAD = Metric(
-    "share_ahead",
-    "relations ahead",
-    "percent",
-    "share of relations in which in-context is ahead",
-    better="",
-)
-BETWEEN = DEVIATION.named("deviation", "standard deviation between relations")
-BASELINES = (ACCURACY, AHEAD, SHARE_AHEAD, BETWEEN, MAJORITY, ABOVE)
-
-LIKELY = Metric("likely", "likely", "percent", "share of objects with a probability above one half")
-CLEAN = Metric("probability.clean", "as it is", "percent", "mean probability in the clean sequence")
-CHANGED = Metric(
-    "probability.changed", "changed", "percent", "mean probability in the changed sequence"
-)
-EFFECT = Metric("effect", "effect", "percent", "changed minus clean, place by place", better="")
-LOG_EFFECT = Metric(
-    "log_effect",
-    "log effect",
-    "number",
-    "the same of log-probabilities, in nats: it also counts facts that are unlikely",
-    better="",
-)
-AFTER_1 = EFFECT.under("after_1").named("effect 1 after")
-NEIGHBOURS = EFFECT.under("neighbours").named("effect on all that follow")
-USUALLY = Metric(
-    "control.frequency.likely",
-    "usual",
-    "percent",
-    "share of objects that fill more than half of the sequence",
-    better="",
-)
-USUAL = Metric(
-    "control.frequency.probability",
-    "usual",
-    "percent",
-    "mean share of the sequence that has the same object",
-    better="",
-)
-ABOVE_USUALLY = Metric("above_control.likely", "above", "percent", "the difference of the two")
-ABOVE_USUAL = Metric(
-    "above_control.probability", "above", "percent", "probability minus that share"
-)
-SEQUENCE = (LIKELY, USUALLY, ABOVE_USUALLY, CLEAN, USUAL, ABOVE_USUAL, CHANGED, EFFECT, LOG_EFFECT)
+VARIED = (ACCURACY, MASS, DEVIATION, MAJORITY, ABOVE)
 
 
 def beside_control(kept: Kept) -> tuple[Mean, Mean]:

@@ -91,13 +91,13 @@ def build_report(choices: Choices, reading: Reading) -> Report:
     return Report(
         title=f"{reading.name} on {asked.dataset.name}",
         summary=_summary(choices),
-        metrics=tuple(_metrics(reading)),
+        metrics=(
+            *(*AVERAGED, *ALL_CHOICES, OVER_SEEDS),
+            *(metric for level in reading.levels for metric in at_level(level)),
+            *(BY_SEED.of(s=seed) for seed in reading.seeds),
+        ),
         estimates=estimates,
-        counts={
-            **asked.dataset.notes,
-            **choices.counts("choices"),
-            **reading.counts,
-        },
+        counts={**asked.dataset.notes, **choices.counts("choices"), **reading.counts},
         headlines=tuple(_headlines(reading)),
         tables=shown(
             (
@@ -115,13 +115,6 @@ def build_report(choices: Choices, reading: Reading) -> Report:
     )
 
 
-def _metrics(reading: Reading) -> Iterator[Metric]:
-    yield from (*AVERAGED, *ALL_CHOICES)
-    yield from (metric for k in reading.levels for metric in at_level(k))
-    yield from (BY_SEED.of(s=seed) for seed in reading.seeds)
-    yield OVER_SEEDS
-
-
 def _measure(choices: Choices, reading: Reading) -> tuple[Bin, ...]:
     """Add every number; the bins behind the calibration figure."""
     estimates, each, frame = choices.estimates, choices.by_choice, choices.frame
@@ -136,8 +129,7 @@ def _measure(choices: Choices, reading: Reading) -> tuple[Bin, ...]:
     for over in (RELATIONS, *(f"relation.{r.id}" for r in choices.asked.relations)):
         values = (estimates[BY_SEED.of(s=s).at(over)].value for s in reading.seeds)
         estimates[OVER_SEEDS.at(over)] = spread_of([v for v in values if v is not None])
-    columns = (frame[name].to_numpy() for name in ("confidence", "right", "pair"))
-    confidence, right, pair = columns
+    confidence, right, pair = (frame[n].to_numpy() for n in ("confidence", "right", "pair"))
     calibrated = calibration(confidence, right, pair, seed=each.by.seed)
     unknown = Estimate.not_measured()
     estimates[OVERCONF.at()] = calibrated.overconf if calibrated else unknown
@@ -176,8 +168,7 @@ def _relation_table(choices: Choices, reading: Reading) -> Table:
     from polars import mean
 
     asked, examples = choices.asked, choices.asked.examples
-    by = choices.frame.group_by("relation").agg(mean("offered"))
-    offered = dict(by.iter_rows())
+    offered = dict(choices.frame.group_by("relation").agg(mean("offered")).iter_rows())
     details = [CONFIDENCE, *([OVER_SEEDS] if reading.several else [])]
     details += [metric for level in reading.first_level for metric in at_level(level)]
     fields: list[Metric | Field[Relation]] = [
@@ -191,12 +182,9 @@ def _relation_table(choices: Choices, reading: Reading) -> Table:
             detail={*examples.values()} <= {asked.n},  # then it says nothing new
         ),
         Field(
-            "options",
-            lambda r: offered.get(r.id),
-            "number",
-            f"mean, of {asked.options} asked for",
+            "options", lambda r: offered.get(r.id), "number", f"mean, of {asked.options} asked for"
         ),
-        Field("commonest object", lambda r: next(iter(asked.majority[r.id]), ""), detail=True),
+        Field("commonest object", lambda r: next(iter(asked.commonest[r.id]), ""), detail=True),
     ]
     return by_relation(choices.estimates, asked.relations, fields)
 
@@ -308,8 +296,8 @@ def _figures(choices: Choices, bins: tuple[Bin, ...], reading: Reading) -> Itera
 
 
 def _accuracy_at(choices: Choices) -> Curves:
-    names = ("confidence", "right", "owner")
-    sure, right, owner = (choices.frame[name].to_numpy() for name in names)
+    frame = choices.frame
+    sure, right, owner = (frame[name].to_numpy() for name in ("confidence", "right", "owner"))
     points = [accuracy_at_over(sure, right, owner, level) for level in GRID]
     accuracies = [(p.level, p.accuracy) for p in points if p.accuracy is not None]
     return Curves(

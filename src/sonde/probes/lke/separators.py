@@ -15,22 +15,26 @@ from sonde.core.columns import Given
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Template
 from sonde.core.prompts import Prompt
-from sonde.core.reports import DotPlot, Metric, Report, Series, Table
+from sonde.core.reports import DotPlot, Report, Series, Table
 from sonde.core.settings import setting
 from sonde.core.words import clearly, named, told_apart
 from sonde.metrics.estimates import lead
 from sonde.metrics.judged import Judged
 from sonde.probes.lke.asking import OPTIONS_HELP, Asked
 from sonde.probes.lke.choices import Choices, Way, judge, worded
-from sonde.probes.lke.metrics import ABOVE_FIRST, ACCURACY, DEVIATION, MASS, accuracy_headline
-from sonde.probes.lke.metrics import SEPARATORS as METRICS
+from sonde.probes.lke.metrics import ACCURACY, VARIED, accuracy_headline, neutral
 from sonde.prompting.options import MANY
 from sonde.prompting.sequences import USUAL, named_separators, told
 from sonde.reporting.build.figures import WHISKERS
 from sonde.reporting.build.parts import shown
-from sonde.reporting.build.tables import Field, table
+from sonde.reporting.build.tables import Field
 from sonde.reporting.catalogue import RELATIONS
 from sonde.stats.paired import holm
+
+ABOVE_FIRST = neutral(
+    "above_first", "above the first", "accuracy minus that with the first separators, fact by fact"
+)
+METRICS = (*VARIED, ABOVE_FIRST)
 
 SEPARATORS = (
     USUAL,
@@ -137,22 +141,15 @@ def _template(way: Way) -> Template:
 
 def _table(choices: Choices, places: Mapping[str, str]) -> Table:
     lines = next(each.draws[0][:2] for each in choices.asked.shown if each.items)
-    fields: list[Metric | Field[str]] = [
+    return choices.by_way(
         Field("separators", lambda name: name, help="inside a pair / between two pairs"),
-        ACCURACY.named("accuracy", "mean over relations, facts and draws"),
+        places,
         ABOVE_FIRST.named(f"above {next(iter(places))}"),
-        DEVIATION.without_interval(),
-        MASS.detail(),
         Field(
             "looks like",
             lambda name: told(lines, named_separators(name)).replace("\n", "⏎"),
             detail=True,
         ),
-    ]
-    return table(
-        places,
-        fields,
-        lambda name, metric: choices.at(metric, places[name]),
         id="by-separator",
         title="By separator",
     )

@@ -11,25 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Curve, Curves, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import clearly, listed, points
-from sonde.metrics.estimates import ByFact
 from sonde.metrics.judged import Judged
 from sonde.probes.lke.choices import Rows
-from sonde.probes.lke.metrics import (
-    ABOVE_USUAL,
-    ABOVE_USUALLY,
-    AFTER_1,
-    CHANGED,
-    CLEAN,
-    EFFECT,
-    LIKELY,
-    LOG_EFFECT,
-    NEIGHBOURS,
-    SEQUENCE,
-    USUAL,
-    USUALLY,
-    Kept,
-    Mean,
-)
+from sonde.probes.lke.metrics import Kept, Mean, neutral
 from sonde.reporting.build.figures import curve
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import (
@@ -44,6 +28,32 @@ from sonde.reporting.build.tables import (
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
+LIKELY = Metric("likely", "likely", "percent", "share of objects with a probability above one half")
+CLEAN = Metric("probability.clean", "as it is", "percent", "mean probability in the clean sequence")
+CHANGED = Metric(
+    "probability.changed", "changed", "percent", "mean probability in the changed sequence"
+)
+EFFECT = neutral("effect", "effect", "changed minus clean, place by place")
+LOG_EFFECT = neutral(
+    "log_effect",
+    "log effect",
+    "the same of log-probabilities, in nats: it also counts facts that are unlikely",
+    "number",
+)
+AFTER_1 = EFFECT.under("after_1").named("effect 1 after")
+NEIGHBOURS = EFFECT.under("neighbours").named("effect on all that follow")
+USUALLY = neutral(
+    "control.frequency.likely", "usual", "share of objects that fill more than half of the sequence"
+)
+USUAL = neutral(
+    "control.frequency.probability", "usual", "mean share of the sequence that has the same object"
+)
+ABOVE_USUALLY = Metric("above_control.likely", "above", "percent", "the difference of the two")
+ABOVE_USUAL = Metric(
+    "above_control.probability", "above", "percent", "probability minus that share"
+)
+METRICS = (LIKELY, USUALLY, ABOVE_USUALLY, CLEAN, USUAL, ABOVE_USUAL, CHANGED, EFFECT, LOG_EFFECT)
 
 FALSE = {"unknown": "made-up facts", "incorrect": "incorrect facts"}
 """What stands in the place of some facts, in words."""
@@ -81,19 +91,14 @@ def build_report(dataset: Dataset, places: DataFrame, shape: Shape, judged: Judg
     from polars import max as most
 
     relations, changed = judged.relations, shape.changed
-    by = ByFact(
-        ids=tuple(relation.id for relation in relations),
-        relation=places["owner"].to_numpy(),
-        subject=places["subject"].to_numpy(),
-        seed=dataset.selection.seed,
-    )
     means = (*_clean(places), *(_changed(places, [*shape.groups]) if changed else ()))
-    estimates = dict(Rows(frame=places, by=by, over="").estimates(means))
+    rows = Rows(frame=places, relations=relations, seed=dataset.selection.seed, over="")
+    estimates = dict(rows.estimates(means))
     lengths = dict(places.group_by("relation", maintain_order=True).agg(most("place")).rows())
     return Report(
         title=f"Facts in a sequence on {dataset.name}",
         summary=_summary(estimates, max(lengths.values()), shape),
-        metrics=SEQUENCE,
+        metrics=METRICS,
         estimates=estimates,
         counts=_counts(dataset, places, changed),
         headlines=tuple(_headlines(shape)),

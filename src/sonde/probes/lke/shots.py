@@ -30,21 +30,21 @@ from sonde.probes.lke.asking import (
     separators,
 )
 from sonde.probes.lke.choices import Choices, Floats, judge, worded
-from sonde.probes.lke.metrics import (
-    ACCURACY,
-    DEVIATION,
-    ENOUGH,
-    LESS,
-    MASS,
-    SHOTS,
-    Kept,
-    accuracy_headline,
-)
+from sonde.probes.lke.metrics import ACCURACY, DEVIATION, VARIED, accuracy_headline, neutral
 from sonde.prompting.options import MANY
 from sonde.reporting.build.figures import WHISKERS, curve
 from sonde.reporting.build.parts import headline, shown
-from sonde.reporting.build.tables import Field, by_relation, table
-from sonde.stats.intervals import resampled_sums
+from sonde.reporting.build.tables import Field, by_relation
+from sonde.stats.resampling import resampled_rates
+
+LESS = neutral("less", "less", "accuracy minus that with the most examples, fact by fact")
+ENOUGH = neutral(
+    "enough",
+    "enough",
+    "the fewest examples that reach a share of the accuracy with the most",
+    "count",
+)
+METRICS = (*VARIED, LESS, ENOUGH)
 
 FEW = 6
 
@@ -100,14 +100,25 @@ class LkeShots:
         return Report(
             title=f"Accuracy against the number of examples on {dataset.name}",
             summary=_summary(choices, last, self.share),
-            metrics=SHOTS,
+            metrics=METRICS,
             estimates=choices.estimates,
             counts=choices.counts(),
             headlines=(
                 accuracy_headline(f"n.{last}", f"Accuracy with {last} examples"),
                 headline(ENOUGH, label=f"Examples that reach {self.share:.0%} of it"),
             ),
-            tables=shown((_size_table(choices, asked), _relation_table(choices, last, self.share))),
+            tables=shown(
+                (
+                    choices.by_way(
+                        Field("examples", int, "count"),
+                        {str(n): f"n.{n}" for n in asked},
+                        LESS.named(f"less than {last}"),
+                        id="by-examples",
+                        title="By number of examples",
+                    ),
+                    _relation_table(choices, last, self.share),
+                )
+            ),
             figures=shown((_figure(choices, asked, self.share),)),
             findings=shown((*_findings(choices, asked, self.share), *choices.asked.sentences())),
             notes=(
@@ -134,43 +145,26 @@ def sizes(wanted: Sequence[int], asked: Asked) -> tuple[int, ...]:
     return tuple(sorted({min(n, most) for n in wanted}))
 
 
-def _behind(choices: Choices, n: int) -> Kept:
-    """Which choices are behind n examples, or behind all that their relation has."""
-    from polars import col
-
-    most = choices.frame.select(col("shots").max().over("relation")).to_series()
-    return choices.frame["shots"] == most.clip(upper_bound=n)
-
-
 def _measure(choices: Choices, asked: Sequence[int], share: float) -> None:
     """Add every number: of each number of examples, and how many are enough."""
-    behind = {f"n.{n}": _behind(choices, n) for n in asked}
+    from polars import col
+
+    estimates, by = choices.estimates, choices.by_fact.by
+    shots, most = choices.frame.select("shots", most=col("shots").max().over("relation"))
+    # a relation that has fewer shows all that it has
+    behind = {f"n.{n}": shots == most.clip(upper_bound=n) for n in asked}
     choices.vary(behind, f"n.{asked[-1]}", LESS)
-    curves = dict(_resampled(choices, list(behind.values())))
-    every = np.mean(list(curves.values()), axis=0)
-    choices.estimates[ENOUGH.at()] = enough(every, asked, share, len(choices.asked.items))
-    for each in choices.asked.shown:
-        id, facts = each.relation.id, len(each.items)
-        mark = enough(curves[id], asked, share, facts) if facts else Estimate.not_measured()
-        choices.estimates[ENOUGH.at(f"relation.{id}")] = mark
-
-
-def _resampled(choices: Choices, behind: Sequence[Kept]) -> Iterator[tuple[str, Floats]]:
-    """By relation [1 + draws, sizes]: accuracies as they are, then with subjects drawn anew.
-
-    All numbers of examples have the same subjects.
-    """
-    by = choices.by_fact.by
-    means = np.column_stack([choices.by_fact.values("right", kept) for kept in behind])
-    whole = ~np.isnan(means).any(axis=1)
-    for number in np.unique(by.relation[whole]).tolist():
-        part = whole & (by.relation == number)
-        _, index = np.unique(by.subject[part], return_inverse=True)
-        rows = np.column_stack([means[part], np.ones(len(index))])
-        sums = np.stack([np.bincount(index, column) for column in rows.T], axis=1, dtype=float)
-        rng = np.random.default_rng(draw_key(by.seed, by.ids[number]))
-        totals = np.vstack([sums.sum(axis=0), resampled_sums(sums, rng)])
-        yield by.ids[number], totals[:, :-1] / totals[:, -1:]
+    means = np.column_stack([choices.by_fact.values("right", kept) for kept in behind.values()])
+    curves = []
+    for number, id in enumerate(by.ids):
+        part = by.relation == number
+        mark = Estimate.not_measured()
+        if part.any():
+            rng = np.random.default_rng(draw_key(by.seed, id))
+            curves.append(resampled_rates(means[part], by.subject[part], rng))
+            mark = enough(curves[-1], asked, share, int(part.sum()))
+        estimates[ENOUGH.at(f"relation.{id}")] = mark
+    estimates[ENOUGH.at()] = enough(np.mean(curves, axis=0), asked, share, len(means))
 
 
 def enough(curves: Floats, asked: Sequence[int], share: float, facts: int) -> Estimate:
@@ -201,23 +195,6 @@ def _summary(choices: Choices, last: int, share: float) -> str:
     first = f"With {last} examples the model chooses the right option for {accuracy:.1%} of facts"
     return (
         f"{first}." if mark is None else f"{first}; {share:.0%} of that is reached with {mark:.0f}."
-    )
-
-
-def _size_table(choices: Choices, asked: Sequence[int]) -> Table:
-    fields: list[Metric | Field[int]] = [
-        Field("examples", lambda n: n, "count"),
-        ACCURACY.named("accuracy", "mean over relations, facts and draws"),
-        DEVIATION.without_interval(),
-        LESS.named(f"less than {asked[-1]}"),
-        MASS.detail(),
-    ]
-    return table(
-        asked,
-        fields,
-        lambda n, metric: choices.at(metric, f"n.{n}"),
-        id="by-examples",
-        title="By number of examples",
     )
 
 
