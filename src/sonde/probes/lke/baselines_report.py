@@ -26,24 +26,24 @@ from sonde.probes.lke.metrics import (
     Mean,
     accuracy_headline,
     beside_control,
-    neutral,
 )
 from sonde.reporting.build.figures import WHISKERS, dots_by_relation, strip
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, across, by_relation, side_by_side, table, titled
-from sonde.reporting.catalogue import RELATIONS
+from sonde.reporting.catalogue import RELATIONS, shares
 from sonde.stats.paired import holm
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-AHEAD = neutral(
-    "ahead",
-    "in-context ahead",
-    "in-context minus this, fact by fact; written answers are held against written",
-)
-SHARE_AHEAD = neutral(
-    "share_ahead", "relations ahead", "share of relations in which in-context is ahead"
+AHEAD, SHARE_AHEAD = shares(
+    (
+        "ahead",
+        "in-context ahead",
+        "in-context minus this, fact by fact; written answers are held against written",
+        "",
+    ),
+    ("share_ahead", "relations ahead", "share of relations in which in-context is ahead", ""),
 )
 BETWEEN = DEVIATION.named("deviation", "standard deviation between relations")
 METRICS = (ACCURACY, AHEAD, SHARE_AHEAD, BETWEEN, MAJORITY, ABOVE)

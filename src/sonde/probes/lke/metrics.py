@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from sonde.core.reports import Headline, Metric, Unit
+from sonde.core.reports import Headline, Metric
 from sonde.reporting.build.multi_prompt.metrics import ECE, OVERCONF
 from sonde.reporting.build.parts import headline
-from sonde.reporting.catalogue import RELATIONS
+from sonde.reporting.catalogue import RELATIONS, shares
 
 if TYPE_CHECKING:
     from polars import Series
@@ -35,29 +35,26 @@ class Mean(NamedTuple):
     each: bool = True
 
 
-def neutral(id: str, label: str, sentence: str, unit: Unit = "percent") -> Metric:
-    """A number of which neither more nor less is better."""
-    return Metric(id, label, unit, sentence, better="")
-
-
 CHOICES = "mean_over_choices"
 """What Accuracy@K averages over beside relations: all choices, those of several draws too."""
 
-ACCURACY = Metric("accuracy", "accuracy", "percent", "share of facts whose object is chosen")
-MAJORITY = neutral(
-    "control.majority.accuracy",
-    "majority",
-    "accuracy of always choosing the commonest object among the options",
+AVERAGED = ACCURACY, MAJORITY, ABOVE, MASS, CONFIDENCE = shares(
+    ("accuracy", "accuracy", "share of facts whose object is chosen", "higher"),
+    (
+        "control.majority.accuracy",
+        "majority",
+        "accuracy of always choosing the commonest object among the options",
+        "",
+    ),
+    (
+        "above_control.accuracy",
+        "above",
+        "accuracy minus the majority control's, fact by fact; from −1 to 1",
+        "higher",
+    ),
+    ("mass", "mass", "mean probability of the right option", "higher"),
+    ("confidence", "sure", "mean probability of the chosen option", ""),
 )
-ABOVE = Metric(
-    "above_control.accuracy",
-    "above",
-    "percent",
-    "accuracy minus the majority control's, fact by fact; from −1 to 1",
-)
-MASS = Metric("mass", "mass", "percent", "mean probability of the right option")
-CONFIDENCE = neutral("confidence", "sure", "mean probability of the chosen option")
-AVERAGED = (ACCURACY, MAJORITY, ABOVE, MASS, CONFIDENCE)
 MEANS = (
     Mean(ACCURACY),
     Mean(MAJORITY, "control"),
@@ -66,27 +63,20 @@ MEANS = (
     Mean(CONFIDENCE, "confidence"),
 )
 
-AT = Metric(
-    "accuracy_at.{k}", "@{k}", "percent", "accuracy of the choices that are at least {k} sure"
+SURE = AT, RETAINED = shares(
+    ("accuracy_at.{k}", "@{k}", "accuracy of the choices that are at least {k} sure", "higher"),
+    ("retained_at.{k}", "left @{k}", "share of choices that are at least {k} sure", "higher"),
 )
-RETAINED = Metric(
-    "retained_at.{k}", "left @{k}", "percent", "share of choices that are at least {k} sure"
-)
-SURE = (AT, RETAINED)
-
 ALL_CHOICES = (OVERCONF, ECE)
-
-BY_SEED = Metric(
-    "accuracy.seed.{s}", "seed {s}", "percent", "accuracy with the examples of seed {s}"
+SEEDS = BY_SEED, OVER_SEEDS = shares(
+    ("accuracy.seed.{s}", "seed {s}", "accuracy with the examples of seed {s}", "higher"),
+    (
+        "accuracy.seeds.stdev",
+        "over seeds",
+        "standard deviation of the accuracy over draws of the examples",
+        "lower",
+    ),
 )
-OVER_SEEDS = Metric(
-    "accuracy.seeds.stdev",
-    "over seeds",
-    "percent",
-    "standard deviation of the accuracy over draws of the examples",
-    better="lower",
-)
-SEEDS = (BY_SEED, OVER_SEEDS)
 
 
 def at_level(level: float) -> tuple[Metric, Metric]:
@@ -102,12 +92,9 @@ COMMONEST = "always the commonest option"
 DEVIATION = Metric(
     "deviation",
     "deviation",
-    "percent",
-    "standard deviation between the accuracies of single draws of examples",
+    sentence="standard deviation between the accuracies of single draws of examples",
     better="lower",
 )
-
-
 VARIED = (ACCURACY, MASS, DEVIATION, MAJORITY, ABOVE)
 
 

@@ -15,14 +15,14 @@ from sonde.core.columns import Given
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Template
 from sonde.core.prompts import Prompt
-from sonde.core.reports import DotPlot, Report, Series, Table
+from sonde.core.reports import DotPlot, Metric, Report, Series, Table
 from sonde.core.settings import setting
 from sonde.core.words import clearly, named, told_apart
 from sonde.metrics.estimates import lead
 from sonde.metrics.judged import Judged
 from sonde.probes.lke.asking import OPTIONS_HELP, Asked
 from sonde.probes.lke.choices import Choices, Way, judge, worded
-from sonde.probes.lke.metrics import ACCURACY, VARIED, accuracy_headline, neutral
+from sonde.probes.lke.metrics import ACCURACY, VARIED, accuracy_headline
 from sonde.prompting.options import MANY
 from sonde.prompting.sequences import USUAL, named_separators, told
 from sonde.reporting.build.figures import WHISKERS
@@ -31,8 +31,11 @@ from sonde.reporting.build.tables import Field
 from sonde.reporting.catalogue import RELATIONS
 from sonde.stats.paired import holm
 
-ABOVE_FIRST = neutral(
-    "above_first", "above the first", "accuracy minus that with the first separators, fact by fact"
+ABOVE_FIRST = Metric(
+    "above_first",
+    "above the first",
+    sentence="accuracy minus that with the first separators, fact by fact",
+    better="",
 )
 METRICS = (*VARIED, ABOVE_FIRST)
 

@@ -110,20 +110,17 @@ class LkeSequence:
         """
         return self._judged(dataset, self.places(dataset, answered))
 
-    def sequences(self, dataset: Dataset) -> Iterator[Told]:
+    def sequences(self, dataset: Dataset) -> list[Told]:
         """Every relation's sequences; one with too few facts is left out, all are refused."""
         real = _names(dataset) if self.replace == "unknown" else frozenset()
-        every = (self._told(dataset, relation.id, real) for relation in dataset.asked_relations())
-        some = False
-        for sequences in every:
-            for sequence in sequences:
-                some = True
-                yield sequence
-        if not some:
+        relations = dataset.asked_relations()
+        every = [told for r in relations for told in self._told(dataset, r.id, real)]
+        if not every:
             raise DataError(
                 f"dataset {dataset.name!r} has no relation with {LEAST} facts to put in a sequence;"
                 " raise --limit, or name other relations"
             )
+        return every
 
     def _told(self, dataset: Dataset, relation: str, real: frozenset[str]) -> Iterator[Told]:
         """The sequences of a relation; a made-up subject bears none of the `real` names."""
@@ -164,11 +161,12 @@ class LkeSequence:
         """Every place of every sequence, in their order, whatever order the answers come in.
 
         A row each. `place` counts from 1, `part` is the tenth of the sequence it stands in, from 1,
-        `group` what it is to the replaced facts; `line` and `changed_line` are the fact as either
-        sequence shows it. `clean_log`, `changed_log` are the log-probabilities of its object in
-        nats, `clean` and `changed` the probabilities; nan is not measured. `usual`: how often its
-        object stands in the sequence, which is what a model could go by that knows no fact.
-        `likely` and `usually`: whether the probability, and that share, is above one half.
+        `group` what it is to the replaced facts; `line` is the fact as it is shown, `changed_line`
+        what stands in its place in the changed sequence. `clean_log` and `changed_log` are the
+        log-probabilities of its object in nats, `clean` and `changed` the probabilities; nan is not
+        measured. `usual`: how often its object stands in the sequence, which is what a model could
+        go by that knows no fact. `likely` and `usually`: whether the probability, and that share,
+        is above one half.
         """
         import polars
 
@@ -274,7 +272,9 @@ def _places(sequence: Told, logps: Logps, after: int) -> DataFrame:
             "name": [line.subject for line in clean],
             "object": [line.object for line in clean],
             "line": list(map(_text, clean)),
-            "changed_line": list(map(_text, changed or clean)),
+            "changed_line": [
+                "" if a == b else _text(b) for a, b in zip(clean, changed or clean, strict=True)
+            ],
             "clean_log": logps.get((relation, number, False), unknown),
             "changed_log": logps.get((relation, number, True), unknown),
             "usual": [counts[line.object] / length for line in clean],

@@ -13,7 +13,7 @@ from sonde.core.reports import Curve, Curves, Estimates, Headline, Metric, Repor
 from sonde.core.words import clearly, listed, points
 from sonde.metrics.judged import Judged
 from sonde.probes.lke.choices import Rows
-from sonde.probes.lke.metrics import Kept, Mean, neutral
+from sonde.probes.lke.metrics import Kept, Mean
 from sonde.reporting.build.figures import curve
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import (
@@ -25,35 +25,41 @@ from sonde.reporting.build.tables import (
     table,
     titled,
 )
+from sonde.reporting.catalogue import shares
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-LIKELY = Metric("likely", "likely", "percent", "share of objects with a probability above one half")
-CLEAN = Metric("probability.clean", "as it is", "percent", "mean probability in the clean sequence")
-CHANGED = Metric(
-    "probability.changed", "changed", "percent", "mean probability in the changed sequence"
+SHARES = LIKELY, USUALLY, ABOVE_USUALLY, CLEAN, USUAL, ABOVE_USUAL, CHANGED, EFFECT = shares(
+    ("likely", "likely", "share of objects with a probability above one half", "higher"),
+    (
+        "control.frequency.likely",
+        "usual",
+        "share of objects that fill more than half of the sequence",
+        "",
+    ),
+    ("above_control.likely", "above", "the difference of the two", "higher"),
+    ("probability.clean", "as it is", "mean probability in the clean sequence", "higher"),
+    (
+        "control.frequency.probability",
+        "usual",
+        "mean share of the sequence that has the same object",
+        "",
+    ),
+    ("above_control.probability", "above", "probability minus that share", "higher"),
+    ("probability.changed", "changed", "mean probability in the changed sequence", "higher"),
+    ("effect", "effect", "changed minus clean, place by place", ""),
 )
-EFFECT = neutral("effect", "effect", "changed minus clean, place by place")
-LOG_EFFECT = neutral(
+LOG_EFFECT = Metric(
     "log_effect",
     "log effect",
-    "the same of log-probabilities, in nats: it also counts facts that are unlikely",
     "number",
+    "the same of log-probabilities, in nats: it also counts facts that are unlikely",
+    better="",
 )
+METRICS = (*SHARES, LOG_EFFECT)
 AFTER_1 = EFFECT.under("after_1").named("effect 1 after")
 NEIGHBOURS = EFFECT.under("neighbours").named("effect on all that follow")
-USUALLY = neutral(
-    "control.frequency.likely", "usual", "share of objects that fill more than half of the sequence"
-)
-USUAL = neutral(
-    "control.frequency.probability", "usual", "mean share of the sequence that has the same object"
-)
-ABOVE_USUALLY = Metric("above_control.likely", "above", "percent", "the difference of the two")
-ABOVE_USUAL = Metric(
-    "above_control.probability", "above", "percent", "probability minus that share"
-)
-METRICS = (LIKELY, USUALLY, ABOVE_USUALLY, CLEAN, USUAL, ABOVE_USUAL, CHANGED, EFFECT, LOG_EFFECT)
 
 FALSE = {"unknown": "made-up facts", "incorrect": "incorrect facts"}
 """What stands in the place of some facts, in words."""
@@ -271,27 +277,21 @@ def _example_table(places: DataFrame, changed: bool) -> Table:
 
 def _columns(changed: bool) -> list[Field[Row]]:
     """What is told of a place."""
-    clean = "of the object in the clean sequence"
+
+    def probability(title: str, name: str, sequence: str) -> Field[Row]:
+        return Field(title, lambda row: measured(row[name]), "percent", sequence)
+
     fields: list[Field[Row]] = [
         Field("place", kind="count"),
         Field("fact", lambda row: row["line"]),
-        Field("probability", lambda row: measured(row["clean"]), "percent", clean),
+        probability("probability", "clean", "of the object in the clean sequence"),
     ]
-    if not changed:
-        return fields
-    return [
-        *fields,
-        Field(
-            "changed to",
-            lambda row: "" if row["changed_line"] == row["line"] else row["changed_line"],
-        ),
-        Field(
-            "probability then",
-            lambda row: measured(row["changed"]),
-            "percent",
-            "in the changed sequence",
-        ),
-    ]
+    if changed:
+        fields += [
+            Field("changed to", lambda row: row["changed_line"]),
+            probability("probability then", "changed", "in the changed sequence"),
+        ]
+    return fields
 
 
 def _place_table(places: DataFrame, relations: Sequence[Relation], shape: Shape) -> Table:

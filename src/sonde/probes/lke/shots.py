@@ -30,19 +30,25 @@ from sonde.probes.lke.asking import (
     separators,
 )
 from sonde.probes.lke.choices import Choices, Floats, judge, worded
-from sonde.probes.lke.metrics import ACCURACY, DEVIATION, VARIED, accuracy_headline, neutral
+from sonde.probes.lke.metrics import ACCURACY, DEVIATION, VARIED, accuracy_headline
 from sonde.prompting.options import MANY
 from sonde.reporting.build.figures import WHISKERS, curve
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, by_relation
-from sonde.stats.resampling import resampled_rates
+from sonde.stats.intervals import resampled_rates
 
-LESS = neutral("less", "less", "accuracy minus that with the most examples, fact by fact")
-ENOUGH = neutral(
+LESS = Metric(
+    "less",
+    "less",
+    sentence="accuracy minus that with the most examples, fact by fact",
+    better="",
+)
+ENOUGH = Metric(
     "enough",
     "enough",
-    "the fewest examples that reach a share of the accuracy with the most",
     "count",
+    "the fewest examples that reach a share of the accuracy with the most",
+    better="",
 )
 METRICS = (*VARIED, LESS, ENOUGH)
 
