@@ -32,7 +32,6 @@ T = TypeVar("T")
 UNSOUND = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OSError)
 """What decoding a file may raise."""
 
-FORMS = (".jsonl", ".csv", ".parquet")
 BATCH = 4096
 
 Complain = Callable[[DataError], None]
@@ -252,21 +251,6 @@ def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
         file.writelines((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows)
 
 
-def tables(folder: Path) -> list[Path]:
-    """The tables in a folder and one level below it, in order of their paths."""
-    paths = (*folder.glob("*"), *folder.glob("*/*"))  # no deeper: any folder may be asked about
-    return sorted(p for p in paths if p.suffix in FORMS and p.is_file())
-
-
-def read_table(path: Path) -> Iterator[Row]:
-    """The rows of a table, each with its place for complaints."""
-    if path.suffix == ".csv":
-        return _csv_rows(path)
-    if path.suffix == ".parquet":
-        return _parquet_rows(path)
-    return read_rows(path)
-
-
 def structure(row: Row, key: str) -> Any:
     """A cell that holds a list or an object, parsed where it is written as text."""
     value = row.values.get(key)
@@ -308,3 +292,22 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
                     yield Row(values, f"{path}, row {number}")
     except (OSError, pyarrow.ArrowException) as error:
         raise DataError(f"{path}: not a Parquet file that can be read ({error})") from None
+
+
+TABLES: dict[str, Callable[[Path], Iterator[Row]]] = {
+    ".jsonl": read_rows,
+    ".csv": _csv_rows,
+    ".parquet": _parquet_rows,
+}
+"""How a table is read, by the ending of its file."""
+
+
+def tables(folder: Path) -> list[Path]:
+    """The tables in a folder and one level below it, in order of their paths."""
+    paths = (*folder.glob("*"), *folder.glob("*/*"))  # no deeper: any folder may be asked about
+    return sorted(p for p in paths if p.suffix in TABLES and p.is_file())
+
+
+def read_table(path: Path) -> Iterator[Row]:
+    """The rows of a table, each with its place for complaints."""
+    return TABLES.get(path.suffix, read_rows)(path)

@@ -157,7 +157,10 @@ def semantic(
     def embeddings(texts: Sequence[str]) -> Sequence[Floats]:
         return list(embed(list(map(spoken, texts))))
 
-    return Diversity("semantic", _over_relations(relations, embeddings, l2_distance, seed))
+    def distance(a: Floats, b: Floats) -> float:
+        return float(np.linalg.norm(a - b))
+
+    return Diversity("semantic", _over_relations(relations, embeddings, distance, seed))
 
 
 def _over_relations(
@@ -225,22 +228,14 @@ def tree_distance(a: Tree, b: Tree) -> float:
     return 1 - 2 * (a & b).total() / edges if edges else 0.0
 
 
-def l2_distance(a: Floats, b: Floats) -> float:
-    """Euclidean distance."""
-    return float(np.linalg.norm(a - b))
-
-
+@cache
 def parser() -> Callable[[Sequence[str]], list[Tree]]:
     """A parser of sentences; refuses clearly where spaCy or its English model is missing."""
     missing = [name for name in ("spacy", MODEL) if find_spec(name) is None]
     if missing:
         raise MissingExtra(f"{' and '.join(missing)} not installed; run: {INSTALL}")
-    return lambda texts: [_tree(doc) for doc in _pipeline().pipe(texts)]
-
-
-@cache
-def _pipeline() -> Any:
-    return import_module(MODEL).load(exclude=["ner", "lemmatizer"])
+    pipeline: Any = import_module(MODEL).load(exclude=["ner", "lemmatizer"])
+    return lambda texts: [_tree(doc) for doc in pipeline.pipe(texts)]
 
 
 def _tree(doc: Any) -> Tree:

@@ -239,13 +239,10 @@ def relation_ids(names: Iterable[str]) -> dict[str, str]:
     >>> relation_ids(["P36", "[City] is in [Country]"])
     {'P36': 'P36', '[City] is in [Country]': 'City-is-in-Country'}
     """
-    plain = {name: re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] for name in names}
-    often = Counter(id.casefold() for id in plain.values())
-    return {
-        name: id if id and often[id.casefold()] == 1 else f"{id}-{_short_hash(name)}".lstrip("-")
-        for name, id in plain.items()
-    }
-
-
-def _short_hash(name: str) -> str:
-    return hashlib.sha256(name.encode()).hexdigest()[:8]
+    ids = {name: re.sub(r"[^\w.]+", "-", name).strip("-.")[:80] for name in names}
+    often = Counter(id.casefold() for id in ids.values())
+    for name, id in ids.items():
+        if not id or often[id.casefold()] > 1:
+            digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+            ids[name] = f"{id}-{digest}".lstrip("-")
+    return ids

@@ -129,9 +129,12 @@ class Gathered:
         taken = {template.id for template in self.relation.templates}
         group = statements[0].id if statements else ""
         asked: list[Template] = []
-        for place, frame in enumerate(self.frames, 1):
+        for number, frame in enumerate(self.frames, 1):
+            id = f"{self.relation.id}-frame-{number}"
+            while id in taken:
+                id += "x"
             new = Template(
-                id=_free(f"{self.relation.id}-frame-{place}", taken),
+                id=id,
                 text=f"{frame.text} {ANSWER_SLOT}.",
                 source="paraphrase",
                 style="question",
@@ -206,14 +209,13 @@ def _ask(gathered: Sequence[Gathered], writer: QuestionWriter, progress: Progres
                     questions = writer.write(each.relation, each.texts, each.missing, turn)
                     each.offer(questions, "endpoint")
         except EndpointError as error:
-            left = [other.relation.id for other in gathered[done:] if other.missing > 0]
-            raise EndpointError(f"{error}; {_lacking(left)}") from None
+            lacking = [other.relation.id for other in gathered[done:] if other.missing > 0]
+            more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
+            raise EndpointError(
+                f"{error}; frames are missing for {len(lacking)} relations: "
+                f"{', '.join(lacking[:NAMED])}{more}"
+            ) from None
     progress(len(gathered), len(gathered))
-
-
-def _lacking(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
-    return f"frames are missing for {len(ids)} relations: {', '.join(ids[:NAMED])}{more}"
 
 
 def question_of(text: str) -> str:
@@ -234,13 +236,6 @@ def fault_of(text: str, kept: Sequence[str], bleu: float, objects: Sequence[str]
     if any(likeness(text, other) >= bleu for other in kept):
         return "alike"
     return "telling" if any(stands_in(name, text) for name in objects) else None
-
-
-def _free(id: str, taken: set[str]) -> str:
-    """An identifier that no template has."""
-    while id in taken:
-        id += "x"
-    return id
 
 
 def _sound(text: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +55,16 @@ TEXTS: tuple[tuple[str, Source, Style, int], ...] = (
     ("The birth of [X] fell in the year [Y].", "paraphrase", "statement", 2),
     ("What is the birth year of [X]? [Y].", "paraphrase", "question", 4),
 )
+TEMPLATES = tuple(
+    Template(
+        id=f"{RELATION}-{number}",
+        text=text,
+        source=source,
+        style=style,
+        group=f"{RELATION}-{group}",
+    )
+    for number, (text, source, style, group) in enumerate(TEXTS, 1)
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +105,7 @@ def build(
             description=f"Nobel laureates and the year of their birth: {len(facts)} people; award "
             "year, field and gender as details.",
         ),
-        relations=(
-            Relation(id=RELATION, label="year of birth", kind="N-1", templates=tuple(_templates())),
-        ),
+        relations=(Relation(id=RELATION, label="year of birth", kind="N-1", templates=TEMPLATES),),
         read=lambda id: facts,
         fingerprint="",
     )
@@ -202,9 +210,3 @@ def _fact(name: str, born: str, years: str, fields: str, gender: str, *, train: 
         split="train" if train else "test",
         details={key: value for key, value in details.items() if value},
     )
-
-
-def _templates() -> Iterator[Template]:
-    for number, (text, source, style, group) in enumerate(TEXTS, 1):
-        id = f"{RELATION}-{number}"
-        yield Template(id=id, text=text, source=source, style=style, group=f"{RELATION}-{group}")

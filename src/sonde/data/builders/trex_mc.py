@@ -189,10 +189,9 @@ def _survey(triples: Iterable[Triple], recipe: Recipe) -> dict[str, Survey]:
     """The first pass: every relation, by its name."""
     surveys: dict[str, Survey] = {}
     for triple in triples:
-        survey = surveys.get(triple.relation)
-        if survey is None:
-            survey = surveys[triple.relation] = Survey(triple.relation, recipe)
-        survey.add(triple)
+        if triple.relation not in surveys:
+            surveys[triple.relation] = Survey(triple.relation, recipe)
+        surveys[triple.relation].add(triple)
     return surveys
 
 
@@ -204,15 +203,16 @@ class DrawnFacts:
     """
 
     def __init__(self, survey: Survey, recipe: Recipe) -> None:
-        drawn = survey.facts.ordered()[: recipe.drawn]
-        self._drawn = {_pair(name): survey.facts.ids[name] for name in drawn}
+        self._drawn = survey.facts.ordered()[: recipe.drawn]
+        self._details: dict[str, dict[str, str]] = {pair: {} for pair in self._drawn}
         self._pool: dict[str, set[Entity]] = {name: set() for name in survey.objects.ids}
-        self._subjects: dict[str, set[Entity]] = {subject: set() for subject, _ in self._drawn}
-        self._correct: dict[str, dict[str, set[Entity]]] = {name: {} for name in self._subjects}
-        self._details: dict[tuple[str, str], dict[str, str]] = {}
+        self._subjects: dict[str, set[Entity]] = {}
+        self._correct: dict[str, dict[str, set[Entity]]] = {}
         self._by_id: dict[str, set[str]] = {}
-        for (subject, _), ids in self._drawn.items():
-            for id in ids:
+        for pair in self._drawn:
+            subject, _, _ = pair.partition(BETWEEN)
+            self._subjects[subject], self._correct[subject] = set(), {}
+            for id in survey.facts.ids[pair]:
                 self._by_id.setdefault(id, set()).add(subject)
 
     def add(self, triple: Triple) -> None:
@@ -227,15 +227,14 @@ class DrawnFacts:
         if subject in self._subjects:
             # an identifier of other facts only would bring objects that no one has looked for
             self._subjects[subject].add(thing if subject in alike else Entity.named(triple.subject))
-            self._take_details((subject, object), triple)
+            self._take_details(f"{subject}{BETWEEN}{object}", triple)
         for name in alike | {subject} & self._subjects.keys():
             self._correct[name].setdefault(object, set()).add(answer)
 
-    def _take_details(self, pair: tuple[str, str], triple: Triple) -> None:
+    def _take_details(self, pair: str, triple: Triple) -> None:
         """Of several rows of one fact the one that says most stays, then the first by its words."""
-        details = triple.details()
-        if details and pair in self._drawn:
-            both = (details, self._details.get(pair, details))
+        if pair in self._details:
+            both = (triple.details(), self._details[pair])
             self._details[pair] = min(both, key=lambda d: (-len(d), sorted(d.items())))
 
     def facts(self, relation: str, recipe: Recipe) -> tuple[Fact, ...]:
@@ -245,36 +244,25 @@ class DrawnFacts:
         """
         options = sorted(map(_option, self._pool.values()), key=lambda option: option[0].name)
         facts: dict[str, Fact] = {}
-        for number, (subject, object) in enumerate(self._drawn):
+        for number, pair in enumerate(self._drawn):
+            subject, _, object = pair.partition(BETWEEN)
             right, train = self._correct[subject], number < recipe.train
-            thing = _usual(self._subjects[subject])
-            others = (right[name] for name in sorted(right) if name != object)
-            objects = [_usual(forms) for forms in (right.get(object, ()), *others)]
+            thing, answer = _usual(self._subjects[subject]), _usual(right.get(object, ()))
+            objects = {answer.id: answer}
+            for name in sorted(right):
+                objects.setdefault(_usual(right[name]).id, _usual(right[name]))
             fact = Fact(
-                id=f"{relation}:{thing.id}:{objects[0].id}",
+                id=f"{relation}:{thing.id}:{answer.id}",
                 relation=relation,
                 subject=thing,
-                objects=_distinct(objects),
+                objects=tuple(objects.values()),
                 split="train" if train else "test",
-                details=self._details.get((subject, object), {}),
+                details=self._details[pair],
             )
             correct = frozenset[str]().union(*map(_marks, right.values()))
             wrong = () if train else _wrong(fact.id, options, correct, recipe)
             facts.setdefault(fact.id, replace(fact, wrong=wrong))
         return tuple(facts.values())
-
-
-def _pair(name: str) -> tuple[str, str]:
-    subject, _, object = name.partition(BETWEEN)
-    return subject, object
-
-
-def _distinct(entities: Iterable[Entity]) -> tuple[Entity, ...]:
-    """Entities of different identifiers; of two the first stays."""
-    by_id: dict[str, Entity] = {}
-    for entity in entities:
-        by_id.setdefault(entity.id, entity)
-    return tuple(by_id.values())
 
 
 def _usual(forms: Collection[Entity]) -> Entity:

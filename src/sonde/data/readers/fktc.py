@@ -11,14 +11,15 @@ and left out where they are used. FKTC has no statements; the atlas's are added 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
-from sonde.core.facts import ANSWER_SLOT, Card, Dataset, Entity, Fact, Kind, Relation, Template
+from sonde.core.facts import ANSWER_SLOT, Card, Dataset, Entity, Fact, Relation, Template
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, read_rows
@@ -44,10 +45,12 @@ class FktcReader:
 
     def read(self, folder: Path) -> Dataset:
         """Open the folder; all facts are read now, since they are counted."""
-        paths = _paths(folder)
-        surveys = {id: _survey(path, id) for id, path in paths.items()}
-        frames, counts = gather(self.name, _wordings(surveys))
-        relations = tuple(_relation(id, s, frames.get(id, ())) for id, s in surveys.items())
+        paths, notes = _paths(folder), Counter[str]()
+        relations, facts = [], {}
+        for id, path in paths.items():
+            relation, facts[id], counts = _read_file(path, id)
+            relations.append(relation)
+            notes.update(counts)
         borrowed = (t.text for r in relations for t in r.templates if t.style == "statement")
         files = hash_files(folder, paths.values())
         return Dataset(
@@ -56,22 +59,11 @@ class FktcReader:
                 licence="Apache-2.0",
                 sources=("FKTC (MONITOR)", "statements: sonde's atlas"),
             ),
-            relations=relations,
-            read=lambda id: surveys[id].facts,
+            relations=tuple(relations),
+            read=facts.__getitem__,
             fingerprint=fingerprint([files, *borrowed]),
-            notes=_notes(surveys.values()) | counts,
+            notes=dict(notes),
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Survey:
-    """What a file holds: its frames as they stand, its facts, and counts of its rows."""
-
-    frames: tuple[str, ...]
-    facts: DataFrame
-    rows: int
-    mistaken: int
-    kind: Kind
 
 
 def _paths(folder: Path) -> dict[str, Path]:
@@ -87,25 +79,43 @@ def _paths(folder: Path) -> dict[str, Path]:
     return paths
 
 
-def _survey(path: Path, relation: str) -> _Survey:
+def _read_file(path: Path, id: str) -> tuple[Relation, DataFrame, dict[str, int]]:
+    """A relation, its facts, and what was counted in its file."""
     lines = read_rows(path)
     head = next(lines, None)
     if head is None:
         raise DataError(f'{path} is empty; its first line is {{"relations": [frames]}}')
     frames = head.texts("relations")
-    rows = [_fact(row, relation) for row in lines]
+    rows = [_fact(row, id) for row in lines]
     right: dict[str, set[str]] = {}
     firsts: dict[tuple[str, str], Fact] = {}
     for fact in rows:
         right.setdefault(fact.subject.id, set()).add(fact.objects[0].id)
         firsts.setdefault((fact.subject.id, fact.objects[0].id), fact)
-    return _Survey(
-        frames=frames,
-        facts=frame_of(firsts.values()),
-        rows=len(rows),
-        mistaken=sum(any(e.id in right[fact.subject.id] for e in fact.wrong) for fact in rows),
-        kind=kind_of(right.values()),
-    )
+    mistaken = (any(e.id in right[fact.subject.id] for e in fact.wrong) for fact in rows)
+    notes = {
+        "rows_read": len(rows),
+        "duplicate_rows": len(rows) - len(firsts),
+        "rows_with_a_right_object_as_wrong": sum(mistaken),
+        "relations_without_seven_frames": int(len(frames) != FRAMES),
+    }
+    templates, counts = _templates(id, frames)
+    known = known_relation(id, id, kind=kind_of(right.values()))
+    return replace(known, templates=templates), frame_of(firsts.values()), notes | counts
+
+
+def _templates(id: str, frames: Sequence[str]) -> tuple[tuple[Template, ...], dict[str, int]]:
+    """The frames, which answer after the question, and the atlas's statements; what was left out.
+
+    The base frame is the original, and the group of all.
+    """
+    texts = (f if ANSWER_SLOT in f else f"{f.strip()} {ANSWER_SLOT}." for f in frames)
+    wordings = (Wording(id, t, "paraphrase" if i else "manual") for i, t in enumerate(texts))
+    gathered, counts = gather("fktc", wordings)
+    asked = gathered.get(id, ())
+    known = atlas_relations()[id].templates if id in atlas_relations() else ()
+    statements = (template for template in known if template.style == "statement")
+    return (*(replace(frame, group=asked[0].id) for frame in asked), *statements), counts
 
 
 def _fact(row: Row, relation: str) -> Fact:
@@ -119,31 +129,6 @@ def _fact(row: Row, relation: str) -> Fact:
         objects=(Entity.named(object),),
         wrong=tuple(map(Entity.named, wrong)),
     )
-
-
-def _notes(surveys: Collection[_Survey]) -> dict[str, int]:
-    return {
-        "rows_read": sum(survey.rows for survey in surveys),
-        "duplicate_rows": sum(survey.rows - survey.facts.height for survey in surveys),
-        "rows_with_a_right_object_as_wrong": sum(survey.mistaken for survey in surveys),
-        "relations_without_seven_frames": sum(len(s.frames) != FRAMES for s in surveys),
-    }
-
-
-def _wordings(surveys: Mapping[str, _Survey]) -> Iterator[Wording]:
-    """The frames as templates that answer after the question; the base frame is the original."""
-    for id, survey in surveys.items():
-        for place, frame in enumerate(survey.frames):
-            text = frame if ANSWER_SLOT in frame else f"{frame.strip()} {ANSWER_SLOT}."
-            yield Wording(id, text, "paraphrase" if place else "manual")
-
-
-def _relation(id: str, survey: _Survey, frames: Sequence[Template]) -> Relation:
-    """The relation with its frames, all of the base frame's group, and the atlas's statements."""
-    grouped = (replace(frame, group=frames[0].id) for frame in frames)
-    known = atlas_relations()[id].templates if id in atlas_relations() else ()
-    statements = (template for template in known if template.style == "statement")
-    return replace(known_relation(id, id, kind=survey.kind), templates=(*grouped, *statements))
 
 
 COMPONENT = FktcReader()

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
-from sonde.core.errors import DataError, TemplateError
+from sonde.core.errors import DataError
 from sonde.core.fact_frames import completed, frame_of
-from sonde.core.facts import APART, LAMA, Card, Dataset, Kind, Relation, Template
-from sonde.data.format import hash_files, read_vocabulary
+from sonde.core.facts import APART, LAMA, Card, Dataset, Kind, Relation
+from sonde.data.format import hash_files, read_vocabulary, template_of
 from sonde.data.lines import Row, read_rows, read_texts
 
 if TYPE_CHECKING:
@@ -46,7 +46,11 @@ class LamaReader:
         paths = {r.id: _facts_path(folder, r.id) for r in relations}
         trained = {r.id: _training_paths(folder, r.id) for r in relations}
         rows = {id: _test_rows(path, id) for id, path in paths.items()}
-        facts = {id: _facts(frame) for id, frame in rows.items()}
+        once = {
+            id: frame.lazy().unique(("subject", "object"), keep="first", maintain_order=True)
+            for id, frame in rows.items()
+        }
+        facts = {id: completed(frame).collect() for id, frame in once.items()}
         training = {id: _training(splits, id) for id, splits in trained.items()}
         more = [path for splits in trained.values() for path in splits.values()]
         hashed = [folder / "relations.jsonl", folder / VOCABULARY, *paths.values(), *more]
@@ -70,15 +74,9 @@ def _relations(folder: Path) -> Iterator[Relation]:
         id = row.text("relation")
         if _facts_path(folder, id).is_file():
             kind = cast(Kind, row.choice("type", get_args(Kind)))
-            yield Relation(id=id, label=row.text("label"), kind=kind, templates=(_template(row),))
-
-
-def _template(row: Row) -> Template:
-    id = f"{row.text('relation')}-lama"
-    try:
-        return Template(id=id, text=row.text("template"), group=id, origin=LAMA)
-    except TemplateError as error:
-        raise TemplateError(f"{row.where}: {error}") from None
+            worded = {"id": f"{id}-lama", "text": row.text("template"), "origin": LAMA}
+            template = template_of(Row(worded, row.where))
+            yield Relation(id=id, label=row.text("label"), kind=kind, templates=(template,))
 
 
 def _facts_path(folder: Path, relation: str) -> Path:
@@ -104,12 +102,6 @@ def _test_rows(path: Path, relation: str) -> DataFrame:
         object_id=col("obj_uri").fill_null(col("obj_label")),
     )
     return columns.with_columns(fact=format("{}:{}:{}", "relation", "subject_id", "object_id"))
-
-
-def _facts(rows: DataFrame) -> DataFrame:
-    """The facts of a relation's rows, those that repeat a pair of names left out."""
-    once = rows.lazy().unique(("subject", "object"), keep="first", maintain_order=True)
-    return completed(once).collect()
 
 
 def _training(paths: Mapping[str, Path], relation: str) -> DataFrame:

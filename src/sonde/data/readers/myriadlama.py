@@ -16,7 +16,8 @@ convert` writes it once for all.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, repeat
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Any, ClassVar
 
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
-from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.facts import Card, Dataset, Entity, Fact, Template
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, read_table, structure, tables
 from sonde.data.wordings import Wording, gather, kind_of, known_relation
@@ -56,26 +57,25 @@ class MyriadLamaReader:
         if not paths:
             raise DataError(f"{folder} holds no .jsonl, .csv or .parquet file")
         column = _key(paths)
-        found: dict[str, _Relation] = {}
+        collected: dict[str, _Relation] = {}
         for row in _rows(paths):
-            found.setdefault(row.text("rel_uri"), _Relation()).add(row, row.text(column))
-        if not found:
+            collected.setdefault(row.text("rel_uri"), _Relation()).add(row, row.text(column))
+        if not collected:
             raise DataError(f"{folder}: the tables have no row")
-        facts = {id: frame_of(relation.facts(id)) for id, relation in found.items()}
-        templates, guessed, counts = _templates(found)
+        facts = {id: frame_of(relation.facts(id)) for id, relation in collected.items()}
+        relations, notes = [], Counter[str]()
+        for id, relation in collected.items():
+            templates, counts = relation.worded(id)
+            kind = kind_of([pair.objects for pair in relation.pairs.values()])
+            relations.append(replace(known_relation(id, id, kind=kind), templates=templates))
+            notes.update(counts)
+        told = sum(frame.height for frame in facts.values()) if column == "sub_ent" else 0
         return Dataset(
             card=Card(name=self.name, licence="see its publisher", sources=("MyriadLAMA",)),
-            relations=tuple(_known(id, found[id], templates.get(id, ())) for id in found),
+            relations=tuple(relations),
             read=facts.__getitem__,
             fingerprint=hash_files(folder, paths),
-            notes={
-                **_notes(found.values()),
-                "paraphrases_grouped_by_likeness": guessed,
-                **counts,
-                "pairs_told_by_name": sum(f.height for f in facts.values())
-                if column == "sub_ent"
-                else 0,
-            },
+            notes={**notes, "pairs_told_by_name": told},
         )
 
 
@@ -149,38 +149,25 @@ class _Relation:
                 objects=tuple(Entity(id=id, names=tuple(n)) for id, n in pair.objects.items()),
             )
 
-
-def _known(id: str, relation: _Relation, templates: tuple[Template, ...]) -> Relation:
-    kind = kind_of([pair.objects for pair in relation.pairs.values()])
-    return replace(known_relation(id, id, kind=kind), templates=templates)
-
-
-def _templates(
-    found: Mapping[str, _Relation],
-) -> tuple[dict[str, tuple[Template, ...]], int, dict[str, int]]:
-    """The templates of each relation, how many groups were guessed, and what was left out."""
-    wordings = (
-        Wording(id, text, "manual" if manual else "paraphrase")
-        for id, relation in found.items()
-        for text, (_, manual) in relation.templates.items()
-    )
-    templates, counts = gather("myriadlama", wordings)
-    grouped = {id: _grouped(own, found[id].groups) for id, own in templates.items()}
-    guessed = sum(guesses for _, guesses in grouped.values())
-    return {id: own for id, (own, _) in grouped.items()}, guessed, counts
-
-
-def _notes(found: Collection[_Relation]) -> dict[str, int]:
-    pairs = [pair for relation in found for pair in relation.pairs.values()]
-    different = sum(relation.rows - relation.repeated for relation in found)
-    prompts = (len(r.templates) * len(pair.names) for r in found for pair in r.pairs.values())
-    return {
-        "rows_read": sum(relation.rows for relation in found),
-        "duplicate_rows": sum(relation.repeated for relation in found),
-        "prompts_not_among_rows": sum(prompts) - different,
-        "aliases_of_no_one_object": sum(relation.unassigned for relation in found),
-        "original_names_guessed": sum(len(p.names) > 1 and not p.original for p in pairs),
-    }
+    def worded(self, id: str) -> tuple[tuple[Template, ...], dict[str, int]]:
+        """The templates, grouped, and what was counted."""
+        wordings = (
+            Wording(id, text, "manual" if manual else "paraphrase")
+            for text, (_, manual) in self.templates.items()
+        )
+        templates, counts = gather("myriadlama", wordings)
+        grouped, guessed = _grouped(templates.get(id, ()), self.groups)
+        pairs = self.pairs.values()
+        prompts = len(self.templates) * sum(len(pair.names) for pair in pairs)
+        notes = {
+            "rows_read": self.rows,
+            "duplicate_rows": self.repeated,
+            "prompts_not_among_rows": prompts - (self.rows - self.repeated),
+            "aliases_of_no_one_object": self.unassigned,
+            "original_names_guessed": sum(len(p.names) > 1 and not p.original for p in pairs),
+            "paraphrases_grouped_by_likeness": guessed,
+        }
+        return grouped, notes | counts
 
 
 def _grouped(

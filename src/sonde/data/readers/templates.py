@@ -72,11 +72,6 @@ def _lpaqa_wording(path: Path, row: Row) -> Wording:
     return Wording(row.text("relation"), text, "mined")
 
 
-def _autoprompt_files(folder: Path) -> tuple[list[Path], str]:
-    path = folder if folder.is_file() else folder / RELATIONS
-    return [path] if path.is_file() else [], ""
-
-
 PARAREL = PublishedTemplates(
     name="pararel",
     summary="ParaRel's templates: P*.jsonl with 'pattern'",
@@ -101,7 +96,7 @@ AUTOPROMPT = PublishedTemplates(
     summary="AutoPrompt's templates: relations.jsonl with 'relation', 'template'",
     published="AutoPrompt",
     licence="Apache-2.0",
-    find=_autoprompt_files,
+    find=lambda path: ([p for p in (path, path / RELATIONS) if p.is_file()], ""),
     wording=lambda _, row: Wording(row.text("relation"), row.text("template"), "optimised"),
     missing=f"{RELATIONS}; give the folder of AutoPrompt's prompts",
 )
