@@ -73,8 +73,8 @@ def without(name: str) -> Callable[[Path], None]:
 
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "an exposure": (changed("truth.jsonl", '"exposure": 6', '"exposure": 2'), "fingerprint"),
-    "no count": (changed("truth.jsonl", '"exposure": 6', '"exposure": -1'), "must be a count"),
-    "no guess": (changed("truth.jsonl", '"guess": ""', '"guess": "x"'), "'guess' must be one of"),
+    "no count": (changed("truth.jsonl", '"exposure": 6', '"exposure": -1'), "at least|>= 0"),
+    "no guess": (changed("truth.jsonl", '"guess": ""', '"guess": "x"'), "Invalid enum value 'x'"),
     "a fact": (changed("truth.jsonl", "R01-00001", "R01-99999"), "truth.jsonl and the facts"),
     "the text": (changed("text.txt", ".", "!"), "text.txt is not the text that world.json names"),
     "no text": (without("text.txt"), "text.txt is missing"),

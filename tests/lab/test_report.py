@@ -10,8 +10,7 @@ from rich.console import Console
 
 from sonde.core.errors import UsageError
 from sonde.core.reports import Cell, Curves, Estimate, Report, Table
-from sonde.lab.evaluation.judging import judge
-from sonde.lab.evaluation.trials import Trial
+from sonde.lab.evaluation.judging import Trial, judge
 from sonde.lab.report.findings import chosen
 from sonde.lab.report.report import lab_report
 from sonde.reporting.render.figures import spec

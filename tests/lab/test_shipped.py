@@ -15,8 +15,8 @@ from sonde.cli.lab import SHIPPED, shipped_models
 from sonde.core.fingerprints import file_hash
 from sonde.core.reports import Report
 from sonde.lab.estimators.catalogue import estimators
+from sonde.lab.evaluation.judging import Trial
 from sonde.lab.evaluation.measures import includes_none
-from sonde.lab.evaluation.trials import Trial
 from sonde.lab.evaluation.validating import Order, validate
 from sonde.lab.report.report import lab_report
 from sonde.lab.training.stored import check

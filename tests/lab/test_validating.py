@@ -7,24 +7,19 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from polars import col
 
 from sonde.cli.lab import SHIPPED
 from sonde.core.errors import DataError, ModelError, RunMismatch, StoreError, UsageError
 from sonde.lab.estimators.asking import EFFORTS
 from sonde.lab.estimators.catalogue import estimators
-from sonde.lab.evaluation.trials import Verdicts, load_verdicts, save_json, save_verdicts
 from sonde.lab.evaluation.validating import Order, Validated, validate
 from sonde.lab.training.train import Kind, TrainSettings, train
 from sonde.lab.worlds.folder import open_world, write_world
 from sonde.lab.worlds.world import make_world
 
-from .trials import said
-from .worlds import FEW, small
+from .worlds import small
 
 CHEAP = ("lama", "belief-average", "belief-oracle")
 
@@ -85,7 +80,6 @@ def test_what_is_finished_is_not_asked_again_and_keeps_its_seconds(
     first = asked(place, tmp_path, *CHEAP).trials[0].verdicts
     model = only(tmp_path)
     assert sessions(model / "belief") == 1, "three estimators read one run"
-    (model / "verdicts" / "belief-oracle.json").unlink()
     again = asked(place, tmp_path, *CHEAP).trials[0].verdicts
     for one, other in zip(first, again, strict=True):
         assert (one.seconds, one.prompts) == (other.seconds, other.prompts)
@@ -96,8 +90,7 @@ def test_what_is_finished_is_not_asked_again_and_keeps_its_seconds(
 def test_the_seconds_of_what_was_broken_off_are_all_counted(place: Path, tmp_path: Path) -> None:
     asked(place, tmp_path, "lama")
     model = only(tmp_path)
-    (model / "lama" / "made.json").unlink()  # as if killed before it was done
-    (model / "verdicts" / "lama.json").unlink()
+    (model / "lama" / "run" / "complete.json").unlink()  # as if killed before it was done
     asked(place, tmp_path, "lama")
     lines = (model / "lama" / "timings.jsonl").read_text().splitlines()
     assert len(lines) == 2
@@ -199,34 +192,21 @@ def test_what_makes_no_sense_is_refused(order: dict[str, object], words: str) ->
         Order(**order)  # type: ignore[arg-type]
 
 
-@FEW
-@given(st.lists(st.tuples(*[st.floats(0, 1)] * 3, st.booleans()), max_size=5), st.booleans())
-def test_verdicts_are_read_back_as_they_were(
-    tmp_path_factory: pytest.TempPathFactory,
-    rows: list[tuple[float, float, float, bool]],
-    learns: bool,
-) -> None:
-    table = np.array([row[:3] for row in rows], dtype=np.float64).reshape(-1, 3)
-    decision = np.array([row[3] for row in rows], dtype=np.bool_)
-    facts = [f"f{i}" for i in range(len(rows))]
-    frame = said(facts, table[:, 0], decision, table[:, 1], table[:, 2])
-    kept = Verdicts(estimator="lama", frame=frame, seconds=1.25, prompts=7, learns=learns)
-    path = tmp_path_factory.mktemp("kept") / "verdicts" / "lama.json"
-    save_verdicts(kept, path)
-    found = load_verdicts(path)
-    assert found is not None and found.frame.equals(frame)
-    assert (found.seconds, found.learns, found.control, found.prompts) == (1.25, learns, False, 7)
+def test_what_an_estimator_says_is_kept_as_columns(place: Path, tmp_path: Path) -> None:
+    (verdicts,) = asked(place, tmp_path, "lama", limit=2).trials[0].verdicts
+    kept = json.loads((only(tmp_path) / "verdicts" / "lama.json").read_text())
+    assert (kept["estimator"], kept["learns"], kept["prompts"]) == ("lama", False, 4)
+    assert kept["facts"] == verdicts.frame["fact"].to_list()
+    for column in ("score", "decision", "counts", "chance"):
+        assert kept[column] == verdicts.frame[column].to_list()
 
 
-def test_a_damaged_file_of_verdicts_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "lama.json"
-    assert load_verdicts(path) is None
-    save_json({"format": 1, "left_out": "why"}, path)
-    assert load_verdicts(path) is None
-    for text in ('{"format": 1, "esti', "[]", '{"format": 2}', '{"format": 1}'):
-        path.write_text(text)
+def test_a_damaged_record_is_named(place: Path, tmp_path: Path) -> None:
+    asked(place, tmp_path, "lama", limit=2)
+    for text in ('{"format": 1, "fac', "[]"):
+        (only(tmp_path) / "stored.json").write_text(text)
         with pytest.raises(StoreError, match="delete it, and it is made again"):
-            load_verdicts(path)
+            asked(place, tmp_path, "lama", limit=2)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 import polars
 from polars import DataFrame
 
-from sonde.lab.evaluation.trials import Trial, Verdicts
+from sonde.lab.evaluation.judging import Trial, Verdicts
 from sonde.lab.training.train import Kind
 from sonde.lab.worlds.world import Guess, Taught
 from sonde.metrics.judged import Bools, Floats

@@ -26,8 +26,7 @@ from sonde.core.reports import Column, Report, Table
 from sonde.data.builders import check_place
 from sonde.lab.estimators.asking import Effort
 from sonde.lab.estimators.catalogue import estimators
-from sonde.lab.evaluation.trials import alone
-from sonde.lab.evaluation.validating import Order, Validated
+from sonde.lab.evaluation.validating import Order, Validated, alone
 from sonde.lab.evaluation.validating import validate as ask
 from sonde.lab.report.report import lab_report
 from sonde.lab.training.train import Trained, TrainSettings

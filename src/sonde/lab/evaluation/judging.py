@@ -1,35 +1,37 @@
-"""Estimators held against the truth, over all models of one kind in worlds of one sort.
+"""Trials: what estimators say about the facts of a model, beside what is true of them; and groups
+of trials, models of one kind in worlds of one sort, with every number about every estimator.
 
-Worlds are of one sort if their names differ in the last number alone: plain-1, plain-2. Knows
-trials, nothing of how they were made, and of reports only how they call groups and estimators.
+Worlds are of one sort if their names differ in the last number alone: plain-1, plain-2. Facts and
+what is said of them are frames. Knows nothing of how trials were made, and of reports only how they
+call groups and estimators.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+import polars
 from polars import DataFrame, col
 
 from sonde.core.reports import Estimate
 from sonde.lab.evaluation.measures import (
+    AMOUNT,
     BASE,
     FOUND,
     GUESS,
     STORED,
     TAUGHT,
     Measured,
-    costs,
     differences,
     measures,
     over_worlds,
 )
-from sonde.lab.evaluation.trials import ANY, Trial
 from sonde.lab.training.train import Kind
 
 MISSING = Estimate.not_measured()
@@ -42,6 +44,94 @@ LEARNS, CONTROL = "\N{NO-BREAK SPACE}*", "\N{NO-BREAK SPACE}†"
 """What stands behind the names of estimators that learn, and of controls."""
 
 Names = tuple[str, ...]
+
+ANY = "at least one"
+"""Stands for several estimators together: a fact is known if it is to one of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Verdicts:
+    """What one estimator says about the facts of one model.
+
+    frame: the ids of the facts it was asked about (fact), and of each: score, in 0..1, how far it
+    holds the fact to be known; decision, whether it says that it is; counts, what the fact adds to
+    its estimate of the share known (the decision, or the score of an estimator that averages);
+    chance, what `counts` would be on average for the objects of other facts of the relation, with
+    the same answers. learns: it was trained on other facts, or counts them. control: it is no
+    estimator but what one is held against, such as the same method on random weights.
+    """
+
+    estimator: str
+    frame: DataFrame = field(repr=False)
+    seconds: float
+    prompts: int
+    learns: bool = False
+    control: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trial:
+    """One model of one world: both truths about its facts, and what every estimator says.
+
+    step: training steps the model has behind it; `final` is the end of its training. facts: what
+    `Taught` says of each, and whether it is `stored`: the model gives the object back in one of the
+    texts that it was taught the fact in, which is never true of a fact that was not taught.
+    """
+
+    world: str
+    model: str
+    kind: Kind
+    seed: int
+    step: int
+    final: bool
+    facts: DataFrame = field(repr=False)
+    verdicts: tuple[Verdicts, ...]
+
+    def beside(self, verdicts: Verdicts) -> DataFrame:
+        """What an estimator says, with the truth about its facts; relations are numbered."""
+        numbers = polars.Enum(self.facts["relation"].unique(maintain_order=True))
+        truth = self.facts.select(
+            *("fact", "exposure", "guess", "shown", "stored"),
+            col("relation").cast(numbers).to_physical().cast(polars.Int64),
+            taught=col("exposure") > 0,
+        )
+        strange = verdicts.frame.join(truth, on="fact", how="anti")["fact"]
+        if len(strange):
+            raise ValueError(f"{verdicts.estimator} judges {strange[0]!r}, no fact of {self.model}")
+        return verdicts.frame.join(truth, on="fact", how="left", maintain_order="left")
+
+    def together(self, names: Sequence[str]) -> Trial:
+        """The same with what `ANY` of some estimators says, where there is one."""
+        some = [verdicts for verdicts in self.verdicts if verdicts.estimator in names]
+        return replace(self, verdicts=(*self.verdicts, _any(some))) if some else self
+
+
+def _any(some: Sequence[Verdicts]) -> Verdicts:
+    """What is known to at least one: the highest of every fact's scores, decisions and counts."""
+    every = polars.concat(verdicts.frame for verdicts in some)
+    highest = every.group_by("fact", maintain_order=True).agg(
+        col("score", "decision", "counts").max()
+    )
+    return Verdicts(
+        estimator=ANY,
+        frame=highest.with_columns(chance=polars.lit(None, polars.Float64)),
+        seconds=sum(verdicts.seconds for verdicts in some),
+        prompts=sum(verdicts.prompts for verdicts in some),
+    )
+
+
+def costs(verdicts: Verdicts) -> Iterator[tuple[str, Measured]]:
+    """Prompts and seconds, in all and for each thousand facts; without intervals."""
+    n, prompts, seconds = len(verdicts.frame), verdicts.prompts, verdicts.seconds
+    for name, value in {
+        "prompts": float(prompts),
+        "seconds": seconds,
+        "facts": float(n),
+        "prompts_per_fact": prompts / n if n else None,
+        "seconds_per_1000_facts": 1000 * seconds / n if n else None,
+    }.items():
+        bare = Estimate(value=value, low=None, high=None, n=n)
+        yield f"cost.{name}", Measured(value, partial(replace, bare), AMOUNT)
 
 
 class Top(NamedTuple):

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from math import inf, sqrt
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -18,18 +17,14 @@ import polars
 from polars import DataFrame, Expr, col
 
 from sonde.core.reports import Better, Estimate, Metric, Unit
-from sonde.lab.evaluation.trials import Verdicts
 from sonde.metrics.calibration import calibration, expected_calibration_error
 from sonde.metrics.estimates import Resampled, samples_of
 from sonde.metrics.judged import Bools, Floats, Ints
 from sonde.stats.correlation import auroc, auroc_interval
-from sonde.stats.intervals import Z, repeats_mean, unvaried_mean, vary
+from sonde.stats.intervals import repeats_mean, unvaried_mean, vary
 
 BASE = "lama"
 TRUTHS = ("taught", "stored")
-MANY, KINDS = 500, 64
-"""With more facts, of more different values, an interval comes from their spread: a bootstrap would
-give the same and take minutes."""
 ROUNDING = 1e-12
 
 FOUND, SCORE, COUNTS, CHANCE = (col(name) for name in ("decision", "score", "counts", "chance"))
@@ -136,6 +131,9 @@ ROWS: tuple[tuple[str, str, Unit, Better, str], ...] = (
     ("matched.{subset}", "less control, {subset}", "percent", "", "of a control, what its method "
      "finds less what it finds itself, paired"),
     ("cost.seconds", "seconds", "number", "lower", "that it took"),
+    ("cost.prompts_per_fact", "prompts a fact", "number", "lower", "that were run for it"),
+    ("cost.seconds_per_1000_facts", "seconds a 1,000 facts", "number", "lower", "that it took"),
+    ("cost.facts", "facts", "count", "", "that it was asked, a model"),
 )  # fmt: skip
 METRICS = tuple(
     Metric(id, label, unit, sentence, better=better) for id, label, unit, better, sentence in ROWS
@@ -183,20 +181,6 @@ def differences(name: str, one: DataFrame, other: DataFrame) -> Iterator[tuple[s
     both = one.join(beside, on="fact", how="inner", maintain_order="left")
     for subset, part in SUBSETS.items():
         yield f"{name}.{subset}", _mean_of(both, Mean(FOUND, part.where, col("other")))
-
-
-def costs(verdicts: Verdicts) -> Iterator[tuple[str, Measured]]:
-    """Prompts and seconds, in all and for each thousand facts; without intervals."""
-    n, prompts, seconds = len(verdicts.frame), verdicts.prompts, verdicts.seconds
-    for name, value in {
-        "prompts": float(prompts),
-        "seconds": seconds,
-        "facts": float(n),
-        "prompts_per_fact": prompts / n if n else None,
-        "seconds_per_1000_facts": 1000 * seconds / n if n else None,
-    }.items():
-        bare = Estimate(value=value, low=None, high=None, n=n)
-        yield f"cost.{name}", Measured(value, partial(replace, bare), AMOUNT)
 
 
 SHARE, DIFFERENCE, AMOUNT = (0.0, 1.0), (-1.0, 1.0), (0.0, inf)
@@ -294,21 +278,9 @@ def _numbers(frame: DataFrame, value: Expr) -> Floats:
 
 def _within(values: Floats, minus: Floats | None, relations: Ints) -> Estimate:
     """The mean with the interval of a bootstrap of the facts within their relations."""
-    differences = values if minus is None else values - minus
-    if len(values) > MANY and len(np.unique(differences)) > KINDS:
-        return _many(differences, relations)
     made = Resampled(samples_of(values, relations, minus), seed=0).mean_over_facts()
+    differences = values if minus is None else values - minus
     return replace(made, value=float(differences.mean()))  # summed by relation, 1 can come out less
-
-
-def _many(values: Floats, relations: Ints) -> Estimate:
-    _, index = np.unique(relations, return_inverse=True)
-    sizes = np.bincount(index)
-    off = values - (np.bincount(index, values) / sizes)[index]
-    share = sizes / np.maximum(sizes - 1, 1)
-    value = float(values.mean())
-    reach = Z * sqrt(float((np.bincount(index, off**2) * share).sum())) / len(values)
-    return Estimate(value=value, low=value - reach, high=value + reach, n=len(values))
 
 
 def _auroc(score: Floats, known: Bools) -> Measured:
@@ -331,18 +303,7 @@ def _ece(score: Floats, known: Bools) -> Measured:
     value = expected_calibration_error(score, known)
 
     def estimate() -> Estimate:
-        if len(score) > MANY:
-            reach = Z * _spread(score, known)
-            low, high = max(value - reach, 0.0), value + reach
-            return Estimate(value=value, low=low, high=high, n=len(score))
         found = calibration(score, known, np.arange(len(score)))
         return Estimate.not_measured() if found is None else found.ece
 
     return Measured(value, estimate)
-
-
-def _spread(score: Floats, known: Bools) -> float:
-    """Standard error of the error over ten bins, whose gaps keep their signs; for many facts."""
-    gaps = (score - known)[np.argsort(score, kind="stable")]
-    squares = sum(part.var() * len(part) for part in np.array_split(gaps, 10))
-    return float(np.sqrt(squares)) / len(gaps)

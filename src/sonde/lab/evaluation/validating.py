@@ -2,7 +2,7 @@
 
 OUT/MODEL/about.json           which model, which world, how it was asked
 OUT/MODEL/stored.json          the facts that the model gives back in the text's own words
-OUT/MODEL/ASKING/              what was made and asked; made.json says how long it took
+OUT/MODEL/ASKING/              what was made and asked; timings.jsonl says how long it took
 OUT/MODEL/verdicts/NAME.json   what an estimator says, or why it says nothing
 OUT/MODEL/steps/STEP/          the same for a checkpoint
 
@@ -15,9 +15,9 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,9 @@ from polars import DataFrame, col
 from sonde.core.abilities import Model
 from sonde.core.errors import DataError, ModelError, RunMismatch, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
-from sonde.lab.estimators.asking import EFFORTS, Ask, Effort, Setup
+from sonde.lab.estimators.asking import EFFORTS, Effort, Setup
 from sonde.lab.estimators.catalogue import Estimator, chosen
-from sonde.lab.evaluation.trials import (
-    FORMAT,
-    Trial,
-    Verdicts,
-    load_json,
-    load_verdicts,
-    save_json,
-    save_verdicts,
-)
+from sonde.lab.evaluation.judging import Trial, Verdicts
 from sonde.lab.training.stored import recited
 from sonde.lab.training.tokens import check_tokenizer
 from sonde.lab.training.train import Trained, open_trained
@@ -45,10 +37,11 @@ from sonde.lab.worlds.world import World
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import Tick
-from sonde.runs.run import Run, open_run
-from sonde.store.files import add_line, explain_os_errors
+from sonde.runs.run import open_run
+from sonde.store.files import add_line, explain_os_errors, take_lock, write_whole
 from sonde.store.manifest import read_timings
 
+FORMAT = 1
 TIMELINE = ("lama", "belief-oracle", "ic-lke")
 """What is asked of every checkpoint: estimators that take a moment."""
 
@@ -277,10 +270,8 @@ class _Validation:
         return truth.with_columns(stored=col("fact").is_in(record["facts"]))
 
     def _verdicts(self, subject: _Subject, estimator: Estimator) -> Verdicts | None:
-        """What an estimator says, as it was kept or asked now; None for a reason, kept too."""
+        """What an estimator says, which is kept too; None for a reason, which is kept instead."""
         path = subject.folder / "verdicts" / f"{estimator.name}.json"
-        if (kept := load_verdicts(path)) is not None:
-            return kept
         try:
             with self.watch(f"{subject}: {estimator.name}") as tick:
                 verdicts = self._asked(subject, estimator, tick)
@@ -294,7 +285,25 @@ class _Validation:
         return verdicts
 
     def _asked(self, subject: _Subject, estimator: Estimator, tick: Tick) -> Verdicts:
-        setup = Setup(
+        """Read the answers, which are asked for unless they are there."""
+        folder = subject.folder / estimator.folder
+        try:
+            run = open_run(folder / "run")
+        except StoreError:  # not asked for, or not to the end
+            with _clocked(folder):
+                run = estimator.ask(self._setup(subject, tick), folder)
+        sessions = read_timings(folder / "timings.jsonl")
+        return Verdicts(
+            estimator=estimator.name,
+            frame=estimator.read(run),
+            seconds=round(float(sum(session["seconds"] for session in sessions)), 3),
+            prompts=run.provenance()["run"]["prompts"],
+            learns=estimator.learns,
+            control=estimator.control,
+        )
+
+    def _setup(self, subject: _Subject, tick: Tick) -> Setup:
+        return Setup(
             reference=f"hf:{subject.trained.path.resolve()}",
             model=subject.model,
             place=str(subject.place),
@@ -304,37 +313,6 @@ class _Validation:
             options=self.options,
             tick=tick,
         )
-        run, record = _ask(setup, estimator.ask, subject.folder / estimator.folder)
-        return Verdicts(
-            estimator=estimator.name,
-            frame=estimator.read(run),
-            seconds=float(record["seconds"]),
-            prompts=int(record["prompts"]),
-            learns=estimator.learns,
-            control=estimator.control,
-        )
-
-
-def _ask(setup: Setup, ask: Ask, folder: Path) -> tuple[Run, Mapping[str, Any]]:
-    """Put the questions, or open the answers; with the seconds that it took when it was done.
-
-    Seconds are those of all sessions that it took; to open what is finished adds none.
-    """
-    record = load_json(folder / "made.json")
-    if record is not None:
-        try:
-            return open_run(folder / "run"), record
-        except StoreError:
-            pass  # the answers are gone: they are asked for again
-    with _clocked(folder):
-        run = ask(setup, folder)
-    if record is None:
-        sessions = read_timings(folder / "timings.jsonl")
-        seconds = round(float(sum(session["seconds"] for session in sessions)), 3)
-        prompts = run.provenance()["run"]["prompts"]
-        record = {"format": FORMAT, "seconds": seconds, "prompts": prompts}
-        save_json(record, folder / "made.json")
-    return run, record
 
 
 @contextmanager
@@ -349,3 +327,41 @@ def _clocked(folder: Path) -> Iterator[None]:
         line = json.dumps({"seconds": round(time.perf_counter() - began, 3)})
         with explain_os_errors(folder):
             add_line(folder / "timings.jsonl", line)
+
+
+def save_verdicts(verdicts: Verdicts, path: Path) -> None:
+    """Keep what an estimator says, a list for each column, for whoever wants to look at it."""
+    plain = {f.name: getattr(verdicts, f.name) for f in fields(verdicts) if f.name != "frame"}
+    columns = verdicts.frame.rename({"fact": "facts"}).to_dict(as_series=False)
+    save_json({"format": FORMAT, **plain, **columns}, path)
+
+
+def save_json(values: dict[str, Any], path: Path) -> None:
+    """Write JSON so that it is there whole or not at all."""
+    with explain_os_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, (json.dumps(values, ensure_ascii=False) + "\n").encode())
+
+
+def load_json(path: Path) -> dict[str, Any] | None:
+    """Read JSON back; None where there is no such file."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("it holds no object")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise StoreError(
+            f"{path} does not read back ({error}); delete it, and it is made again"
+        ) from None
+    return found
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """While no other process writes its report: several may share a folder."""
+    with explain_os_errors(folder):
+        lock = take_lock(folder / ".lock")
+    with lock:
+        yield

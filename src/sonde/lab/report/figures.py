@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from polars import Series, col
 
 from sonde.core.reports import Curve, Curves, Estimates, Figure, Metric
-from sonde.lab.evaluation.judging import Group
+from sonde.lab.evaluation.judging import ANY, Group, Trial
 from sonde.lab.evaluation.measures import BASE, CAUSES, TRUTHS
-from sonde.lab.evaluation.trials import ANY, Trial
 from sonde.lab.report.tables import MARKED, any_note
 from sonde.reporting.build.figures import bars, curve, dots
 

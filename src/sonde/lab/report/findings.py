@@ -11,9 +11,8 @@ import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.core.words import in_points, named, written
-from sonde.lab.evaluation.judging import Group
+from sonde.lab.evaluation.judging import ANY, Group
 from sonde.lab.evaluation.measures import BASE, TRUTHS, includes_none
-from sonde.lab.evaluation.trials import ANY
 from sonde.metrics.estimates import lead
 from sonde.stats.paired import student
 

@@ -12,7 +12,7 @@ from polars import DataFrame, Expr, col
 
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate, Headline, Report, Table
-from sonde.lab.evaluation.judging import Group, judge
+from sonde.lab.evaluation.judging import ANY, Group, Trial, judge
 from sonde.lab.evaluation.measures import (
     BASE,
     CAUSES,
@@ -23,7 +23,6 @@ from sonde.lab.evaluation.measures import (
     TAUGHT,
     metrics,
 )
-from sonde.lab.evaluation.trials import ANY, Trial
 from sonde.lab.report.figures import figures
 from sonde.lab.report.findings import chosen, findings, times
 from sonde.lab.report.tables import tables
@@ -149,8 +148,8 @@ def _notes(groups: Sequence[Group]) -> Iterator[str]:
         yield (
             f"Of a single world ({where}) n is the number of facts, and the 95 % interval is a "
             "bootstrap of the facts within their relations, Wilson's for a share that does not "
-            "vary, DeLong's for AUROC, and by the spread of the facts for many different values. "
-            "It says what other facts of the same world would give, not what other worlds would."
+            "vary, and DeLong's for AUROC. It says what other facts of the same world would give, "
+            "not what other worlds would."
         )
     if any(len(group.trials) > len(group.world_names) for group in groups):
         yield "Where a world has several models of a kind, their mean counts for the world."

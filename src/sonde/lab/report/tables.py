@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
+from sonde.core.reports import Cell, Estimate, Estimates, Table
 from sonde.core.words import listed
-from sonde.lab.evaluation.judging import CONTROL, LEARNS, Group
+from sonde.lab.evaluation.judging import ANY, CONTROL, LEARNS, Group
 from sonde.lab.evaluation.measures import BASE, CAUSES, SUBSETS, TRUTHS, M
-from sonde.lab.evaluation.trials import ANY
 from sonde.lab.report.findings import Choice, at_chance, choices, verdict
 from sonde.reporting.build.tables import Field, Fields, browse, side_by_side, table
 
@@ -35,6 +34,11 @@ MAIN = (
 CALIBRATION = tuple(
     M[f"{score}.{{truth}}"].of(truth=truth) for truth in TRUTHS for score in ("gap", "ece", "brier")
 )
+COST = (
+    M["cost.prompts_per_fact"].without_interval(),
+    M["cost.seconds_per_1000_facts"].without_interval(),
+    M["cost.facts"].without_interval().detail(),
+)
 BY_MODEL = (
     *(M[f"auroc.{truth}"] for truth in TRUTHS),
     *(M[f"share.{id}"] for id in ("estimated", "taught", "stored")),
@@ -53,7 +57,9 @@ def tables(groups: Groups, estimates: Estimates) -> Iterator[Table | None]:
             made = make(group, estimates)
             # a terminal has seen enough after the first two
             yield made if make in (_main, _recall) else replace(made, browsable=True)
-    yield _cost(groups)
+    for group in groups:
+        note = "A mean over the worlds; training included where a method learns."
+        yield _by_estimator(group, estimates, "cost", "what it takes", COST, note)
     for group in groups:
         title = "scores as probabilities of being known"
         scores = _by_estimator(group, estimates, "calibration", title, CALIBRATION)
@@ -88,20 +94,26 @@ def _trust(groups: Groups) -> Table:
     names = {"auroc": "AUROC", "share": "off by", "false": "claims", "ece": "ECE"}
     units = {"auroc": "", "share": " points", "false": " % of them", "ece": " %"}
 
-    def how_good(choice: Choice) -> str:
+    def row(group: Group, choice: Choice) -> dict[str, str]:
         part = choice.measure.partition(".")[0]
-        return f"{names[part]} {_number(choice.estimate, units[part])}"
+        return {
+            "models": group.kind if group.alone else f"{group.kind}, {group.worlds}",
+            "question": choice.question,
+            "first": choice.best,
+            "how good": f"{names[part]} {_number(choice.estimate, units[part])}",
+            "ties": listed(choice.ties, 2) or "none",
+            "all ties": ", ".join(choice.ties) or "none",
+        }
 
-    fields: list[Field[tuple[Group, Choice]]] = [
-        Field("models", lambda row: row[0].kind + ("" if row[0].alone else f", {row[0].worlds}")),
-        Field("question", lambda row: row[1].question),
-        Field("first", lambda row: row[1].best, help="best only where nothing is tied with it"),
-        Field("how good", lambda row: how_good(row[1]), help="with its 95 % interval"),
-        Field("ties", lambda row: listed(row[1].ties, 2) or "none", help=TIES),
-        Field("all ties", lambda row: ", ".join(row[1].ties) or "none", detail=True),
+    fields: Fields[dict[str, str]] = [
+        *("models", "question"),
+        Field("first", help="best only where nothing is tied with it"),
+        Field("how good", help="with its 95 % interval"),
+        Field("ties", help="estimators that are not distinguishable from it"),
+        Field("all ties", detail=True),
     ]
     return table(
-        [(group, choice) for group in groups for choice in choices(group)],
+        [row(group, choice) for group in groups for choice in choices(group)],
         fields,
         id="trust",
         title="Which number to trust for which question",
@@ -112,9 +124,6 @@ def _trust(groups: Groups) -> Table:
         "not told apart by a paired test over worlds, corrected for the choice (Holm); in a single "
         "world, by intervals that overlap.",
     )
-
-
-TIES = "estimators that are not distinguishable from it"
 
 
 def _main(group: Group, estimates: Estimates) -> Table:
@@ -188,36 +197,24 @@ def _discoveries(group: Group, estimates: Estimates) -> Table:
     return _by_estimator(group, estimates, "false", "false discoveries, by cause", fields, note)
 
 
-Gain = tuple[str, str, str]
-"""A method, the facts on which it is held against a control, and that control."""
-
-
 def _learning(group: Group, _: Estimates) -> Table:
     """What every method that learns gains over LAMA, beside its controls."""
-    methods = [name for name in group.estimators if name in group.learners]
     owned = {control for name in group.estimators for control in group.controls_of(name)}
-    alone = [name for name in group.names if name in group.controls and name not in owned]
-    rows = [row for name in methods for row in _gains(group, name)]
-    rows += [row for name in alone for row in _gains(group, name) if row[1] != "taught"]
+    learnt = [name for name in group.names if name not in group.plain and name not in owned]
     parts = (
         "guessable and not: of the untaught ones; never shown: relations that the text leaves out"
     )
-    paired = f"share found less that of {BASE}, paired"
-
-    def gain(row: Gain, name: str) -> Estimate:
-        return group.of(f"gain.{row[1]}", name)
-
-    fields: list[Field[Gain]] = [
-        Field("method", lambda row: group.marked(row[0])),
-        Field("facts", lambda row: SUBSETS[row[1]].words, help=parts),
-        Field("gain", lambda row: gain(row, row[0]), "percent", paired),
-        Field("control", lambda row: row[2].removeprefix(f"{row[0]}-") or "none"),
-        Field("its gain", lambda row: gain(row, row[2]), "percent", "the same of the control"),
-        Field("less control", lambda row: group.of(f"matched.{row[1]}", row[2]), "percent", LESS),
-        Field("verdict", lambda row: verdict(group, row[2], row[1]), help=MATCHED),
+    fields: Fields[dict[str, Cell]] = [
+        "method",
+        Field("facts", help=parts),
+        Field("gain", kind="percent", help=f"share found less that of {BASE}, paired"),
+        "control",
+        Field("its gain", kind="percent", help="the same of the control"),
+        Field("less control", kind="percent", help="method less control, paired"),
+        Field("verdict", help="matched: the interval of the difference includes 0"),
     ]
     return table(
-        rows,
+        [row for name in learnt for row in _gains(group, name)],
         fields,
         id=f"learning-{group.key}",
         title=f"{group.title}: learning told from recall",
@@ -227,17 +224,24 @@ def _learning(group: Group, _: Estimates) -> Table:
     )
 
 
-LESS = "method less control, paired"
-MATCHED = "matched: the interval of the difference includes 0"
-
-
-def _gains(group: Group, name: str) -> Iterator[Gain]:
-    """Every subset beside the first control, and all untaught facts beside the others."""
+def _gains(group: Group, name: str) -> Iterator[dict[str, Cell]]:
+    """Every subset beside the first control, and all untaught facts beside the others; a control of
+    no method is not looked at on taught facts."""
     first, *others = group.controls_of(name) or ("",)
-    for subset in SUBSETS:
-        if group.of(f"gain.{subset}", name).value is not None:
-            for control in (first, *(others if subset == "untaught" else ())):
-                yield name, subset, control
+    for subset, part in SUBSETS.items():
+        gain = group.of(f"gain.{subset}", name)
+        if gain.value is None or (subset == "taught" and name in group.controls):
+            continue
+        for control in (first, *(others if subset == "untaught" else ())):
+            yield {
+                "method": group.marked(name),
+                "facts": part.words,
+                "gain": gain,
+                "control": control.removeprefix(f"{name}-") or "none",
+                "its gain": group.of(f"gain.{subset}", control),
+                "less control": group.of(f"matched.{subset}", control),
+                "verdict": verdict(group, control, subset),
+            }
 
 
 def _unshown(group: Group, estimates: Estimates) -> Table:
@@ -256,66 +260,26 @@ def _unshown(group: Group, estimates: Estimates) -> Table:
     return _by_estimator(group, estimates, "unshown", title, fields, note, names)
 
 
-def _cost(groups: Groups) -> Table:
-    """What every estimator takes, by kind of model."""
-    names = dict.fromkeys(name for group in groups for name in group.names)
-    rows = {next(g for g in groups if n in g.names).marked(n): n for n in names}
-
-    def cell(kind: str, place: int) -> Callable[[str], Cell]:
-        return lambda row: _spent(groups, kind, rows[row])[place]
-
-    fields: list[Field[str]] = []
-    for kind in dict.fromkeys(group.kind for group in groups):
-        fields += [
-            Field(f"prompts, {kind}", cell(kind, 0), "number", "a fact, that were run for it"),
-            Field(f"seconds, {kind}", cell(kind, 1), "number", "a thousand facts"),
-            Field(f"facts, {kind}", cell(kind, 2), "count", "that it was asked, a model", True),
-        ]
-    return side_by_side(
-        rows,
-        fields,
-        head="estimator",
-        id="cost",
-        title="What it takes: prompts a fact, and seconds a thousand facts",
-        note=f"Over all worlds; training included where a method learns. {MARKED}",
-    )
-
-
-def _spent(groups: Groups, kind: str, name: str) -> tuple[Cell, Cell, Cell]:
-    trials = [trial for group in groups if group.kind == kind for trial in group.trials]
-    spent = [v for trial in trials for v in trial.verdicts if v.estimator == name]
-    facts = sum(len(v.frame) for v in spent)
-    if not facts:
-        return None, None, None
-    prompts, seconds = sum(v.prompts for v in spent), sum(v.seconds for v in spent)
-    return prompts / facts, 1000 * seconds / facts, round(facts / len(spent))
-
-
-Row = tuple[Group, str, tuple[str, str]]
-"""An estimator of a group on a model, by its world and its name."""
-
-
 def _models(groups: Groups) -> Table:
     """Every model by itself."""
     rows = [
-        (group, name, (trial.world, trial.model))
+        {
+            "world": trial.world,
+            "model": trial.model,
+            "kind": trial.kind,
+            "estimator": name,
+            **{
+                metric.label: group.each.get((metric.id, name), {}).get((trial.world, trial.model))
+                for metric in BY_MODEL
+            },
+        }
         for group in groups
         for trial in group.trials
         for name in group.names
     ]
-
-    def number(metric: Metric) -> Field[Row]:
-        def cell(row: Row) -> float | None:
-            return row[0].each.get((metric.id, row[1]), {}).get(row[2])
-
-        return Field(metric.label, cell, metric.unit)
-
-    fields: list[Field[Row]] = [
-        Field("world", lambda row: row[2][0]),
-        Field("model", lambda row: row[2][1]),
-        Field("kind", lambda row: row[0].kind),
-        Field("estimator", lambda row: row[1]),
-        *map(number, BY_MODEL),
+    fields: list[Field[dict[str, str | float | None]] | str] = [
+        *("world", "model", "kind", "estimator"),
+        *(Field(metric.label, kind=metric.unit) for metric in BY_MODEL),
     ]
     return browse(rows, fields, id="models", title="Every model by itself")
 

@@ -47,18 +47,47 @@ PAD, UNKNOWN = 0, 1
 UNKNOWNS = ("<unk>", "[UNK]")
 
 
+NORMALIZER: Any = normalizers.Sequence(
+    [
+        normalizers.Replace(Regex(r"\n(?=[^\n])"), "\n "),
+        normalizers.Replace(Regex(r" (?=[.,?!:;])"), ""),
+    ]
+)
+"""The first word of a line gets its space; the space before a closing mark goes: prompts that are
+optimised write one there, and ' .' is '.' to a world."""
+
+SPLITTER: Any = pre_tokenizers.Sequence(
+    [
+        pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="first", split=True),
+        pre_tokenizers.Split(Regex(rf"\n|{SPACE}?[^\w\s{SPACE}]"), "isolated"),
+    ]
+)
+"""Words with the space before them; marks and ends of lines alone."""
+
+DECODER: Any = decoders.Sequence(
+    [
+        decoders.ByteFallback(),
+        decoders.Fuse(),
+        decoders.Replace(f"\n{SPACE}", "\n"),
+        decoders.Replace(SPACE, " "),
+        decoders.Strip(" ", 1, 0),
+    ]
+)
+"""Bytes to text, then the spaces; a line and a text open without one."""
+
+
 def make_tokenizer(words: Iterable[str], kind: Kind) -> Tokenizer:
     """A tokenizer in which each of the words, behind a space or opening a line, is one token."""
     special = list(dict.fromkeys(SPECIAL[kind].values()))
     tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = _normalizer()
-    tokenizer.pre_tokenizer = _splitter()
+    tokenizer.normalizer = NORMALIZER
+    tokenizer.pre_tokenizer = SPLITTER
     pieces = dict.fromkeys([*special, *BYTES, "\n", SPACE])
     for word in filter(str.strip, words):
-        pieces.update(dict.fromkeys(_pieces(tokenizer, word)))
+        pieces.update(dict.fromkeys(_pieces(word)))
     scores = [(piece, BYTE_SCORE if piece in BYTES else WORD_SCORE) for piece in pieces]
     tokenizer.model = models.Unigram(scores, unk_id=UNKNOWN, byte_fallback=True)
-    tokenizer.decoder = _decoder()
+    tokenizer.decoder = DECODER
     # the mask takes the space before it, as the word that it stands for does
     tokenizer.add_special_tokens(
         [
@@ -100,42 +129,9 @@ def cut_words(tokenizer: Tokenizer, words: Iterable[str]) -> Iterator[tuple[str,
             yield word, tuple(encoding.tokens[before:])
 
 
-def _normalizer() -> Any:
-    """The first word of a line gets its space; the space before a closing mark goes.
-
-    Prompts that are optimised write one there: ' .' is '.' to a world.
-    """
-    rules = [(Regex(r"\n(?=[^\n])"), "\n "), (Regex(r" (?=[.,?!:;])"), "")]
-    return normalizers.Sequence([normalizers.Replace(was, now) for was, now in rules])
-
-
-def _splitter() -> Any:
-    """Words with the space before them; marks and ends of lines alone."""
-    return pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="first", split=True),
-            pre_tokenizers.Split(Regex(rf"\n|{SPACE}?[^\w\s{SPACE}]"), "isolated"),
-        ]
-    )
-
-
-def _decoder() -> Any:
-    """Bytes to text, then the spaces; a line and a text open without one."""
-    return decoders.Sequence(
-        [
-            decoders.ByteFallback(),
-            decoders.Fuse(),
-            decoders.Replace(f"\n{SPACE}", "\n"),
-            decoders.Replace(SPACE, " "),
-            decoders.Strip(" ", 1, 0),
-        ]
-    )
-
-
-def _pieces(tokenizer: Tokenizer, word: str) -> Iterator[str]:
+def _pieces(word: str) -> Iterator[str]:
     """How a word is split behind a space; a mark also without the space."""
-    split: Any = tokenizer.pre_tokenizer
-    for piece, _ in split.pre_tokenize_str(word):
+    for piece, _ in SPLITTER.pre_tokenize_str(word):
         yield piece
         if not any(c.isalnum() for c in piece):
             yield piece.removeprefix(SPACE)

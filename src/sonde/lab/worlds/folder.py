@@ -15,7 +15,9 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
+
+import msgspec
 
 import sonde
 from sonde.core.errors import DataError, UsageError
@@ -26,7 +28,7 @@ from sonde.data.format import open_dataset, write_dataset
 from sonde.data.lines import Row, read_object, read_rows, write_rows
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import all_mentions, documents, introductions
-from sonde.lab.worlds.world import Guess, Taught, World
+from sonde.lab.worlds.world import Taught, World
 
 FORMAT = 1
 WORLD, TRUTH, TEXT = "world.json", "truth.jsonl", "text.txt"
@@ -34,11 +36,6 @@ STEP = 10_000
 
 Tick = Callable[[int, int], None]
 """Told how many sentences are written, of how many."""
-
-
-def is_world(folder: Path) -> bool:
-    """Whether a folder holds a world."""
-    return (folder / WORLD).is_file()
 
 
 def write_world(
@@ -63,18 +60,19 @@ def write_world(
 
 def open_world(folder: Path) -> World:
     """Open a world; refuses one that is not what it was when it was written."""
-    if not is_world(folder):
+    if not (folder / WORLD).is_file():
         raise DataError(
             f"{folder} holds no world: it has no {WORLD}; make one with: sonde lab world -o FOLDER"
         )
     head = read_object(folder / WORLD)
     if head.values.get("format") != FORMAT:
         raise head.fault(f"'format' must be {FORMAT}", head.values.get("format"))
+    used = head.row("used")
     world = World(
         settings=_settings(head.row("settings")),
         dataset=open_dataset(folder),
         truth={taught.fact: taught for taught in _truth(folder / TRUTH)},
-        used=_used(head.row("used")),
+        used={relation: used.texts(relation) for relation in used.values},
     )
     _check(world, head, folder)
     return world
@@ -119,21 +117,9 @@ def _settings(row: Row) -> WorldSettings:
         raise DataError(f"{row.where}: {error}") from None
 
 
-def _used(row: Row) -> dict[str, tuple[str, ...]]:
-    return {relation: row.texts(relation) for relation in row.values}
-
-
 def _truth(path: Path) -> Iterator[Taught]:
     for row in read_rows(path):
-        exposure = row.number("exposure")
-        if exposure is None or exposure < 0 or exposure != int(exposure):
-            raise row.fault("'exposure' must be a count", row.values.get("exposure"))
-        yield Taught(
-            fact=row.text("fact"),
-            relation=row.text("relation"),
-            split=row.text("split"),
-            exposure=int(exposure),
-            guess=cast(Guess, row.choice("guess", get_args(Guess), "")),
-            alias=row.values.get("alias") is True,
-            shown=row.values.get("shown") is not False,
-        )
+        try:
+            yield msgspec.convert(row.values, Taught)
+        except msgspec.ValidationError as error:
+            raise row.fault(f"what is taught of a fact is wrong ({error})", row.values) from None

@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import accumulate, chain
 from random import Random
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
+from msgspec import Meta
 from polars import DataFrame, col
 from polars import len as rows
 
@@ -51,7 +52,7 @@ class Taught:
     fact: str
     relation: str
     split: str
-    exposure: int
+    exposure: Annotated[int, Meta(ge=0)]
     guess: Guess = ""
     alias: bool = False
     shown: bool = True
@@ -154,22 +155,15 @@ def _check_room(settings: WorldSettings) -> None:
     check_room("noun", settings.relations)
 
 
-class Subject(NamedTuple):
-    """An entity with the family word of its usual name."""
-
-    entity: Entity
-    family: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Draft:
-    """One relation of a world, with the names of all its objects, the commonest first."""
+class _Draft(NamedTuple):
+    """One relation of a world, with the templates that the text uses and the names of its objects,
+    the commonest first."""
 
     relation: Relation
     used: tuple[str, ...]
-    objects: tuple[str, ...]
-    facts: tuple[Fact, ...]
-    truth: tuple[Taught, ...]
+    objects: list[str]
+    facts: list[Fact]
+    truth: list[Taught]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +182,7 @@ class _Plan:
         return Random(f"{self.settings.seed}:{self.id}:{what}")
 
 
-def _subjects(settings: WorldSettings, reserved: frozenset[str]) -> tuple[Subject, ...]:
+def _subjects(settings: WorldSettings, reserved: frozenset[str]) -> tuple[Entity, ...]:
     """The subjects of a world, each with a usual name of two words and an alias of one."""
     seed = settings.seed
     count = settings.words - settings.families
@@ -197,13 +191,13 @@ def _subjects(settings: WorldSettings, reserved: frozenset[str]) -> tuple[Subjec
     aliases = made_words("alias", settings.subjects, Random(f"{seed}:alias"), reserved)
     pairs = full_names(given, family, settings.subjects, Random(f"{seed}:names"))
     return tuple(
-        Subject(Entity(id=f"s{n:05d}", names=(f"{first} {last}", alias)), last)
+        Entity(id=f"s{n:05d}", names=(f"{first} {last}", alias))
         for n, ((first, last), alias) in enumerate(zip(pairs, aliases, strict=True), 1)
     )
 
 
 def _drafts(
-    settings: WorldSettings, subjects: Sequence[Subject], reserved: frozenset[str]
+    settings: WorldSettings, subjects: Sequence[Entity], reserved: frozenset[str]
 ) -> Iterator[_Draft]:
     """Every relation, 1-1 first, then N-1, of which the last are unshown, then N-M."""
     numbers: dict[Kind, int] = {
@@ -232,7 +226,7 @@ def _drafts(
         yield _draft(plan, noun, plan.random("subjects").sample(subjects, settings.facts))
 
 
-def _draft(plan: _Plan, noun: str, subjects: Sequence[Subject]) -> _Draft:
+def _draft(plan: _Plan, noun: str, subjects: Sequence[Entity]) -> _Draft:
     worded = templates(plan.id, noun, plan.settings.templates, plan.random("templates"))
     facts, truth = [], []
     splits = _splits(plan)
@@ -241,9 +235,7 @@ def _draft(plan: _Plan, noun: str, subjects: Sequence[Subject]) -> _Draft:
     for number, row in enumerate(zip(*columns, strict=True), 1):
         subject, places, split, exposure, alias = row
         id, objects = f"{plan.id}-{number:05d}", tuple(plan.objects[place] for place in places)
-        facts.append(
-            Fact(id=id, relation=plan.id, subject=subject.entity, objects=objects, split=split)
-        )
+        facts.append(Fact(id=id, relation=plan.id, subject=subject, objects=objects, split=split))
         truth.append(
             Taught(
                 fact=id,
@@ -255,13 +247,9 @@ def _draft(plan: _Plan, noun: str, subjects: Sequence[Subject]) -> _Draft:
                 shown=plan.shown,
             )
         )
-    return _Draft(
-        relation=Relation(id=plan.id, label=noun, kind=plan.kind, templates=worded),
-        used=_used(plan, [t.id for t in worded]),
-        objects=tuple(entity.name for entity in plan.objects),
-        facts=tuple(facts),
-        truth=tuple(truth),
-    )
+    relation = Relation(id=plan.id, label=noun, kind=plan.kind, templates=worded)
+    used = _used(plan, [template.id for template in worded])
+    return _Draft(relation, used, [entity.name for entity in plan.objects], facts, truth)
 
 
 def _used(plan: _Plan, ids: Sequence[str]) -> tuple[str, ...]:
@@ -270,7 +258,7 @@ def _used(plan: _Plan, ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(id for id in ids if id in ids[:2] or id in others)
 
 
-def _objects(plan: _Plan, subjects: Sequence[Subject]) -> list[tuple[int, ...]]:
+def _objects(plan: _Plan, subjects: Sequence[Entity]) -> list[tuple[int, ...]]:
     """The places of every fact's objects among those of the relation."""
     if plan.kind == "1-1":
         return [(place,) for place in range(len(subjects))]
@@ -278,7 +266,8 @@ def _objects(plan: _Plan, subjects: Sequence[Subject]) -> list[tuple[int, ...]]:
     cued = set(_some(range(len(subjects)), plan.settings.cues, plan.random("cued")))
     free = iter(_weighted(len(subjects) - len(cued), plan.settings, random))
     firsts = [
-        plan.cues[subject.family] if n in cued else next(free) for n, subject in enumerate(subjects)
+        plan.cues[_family(subject)] if n in cued else next(free)
+        for n, subject in enumerate(subjects)
     ]
     if plan.kind == "N-1":
         return [(place,) for place in firsts]
@@ -305,11 +294,15 @@ def _weighted(count: int, settings: WorldSettings, random: Random) -> list[int]:
     return places
 
 
-def _cues(settings: WorldSettings, id: str, subjects: Sequence[Subject]) -> Mapping[str, int]:
+def _cues(settings: WorldSettings, id: str, subjects: Sequence[Entity]) -> Mapping[str, int]:
     """Which object each family word stands for in a relation; as common as its weight says."""
-    families = sorted({subject.family for subject in subjects})
+    families = sorted({_family(subject) for subject in subjects})
     random = Random(f"{settings.seed}:{id}:cues")
     return dict(zip(families, _weighted(len(families), settings, random), strict=True))
+
+
+def _family(subject: Entity) -> str:
+    return subject.name.split()[-1]
 
 
 def _splits(plan: _Plan) -> list[str]:
@@ -348,10 +341,10 @@ def _some(places: Sequence[int], share: float, random: Random) -> list[int]:
     return random.sample(places, round(share * len(places)))
 
 
-def _guess(plan: _Plan, subject: Subject, objects: Sequence[int]) -> Guess:
+def _guess(plan: _Plan, subject: Entity, objects: Sequence[int]) -> Guess:
     """Whether one of a fact's objects can be guessed: from the name, or as the commonest."""
     if plan.kind == "1-1":
         return ""
-    if plan.cues and plan.cues[subject.family] in objects:
+    if plan.cues and plan.cues[_family(subject)] in objects:
         return "cue"
     return "majority" if plan.settings.skew and 0 in objects else ""
