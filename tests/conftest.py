@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,12 @@ hypothesis.settings.register_profile(
     "sonde", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("sonde")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a browser where there is none."""
+    if item.get_closest_marker("browser") and not shutil.which("chromium"):
+        pytest.skip("chromium is not installed; on Debian: apt-get install chromium")
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from sonde.core.errors import StoreError
 from sonde.runs.run import open_run
 from tests.written import two_relations
 
-from .world import Done, Sonde
+from .world import Done, Sonde, ran
 
 STORE = StoreError.exit_code
 SHARD = "shards/00001.parquet"
@@ -31,15 +31,13 @@ class Damaged:
 
     def __init__(self, sonde: Sonde, home: Path) -> None:
         self.sonde = sonde
-        self.data, self.out = two_relations(home / "data"), home / "out"
-        assert self.run().code == 0
+        self.data, self.out = home / "data", home / "out"
         self.numbers = self.report()
         assert len(list(self.out.glob("shards/*.parquet"))) == 4
         self.good = {p: p.read_bytes() for p in self.out.rglob("*") if p.is_file()}
 
     def run(self, *more: str) -> Done:
-        words = ("--answer", "score", "--no-html", "-d", self.data, "-o", self.out)
-        return self.sonde("run", "lama", "-m", "control:majority", *words, *more)
+        return self.sonde(*words(self.out.parent, *more))
 
     def report(self, done: Done | None = None) -> dict[str, Any]:
         """The numbers of a report, of a new one unless it is given."""
@@ -76,10 +74,32 @@ class Damaged:
                 again.refused(STORE, str(self.out))
 
 
+def words(home: Path, *more: str) -> tuple[object, ...]:
+    """The command that makes the run."""
+    data = ("--answer", "score", "--no-html", "-d", home / "data", "-o", home / "out")
+    return ("run", "lama", "-m", "control:majority", *data, *more)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_shards() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sonde.cli.run.SHARD_WEIGHT", 8)
+        yield
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset and a run on it."""
+    home = tmp_path_factory.mktemp("finished")
+    two_relations(home / "data")
+    ran(*words(home))
+    return home
+
+
 @pytest.fixture
-def run(sonde: Sonde, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Damaged:
-    monkeypatch.setattr("sonde.cli.run.SHARD_WEIGHT", 8)
-    return Damaged(sonde, tmp_path)
+def run(sonde: Sonde, finished: Path, tmp_path: Path) -> Damaged:
+    """A copy of the finished run."""
+    return Damaged(sonde, shutil.copytree(finished, tmp_path, dirs_exist_ok=True))
 
 
 def mended(run: Damaged, *complaint: str) -> None:

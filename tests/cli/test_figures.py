@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,8 +13,6 @@ from tests.reporting.sample import belief, hostile
 
 from .world import Sonde
 
-NO_BROWSER = "chromium is not installed; on Debian: apt-get install chromium"
-browser = pytest.mark.skipif(shutil.which("chromium") is None, reason=NO_BROWSER)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -27,7 +24,7 @@ def run(sonde: Sonde, data: Path, tmp_path: Path) -> Path:
     return out
 
 
-@browser
+@pytest.mark.browser
 def test_every_figure_becomes_a_drawing_and_the_same_one_each_time(tmp_path: Path) -> None:
     first = write_figures(belief(), tmp_path / "a", "svg")
     assert [path.name for path in first] == [f"{figure.id}.svg" for figure in belief().figures]
@@ -36,7 +33,7 @@ def test_every_figure_becomes_a_drawing_and_the_same_one_each_time(tmp_path: Pat
         assert path.read_bytes() == again.read_bytes()
 
 
-@browser
+@pytest.mark.browser
 def test_a_drawing_stands_alone_with_title_and_description(tmp_path: Path) -> None:
     for path, figure in zip(
         write_figures(belief(), tmp_path, "svg"), belief().figures, strict=True
@@ -51,21 +48,21 @@ def test_a_drawing_stands_alone_with_title_and_description(tmp_path: Path) -> No
                 assert "href" not in key or value.startswith(("#", "data:"))
 
 
-@browser
+@pytest.mark.browser
 def test_pictures_as_png_are_png(tmp_path: Path) -> None:
     for path in write_figures(belief(), tmp_path, "png"):
         content = path.read_bytes()
         assert path.suffix == ".png" and content.startswith(b"\x89PNG") and len(content) > 5000
 
 
-@browser
+@pytest.mark.browser
 def test_hostile_text_stays_text_in_a_drawing(tmp_path: Path) -> None:
     for path in write_figures(hostile(), tmp_path, "svg"):
         tags = {node.tag for node in ElementTree.parse(path).iter()}
         assert not tags & {f"{SVG}script", f"{SVG}img", f"{SVG}foreignObject"}
 
 
-@browser
+@pytest.mark.browser
 def test_the_command_names_what_it_wrote(sonde: Sonde, run: Path, tmp_path: Path) -> None:
     done = sonde("report", run, "--figures", tmp_path / "pictures")
     assert done.code == 0
