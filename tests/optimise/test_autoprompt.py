@@ -20,8 +20,7 @@ from sonde.models.options import LoadOptions
 from sonde.models.torch.soft import soft_model
 from sonde.optimise.autoprompt import AutoPrompt
 from sonde.optimise.autoprompt import search as search_module
-from sonde.optimise.autoprompt.search import ranked, searched
-from sonde.optimise.autoprompt.triggers import Writer, candidates, start_token
+from sonde.optimise.autoprompt.search import Writer, candidates, ranked, searched, start_token
 from sonde.optimise.making import Job, Made, Order, optimise, tasks
 from sonde.optimise.training import Standing, side_by_side
 from tests import tiny

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, RenderableType
-from rich.table import Table as Grid
-
-from sonde.cli.console import output, print_json, waiting
+from sonde.cli.console import output, print_json, say, waiting
 from sonde.cli.options import RunOptions, components, option
 from sonde.core.abilities import Model, Probe
 from sonde.core.costs import Cost, Memory
 from sonde.core.facts import Dataset
-from sonde.core.reports import Column, Table
+from sonde.core.reports import Column, Report, Table
+from sonde.reporting.build.tables import Field, table
 from sonde.reporting.render.cells import fixed, share
 from sonde.reporting.render.json import plain
-from sonde.reporting.render.terminal import bare_grid, line, listed, section, table_section
-from sonde.runs.plan import SECONDS, Plan, Time
+from sonde.reporting.render.terminal import show as show_report
+from sonde.runs.plan import SECONDS, Plan, Share, Time
 from sonde.runs.plan import plan as make_plan
 from sonde.runs.run import probes
 
@@ -57,33 +55,31 @@ def show_plan(
     if how.as_json:
         print_json(as_json(plan))
     else:
-        show(plan, output())
+        show(plan)
 
 
-def show(plan: Plan, console: Console) -> None:
+def show(plan: Plan) -> None:
     """Print a plan: the sentence that matters, then what it is made of."""
-    console.print()
-    console.print(
-        line(f"Plan: {plan.probe} on {plan.dataset}: {plan.model} ({plan.device})", "bold")
+    show_report(report(plan), output())
+    say(f"run folder: {plan.folder} (nothing was written)", soft_wrap=True)
+
+
+def report(plan: Plan) -> Report:
+    """A plan as it is shown."""
+    tables = [rows("Questions", questions(plan))]
+    if plan.left:
+        if plan.cost is not None:
+            tables.append(rows("Tokens", tokens(plan.cost)))
+        if plan.memory is not None:
+            tables.append(rows("Memory, about", memory(plan.memory), size))
+        tables.append(by_relation(plan))
+    return Report(
+        title=f"Plan: {plan.probe} on {plan.dataset}: {plan.model} ({plan.device})",
+        summary=summary(plan),
+        estimates={},
+        tables=tuple(tables),
+        notes=tuple(trust(plan)) if plan.left else (),
     )
-    console.print(line(summary(plan)))
-    for part in parts(plan, console):
-        console.print(part)
-    console.print()
-    console.print(line(f"run folder: {plan.folder} (nothing was written)"), soft_wrap=True)
-
-
-def parts(plan: Plan, console: Console) -> Iterator[RenderableType]:
-    """The sections of a plan, in reading order."""
-    yield from section("Questions", grid(questions(plan)))
-    if not plan.left:
-        return
-    if plan.cost is not None:
-        yield from section("Tokens", grid(tokens(plan.cost)))
-    if plan.memory is not None:
-        yield from section("Memory, about", grid(memory(plan.memory), size))
-    yield from table_section(by_relation(plan), console)
-    yield from section("Notes", listed(tuple(notes(plan))))
 
 
 def summary(plan: Plan) -> str:
@@ -140,26 +136,26 @@ def memory(needed: Memory) -> Rows:
 
 def by_relation(plan: Plan) -> Table:
     """A row for each relation, the most expensive first."""
-    counts = ("prompts",) if plan.cost is None else ("prompts", "naive", "computed")
-    rows = []
-    for each in plan.relations:
-        costs = () if each.cost is None else (each.cost.naive, each.cost.computed)
-        label = f"{each.relation} {each.label}".strip()
-        rows.append((label, each.prompts, *costs, each.share))
+
+    def tokens_of(name: str) -> Field[Share]:
+        return Field(name, lambda share: getattr(share.cost, name), "count")
+
+    costs = [] if plan.cost is None else [tokens_of("naive"), tokens_of("computed")]
     what = "Prompts" if plan.cost is None else "Tokens"
-    return Table(
+    return table(
+        plan.relations,
+        [
+            Field[Share]("relation", lambda share: f"{share.relation} {share.label}".strip()),
+            Field[Share]("prompts", lambda share: share.prompts, "count"),
+            *costs,
+            Field[Share]("of the time", lambda share: share.share, "percent"),
+        ],
         id="relations",
         title=f"{what} by relation, the most expensive first",
-        columns=(
-            Column(title="relation"),
-            *(Column(title=title, kind="count") for title in counts),
-            Column(title="of the time", kind="percent"),
-        ),
-        rows=tuple(rows),
     )
 
 
-def notes(plan: Plan) -> Iterator[str]:
+def trust(plan: Plan) -> Iterator[str]:
     """How far the numbers can be trusted."""
     if plan.cost is None:
         yield "This model computes no tokens, so there are none to count."
@@ -181,16 +177,13 @@ def as_json(plan: Plan) -> dict[str, Any]:
     return {**body, "exact": plan.exact, "left": plan.left}
 
 
-def grid(rows: Rows, write: Callable[[int], str] = lambda count: fixed(count, 0)) -> Grid:
+def rows(
+    title: str, rows: Rows, write: Callable[[int], str] = lambda count: fixed(count, 0)
+) -> Table:
     """Names, numbers and words in three columns; what there is nothing of is left out."""
-    table = bare_grid()
-    table.add_column(no_wrap=True)
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, number, words in rows:
-        if number:
-            table.add_row(line(name), line(write(number)), line(words, "dim"))
-    return table
+    columns = Column(title=""), Column(title="", kind="count"), Column(title="")
+    filled = tuple((name, write(number), words) for name, number, words in rows if number)
+    return Table(id=title.lower(), title=title, columns=columns, rows=filled)
 
 
 def duration(seconds: float) -> str:

@@ -180,7 +180,10 @@ def without_detail(table: Table) -> Table:
 def drawn(table: Table, between: str) -> Grid:
     """The table with value and interval apart by a space or a line break."""
     table_n, own = cells.with_n(table), cells.apart(table)
-    rows = Grid(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    headed = any(column.title for column in table.columns)
+    rows = Grid(
+        box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, show_header=headed
+    )
     shown, texts = table_n.rows[:MOST_ROWS], []
     for i, column in enumerate(table_n.columns):
         column_cells = [row[i] for row in shown]
