@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sonde.core.abilities import WANTED, Model, Plans, Probe, abilities
 from sonde.core.costs import Cost, Memory, ShardCost
@@ -24,6 +25,9 @@ from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
 from sonde.store.manifest import Manifest, differences, mismatch
 from sonde.store.runs import RunFolder
 
+if TYPE_CHECKING:
+    from polars import DataFrame
+
 COUNTED = 48
 """Shards that are counted at most, unless all are asked for."""
 
@@ -34,6 +38,16 @@ TAIL = 8
 """Prompts before a counted shard that say which beginnings the model already holds."""
 
 SECONDS = 5.0
+
+OUTLINE: dict[str, Any] = {
+    "shard": int,
+    "relation": str,
+    "want": str,
+    "prompts": int,
+    "options": int,
+    "work": int,
+}
+"""The columns of shards in numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,16 +111,6 @@ class Plan:
         return self.counted == self.left
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outline:
-    """One shard in numbers: prompts and options by relation, prompts by want."""
-
-    prompts: Counter[str]
-    options: Counter[str]
-    work: Counter[str]
-    wants: Counter[str]
-
-
 def plan(
     probe: Probe,
     model: Model,
@@ -125,36 +129,41 @@ def plan(
     manifest = describe(probe, model, dataset, shard_weight)
     folder = Path(out) if out is not None else default_folder(manifest)
     began = time.perf_counter()
-    outlines = [outline(shard) for shard in shards(probe.ask(dataset), shard_weight)]
-    asking = 2 * (time.perf_counter() - began)  # a run asks twice: it counts before it begins
+    outline = outline_of(shards(probe.ask(dataset), shard_weight))
+    asking = time.perf_counter() - began
     refuse_repeats(dataset, dataset.asked_relations())
-    if not outlines:
+    if not outline.height:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
-    done = finished(folder, manifest, len(outlines))
-    left = [n for n in range(len(outlines)) if n not in done]
-    chosen = choose([outlines[n].work for n in left], left, len(left) if exact else COUNTED)
+    done = finished(folder, manifest, outline["shard"].n_unique())
+    left = outline.filter(~outline["shard"].is_in(done))
+    chosen = choose(left, left["shard"].n_unique() if exact else COUNTED)
     cut = enumerate(shards(probe.ask(dataset), shard_weight))
     with fitting(probe, model, dataset):
         counted = count(model, steps(cut, chosen, done))
-    scheme = _scheme(probe, model, dataset, folder, outlines, done, len(chosen), counted)
-    if not left or seconds <= 0:
+    scheme = _scheme(probe, model, dataset, folder, outline, done, len(chosen), counted)
+    if not chosen or seconds <= 0:
         return scheme
     work = scheme.work
     pace = measure(lambda ps: list(answer(model, ps)), meter(model), counted.pool, work, seconds)
     return replace(scheme, pace=pace, time=_time(pace, work, asking))
 
 
-def outline(prompts: Prompts) -> Outline:
-    """A shard in numbers."""
-    found = Outline(prompts=Counter(), options=Counter(), work=Counter(), wants=Counter())
-    for block in prompts.blocks:
-        scored = isinstance(block.want, Score)
-        for relation, weight in zip(block.frame["relation"], weights(block).tolist(), strict=True):
-            found.prompts[relation] += 1
-            found.options[relation] += weight // OPTION if scored else 0
-            found.work[relation] += weight
-        found.wants[WANTED[type(block.want)]] += len(block)
-    return found
+def outline_of(cut: Iterable[Prompts]) -> DataFrame:
+    """Shards in numbers, rows of a shard, relation and want: prompts, options, work."""
+    import polars
+    from polars import col
+
+    rows = []
+    for number, shard in enumerate(cut):
+        for block in shard.blocks:
+            weighed = block.frame.select("relation").with_columns(work=weights(block))
+            counted = col("work").len().alias("prompts")
+            sums = weighed.group_by("relation").agg(counted, col("work").sum())
+            scored, want = isinstance(block.want, Score), WANTED[type(block.want)]
+            for relation, prompts, work in sums.iter_rows():
+                options = work // OPTION if scored else 0
+                rows.append((number, relation, want, prompts, options, work))
+    return polars.DataFrame(rows, schema=OUTLINE, orient="row")
 
 
 def finished(path: Path, manifest: Manifest, count: int) -> frozenset[int]:
@@ -169,19 +178,15 @@ def finished(path: Path, manifest: Manifest, count: int) -> frozenset[int]:
     return frozenset(n for n in there if n < count)
 
 
-def choose(work: Sequence[Counter[str]], numbers: Sequence[int], most: int) -> frozenset[int]:
-    """Shards to count: all if they are few, else one in the middle of each relation, and others.
+def choose(outline: DataFrame, most: int) -> frozenset[int]:
+    """Shards to count: all if they are few, else one in the middle of each relation, and others."""
+    from polars import col
 
-    >>> sorted(choose([Counter(a=1), Counter(a=1), Counter(a=1)], [4, 5, 6], 1))
-    [5]
-    """
+    numbers = outline["shard"].unique().sort().to_list()
     if len(numbers) <= most:
         return frozenset(numbers)
-    homes: dict[str, list[int]] = {}
-    for number, relations in zip(numbers, work, strict=True):
-        for relation in relations:
-            homes.setdefault(relation, []).append(number)
-    middles = sorted({found[len(found) // 2] for found in homes.values()})
+    homes = outline.group_by("relation").agg(col("shard").unique().sort())["shard"].to_list()
+    middles = sorted({shards[len(shards) // 2] for shards in homes})
     chosen = set(spread(middles, most))
     others = [n for n in numbers if n not in chosen]
     return frozenset(chosen | set(spread(others, most - len(chosen))))
@@ -281,83 +286,68 @@ def _scheme(
     model: Model,
     dataset: Dataset,
     folder: Path,
-    outlines: Sequence[Outline],
+    outline: DataFrame,
     done: Collection[int],
     counted: int,
     found: Count,
 ) -> Plan:
     """The plan without time."""
-    left = [o for n, o in enumerate(outlines) if n not in done]
-    relations = _shares(dataset, left, found)
+    of_done = outline["shard"].is_in(done)
+    relations = _shares(dataset, outline.filter(~of_done), found)
     costs = [share.cost for share in relations if share.cost is not None]
-    whole = _together(outlines)
+    wants = outline.group_by("want").agg("prompts").sort("want")
     return Plan(
         probe=probe.name,
         dataset=dataset.name,
         model=model.identity.name,
         device=model.identity.details.get("device", "cpu"),
         folder=folder,
-        prompts=whole.prompts.total(),
-        options=whole.options.total(),
-        wants=dict(sorted(whole.wants.items())),
-        shards=len(outlines),
-        done_prompts=sum(outlines[n].prompts.total() for n in done),
+        prompts=int(outline["prompts"].sum()),
+        options=int(outline["options"].sum()),
+        wants={want: sum(prompts) for want, prompts in wants.iter_rows()},
+        shards=outline["shard"].n_unique(),
+        done_prompts=int(outline.filter(of_done)["prompts"].sum()),
         done_shards=len(done),
         counted=counted,
-        work=_together(left).work.total() if not costs else sum(costs, Cost()).fed,
+        work=sum(costs, Cost()).fed if costs else int(outline.filter(~of_done)["work"].sum()),
         cost=sum(costs, Cost()) if isinstance(model, Plans) else None,
         memory=found.memory,
         relations=relations,
     )
 
 
-def _together(outlines: Iterable[Outline]) -> Outline:
-    """Several shards in numbers."""
-    whole = Outline(prompts=Counter(), options=Counter(), work=Counter(), wants=Counter())
-    for each in outlines:
-        whole.prompts.update(each.prompts)
-        whole.options.update(each.options)
-        whole.work.update(each.work)
-        whole.wants.update(each.wants)
-    return whole
-
-
-def _shares(dataset: Dataset, left: Sequence[Outline], counted: Count) -> tuple[Share, ...]:
+def _shares(dataset: Dataset, left: DataFrame, counted: Count) -> tuple[Share, ...]:
     """What each relation takes of what is left, the most expensive first."""
     labels = {relation.id: relation.label for relation in dataset.relations}
-    whole = _together(left)
-    prompts, options, work = whole.prompts, whole.options, whole.work
-    costs = {r: _scaled(r, whole, counted) for r in prompts}
-    effort = {r: work[r] if (c := costs[r]) is None else c.fed for r in prompts}
-    total = sum(effort.values()) or 1
-    return tuple(
-        Share(
-            relation=r,
-            label=labels.get(r, ""),
-            prompts=prompts[r],
-            options=options[r],
-            cost=costs[r],
-            share=effort[r] / total,
+    sums = left.select("relation", "prompts", "options", "work").group_by("relation").sum()
+    shares = []
+    for relation, prompts, options, work in sums.iter_rows():
+        cost = _scaled(relation, prompts, options, work, counted)
+        shares.append(
+            Share(
+                relation=relation,
+                label=labels.get(relation, ""),
+                prompts=prompts,
+                options=options,
+                cost=cost,
+                share=work if cost is None else cost.fed,
+            )
         )
-        for r in sorted(prompts, key=lambda r: (-effort[r], r))
-    )
+    total = sum(share.share for share in shares) or 1
+    ordered = sorted(shares, key=lambda share: (-share.share, share.relation))
+    return tuple(replace(share, share=share.share / total) for share in ordered)
 
 
-def _scaled(relation: str, whole: Outline, counted: Count) -> Cost | None:
+def _scaled(relation: str, prompts: int, options: int, work: int, counted: Count) -> Cost | None:
     """A relation's tokens, scaled by its work where only a part was counted."""
     if not counted.costs:
         return None
-    work = whole.work[relation]
     cost, seen = counted.costs.get(relation), counted.work[relation]
     if cost is None:  # none of it was counted: take it to be like the others
         cost, seen = sum(counted.costs.values(), Cost()), counted.work.total()
     elif seen == work:
         return cost
-    return replace(
-        cost.scaled(work / seen),
-        prompts=whole.prompts[relation],
-        options=whole.options[relation],
-    )
+    return replace(cost.scaled(work / seen), prompts=prompts, options=options)
 
 
 def meter(model: Model) -> Callable[[Sequence[Prompt]], int]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import polars
 import pytest
 
 import sonde
@@ -118,8 +118,8 @@ def test_a_very_large_run_is_counted_in_part_and_scaled() -> None:
 
 
 def test_every_relation_is_counted_somewhere() -> None:
-    work = [Counter({f"P{n // 3}": 1}) for n in range(90)]
-    chosen = choose(work, range(90), 40)
+    outline = polars.DataFrame({"shard": range(90), "relation": [f"P{n // 3}" for n in range(90)]})
+    chosen = choose(outline, 40)
     assert len(chosen) == 40
     assert {n // 3 for n in chosen} == set(range(30))
 
