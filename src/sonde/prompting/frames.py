@@ -42,6 +42,9 @@ Form = Literal["plain", "qa"]
 Told = Literal["none", "right", "wrong"]
 """Which object a prompt names: none, the fact's own or one that is wrong for it."""
 
+Columns = dict[str, Any]
+"""Columns of a frame, by name."""
+
 TRAIN = "train"
 SPARES = 2
 """Drawn beyond the shots, for examples about the subject that is asked about."""
@@ -206,7 +209,7 @@ class Asked:
         self,
         answers: Given,
         templates: Mapping[Any, int],
-        add: Callable[[Answers, DataFrame], DataFrame],
+        add: Callable[[Answers, Columns], Columns],
         added: Mapping[str, type],
         by: tuple[str, ...] = ("template",),
     ) -> DataFrame:
@@ -215,38 +218,41 @@ class Asked:
         Columns: the numbers of its fact, of its template, by the columns relation and `by`, and of
         the name that it has, the right one being 0; what else is in `by`, what was `told` and the
         `way` it was answered, scored or generated. Of written answers: `said`, cleaned, whether it
-        is a right name, and `copied`: whether it is the name in front. `add` puts further columns
-        to the rows of a block; their types are `added`.
+        is a right name, and `copied`: whether it is the name in front. `add` makes further columns
+        of a block from these; their types are `added`.
         """
         import polars
 
         key = {"fact": int, "template": int, "name": int, "told": str, "way": str}
         key |= dict.fromkeys(by[:-1], str)
-        written = {"said": str, "right": bool, "copied": bool}
-        blocks = (add(block, self._rows(block, templates, by)) for block in in_blocks(answers))
-        rows = polars.concat(
-            [polars.DataFrame(schema={**key, **written, **added}), *blocks], how="diagonal_relaxed"
-        )
-        return rows.unique(list(key), keep="last", maintain_order=True)
+        schema = {**key, "said": str, "right": bool, "copied": bool, **added}
+        rows = [polars.DataFrame(schema=schema)]
+        for block in in_blocks(answers):
+            columns = self._columns(block, templates, by)
+            rows.append(polars.DataFrame({**columns, **add(block, columns)}))
+        every = polars.concat(rows, how="diagonal_relaxed")
+        return every.unique(list(key), keep="last", maintain_order=True)
 
-    def _rows(self, block: Answers, templates: Mapping[Any, int], by: tuple[str, ...]) -> DataFrame:
-        from polars import DataFrame, lit
-
+    def _columns(
+        self, block: Answers, templates: Mapping[Any, int], by: tuple[str, ...]
+    ) -> Columns:
         fact = block.numbers(("relation", "fact"), self._facts)
-        rows = block.frame.select("told", *by[:-1], way=lit(block.kind)).with_columns(
-            fact=fact,
-            template=block.numbers(("relation", *by), templates),
-            name=block.numbers(("relation", "fact", "object"), self._names, lambda _: 0),
-        )
+        columns = {
+            "fact": fact,
+            "template": block.numbers(("relation", *by), templates),
+            "name": block.numbers(("relation", "fact", "object"), self._names, lambda _: 0),
+            **{name: block.frame[name] for name in ("told", *by[:-1])},
+            "way": [block.kind] * len(block),
+        }
         if block.kind == "scored":
-            return rows
+            return columns
         if block.kind != "generated":
             raise AbilityError(f"scored and written answers are read here, not {block.kind} ones")
         texts = [cleaned(answer.text) for answer in cast(list[Generated], block.columns)]
         names = map(cleaned, block.frame["object"])
         right = [text in self.correct[f] for text, f in zip(texts, fact.tolist(), strict=True)]
         copied = [text == name != "" for text, name in zip(texts, names, strict=True)]
-        return rows.hstack(DataFrame({"said": texts, "right": right, "copied": copied}))
+        return {**columns, "said": texts, "right": right, "copied": copied}
 
     @cached_property
     def _facts(self) -> dict[tuple[str, str], int]:

@@ -94,6 +94,7 @@ def correct(answer: str, names: Iterable[str], language: str = "en") -> bool:
     return any(within(normal(name, language), said) for name in names)
 
 
+@lru_cache(maxsize=1 << 17)
 def cleaned(text: str) -> str:
     """A written answer as it is compared: its first line, without space or closing punctuation.
 

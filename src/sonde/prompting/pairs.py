@@ -53,10 +53,7 @@ def asked_pairs(dataset: Dataset, relation: str) -> Iterator[Pair]:
 def _pairs(frame: DataFrame) -> Iterator[Pair]:
     for fact, names, objects, majority in frame.iter_rows():
         yield Pair(
-            fact=fact,
-            names=tuple(names),
-            objects=tuple(map(tuple, objects)),
-            majority=majority,
+            fact=fact, names=tuple(names), objects=tuple(map(tuple, objects)), majority=majority
         )
 
 

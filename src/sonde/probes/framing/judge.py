@@ -20,7 +20,7 @@ from sonde.core.facts import Template
 from sonde.core.rated import RatedColumns
 from sonde.core.scores import sound
 from sonde.metrics.judged import Judged, judge_texts
-from sonde.prompting.frames import Asked
+from sonde.prompting.frames import Asked, Columns
 from sonde.prompting.matching import correct
 
 if TYPE_CHECKING:
@@ -103,34 +103,32 @@ def judge(asked: Asked, templates: Sequence[Templates], answers: Given, language
         for number, template in enumerate(each)
     }
     added = {"verdict": str, "lemma": bool, "text": str}
-    add = partial(_with_verdicts, asked=asked, language=language)
+    add = partial(_judged, asked=asked, language=language)
     prompts = asked.prompts(answers, numbers, add, added, by=("task", "template"))
     return Outcomes(
-        asked=asked,
-        templates=tuple(templates),
-        prompts=_decided(prompts),
-        language=language,
+        asked=asked, templates=tuple(templates), prompts=_decided(prompts), language=language
     )
 
 
-def _with_verdicts(block: Answers, rows: DataFrame, asked: Asked, language: str) -> DataFrame:
-    """The prompts of a block, with what they say of statements, and which are right by lemmas."""
-    from polars import Boolean, Series, String, col, when
-
-    firsts = np.unique(asked.relation, return_index=True)[1].tolist()
-    shown = col("fact").is_in(firsts) & (col("template") == 0) & (col("told") != "wrong")
-    rows = rows.with_columns(text=when(shown).then(block.frame["prefix"]))
+def _judged(block: Answers, columns: Columns, asked: Asked, language: str) -> Columns:
+    """What a block says of statements, and what is right in it by lemmas; and prompts to show."""
+    firsts = np.unique(asked.relation, return_index=True)[1]
+    bare = (columns["told"] != "wrong").to_numpy() & (columns["template"] == 0)
+    shown = np.isin(columns["fact"], firsts) & bare
+    texts = block.asked.column("prefix")
+    some = {"text": [texts[i].as_py() if show else None for i, show in enumerate(shown)]}
     if block.kind == "scored":
-        return rows.with_columns(verdict=Series(verdicts(block.rated), dtype=String))
-    prompts = rows.select("fact", "task", "told", "said").rows()
+        return {"verdict": verdicts(block.rated), **some}
+    said, prompts = columns["said"], zip(columns["fact"].tolist(), columns["told"], strict=True)
     lemma = [
-        correct(said, asked.items[fact].correct, language) if told == "none" else None
-        for fact, _, told, said in prompts
+        correct(text, asked.items[fact].correct, language) if told == "none" else None
+        for text, (fact, told) in zip(said, prompts, strict=True)
     ]
-    verdict = [first_word(said) if task == "fc" else None for _, task, _, said in prompts]
-    return rows.with_columns(
-        lemma=Series(lemma, dtype=Boolean), verdict=Series(verdict, dtype=String)
-    )
+    verdict = [
+        first_word(text) if task == "fc" else None
+        for text, task in zip(said, columns["task"], strict=True)
+    ]
+    return {"lemma": lemma, "verdict": verdict, **some}
 
 
 def _decided(prompts: DataFrame) -> DataFrame:

@@ -18,7 +18,7 @@ from sonde.core.columns import Answers, Given
 from sonde.core.facts import Template
 from sonde.metrics.distance import Alphas, Monitored, Rule
 from sonde.metrics.judged import Bools, Floats, Ints
-from sonde.prompting.frames import Asked, LeftOut
+from sonde.prompting.frames import Asked, Columns, LeftOut
 from sonde.prompting.matching import begins, cleaned
 
 if TYPE_CHECKING:
@@ -116,18 +116,16 @@ def _prompts(
     `first` and `tokens` say where those of a prompt are; `read` are the characters of its text,
     `written` the tokens of its answer.
     """
-    from polars import Series
-
     logps: list[Floats] = [np.zeros(0)]
 
-    def add(block: Answers, rows: DataFrame) -> DataFrame:
-        rows = rows.with_columns(read=block.frame["prefix"].str.len_chars())
+    def add(block: Answers, columns: Columns) -> Columns:
+        read = block.frame["prefix"].str.len_chars()
         if block.kind == "generated":
-            lengths = [len(answer.logps) for answer in cast(list[Generated], block.columns)]
-            return rows.with_columns(written=Series(lengths))
+            texts = cast(list[Generated], block.columns)
+            return {"read": read, "written": [len(answer.logps) for answer in texts]}
         ends, before = block.rated.tokens, sum(map(len, logps))
         logps.append(block.rated.logps.astype(np.float64))
-        return rows.with_columns(first=Series(before + ends[:-1]), tokens=Series(np.diff(ends)))
+        return {"read": read, "first": before + ends[:-1], "tokens": np.diff(ends)}
 
     numbers = {
         (relation.id, template.id): number

@@ -18,16 +18,7 @@ from sonde.core.reports import (
     Strip,
     Table,
 )
-from sonde.metrics.distance import (
-    ANCHOR,
-    IRD,
-    MONITOR,
-    PFD,
-    RULES,
-    SOLID,
-    SOLID_ANCHORS,
-    Rule,
-)
+from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES, SOLID, SOLID_ANCHORS, Rule
 from sonde.metrics.judged import Bools, Floats
 from sonde.probes.monitor.judge import Outcomes
 from sonde.probes.monitor.numbers import (
