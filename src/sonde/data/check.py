@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from sonde.core.errors import DataError
-from sonde.core.facts import Dataset, Entity, Fact, Template
+from sonde.core.fact_frames import frame_of
+from sonde.core.facts import Dataset, Template
 from sonde.data.format import (
     card_of,
     facts_path,
@@ -26,7 +26,8 @@ from sonde.data.format import (
 )
 from sonde.data.lines import Complain, read_lines, read_object
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 
 class Fault(NamedTuple):
@@ -40,10 +41,6 @@ class Fault(NamedTuple):
         return f"{self.where}: {self.text}" if self.where else self.text
 
 
-Placed = Iterable[tuple[str, T]]
-"""Things, each behind the file and line where it stands, if it stands in a file."""
-
-
 def problems(dataset: Dataset) -> Iterator[str]:
     """Each fault of a dataset in a sentence, errors first; nothing for a sound one."""
     return map(str, faults(dataset))
@@ -53,7 +50,7 @@ def faults(dataset: Dataset) -> list[Fault]:
     """Each fault of a dataset, errors first."""
     relations = {relation.id: "" for relation in dataset.relations}
     templates = {r.id: [("", t) for t in r.templates] for r in dataset.relations}
-    return _faults(relations, templates, lambda id: (("", fact) for fact in dataset.facts(id)))
+    return _faults(relations, templates, lambda id: (f := dataset.frame(id), [""] * f.height))
 
 
 def folder_faults(folder: Path) -> list[Fault]:
@@ -63,15 +60,18 @@ def folder_faults(folder: Path) -> list[Fault]:
     def complain(fault: DataError) -> None:
         unread.append(Fault(str(fault)))
 
+    def facts(id: str) -> tuple[DataFrame, list[str]]:
+        placed = list(placed_facts(folder, id, complain))
+        return frame_of(fact for _, fact in placed), [where for where, _ in placed]
+
     _read_head(folder, complain)
     relations = read_relations(folder, complain)
     if not relations:
         unread.append(Fault("no relation in it", str(folder / "relations.jsonl")))
     templates = read_templates(folder, relations, complain)
-    facts = partial(placed_facts, folder, complain=complain)
     faults = _faults({id: where for id, (where, _) in relations.items()}, templates, facts)
     for id in sorted({path.stem for path in (folder / "facts").glob("*.jsonl")} - set(relations)):
-        deque(facts(id), maxlen=0)
+        facts(id)
         text = "its relation does not stand in relations.jsonl; its facts are not asked"
         unread.append(Fault(text, str(facts_path(folder, id)), error=False))
     return unread + faults
@@ -92,58 +92,60 @@ def _read_head(folder: Path, complain: Complain) -> None:
 def _faults(
     relations: Mapping[str, str],
     templates: Mapping[str, Sequence[tuple[str, Template]]],
-    facts: Callable[[str], Placed[Fact]],
+    read: Callable[[str], tuple[DataFrame, list[str]]],
 ) -> list[Fault]:
-    """Errors, then doubts, each in the order of relations, whose places are given by their ids."""
+    """Errors, then doubts, each in the order of relations, whose places are given by their ids.
+
+    `read` gives the facts of a relation and the place of each.
+    """
     ids: set[str] = set()
     found: list[Fault] = []
     for id, where in relations.items():
+        facts, places = read(id)
+        for fact, place in zip(facts["fact"], places, strict=True):
+            if fact in ids:
+                found.append(Fault(f"fact id {fact!r} stands more than once", place))
+            ids.add(fact)
+        names = set(facts["object_names"].explode().explode().drop_nulls())
+        doubts = [*_fact_doubts(facts, places), *_template_doubts(templates[id], names)]
         if not templates[id] and any(templates.values()):  # with none, it is for in-context probes
-            found.append(Fault(f"relation {id} has no template", where, error=False))
-        found += _of_relation(id, where, templates[id], facts(id), ids)
+            doubts.append((where, f"relation {id} has no template"))
+        if not names:
+            doubts.append((where, f"relation {id} has no fact"))
+        found += _repeated_templates(templates[id])
+        found += [Fault(text, place or where, error=False) for place, text in doubts]
     return sorted(found, key=lambda fault: not fault.error)
 
 
-def _of_relation(
-    relation: str,
-    where: str,
-    templates: Sequence[tuple[str, Template]],
-    facts: Placed[Fact],
-    ids: set[str],
-) -> Iterator[Fault]:
-    """The faults of a relation; `ids` are those of facts that were met before."""
+def _repeated_templates(templates: Sequence[tuple[str, Template]]) -> Iterator[Fault]:
     often = Counter(template.id for _, template in templates)
     for place, template in templates:
         if often[template.id] > 1:
             yield Fault(f"template id {template.id!r} stands more than once", place)
-    objects: set[str] = set()
-    splits: dict[tuple[str, str], str] = {}
-    for place, fact in facts:
-        if fact.id in ids:
-            yield Fault(f"fact id {fact.id!r} stands more than once", place)
-        ids.add(fact.id)
-        objects.update(_names(fact.objects))
-        for text in _fact_doubts(fact, splits):
-            yield Fault(text, place or where, error=False)
-    if not objects:
-        yield Fault(f"relation {relation} has no fact", where, error=False)
-    for place, text in _template_doubts(templates, objects):
-        yield Fault(text, place or where, error=False)
 
 
-def _names(entities: Iterable[Entity]) -> set[str]:
-    return {name for entity in entities for name in entity.names}
+def _fact_doubts(facts: DataFrame, places: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What may be meant, or may be an oversight, each behind its place."""
+    from polars import col, element
 
-
-def _fact_doubts(fact: Fact, splits: dict[tuple[str, str], str]) -> Iterator[str]:
-    """What may be meant, or may be an oversight; `splits` of subjects and objects met before."""
-    split = splits.setdefault((fact.subject.id, fact.objects[0].id), fact.split)
-    if split != fact.split:
-        yield f"fact {fact.id!r} stands in two splits: {split} and {fact.split}"
-    if len({entity.id for entity in fact.objects}) < len(fact.objects):
-        yield f"fact {fact.id!r} lists an object twice"
-    if both := sorted(_names(fact.objects) & _names(fact.wrong)):
-        yield f"fact {fact.id!r} lists as wrong what is correct: {both[0]!r}"
+    right, wrong = (
+        col(names).list.eval(element().explode()) for names in ("object_names", "wrong_names")
+    )
+    judged = facts.select(
+        "fact",
+        "split",
+        first=col("split").first().over("subject_id", col("object_ids").list.first()),
+        twice=col("object_ids").list.n_unique() < col("object_ids").list.len(),
+        both=right.list.set_intersection(wrong).list.sort().list.first(),
+    ).with_row_index()
+    moved, both = col("first") != col("split"), col("both").is_not_null()
+    for row, fact, split, first, twice, name in judged.filter(moved | both | "twice").iter_rows():
+        if first != split:
+            yield places[row], f"fact {fact!r} stands in two splits: {first} and {split}"
+        if twice:
+            yield places[row], f"fact {fact!r} lists an object twice"
+        if name is not None:
+            yield places[row], f"fact {fact!r} lists as wrong what is correct: {name!r}"
 
 
 def _template_doubts(
