@@ -28,6 +28,7 @@ UNUSED = "lama-unused"
 """Stands for LAMA with a template for each relation that the text never uses."""
 
 VECTORS = "vectors.safetensors"
+MODEL = "{model}"
 RANDOM = "random:{model}"
 RANDOM_EMBEDDINGS = "random-embeddings:{model}"
 
@@ -66,54 +67,43 @@ Ask = Callable[[Setup, Path], Run]
 """Ask everything that an estimator needs, keeping all of it in a folder."""
 
 
-def asking(probe: str) -> Ask:
+def ask_probe(setup: Setup, folder: Path, probe: str) -> Run:
     """The probe, the model and the world as they are; or LAMA, with unused templates."""
-
-    def ask(setup: Setup, folder: Path) -> Run:
-        dataset = setup.dataset
-        if probe == UNUSED:
-            return setup.run("lama", setup.model, unused_only(dataset, setup.used), folder / "run")
-        return setup.run(probe, setup.model, dataset, folder / "run")
-
-    return ask
+    if probe == UNUSED:
+        dataset = unused_only(setup.dataset, setup.used)
+        return setup.run("lama", setup.model, dataset, folder / "run")
+    return setup.run(probe, setup.model, setup.dataset, folder / "run")
 
 
-def counting(control: str) -> Ask:
+def ask_control(setup: Setup, folder: Path, control: str) -> Run:
     """LAMA of a control that counts training facts and reads no text."""
-
-    def ask(setup: Setup, folder: Path) -> Run:
-        model = load(f"control:{control}", setup.options, setup.dataset)
-        return setup.run("lama", model, setup.dataset, folder / "run")
-
-    return ask
+    model = load(f"control:{control}", setup.options, setup.dataset)
+    return setup.run("lama", model, setup.dataset, folder / "run")
 
 
-def optimised(method: str, scheme: str = "", of: str = "{model}", variant: str = "") -> Ask:
+def ask_optimised(
+    setup: Setup, folder: Path, method: str, scheme: str, of: str, variant: str
+) -> Run:
     """LAMA with templates made out of training facts, for the model or for a random one.
 
-    `scheme` opens what was made together with its model; without one the templates are text.
-    `variant` names other settings than the method's own.
+    `scheme` opens what was made together with its model; where it is empty the templates are text.
+    `of`: which weights. `variant` names other settings than the method's own.
     """
-
-    def ask(setup: Setup, folder: Path) -> Run:
-        reference = of.format(model=setup.reference)
-        base = setup.model if of == "{model}" else load(reference, setup.options, setup.dataset)
-        place = folder / "made"
-        order = Order(limit=setup.spending.learning, seed=setup.dataset.selection.seed)
-        settings = setup.spending.methods[variant or method]
-        found = cast(Method, build(methods()[method], dict(settings)))
-        results = optimise(
-            found, base, setup.dataset, place, reference=reference, order=order, tick=setup.tick
-        )
-        if not any(result.templates for result in results):
-            why = next((r.problem for r in results if r.problem), "no template was made")
-            raise ModelError(f"{method} made nothing: {why}")
-        opened = scheme or ("soft" if (place / VECTORS).exists() else "")
-        model = load(f"{opened}:{place}", setup.options, setup.dataset) if opened else base
-        facts = catalog.load(setup.place, f"optimised:{place}")
-        return setup.run("lama", model, facts.select(setup.dataset.selection), folder / "run")
-
-    return ask
+    reference, place = of.format(model=setup.reference), folder / "made"
+    base = setup.model if of == MODEL else load(reference, setup.options, setup.dataset)
+    order = Order(limit=setup.spending.learning, seed=setup.dataset.selection.seed)
+    settings = setup.spending.methods[variant or method]
+    maker = cast(Method, build(methods()[method], dict(settings)))
+    results = optimise(
+        maker, base, setup.dataset, place, reference=reference, order=order, tick=setup.tick
+    )
+    if not any(result.templates for result in results):
+        why = next((r.problem for r in results if r.problem), "no template was made")
+        raise ModelError(f"{method} made nothing: {why}")
+    opened = scheme or ("soft" if (place / VECTORS).exists() else "")
+    model = load(f"{opened}:{place}", setup.options, setup.dataset) if opened else base
+    facts = catalog.load(setup.place, f"optimised:{place}")
+    return setup.run("lama", model, facts.select(setup.dataset.selection), folder / "run")
 
 
 def unused_only(dataset: Dataset, used: Mapping[str, tuple[str, ...]]) -> Dataset:

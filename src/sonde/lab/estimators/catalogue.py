@@ -8,7 +8,7 @@ with it elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -20,13 +20,14 @@ from polars import DataFrame, Expr, col
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import Dataset
 from sonde.lab.estimators.asking import (
+    MODEL,
     RANDOM,
     RANDOM_EMBEDDINGS,
     UNUSED,
     Ask,
-    asking,
-    counting,
-    optimised,
+    ask_control,
+    ask_optimised,
+    ask_probe,
 )
 from sonde.lab.training.train import Kind
 from sonde.metrics.distance import Monitored, Monitors, combined
@@ -280,55 +281,46 @@ PROBES: tuple[tuple[str, str, Read, tuple[Kind, ...], str], ...] = (
 )  # fmt: skip
 """Name, probe, how it is read, for which models, and what it says."""
 
-FREE = "optiprompt-free"
-METHODS: Mapping[str, tuple[Callable[..., Ask], str]] = {
-    "optiprompt": (partial(optimised, "optiprompt", "soft"), "vectors trained on other facts"),
-    FREE: (
-        partial(optimised, "optiprompt", "soft", variant=FREE),
-        "vectors from a random start, trained fast on other facts",
-    ),
-    "autoprompt": (partial(optimised, "autoprompt"), "tokens searched on other facts"),
-    "lpaqa": (
-        partial(optimised, "lpaqa", "ensemble"),
-        "templates averaged with weights tuned on other facts",
-    ),
-    "finetune": (partial(optimised, "finetune", "finetuned"), "tuned on other facts"),
-}
-"""What learns from other facts, and how."""
-
-CONTROLS: Mapping[str, tuple[Ask, str]] = {
-    "class-prior": (counting("class-prior"), "share of the object among other facts"),
-    "naive-bayes": (counting("naive-bayes"), "words of the name among other facts"),
-    **{
-        f"{name}-{what}": (METHODS[name][0](of=reference), f"the same on random {weights}")
-        for name, what, reference, weights in (
-            ("optiprompt", "random", RANDOM, "weights"),
-            ("optiprompt", "random-embeddings", RANDOM_EMBEDDINGS, "embeddings"),
-            *((name, "random", RANDOM, "weights") for name in METHODS if name != "optiprompt"),
-        )
-    },
-}
-"""What they are held against."""
+FREE, WEIGHTS = "optiprompt-free", "the same on random weights"
+LEARNERS: tuple[tuple[str, str, str, str, str, str], ...] = (
+    ("optiprompt", "optiprompt", "soft", MODEL, "", "vectors trained on other facts"),
+    (FREE, "optiprompt", "soft", MODEL, FREE,
+     "vectors from a random start, trained fast on other facts"),
+    ("autoprompt", "autoprompt", "", MODEL, "", "tokens searched on other facts"),
+    ("lpaqa", "lpaqa", "ensemble", MODEL, "",
+     "templates averaged with weights tuned on other facts"),
+    ("finetune", "finetune", "finetuned", MODEL, "", "tuned on other facts"),
+    ("class-prior", "", "", "", "", "share of the object among other facts"),
+    ("naive-bayes", "", "", "", "", "words of the name among other facts"),
+    ("optiprompt-random", "optiprompt", "soft", RANDOM, "", WEIGHTS),
+    ("optiprompt-random-embeddings", "optiprompt", "soft", RANDOM_EMBEDDINGS, "",
+     "the same on random embeddings"),
+    (f"{FREE}-random", "optiprompt", "soft", RANDOM, FREE, WEIGHTS),
+    ("autoprompt-random", "autoprompt", "", RANDOM, "", WEIGHTS),
+    ("lpaqa-random", "lpaqa", "ensemble", RANDOM, "", WEIGHTS),
+    ("finetune-random", "finetune", "finetuned", RANDOM, "", WEIGHTS),
+)  # fmt: skip
+"""What learns from other facts: name, method, what opens what it made, for which weights, variant
+of its settings, and how. Without a method it counts facts; it, and other weights, are controls."""
 
 
-def _learner(name: str, ask: Ask, how: str) -> Estimator:
+def _probe(name: str, probe: str, read: Read, kinds: tuple[Kind, ...], says: str) -> Estimator:
+    ask = partial(ask_probe, probe=probe)
+    return Estimator(name=name, says=says, kinds=kinds, folder=probe, ask=ask, read=read)
+
+
+def _learner(name: str, method: str, scheme: str, of: str, variant: str, how: str) -> Estimator:
+    made = partial(ask_optimised, method=method, scheme=scheme, of=of, variant=variant)
     return Estimator(
         name=name,
         says=f"{how}: {OBJECT}",
         kinds=BOTH,
         folder=name,
-        ask=ask,
+        ask=made if method else partial(ask_control, control=name),
         read=read_judged,
         learns=True,
-        control=name in CONTROLS,
+        control=of != MODEL,
     )
 
 
-ALL = (
-    *(
-        Estimator(name=name, says=says, kinds=kinds, folder=probe, ask=asking(probe), read=read)
-        for name, probe, read, kinds, says in PROBES
-    ),
-    *(_learner(name, method(), how) for name, (method, how) in METHODS.items()),
-    *(_learner(name, *control) for name, control in CONTROLS.items()),
-)
+ALL = (*(_probe(*row) for row in PROBES), *(_learner(*row) for row in LEARNERS))

@@ -89,7 +89,7 @@ class Training:
             while self.done < self.steps:
                 self._step()
                 if self.done in kept:
-                    self._keep(self.path / CHECKPOINTS / f"step-{self.done:06}", about, deeper=2)
+                    self._keep(self.path / CHECKPOINTS / f"step-{self.done:06}", about)
                 if time.monotonic() - saved >= self.every and self.done < self.steps:
                     self._save()
                     saved = time.monotonic()
@@ -147,16 +147,16 @@ class Training:
             )
         return loss
 
-    def _keep(self, folder: Path, about: Mapping[str, Any], deeper: int = 0) -> None:
+    def _keep(self, folder: Path, about: Mapping[str, Any]) -> None:
         """Write the model as it stands; its record comes last and makes it whole."""
         self._finite(float(self.total))
         folder.mkdir(parents=True, exist_ok=True)
         keep(self.model, self.tokenizer, self.settings.kind, folder)
         where = about["world"]["path"]
-        up = None if where is None else os.path.join(*[".."] * deeper, where)
+        from_here = None if where is None else os.path.relpath(self.path / where, folder)
         record = {
             **about,
-            "world": {**about["world"], "path": up},
+            "world": {**about["world"], "path": from_here},
             "step": self.done,
             "steps": self.steps,
             "tokens": self.tokens,
