@@ -1,4 +1,7 @@
-"""Fixtures for every test: where the real data is, the real model, and a cache of their own."""
+"""Fixtures for every test: where the real data is, real and tiny models, a cache of their own.
+
+Models are imported where they are asked for: most tests need no torch.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from tests.tiny import Load
 
 # a test that is slow on a busy machine is still right; what is quick is measured in benchmarks/
 hypothesis.settings.register_profile(
@@ -61,3 +68,22 @@ def smollm2(own_cache: Path) -> str:
         if not any(own_cache.glob("gguf/*/sonde.json")):
             sonde.model("smollm2")
     return "smollm2"
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Load:
+    """Load a tiny model by the name of its architecture; a test that breaks one loads its own."""
+    from tests.tiny import loader
+
+    return loader(tmp_path_factory.mktemp)
+
+
+@pytest.fixture(scope="session")
+def one_thread() -> Iterator[None]:
+    """Models this small only wait for each other on several threads."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)

@@ -27,6 +27,8 @@ from tokenizers import (
 )
 
 from sonde.core.prompts import Fill, Key, Prompt, Score, Trace, Want
+from sonde.models.options import LoadOptions
+from sonde.models.torch.loading.weights import Loaded, load_folder
 
 SENTENCES = (
     "The capital of France is Paris.",
@@ -43,6 +45,22 @@ SIZES = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
 }
+
+
+Load = Callable[[str], Loaded]
+"""Loads a tiny model by the name of its architecture."""
+
+
+def loader(folder: Callable[[str], Path]) -> Load:
+    """Make and load each model once, in a folder of its own."""
+
+    @cache
+    def load(kind: str) -> Loaded:
+        made = {**CAUSAL, **MASKED, **SEQ2SEQ}[kind](folder(kind))
+        # named by hand, so that no hash is written to a cache that outlives the test
+        return load_folder(f"hf:{kind}", made, LoadOptions(device="cpu"), weights=kind)
+
+    return load
 
 
 def score(

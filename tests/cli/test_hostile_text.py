@@ -8,8 +8,6 @@ from __future__ import annotations
 import http.server
 import json
 import logging
-import os
-import pty
 import re
 import shutil
 import subprocess
@@ -35,7 +33,7 @@ from sonde.models.scripted import Scripted
 from sonde.reporting.render.terminal import strips
 from tests.written import rows
 
-from .world import COMMAND, Done, Sonde
+from .world import Done, Sonde, on_a_terminal
 
 HOSTILE = {
     "CSI, blinking": "\x1b[5;7m",
@@ -311,23 +309,6 @@ def test_tokens_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> Non
     assert said.count(legible(pieces[1])) >= 3 and said.count("[/INST]") == 2
 
 
-def on_a_terminal(*words: object) -> tuple[int, str]:
-    """The exit code of a command and everything it sends to a terminal of 2000 columns."""
-    ours, theirs = pty.openpty()
-    env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "2000", "LINES": "40"}
-    command = [COMMAND, *map(str, words)]
-    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=env)
-    os.close(theirs)
-    shown = b""
-    try:
-        while piece := os.read(ours, 65536):
-            shown += piece
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    return running.wait(), shown.decode()
-
-
 def test_on_a_terminal_only_our_own_styles_are_obeyed(hostile: Path, tmp_path: Path) -> None:
     every = "".join(HOSTILE.values())
     out = tmp_path / "run[/INST]:train:\x1b[5;7m\x9b5;7m\u202e"
@@ -340,7 +321,7 @@ def test_on_a_terminal_only_our_own_styles_are_obeyed(hostile: Path, tmp_path: P
     ]
     shown = ""
     for words in commands:
-        code, sent = on_a_terminal(*words)
+        code, sent = on_a_terminal(*words, columns=2000)
         assert code in (0, 2, 5), sent
         assert not OBEYED.search(OURS.sub("", sent)), words
         assert "\x1b[5;7m" not in sent and not re.search(r"\x1b\[[0-9;]*[Hn]", sent), words

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,32 +12,21 @@ from sonde.core import errors
 from sonde.core.errors import SondeError
 from tests.written import many_shards
 
-from .world import COMMAND, Sonde, process, with_slow_model
+from .world import Sonde, on_a_terminal, process, with_slow_model
 
 
-def on_a_terminal(words: tuple[object, ...], env: dict[str, str]) -> str:
-    """Everything a command shows on a terminal of 120 columns."""
-    ours, theirs = pty.openpty()
-    more = {**env, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
-    command = [COMMAND, *map(str, words)]
-    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=more)
-    os.close(theirs)
-    shown = b""
-    try:
-        while piece := os.read(ours, 65536):
-            shown += piece
-    except OSError:  # the other end is closed
-        pass
-    os.close(ours)
-    assert running.wait() == 0, shown.decode()
-    return shown.decode()
+def shown_by(words: tuple[object, ...], env: dict[str, str]) -> str:
+    """Everything a command shows on a terminal, less colours and moves of the cursor."""
+    code, shown = on_a_terminal(*words, env=env)
+    assert code == 0, shown
+    return re.sub(r"\x1b\[[0-9;?]*\w", "", shown)
 
 
 def test_a_terminal_sees_counts_and_the_time_left(tmp_path: Path) -> None:
     data, out = many_shards(tmp_path / "data", facts=40), tmp_path / "out"
     env = with_slow_model(tmp_path)
     words = ("run", "lama", "-m", "slow:0.02", "-d", data, "-o", out, "--no-html")
-    shown = re.sub(r"\x1b\[[0-9;?]*\w", "", on_a_terminal(words, env))  # colours, cursor
+    shown = shown_by(words, env)
     assert "lama on world" in shown
     counts = [int(n) for n in re.findall(r"\b(\d+)/40\b", shown)]
     assert counts == sorted(counts)
@@ -48,7 +34,7 @@ def test_a_terminal_sees_counts_and_the_time_left(tmp_path: Path) -> None:
     assert len(set(counts)) > 2, "the count moves within the run"
     assert re.search(r"left +0:00:0\d", shown)
     (out / "shards" / "00001.parquet").write_bytes(b"")
-    assert f"warning: shard {out / 'shards' / '00001.parquet'}" in on_a_terminal(words, env)
+    assert f"warning: shard {out / 'shards' / '00001.parquet'}" in shown_by(words, env)
 
 
 def test_without_a_terminal_a_run_is_quiet(data: Path, tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,25 @@ def process(*words: object, **more: Any) -> Done:
         [COMMAND, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE, **more
     )
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+def on_a_terminal(
+    *words: object, columns: int = 120, env: Mapping[str, str] = os.environ
+) -> tuple[int, str]:
+    """The exit code of a command and everything it sends to a terminal."""
+    ours, theirs = pty.openpty()
+    more = {**env, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "40"}
+    command = [COMMAND, *map(str, words)]
+    running = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=more)
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    return running.wait(), shown.decode()
 
 
 def in_this_process(capsys: Any) -> Sonde:

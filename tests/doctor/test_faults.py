@@ -19,9 +19,9 @@ from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.masked.model import MaskedModel
 from tests import tiny as world
+from tests.tiny import Load
 from tests.written import CAPITALS, dataset
 
-from .conftest import Load
 from .faulty import (
     Altered,
     AlteredMask,

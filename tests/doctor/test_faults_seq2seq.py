@@ -20,10 +20,9 @@ from sonde.models.options import LoadOptions
 from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.seq2seq import Seq2SeqModel
 from tests import tiny as world
-from tests.tiny import SEQ2SEQ
+from tests.tiny import SEQ2SEQ, Load
 from tests.written import CAPITALS, dataset
 
-from .conftest import Load
 from .faulty import Altered, AlteredWriter, fault, faults, look
 
 KINDS = pytest.mark.parametrize("kind", SEQ2SEQ)

@@ -12,9 +12,8 @@ from sonde.core.facts import Dataset
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
-from tests.tiny import CAUSAL, MASKED, SEQ2SEQ
+from tests.tiny import CAUSAL, MASKED, SEQ2SEQ, Load
 
-from .conftest import Load
 from .faulty import look
 
 

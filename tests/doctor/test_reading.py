@@ -19,8 +19,8 @@ from sonde.models.load import examiner
 from sonde.models.scripted import Scripted
 from sonde.models.torch.causal.model import CausalModel
 from sonde.probes.lama.probe import Lama
+from tests.tiny import Load
 
-from .conftest import Load
 from .faulty import fault, faults
 
 

@@ -17,9 +17,9 @@ from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
 from tests import tiny as world
 from tests.cli.world import in_this_process
+from tests.tiny import Load
 from tests.written import two_relations
 
-from .conftest import Load
 from .faulty import look
 
 

@@ -16,8 +16,8 @@ from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
 from sonde.probes.lama.probe import Lama
+from tests.tiny import Load
 
-from .conftest import Load
 from .faulty import faults
 
 KINDS: dict[str, Any] = {"llama": CausalModel, "bert": MaskedModel, "t5": Seq2SeqModel}

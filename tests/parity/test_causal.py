@@ -18,7 +18,6 @@ from sonde.engine.token_tree import merge
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.causal.token_tree import additive_mask, why_flat
 from sonde.models.torch.reference import score_causal
-from tests.parity.conftest import Load
 from tests.parity.world import (
     BUDGETS,
     OPTIONS,
@@ -30,7 +29,7 @@ from tests.parity.world import (
     assert_same,
     with_budget,
 )
-from tests.tiny import CITIES, score
+from tests.tiny import CITIES, Load, score
 
 WAYS = [("llama", True), ("llama", False), ("gpt2", True), ("gpt2", False)]
 WAYS += [("mistral", True), ("mistral", False), ("gemma3", True), ("mamba", False)]

@@ -13,8 +13,7 @@ from sonde.core.prompts import Cloze, Prompt
 from sonde.models.torch.by_relation import ensemble
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
-from tests.parity.conftest import Load
-from tests.tiny import CITIES, fill, score
+from tests.tiny import CITIES, Load, fill, score
 
 OPENS, INSIDE = (Template(id=t, text=t) for t in ("[Y] is the capital of [X].", "[X] is in [Y]."))
 NAMES = tuple(name.lower() for name in CITIES)

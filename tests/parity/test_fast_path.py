@@ -22,9 +22,8 @@ from sonde.models.torch.loading.weights import Loaded, load_folder
 from sonde.models.torch.masked.logits import EQUAL, Ways, differs
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.optimise.losses import narrows
-from tests.parity.conftest import Load
 from tests.parity.test_masked import NeighbourHead
-from tests.tiny import gemma3, llama
+from tests.tiny import Load, gemma3, llama
 
 HALVES = [torch.bfloat16, torch.float16]
 DTYPES = [torch.float32, *HALVES]

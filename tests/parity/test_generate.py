@@ -16,7 +16,6 @@ from sonde.engine.encode import Start
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.decode.steps import end_tokens
 from sonde.models.torch.reference import generate_causal
-from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS, limit
 from tests.parity.world import BUDGETS
 from tests.parity.writing import (
@@ -31,6 +30,7 @@ from tests.parity.writing import (
     write,
     written,
 )
+from tests.tiny import Load
 
 PROMPTS = st.lists(st.builds(write, OPENINGS, st.integers(1, 7), UNTILS), min_size=1, max_size=5)
 SOME = [

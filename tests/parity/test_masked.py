@@ -19,7 +19,6 @@ from sonde.models.torch.masked.logits import EQUAL, Ways, differs, mask_logits, 
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.reference import fill_masked, score_masked
 from sonde.testing import assert_same as same
-from tests.parity.conftest import Load
 from tests.parity.world import (
     BUDGETS,
     PREFIXES,
@@ -30,7 +29,7 @@ from tests.parity.world import (
     assert_same,
     with_budget,
 )
-from tests.tiny import CITIES, MASKED, fill, score
+from tests.tiny import CITIES, MASKED, Load, fill, score
 
 VOCABULARY = ("Paris", "paris", "Vienna", "York", "Oslo", "capital", "the", "New York", "東京")
 FILLS = st.lists(

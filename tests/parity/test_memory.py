@@ -13,9 +13,8 @@ from sonde.core.errors import ModelError
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import out_of_memory
 from sonde.models.torch.masked.model import MaskedModel
-from tests.parity.conftest import Load
 from tests.parity.world import TOLERANCE, answers, assert_same
-from tests.tiny import CITIES, fill, score
+from tests.tiny import CITIES, Load, fill, score
 
 SAID = "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: "
 ERRORS = [

@@ -22,11 +22,10 @@ from sonde.models.torch.decode.steps import end_tokens, on_device, split_rows
 from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.reference import sample_causal
 from sonde.testing import check_model
-from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS, limit
 from tests.parity.world import BUDGETS
 from tests.parity.writing import LONG, OPENINGS, UNTILS, WAYS, Fed, causal, draw, drawn, write
-from tests.tiny import llama, score
+from tests.tiny import Load, llama, score
 
 PROMPTS = st.lists(
     st.builds(draw, OPENINGS, st.integers(0, 12), st.integers(1, 4), UNTILS, st.integers(0, 3)),

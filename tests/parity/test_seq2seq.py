@@ -20,11 +20,10 @@ from sonde.models.torch.loading.open import open_model
 from sonde.models.torch.reference import generate_seq2seq, score_seq2seq
 from sonde.models.torch.seq2seq import Seq2SeqModel
 from sonde.testing import assert_same, check_model
-from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS
 from tests.parity.world import OPTIONS, with_budget
 from tests.parity.writing import UNTILS, assert_same_text, draw, in_order, write
-from tests.tiny import CITIES, bart, fill, score, t5, trace
+from tests.tiny import CITIES, Load, bart, fill, score, t5, trace
 
 KINDS = pytest.mark.parametrize("kind", ["t5", "bart"])
 PREFIXES = st.sampled_from(

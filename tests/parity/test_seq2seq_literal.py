@@ -12,10 +12,9 @@ import torch
 
 from sonde.core.answers import Scored
 from sonde.core.columns import one_by_one
-from tests.parity.conftest import Load
 from tests.parity.test_seq2seq import KINDS, opened
 from tests.parity.writing import in_order, write
-from tests.tiny import score
+from tests.tiny import Load, score
 
 TEXTS = ("The capital of France is", "Oslo", "Who wrote it? It was written in Paris", "東京 is in")
 NAMES = ("Paris", "New York", "New Norway", "Paris is the capital", "東京", "é", "1867")

@@ -21,7 +21,6 @@ from sonde.models.torch.decode.steps import end_tokens
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.reference import generate_causal, score_causal
 from sonde.runs.shards import answer
-from tests.parity.conftest import Load
 from tests.parity.test_memory import ERRORS, limit
 from tests.parity.world import BUDGETS, OPTIONS, PREFIXES, assert_same
 from tests.parity.writing import (
@@ -36,7 +35,7 @@ from tests.parity.writing import (
     write,
     written,
 )
-from tests.tiny import CITIES, fill, score
+from tests.tiny import CITIES, Load, fill, score
 
 FRANCE = "The capital of France is "
 SHORT = PREFIXES.map(lambda prefix: prefix[:20])

@@ -28,12 +28,11 @@ from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.reference import trace_causal
 from sonde.testing import check_model
 from tests import tiny as worlds
-from tests.parity.conftest import Load
 from tests.parity.test_causal import WAYS, causal
 from tests.parity.test_memory import ERRORS, limit
 from tests.parity.world import BUDGETS, TOLERANCE, WORDS, assert_near
 from tests.runs.plan.test_counts import watched
-from tests.tiny import CITIES, score, trace
+from tests.tiny import CITIES, Load, score, trace
 
 LONG = "Paris is the capital of France, and Vienna that of Austria. "
 

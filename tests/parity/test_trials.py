@@ -17,8 +17,8 @@ from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.reference import fill_masked, score_causal, score_masked
 from tests import tiny as world
-from tests.parity.conftest import Load
 from tests.parity.world import BUDGETS, answers, assert_same
+from tests.tiny import Load
 
 
 def test_a_window_wider_than_the_trial_is_seen_all_the_same(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sonde.core.answers import Generated, Sampled
 from sonde.core.prompts import Generate, Key, Prompt, Sample
 from sonde.models.torch.causal.model import CausalModel
-from tests.parity.conftest import Load
 from tests.parity.world import PREFIXES, TOLERANCE, with_budget
+from tests.tiny import Load
 
 WAYS = [(kind, tree) for kind in ("llama", "gpt2", "mistral", "gemma3") for tree in (True, False)]
 WAYS += [("mamba", False)]

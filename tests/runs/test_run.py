@@ -18,9 +18,10 @@ from sonde.core.facts import Selection
 from sonde.core.prompts import Fill, Key, Prompt, Score
 from sonde.runs.run import default_folder, describe
 from sonde.runs.shards import shards
+from tests.cli.world import files
 from tests.worlds import dataset_of, numbered, numbered_fact
 
-from .world import Listing, shard_bytes
+from .world import Listing
 
 LAMA = sonde.probe("lama")
 
@@ -51,14 +52,14 @@ def test_the_same_settings_go_on_and_ask_nothing_twice(
 ) -> None:
     out = tmp_path / "out"
     sonde.run(LAMA, Listing(), numbered(), out, shard_weight=12)
-    before = shard_bytes(out)
+    before = files(out)
     (out / "shards" / "00001.parquet").unlink()
     again = Listing()
     with caplog.at_level(logging.INFO, logger="sonde"):
         sonde.run(LAMA, again, numbered(), out, shard_weight=12)
     assert sorted(again.asked) == ["P1:2", "P1:3"]
     assert f"{out}: going on after 2 of 12" in caplog.text
-    assert shard_bytes(out) == before
+    assert files(out) == before
     third = Listing()
     with caplog.at_level(logging.INFO, logger="sonde"):
         sonde.run(LAMA, third, numbered(), out, shard_weight=12)
@@ -131,7 +132,7 @@ def test_a_model_that_fails_keeps_what_was_answered(tmp_path: Path) -> None:
     sonde.run(LAMA, model, numbered(), out, shard_weight=12)
     assert len(model.asked) == 6
     sonde.run(LAMA, Listing(), numbered(), tmp_path / "calm", shard_weight=12)
-    assert shard_bytes(out) == shard_bytes(tmp_path / "calm")
+    assert files(out) == files(tmp_path / "calm")
     assert len((out / "timings.jsonl").read_text().splitlines()) == 2
 
 

@@ -25,10 +25,11 @@ from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.reference import trace_causal
 from sonde.runs.shards import WEIGHED, shards
+from tests.cli.world import files
 from tests.tiny import CAUSAL, trace
 from tests.worlds import numbered
 
-from .world import Listing, shard_bytes
+from .world import Listing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +94,10 @@ def test_what_was_read_comes_back_from_the_folder(tmp_path: Path) -> None:
         assert row.own["facts"] == [f"{row.key.relation}:{n}" for n in range(6)]
         for one, other in zip(row.answer.logps, expected[i].logps, strict=True):
             assert one == pytest.approx(other, abs=1e-4)
-    before = shard_bytes(tmp_path / "out")
+    before = files(tmp_path / "out")
     (tmp_path / "out" / "shards" / "00001.parquet").unlink()
     sonde.run(Reciting(), model, world, tmp_path / "out", shard_weight=2)
-    assert shard_bytes(tmp_path / "out") == before
+    assert files(tmp_path / "out") == before
     assert "options" not in pq.read_table(tmp_path / "out" / "shards").column_names
 
 

@@ -31,12 +31,6 @@ class Listing:
             yield position, Scored(options=prompt.want.options, logps=logps)
 
 
-def shard_bytes(folder: Path) -> dict[str, bytes]:
-    """The shards and the dataset of a run, byte for byte."""
-    kept = [*folder.glob("shards/*.parquet"), *folder.glob("dataset/**/*.json*")]
-    return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
-
-
 def unseal(out: Path) -> None:
     """Make a finished run one of those that were made before runs were sealed."""
     path = out / "complete.json"
