@@ -27,7 +27,7 @@ SHARED = (*KEY, *TEXTS, "options", "spans")
 """The names of columns that mean the same for every probe."""
 
 SHOWN = 60
-"""Characters of a long text that a message shows on either side of the hole."""
+"""Characters of a long text that a message shows on either side of the gap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class Cloze:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A text with a hole: `prefix` + answer + `suffix`, and what is wanted of the hole.
+    """A text with a gap: `prefix` + answer + `suffix`, and what is wanted there.
 
     `cloze` is what it asks where it is a single sentence; None where it is anything else. `own`:
     what else tells the probe's prompts apart, by name: texts, whole numbers, truths or lists of
@@ -359,7 +359,7 @@ def _frozen(value: Any) -> Any:
 
 
 def called(key: Key, prefix: str, suffix: str = "") -> str:
-    """A prompt in a message: what it belongs to, and the text around the hole.
+    """A prompt in a message: what it belongs to, and the text around the gap.
 
     >>> called(Key(fact="f", relation="r", template="t", subject="s"), "It is ", ".")
     "relation 'r', fact 'f', template 't' ('It is ___.')"

@@ -73,7 +73,7 @@ def common_answers(
 
 
 def answer_logps(model: MaskedModel, spans: Sequence[Span], tokens: Sequence[int]) -> Any:
-    """Log-probabilities over some tokens at the holes of texts, [texts, tokens], on the device."""
+    """Log-probabilities over some tokens at masked positions, [texts, tokens], on the device."""
     masked = columns([(span.ids, span.start) for span in spans])
     ids = torch.tensor(tokens, device=model.model.device)
     averages = torch.empty(len(spans), len(tokens), device=model.model.device)

@@ -97,7 +97,7 @@ def score_masked(
 def fill_masked(
     model: Any, encoder: MaskedEncoder, prompts: Sequence[Prompt], names: Mapping[int, str]
 ) -> Iterator[tuple[int, Filled]]:
-    """Fill every hole by sorting; without a vocabulary the tokens of `names` may be answered."""
+    """Fill masked positions by sorting; without a vocabulary the tokens of `names` may be said."""
     for position, prompt in enumerate(prompts):
         want = prompt.want
         assert isinstance(want, Fill)

@@ -1,7 +1,7 @@
 """BELIEF: every pair of subject and relation in many wordings, under every name of the subject.
 
-Masked models fill the hole from their whole vocabulary; other models score the relation's objects
-as options. methods: Acc@1, template accuracies, fluctuation, Consist, Overconf, bias level,
+Masked models fill one position from their whole vocabulary, others score the relation's objects as
+options. methods: Acc@1, template accuracies, fluctuation, Consist, Overconf, bias level,
 coverage, what drives the fluctuation, names that help, manual against paraphrased templates.
 """
 

@@ -1,6 +1,6 @@
 """LAMA: one sentence per fact, one answer, right or wrong.
 
-Masked models fill the hole from a vocabulary; other models score the relation's objects as options.
+Masked models fill one masked position; other models score the relation's objects as options.
 methods: P@1, P@k and MRR per relation, by relation type, averaged over relations and over facts,
 on all facts and on those whose answer cannot be guessed from the name (UHN), beside the majority
 control.

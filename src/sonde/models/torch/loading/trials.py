@@ -4,7 +4,7 @@ Masks, positions and caches are right or wrong in every layer alike, and roundin
 model is tried in float32, on its first layers and some of its tokens: there two right ways differ
 by millionths of how far log-probabilities lie apart, and a wrong one by hundredths (decisions/004).
 What cannot be cast is tried as it is, and may differ as much as its precision and other batches
-make it. Knows models and tensors; nothing of trees, holes or prompts.
+make it. Knows models and tensors; nothing of token trees, masked positions or prompts.
 """
 
 from __future__ import annotations
