@@ -270,11 +270,18 @@ class ByFact:
 
     def resampled(self, values: Floats, minus: Floats | None = None) -> Resampled:
         """One value a fact, less `minus`; what is nan in either is left out."""
+        return Resampled(self._samples(values, minus), self.seed)
+
+    def together(self, numbers: Mapping[str, tuple[Floats, Floats | None]]) -> dict[str, Resampled]:
+        """Several numbers by their ids, each as `resampled` takes it."""
+        samples = {id: self._samples(*columns) for id, columns in numbers.items()}
+        return resampled_together(samples, self.seed)
+
+    def _samples(self, values: Floats, minus: Floats | None) -> dict[str, Sample]:
         there = ~np.isnan(values if minus is None else values + minus)
         less = None if minus is None else minus[there]
         subjects, owners = self.subject[there], self.relation[there]
-        samples = samples_of(values[there], owners, less, clusters=subjects, ids=self.ids)
-        return Resampled(samples, self.seed)
+        return samples_of(values[there], owners, less, clusters=subjects, ids=self.ids)
 
     def estimates(
         self, name: str, values: Floats, minus: Floats | None = None

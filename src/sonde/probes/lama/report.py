@@ -86,8 +86,10 @@ def _estimates(
         seed=seed,
     )
     estimates = {}
-    for metric, values, minus in _values(outcomes, k):
-        resampled = by_fact.resampled(values, minus)
+    numbers = {metric: (values, minus) for metric, values, minus in _values(outcomes, k)}
+    together = by_fact.together({metric.id: columns for metric, columns in numbers.items()})
+    for metric in numbers:
+        resampled = together[metric.id]
         estimates[metric.at(RELATIONS)] = resampled.mean_over_relations()
         estimates[metric.at(FACTS)] = resampled.mean_over_facts()
         for kind in KINDS:
