@@ -34,30 +34,30 @@ def opened(given: Sequence[Run | str | Path]) -> dict[str, Run]:
         raise UsageError(
             "an analysis compares at least two runs; name their folders: sonde analyse RUN RUN …"
         )
-    chosen = [_named(one) for one in given]
-    folders = [one.path if isinstance(one, Run) else one for _, one in chosen]
-    places = [folder.resolve() for folder in folders]
-    for i, place in enumerate(places):
-        if place in places[:i]:
+    chosen = [_named(run) for run in given]
+    folders = [run.path if isinstance(run, Run) else run for _, run in chosen]
+    resolved = [folder.resolve() for folder in folders]
+    for i, folder in enumerate(resolved):
+        if folder in resolved[:i]:
             raise UsageError(f"{folders[i]} was given twice")
-    runs = [one if isinstance(one, Run) else open_run(one) for _, one in chosen]
+    runs = [run if isinstance(run, Run) else open_run(run) for _, run in chosen]
     for run in runs:
         run.judging()
-    called = [own or made for (own, _), made in zip(chosen, names(runs), strict=True)]
+    called = [name or by_itself for (name, _), by_itself in zip(chosen, names(runs), strict=True)]
     if len(set(called)) < len(called):
         raise UsageError(f"two runs have the same name: {', '.join(called)}")
     return dict(zip(called, runs, strict=True))
 
 
-def _named(one: Run | str | Path) -> tuple[str, Run | Path]:
+def _named(run: Run | str | Path) -> tuple[str, Run | Path]:
     """The name that a run is given, if any, and the run or its folder."""
-    if isinstance(one, Run):
-        return "", one
-    name, equals, folder = str(one).partition("=")
-    if not equals or Path(one).exists():
-        return "", Path(one)
+    if isinstance(run, Run):
+        return "", run
+    name, equals, folder = str(run).partition("=")
+    if not equals or Path(run).exists():
+        return "", Path(run)
     if not name.strip() or not folder:
-        raise UsageError(f"write NAME=FOLDER to name a run, not {str(one)!r}")
+        raise UsageError(f"write NAME=FOLDER to name a run, not {str(run)!r}")
     return name.strip(), Path(folder)
 
 
@@ -97,9 +97,9 @@ def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning
     `easy` names the runs whose right answers make a fact easy; without it, those of naive Bayes and
     of random models that were fine-tuned.
     """
-    from sonde.analysis.learning.facts import Lesson, Method, learning, lessons, together
+    from sonde.analysis.learning.facts import Lesson, Method, learning, lessons_of, together
 
-    known: dict[str, Lesson] = {}
+    lessons: dict[str, Lesson] = {}
     methods = []
     for name, run in runs.items():
         if run.manifest.probe["name"] != "lama":
@@ -108,7 +108,7 @@ def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning
                 "from runs of lama"
             )
         dataset = run.dataset()
-        known = together(known, lessons(dataset), name)
+        lessons = together(lessons, lessons_of(dataset), name)
         methods.append(
             Method(
                 name=name,
@@ -118,7 +118,7 @@ def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning
                 uhn=run.manifest.probe["settings"].get("uhn", "string"),
             )
         )
-    return learning(methods, known, easy)
+    return learning(methods, lessons, easy)
 
 
 def _taught(run: Run) -> str:

@@ -154,7 +154,7 @@ def by_fact(frame: DataFrame, seed: int) -> ByFact:
     )
 
 
-def lessons(dataset: Dataset) -> dict[str, Lesson]:
+def lessons_of(dataset: Dataset) -> dict[str, Lesson]:
     """What a dataset asks and teaches, by relation; leaked training facts teach nothing."""
     return {
         relation.id: Lesson(
@@ -198,7 +198,7 @@ def _joined(first: Lesson, second: Lesson, run: str) -> Lesson:
 
 
 def learning(
-    methods: Sequence[Method], known: Mapping[str, Lesson], easy: Sequence[str] = ()
+    methods: Sequence[Method], lessons: Mapping[str, Lesson], easy: Sequence[str] = ()
 ) -> Learning:
     """The runs on the facts that they share; refuses runs that share none with the first.
 
@@ -210,12 +210,12 @@ def learning(
         raise UsageError(f"two runs have the same name: {', '.join(names)}")
     if strangers := [name for name in easy if name not in names]:
         raise UsageError(f"no run is called {strangers[0]!r}; runs: {', '.join(names)}")
-    frame = _shared(methods, known, easy)
+    frame = _shared(methods, lessons, easy)
     asked = frame["relation"].unique(maintain_order=True)
     runs = Learning(
         methods=tuple(methods),
         easy=tuple(easy),
-        lessons={id: known[id] for id in asked},
+        lessons={id: lessons[id] for id in asked},
         frame=frame,
     )
     for name in names:
@@ -228,13 +228,13 @@ def learning(
 
 
 def _shared(
-    methods: Sequence[Method], known: Mapping[str, Lesson], easy: Sequence[str]
+    methods: Sequence[Method], lessons: Mapping[str, Lesson], easy: Sequence[str]
 ) -> DataFrame:
     """The facts that every run judged which was asked about their relation."""
     import polars
     from polars import all_horizontal, any_horizontal, col, lit, when
 
-    frame = polars.concat([lesson.rows() for lesson in known.values()])
+    frame = polars.concat([lesson.rows() for lesson in lessons.values()])
     for method in methods:
         frame = frame.join(
             method.answers(), on=("relation", "fact"), how="left", maintain_order="left"

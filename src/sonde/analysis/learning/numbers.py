@@ -62,10 +62,10 @@ def numbers(runs: Learning, seed: int) -> dict[str, Estimate]:
     estimates = dict(_of_facts(runs, facts))
     answers = {name: Answers(runs, name) for name in runs.names}
     for name, of_run in answers.items():
-        own = dict(_of_run(runs, facts, name, of_run))
+        numbers = dict(_of_run(runs, facts, name, of_run))
         if name != runs.base(name):
-            own |= _gains(runs, facts, name, of_run, answers[runs.base(name)])
-        estimates |= {f"{key}.run.{name}": estimate for key, estimate in own.items()}
+            numbers |= _gains(runs, facts, name, of_run, answers[runs.base(name)])
+        estimates |= {f"{key}.run.{name}": estimate for key, estimate in numbers.items()}
     return estimates
 
 
@@ -111,8 +111,8 @@ def _gains(runs: Learning, facts: ByFact, name: str, run: Answers, base: Answers
         of_subset = facts.resampled(run.on(subset), base.on(subset))
         yield from _means(runs, f"{subset}.gain", of_subset, (RELATIONS, FACTS))
     for part in run.parts:
-        own, before = (of.right * of.parts[part] for of in (run, base))
-        yield from _means(runs, f"gain.part.{part}", facts.resampled(own, before), (FACTS,))
+        after, before = (of.right * of.parts[part] for of in (run, base))
+        yield from _means(runs, f"gain.part.{part}", facts.resampled(after, before), (FACTS,))
     yield from _shares_of_gain(facts, name, run, base)
 
 

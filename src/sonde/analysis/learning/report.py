@@ -40,7 +40,7 @@ def learning_report(runs: Learning, dataset: str, seed: int = 0) -> Report:
     """Everything that can be said about what the runs may have learnt."""
     estimates = numbers(runs, seed)
     often = answered_too_often(runs, seed)
-    known = defaultdict(Estimate.not_measured, estimates)
+    measured = defaultdict(Estimate.not_measured, estimates)
     return Report(
         title=f"What {len(runs.methods)} runs on {dataset} may have learnt",
         summary=_summary(runs),
@@ -48,8 +48,8 @@ def learning_report(runs: Learning, dataset: str, seed: int = 0) -> Report:
         estimates=estimates,
         counts=_counts(runs),
         headlines=_headlines(runs),
-        tables=shown(tables(runs, known, often, drawn_facts(runs, seed))),
-        figures=shown(_figures(runs, known)),
+        tables=shown(tables(runs, measured, often, drawn_facts(runs, seed))),
+        figures=shown(_figures(runs, measured)),
         findings=tuple(_findings(runs, estimates, often)),
         notes=tuple(_notes(runs)),
     )
@@ -155,14 +155,14 @@ def _majority(estimates: Estimates, name: str, always: Sequence[str]) -> Iterato
 
 
 def _others(often: Sequence[Often]) -> Iterator[str]:
-    others = [one for one in often if not one.majority]
+    others = [object for object in often if not object.majority]
     if others:
-        told = [
-            f"{one.object} ({one.run}, {one.relation}: {one.answered.value or 0.0:.1%} of answers, "
-            f"{one.test:.1%} of facts)"
-            for one in others
+        described = [
+            f"{o.object} ({o.run}, {o.relation}: {o.answered.value or 0.0:.1%} of answers, "
+            f"{o.test:.1%} of facts)"
+            for o in others
         ]
-        yield f"Other objects that are answered too often: {listed(told, most=3)}."
+        yield f"Other objects that are answered too often: {listed(described, most=3)}."
 
 
 def _notes(runs: Learning) -> Iterator[str]:

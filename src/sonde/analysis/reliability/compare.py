@@ -123,14 +123,14 @@ class Linked(NamedTuple):
         return Estimate(value=self.p, low=None, high=None, n=self.r.n)
 
 
-def linked(one: Floats, other: Floats, ranked: bool = False) -> Linked:
+def linked(first: Floats, second: Floats, ranked: bool = False) -> Linked:
     """Pearson's r of two tables [1 + draws, points], of their ranks if `ranked`.
 
     Points that one of them lacks are left out. The interval is over draws of facts: the points are
     those there are.
     """
-    measured = ~np.isnan(one[0]) & ~np.isnan(other[0])
-    a, b = one[:, measured], other[:, measured]
+    measured = ~np.isnan(first[0]) & ~np.isnan(second[0])
+    a, b = first[:, measured], second[:, measured]
     points = a.shape[1]
     if ranked and points:
         a, b = ranks_by_row(a), ranks_by_row(b)

@@ -11,10 +11,10 @@ from sonde.analysis.reliability.compare import FIRST, Reliability
 from sonde.analysis.reliability.measures import Common, Measure, answers, prompt_rates
 from sonde.analysis.reliability.tables import ACCURACY
 from sonde.analysis.runs import Family, families, relation_name
-from sonde.core.reports import Bars, Boxes, Curve, Curves, Estimate, Figure, HeatMap, Series
+from sonde.core.reports import Bars, Boxes, Curve, Curves, Estimate, Figure, HeatMap, Metric
 from sonde.metrics.distance import MONITOR
 from sonde.metrics.judged import Floats
-from sonde.reporting.build.figures import curve, heat
+from sonde.reporting.build.figures import bars, curve, heat
 from sonde.stats.intervals import wilson
 
 MOST_BOXES = 24
@@ -133,40 +133,43 @@ def _boxes(boxes: dict[str, Dots], *, id: str, title: str, axis: str, note: str)
 def _prompts(common: Common, run: int, relation: int) -> Dots:
     """The prompts of a relation in a run, its frames and then the wrong names by number, each with
     its accuracy."""
-    known = common.monitored[run]
+    monitored = common.monitored[run]
     facts = np.flatnonzero(common.owners == relation)
-    rates = prompt_rates(answers(known)[facts].sum(axis=0)[None])[0]
-    frames = [template.text for template in known.frames[relation]]
-    wrong = max((len(known.wrong[c]) for c in facts), default=0)
+    rates = prompt_rates(answers(monitored)[facts].sum(axis=0)[None])[0]
+    frames = [template.text for template in monitored.frames[relation]]
+    wrong = max((len(monitored.wrong[c]) for c in facts), default=0)
     names = frames + [f"base frame after wrong name {m}" for m in range(1, wrong + 1)]
     return list(zip(names, rates[~np.isnan(rates)].tolist(), strict=False))
 
 
 def _anchor_bars(common: Common) -> Bars | None:
     """How likely the valid anchors of the two runs named first are."""
-    anchors = [known.anchors()[known.valid[known.rule]] for known in common.monitored]
-    pair = [i for i, own in enumerate(anchors) if own.size][:2]
+    anchors = [run.anchors()[run.valid[run.rule]] for run in common.monitored]
+    pair = [i for i, of_run in enumerate(anchors) if of_run.size][:2]
     if len(pair) < 2:
         return None
-    return Bars(
+    return bars(
+        {f"{i}.{label}": e for i in pair for label, e in _bins(anchors[i]).items()},
+        {label: label for label in _bins(anchors[pair[0]])},
+        {common.names[i]: Metric(f"{i}", "") for i in pair},
         id="anchor-probabilities",
         title=f"Probability of the anchors: {common.names[pair[0]]} and {common.names[pair[1]]}",
         axis="share of valid anchors",
-        labels=tuple(f"{low:.1f} to {high:.1f}" for low, high in pairwise(EDGES)),
-        series=tuple(Series(name=common.names[i], values=_bins(anchors[i])) for i in pair),
         note="Of all valid anchors of a run together, whatever their relation. The two runs named "
         "first that have any; name others first to see theirs.",
     )
 
 
-def _bins(anchors: Floats) -> tuple[Estimate, ...]:
+def _bins(anchors: Floats) -> dict[str, Estimate]:
+    """The share of anchors between two edges, by what the edges are."""
+    labels = [f"{low:.1f} to {high:.1f}" for low, high in pairwise(EDGES)]
     # rounding can leave a certain token a little above 1
     counts, n = np.histogram(np.clip(anchors, 0.0, 1.0), bins=EDGES)[0].tolist(), len(anchors)
     ends = [wilson(count, n) for count in counts]
-    return tuple(
-        Estimate(value=count / n, low=low, high=high, n=n)
-        for count, (low, high) in zip(counts, ends, strict=True)
-    )
+    return {
+        label: Estimate(value=count / n, low=low, high=high, n=n)
+        for label, count, (low, high) in zip(labels, counts, ends, strict=True)
+    }
 
 
 def scaling(of: Reliability) -> Curves | None:

@@ -43,13 +43,13 @@ Parts = Mapping[str, Floats]
 """What the numbers of a run are sums of, by name: a value for each fact."""
 
 
-def parts_of(known: Monitored) -> Parts:
+def parts_of(run: Monitored) -> Parts:
     """`whole` is the root that MONITOR sums. 0 for facts that it is not computed from: of `counted`
     those without a valid anchor or a wrong name, of `valid` the former."""
-    anchors, pfd, ird = known.anchors(), known.pfd(), np.nan_to_num(known.ird())
-    counted, valid = (of.astype(np.float64) for of in (known.counted(), known.valid[known.rule]))
+    anchors, pfd, ird = run.anchors(), run.pfd(), np.nan_to_num(run.ird())
+    counted, valid = (of.astype(np.float64) for of in (run.counted(), run.valid[run.rule]))
     return {
-        "whole": combined(pfd, ird, known.alphas) * counted,
+        "whole": combined(pfd, ird, run.alphas) * counted,
         "anchor": anchors * counted,
         "pfd": pfd * counted,
         "ird": ird * counted,
@@ -118,7 +118,7 @@ class Common:
         return Measure(
             rows=np.where(np.isnan(rows), rows[:1], rows),
             n=np.stack([np.bincount(self.owners, mask, count) for mask in of]).astype(np.int64),
-            independent=np.stack([np.bincount(own, minlength=count) for own in owners]),
+            independent=np.stack([np.bincount(relations, minlength=count) for relations in owners]),
             share=name in SHARES,
             pulled=name in CENTRED,
         )
@@ -126,39 +126,39 @@ class Common:
 
 def in_common(runs: Sequence[Compared]) -> Common:
     """The runs on the facts that all of them measured, in an order that is that of no run."""
-    known = {run.name: run.monitored for run in runs if run.monitored is not None}
-    first = next(iter(known.values()))
-    places = [{(f.relation, f.id): c for c, f in enumerate(k.facts)} for k in known.values()]
+    monitored = {run.name: run.monitored for run in runs if run.monitored is not None}
+    first = next(iter(monitored.values()))
+    places = [{(f.relation, f.id): c for c, f in enumerate(of.facts)} for of in monitored.values()]
     shared = sorted(set(places[0]).intersection(*places[1:]))
     if not shared:
         raise UsageError("the runs share no fact; compare runs of the same facts and relations")
     order = [r for r in first.relations if any(key[0] == r.id for key in shared)]
-    both = zip(known.values(), places, strict=True)
-    chosen = [_chosen(monitored, [at[key] for key in shared], order) for monitored, at in both]
+    both = zip(monitored.values(), places, strict=True)
+    chosen = [_chosen(run, [at[key] for key in shared], order) for run, at in both]
     subjects = [f"{fact.relation}:{fact.subject.id}" for fact in chosen[0].facts]
     return Common(
         runs=tuple(runs),
         monitored=tuple(chosen),
         parts=tuple(map(parts_of, chosen)),
-        left_out={name: len(of.facts) - len(shared) for name, of in known.items()},
+        left_out={name: len(of.facts) - len(shared) for name, of in monitored.items()},
         subjects=np.unique(np.array(subjects), return_inverse=True)[1].astype(np.int64),
     )
 
 
-def _chosen(known: Monitored, places: Sequence[int], order: Sequence[Relation]) -> Monitored:
+def _chosen(run: Monitored, places: Sequence[int], order: Sequence[Relation]) -> Monitored:
     """Some facts in the order given, under the numbers of these relations."""
-    ids = [relation.id for relation in known.relations]
+    ids = [relation.id for relation in run.relations]
     numbers = {relation.id: i for i, relation in enumerate(order)}
     kept: dict[str, Any] = {
-        name: tuple(getattr(known, name)[c] for c in places)
+        name: tuple(getattr(run, name)[c] for c in places)
         for name in ("facts", "anchor", "framed", "misled", "wrong", "said", "right")
     }
     return replace(
-        known,
+        run,
         relations=tuple(order),
-        frames=tuple(known.frames[ids.index(relation.id)] for relation in order),
-        relation=np.array([numbers[ids[known.relation[c]]] for c in places], dtype=np.int64),
-        valid={rule: which[list(places)] for rule, which in known.valid.items()},
+        frames=tuple(run.frames[ids.index(relation.id)] for relation in order),
+        relation=np.array([numbers[ids[run.relation[c]]] for c in places], dtype=np.int64),
+        valid={rule: which[list(places)] for rule, which in run.valid.items()},
         **kept,
     )
 
@@ -256,7 +256,7 @@ def p_value(common: Common, monitor: Measure, run: int, other: int, seed: int) -
     def sums(run: int) -> list[Floats]:
         columns = np.column_stack([common.parts[run][part] for part in ("whole", "anchor")])
         facts = [common.owners == relation for relation in relations]
-        return [by_subject(columns[own], common.subjects[own]) for own in facts]
+        return [by_subject(columns[rows], common.subjects[rows]) for rows in facts]
 
     rng = stream(seed, f"monitor:{run}:{other}")
     return swapped(sums(run), sums(other), rng) if relations else 1.0
@@ -269,18 +269,18 @@ def measures(common: Common, seed: int = 0) -> dict[str, Measure]:
         parts, wholes, of = ([of_run[key] for of_run in common.parts] for key in keys)
         numbers[name] = common.ratios(name, parts, wholes, of, seed)
     asked = [parts["facts"] for parts in common.parts]
-    tables = [_accuracy_rows(common, known, seed) for known in common.monitored]
+    tables = [_accuracy_rows(common, run, seed) for run in common.monitored]
     for name in tables[0]:
         rows = np.stack([table[name] for table in tables], axis=1)
         numbers[name] = common.measure(name, rows, asked)
     return numbers
 
 
-def _accuracy_rows(common: Common, known: Monitored, seed: int) -> dict[str, Floats]:
+def _accuracy_rows(common: Common, run: Monitored, seed: int) -> dict[str, Floats]:
     """What is made of the accuracies of the prompts that a relation has, by name; [1 + draws,
     relations] each."""
     by_relation = []
-    for sums in common.sums(answers(known), seed):
+    for sums in common.sums(answers(run), seed):
         rates = prompt_rates(sums)
         with np.errstate(invalid="ignore"):
             by_relation.append(over_prompts(rates[:, ~np.isnan(rates[0])]))
@@ -290,14 +290,14 @@ def _accuracy_rows(common: Common, known: Monitored, seed: int) -> dict[str, Flo
     }
 
 
-def answers(known: Monitored) -> Floats:
+def answers(run: Monitored) -> Floats:
     """Right answers of each prompt (frames, then wrong names), then which were asked; [facts, 2p].
 
     The anchor is no such prompt.
     """
-    width = max(len(right) - 1 for right in known.right)
-    table = np.full((len(known.facts), width), np.nan)
-    for c, right in enumerate(known.right):
+    width = max(len(right) - 1 for right in run.right)
+    table = np.full((len(run.facts), width), np.nan)
+    for c, right in enumerate(run.right):
         table[c, : len(right) - 1] = right[1:]
     return np.column_stack([np.nan_to_num(table), ~np.isnan(table)])
 

@@ -46,8 +46,8 @@ def tables(of: Reliability) -> Iterator[Table]:
     """All of them; those without content are named in the notes."""
     runs = {run.name: run for run in of.common.runs}
     prompts = {
-        name: sum(len(right) for right in known.right)
-        for name, known in zip(of.names, of.common.monitored, strict=True)
+        name: sum(len(right) for right in run.right)
+        for name, run in zip(of.names, of.common.monitored, strict=True)
     }
     yield side_by_side(
         of.order,
