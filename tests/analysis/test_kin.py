@@ -14,8 +14,9 @@ def model(name: str, size: int | None = None, setting: str = "", **more: Any) ->
 
 
 def named(runs: list[Compared], *, by: str) -> list[tuple[str, str]]:
-    found = smallest_and_largest(runs) if by == "size" else tuned(runs)
-    return [(kin.lesser, kin.other) for kin in found]
+    if by == "size":
+        return [(smallest, largest) for _, smallest, largest in smallest_and_largest(runs)]
+    return [(fine_tuned, base) for _, base, fine_tuned in tuned(runs)]
 
 
 SIX, ONE, TWO = model("six", 6), model("one", 1), model("two", 2)

@@ -12,7 +12,7 @@ from sonde.analysis.runs import Aligned, with_counts
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Table
 from sonde.core.words import above_zero, clearly
 from sonde.metrics.estimates import Sample, p_value
-from sonde.reporting.build.tables import Field, across, side_by_side, table
+from sonde.reporting.build.tables import Field, across, side_by_side
 from sonde.reporting.catalogue import RELATIONS
 
 SMALL = 0.001
@@ -65,23 +65,26 @@ def unpaired(headlines: Sequence[Headline], runs: Mapping[str, Estimates]) -> Be
     """The headline numbers of some runs, the first being the model's; nothing is paired."""
     first, *controls = runs
     lines = [line for line in headlines if line.estimate in runs[first]]
+    metrics = [Metric(line.estimate, line.label, line.kind) for line in lines]
 
-    def cell(line: Headline, name: str) -> Estimate:
-        return runs[name].get(line.estimate, Estimate.not_measured())
+    def look(name: str, metric: Metric) -> Estimate:
+        return runs[name].get(metric.id, Estimate.not_measured())
 
     return Beside(
         estimates={
-            f"controls.{c}.{line.estimate}": cell(line, c) for c in controls for line in lines
+            f"controls.{name}.{metric.id}": look(name, metric)
+            for name in controls
+            for metric in metrics
         },
-        tables=tuple(
-            table(
-                [line for line in lines if line.kind == kind],
-                [Field("number", lambda line: line.label), *across(runs, cell, kind)],
-                id=f"controls-{kind}",
+        tables=(
+            side_by_side(
+                runs,
+                metrics,
+                look,
+                id="controls",
                 title="Beside the controls",
                 note="This probe judges no single prompts, so that differences are not tested.",
-            )
-            for kind in dict.fromkeys(line.kind for line in lines)
+            ),
         ),
     )
 

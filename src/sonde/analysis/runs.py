@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -151,14 +151,13 @@ def by_subject(columns: Floats, subjects: Ints) -> Floats:
     return sums
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kin:
-    """Two runs, by name, that were asked in the same way: the `lesser` is of the smallest model or
-    of the fine-tuned one, the `other` of the largest or of the base."""
+class Kin(NamedTuple):
+    """Two runs, by name, that were asked in the same way: of the smallest and of the largest model
+    of a family, or of a base model and of one that was fine-tuned from it."""
 
     family: str
-    lesser: str
-    other: str
+    first: str
+    second: str
 
 
 Family = tuple[str, str, str]
@@ -186,21 +185,20 @@ def smallest_and_largest(runs: Sequence[Compared]) -> list[Kin]:
         return min(members, key=lambda run: (sign * (run.lineage.size or 0), run.name)).name
 
     return [
-        Kin(family=family, lesser=end(members, 1), other=end(members, -1))
+        Kin(family, end(members, 1), end(members, -1))
         for (family, _, _), members in sorted(families(runs).items())
     ]
 
 
 def tuned(runs: Sequence[Compared]) -> list[Kin]:
     """Every fine-tuned model with the run of its base, where both are there."""
-    pairs = [
-        Kin(family=run.lineage.family, lesser=run.name, other=base.name)
-        for run, base in product(runs, runs)
+    return sorted(
+        Kin(run.lineage.family, base.name, run.name)
+        for base, run in product(runs, runs)
         if run.lineage.base
         and run.lineage.base == base.lineage.model
         and run.setting == base.setting
-    ]
-    return sorted(pairs, key=lambda kin: (kin.family, kin.other, kin.lesser))
+    )
 
 
 def align(runs: Sequence[Compared]) -> Aligned:

@@ -101,8 +101,6 @@ def compare(runs: Sequence[Compared], reading: Reading) -> Comparison:
     """Compare all runs; every difference is paired, with its interval over pairs."""
     aligned, seed = align(runs), reading.seed
     sizes, fine_tuned, templates = smallest_and_largest(runs), tuned(runs), TemplateOrder(aligned)
-    # the largest less the smallest, the fine-tuned less its base
-    kin = [(k.other, k.lesser) for k in sizes] + [(k.lesser, k.other) for k in fine_tuned]
     estimates = dict(accuracies(aligned, seed))
     bins: dict[str, Sequence[Bin]] = {}
     for run in aligned.runs:
@@ -120,7 +118,7 @@ def compare(runs: Sequence[Compared], reading: Reading) -> Comparison:
             **dict(sharing(aligned, seed)),
             **dict(correlation(_by_relation(aligned), groups_of(aligned), seed)),
             **dict(templates.agreement(seed)),
-            **dict(differences(aligned, kin, seed)),
+            **dict(differences(aligned, [*sizes, *fine_tuned], seed)),
         },
         bins=bins,
         templates=templates,
@@ -165,16 +163,17 @@ def _stdev(of: Resampled) -> Estimate:
     return around(value, np.maximum(draws - draws.mean() + value, 0.0), n=len(means))
 
 
-def differences(aligned: Aligned, kin: Sequence[tuple[str, str]], seed: int = 0) -> Named:
+def differences(aligned: Aligned, kin: Sequence[Kin], seed: int = 0) -> Named:
     """How much more often a run is right than another on the same pairs: every run less the first,
-    over pairs; of two kin the one less the other, over relations."""
+    over pairs; of two kin the largest less the smallest, the fine-tuned less its base, over
+    relations."""
     first, *others = aligned.names
     for name in others:
         less = paired(aligned, name, first, seed).mean_over_facts()
         yield f"acc_at_1.runs.{name}.minus.{first}", less
-    for name, other in kin:
-        less = paired(aligned, name, other, seed).mean_over_relations()
-        yield f"accuracy.runs.{name}.minus.{other}", less
+    for _, one, two in kin:
+        less = paired(aligned, two, one, seed).mean_over_relations()
+        yield f"accuracy.runs.{two}.minus.{one}", less
 
 
 def paired(aligned: Aligned, run: str, other: str, seed: int = 0) -> Resampled:

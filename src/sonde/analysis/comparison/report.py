@@ -142,17 +142,17 @@ def _best_and_least(of: Comparison) -> Iterator[str]:
 
 def _of_kin(of: Comparison) -> Iterator[str]:
     """What larger models know of what smaller ones do, and what fine-tuning did."""
-    for kin in of.sizes:
-        eta = of.estimates[f"subsumption.runs.{kin.lesser}.in.{kin.other}"].value
+    for family, smallest, largest in of.sizes:
+        eta = of.estimates[f"subsumption.runs.{smallest}.in.{largest}"].value
         if eta is not None:
             yield (
-                f"Of what {kin.lesser}, the smallest of family {kin.family}, knows, {kin.other}, "
-                f"the largest, knows {eta:.1%}."
+                f"Of what {smallest}, the smallest of family {family}, knows, {largest}, the "
+                f"largest, knows {eta:.1%}."
             )
-    for kin in of.tuned:
-        difference = of.estimates[f"accuracy.runs.{kin.lesser}.minus.{kin.other}"]
+    for _, base, tuned in of.tuned:
+        difference = of.estimates[f"accuracy.runs.{tuned}.minus.{base}"]
         word = sided(difference, "better", "worse", "neither clearly better nor worse")
-        yield f"{kin.lesser} is {word} than {kin.other}, its base: {in_points(difference)}."
+        yield f"{tuned} is {word} than {base}, its base: {in_points(difference)}."
 
 
 def _template_order(of: Comparison) -> Iterator[str]:

@@ -162,61 +162,57 @@ def _kin_tables(of: Comparison) -> Iterator[Table]:
     """The smallest and the largest model of each family; base models and fine-tuned ones."""
     yield _kin_table(
         of,
-        [(kin, kin.lesser, kin.other) for kin in of.sizes],
-        ("smallest", "smallest", "largest"),
+        of.sizes,
+        ("smallest", "largest"),
+        lesser=1,
         id="sizes",
         title="Smallest and largest model of a family",
         none="Not measured: no family has runs of two sizes, asked in the same way.",
     )
     yield _kin_table(
         of,
-        [(kin, kin.other, kin.lesser) for kin in of.tuned],
-        ("fine-tuned", "base", "fine-tuned"),
+        of.tuned,
+        ("base", "fine-tuned"),
+        lesser=2,
         id="tuned",
         title="Base and fine-tuned models",
         none="Not measured: no fine-tuned model stands here with its base, asked in the same way.",
     )
 
 
-Row = tuple[Kin, str, str]
-"""Two kin, and the runs in the order of the table's columns."""
-
-
 def _kin_table(
     of: Comparison,
-    rows: Sequence[Row],
-    titles: tuple[str, str, str],
+    rows: Sequence[Kin],
+    titles: tuple[str, str],
     *,
+    lesser: int,
     id: str,
     title: str,
     none: str,
 ) -> Table:
-    """A row per two kin: name, size and accuracy of both, the second less the first, and η.
-
-    titles: what the lesser of two is, and what the columns of the two are called.
-    """
+    """A row per two kin: name, size and accuracy of both, the second less the first, and η: what
+    the `lesser`, the first or the second, has in common with the other."""
     sizes = {run.name: run.lineage.size for run in of.aligned.runs}
 
-    def less(row: Row) -> Estimate:
-        return of.estimates[f"accuracy.runs.{row[2]}.minus.{row[1]}"]
+    def less(kin: Kin) -> Estimate:
+        return of.estimates[f"accuracy.runs.{kin.second}.minus.{kin.first}"]
 
-    def eta(row: Row) -> Estimate:
-        return of.estimates[f"subsumption.runs.{row[0].lesser}.in.{row[0].other}"]
+    def eta(kin: Kin) -> Estimate:
+        return of.estimates[f"subsumption.runs.{kin[lesser]}.in.{kin[3 - lesser]}"]
 
-    def side(k: int) -> list[Field[Row]]:
+    def side(k: int) -> list[Field[Kin]]:
         return [
-            Field(titles[k], lambda row: str(row[k])),
-            Field("parameters", lambda row: sizes[str(row[k])], "count", "", True),
-            Field("accuracy", lambda row: of.of_run(str(row[k]), MEAN), "percent", MEAN.sentence),
+            Field(titles[k - 1], lambda kin: kin[k]),
+            Field("parameters", lambda kin: sizes[kin[k]], "count", "", True),
+            Field("accuracy", lambda kin: of.of_run(kin[k], MEAN), "percent", MEAN.sentence),
         ]
 
-    lesser, one, two = titles
-    knows = f"share of what the {lesser} knows that the other knows too"
-    fields: list[Field[Row]] = [
-        Field("family", lambda row: row[0].family),
+    knows = f"share of what the {titles[lesser - 1]} knows that the other knows too"
+    fields: list[Field[Kin]] = [
+        Field("family", lambda kin: kin.family),
         *side(1),
         *side(2),
-        Field("difference", less, "percent", f"{two} less {one}, paired by pairs"),
+        Field("difference", less, "percent", f"{titles[1]} less {titles[0]}, paired by pairs"),
         Field("η", eta, "percent", f"{knows}; mean over relations"),
     ]
     note = f"η: {knows}, per relation, then averaged." if rows else none

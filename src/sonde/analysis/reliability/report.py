@@ -157,14 +157,13 @@ NEITHER = "neither clearly lower nor higher"
 
 
 def _grown(of: Reliability) -> Iterator[str]:
-    for kin in smallest_and_largest(of.common.runs):
-        apart = of.difference("monitor", kin.other, kin.lesser)
+    for family, smallest, largest in smallest_and_largest(of.common.runs):
+        apart = of.difference("monitor", largest, smallest)
         if apart.value is not None:
-            p = of.p_value(kin.other, kin.lesser)
-            word = sided(apart, "higher", "lower", NEITHER, p)
+            word = sided(apart, "higher", "lower", NEITHER, of.p_value(largest, smallest))
             yield (
-                f"In family {kin.family} the largest model, {kin.other}, has a MONITOR that is "
-                f"{word} than that of the smallest, {kin.lesser}: {written(apart)}."
+                f"In family {family} the largest model, {largest}, has a MONITOR that is {word} "
+                f"than that of the smallest, {smallest}: {written(apart)}."
             )
 
 
