@@ -37,8 +37,9 @@ TOLERANCE = 1e-4
 
 def check_probe(probe: Probe, dataset: Dataset) -> None:
     """A probe asks the same twice, reads in any order, and believes an oracle."""
-    _check_settings(probe)
-    _check_refusal(probe)
+    for setting in settings_of(type(probe)):
+        assert setting.help, f"setting {setting.name!r} has no help text"
+    assert not _suits(probe, frozenset()), "the probe takes a model that can do nothing"
     for can in _suitable(probe):
         suited = probe.suited(can)
         blocks = list(blocks_of(suited.ask(dataset)))
@@ -65,8 +66,8 @@ def check_model(model: Model, prompts: Sequence[Prompt]) -> None:
 
 def check_dataset(dataset: Dataset) -> None:
     """A dataset is sound and reads the same twice."""
-    found = list(problems(dataset))
-    assert not found, found[0]
+    wrong = next(problems(dataset), None)
+    assert wrong is None, wrong
     for relation in dataset.relations:
         first, again = list(dataset.facts(relation.id)), list(dataset.facts(relation.id))
         assert first == again, f"the facts of {relation.id} change when read twice"
@@ -144,27 +145,14 @@ def _check_shape(prompt: Prompt, given: Answer) -> None:
     assert all(x <= TOLERANCE and isfinite(x) for x in logps), "log-probabilities above 0"
 
 
-def _check_settings(probe: Probe) -> None:
-    for setting in settings_of(type(probe)):
-        assert setting.help, f"setting {setting.name!r} has no help text"
-
-
-def _check_refusal(probe: Probe) -> None:
-    try:
-        probe.suited(frozenset())
-    except AbilityError:
-        return
-    raise AssertionError("the probe takes a model that can do nothing")
-
-
 def _suitable(probe: Probe) -> list[frozenset[Ability]]:
     """Each ability that is enough by itself; where none is, all of them together."""
-    found = [alone for name in ABILITIES if _suits(probe, alone := frozenset({name}))]
+    enough = [alone for name in ABILITIES if _suits(probe, alone := frozenset({name}))]
     every = frozenset(ABILITIES)
-    if not found and _suits(probe, every):
+    if not enough and _suits(probe, every):
         return [every]
-    assert found, "no model suits the probe"
-    return found
+    assert enough, "no model suits the probe"
+    return enough
 
 
 def _suits(probe: Probe, can: frozenset[Ability]) -> bool:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from sonde.engine.batching import Budget
 from sonde.models.torch.loading.device import onto, steady_attention
 from sonde.models.torch.loading.trials import tried, unlike
 from sonde.models.torch.loading.weights import out_of_memory
+from sonde.models.torch.masked.logits import kept_logits
 from sonde.models.torch.masked.model import ENOUGH, MaskedModel
 from sonde.models.torch.soft import SoftEmbedding
 from sonde.optimise.texts import Draft, Rows, Trainable
@@ -124,8 +126,8 @@ class Losses:
         text, place = np.nonzero(places >= 0)
         where = onto(device, text)[:, None], onto(device, places[text, place])[:, None]
         with self.embedding.placing(*placed), steady_attention(self.model):
-            logits = logits_at(self.model, where, inputs, narrow=self.narrow)[:, 0]
-        return self.judge.texts(logits, rows, chosen, (text, place))
+            logits = kept_logits(self.model, inputs, itemgetter(where), narrow=self.narrow)
+        return self.judge.texts(logits[:, 0], rows, chosen, (text, place))
 
     def gradient(self, rows: Rows, batches: Sequence[np.ndarray], vectors: Any) -> Any:
         """The gradient of the mean loss of each batch by the vectors of its relation."""
@@ -194,33 +196,6 @@ def uncached(model: Trainable) -> dict[str, Any]:
     return {} if isinstance(model, MaskedModel) else {"use_cache": False}
 
 
-def logits_at(
-    model: Any,
-    where: tuple[Any, Any],
-    inputs: dict[str, Any],
-    *,
-    narrow: bool,
-    run: Callable[..., Any] | None = None,
-) -> Any:
-    """Logits at some places, (texts, places) of one shape; float32, [*places, vocabulary].
-
-    `narrow`: the head is applied there alone. `run` calls the model, with other weights say.
-    """
-    run = run or model
-    if not narrow:
-        return run(**inputs).logits[where].float()
-
-    def keep(_module: Any, _inputs: Any, output: Any) -> Any:
-        output.last_hidden_state = output.last_hidden_state[where]
-        return output
-
-    hook = model.base_model.register_forward_hook(keep)
-    try:
-        return run(**inputs).logits.float()
-    finally:
-        hook.remove()
-
-
 def narrows(model: Trainable) -> bool:
     """Whether a model's head may be applied at some places alone; tried, not assumed."""
     return tried(model.model, lambda: _narrows(model.model, uncached(model)))
@@ -231,9 +206,10 @@ def _narrows(model: Any, extra: dict[str, Any]) -> bool:
     ids = torch.tensor([[5, 6, 7, 8], [9, 5, 8, 6]], device=model.device)
     inputs = {"input_ids": ids % model.config.get_text_config().vocab_size, **extra}
     texts, places = torch.tensor([[[0], [1], [1]], [[2], [0], [3]]], device=model.device)
-    expected = logits_at(model, (texts, places), inputs, narrow=False)
+    keep = itemgetter((texts, places))
+    expected = kept_logits(model, inputs, keep, narrow=False)
     try:
-        narrowed = logits_at(model, (texts, places), inputs, narrow=True)
+        narrowed = kept_logits(model, inputs, keep, narrow=True)
     except Exception:  # architectures refuse in their own ways
         log.debug("the head takes whole texts only", exc_info=True)
         return False

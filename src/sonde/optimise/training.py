@@ -1,7 +1,8 @@
 """Train or search for many relations side by side; they share a model and nothing else.
 
 Each relation has its own order of facts, its own learning rate and its own dev checks, so that it
-ends as it would alone. Knows rows of token ids; nothing of facts, nor of what is trained.
+ends as it would alone. What is trained is a `Learner`: vectors, triggers or weights; the first two
+stand in the model as soft prompts. Knows token ids; nothing of how a learner takes a step.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,9 @@ from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from sonde.models.torch.loading.device import onto, steady_attention
+from sonde.models.torch.masked.logits import kept_logits
 from sonde.models.torch.masked.model import MaskedModel
-from sonde.optimise.losses import logits_at, pads, uncached
+from sonde.optimise.losses import pads, uncached
 from sonde.optimise.texts import Rows, Trainable
 
 log = logging.getLogger("sonde")
@@ -88,7 +90,8 @@ class Stacked:
             return functional_call(self.model, weights, (), inputs)
 
         inputs = {**inputs, **self.uncached}
-        return logits_at(self.model, (rows, places), inputs, narrow=self.narrow, run=run)
+        keep = itemgetter((rows, places))
+        return kept_logits(self.model, inputs, keep, narrow=self.narrow, run=run)
 
     @torch.no_grad()
     def stacks(self) -> bool:

@@ -8,7 +8,7 @@ What a model takes is tried, not assumed. Knows columns of token ids, nothing of
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -97,18 +97,34 @@ def _at_masks(
     rows = torch.arange(count, device=places.device)
 
     def at(states: Any) -> Any:
-        return states.reshape(-1, length, states.shape[-1])[rows, places]
+        return states.reshape(-1, length, states.shape[-1])[rows, places][:, None]
 
+    return kept_logits(model, inputs, at, narrow=narrow)[:, 0]
+
+
+def kept_logits(
+    model: Any,
+    inputs: dict[str, Any],
+    keep: Callable[[Any], Any],
+    *,
+    narrow: bool,
+    run: Callable[..., Any] | None = None,
+) -> Any:
+    """Logits at the places that `keep` takes out of [texts, tokens, …], in float32.
+
+    `narrow`: the head is applied there alone. `run` calls the model, with other weights say.
+    """
+    run = run or model
     if not narrow:
-        return at(model(**inputs).logits).float()
+        return keep(run(**inputs).logits).float()
 
-    def keep_masks(_module: Any, _inputs: Any, output: Any) -> Any:
-        output.last_hidden_state = at(output.last_hidden_state)[:, None]
+    def keep_places(_module: Any, _inputs: Any, output: Any) -> Any:
+        output.last_hidden_state = keep(output.last_hidden_state)
         return output
 
-    hook = model.base_model.register_forward_hook(keep_masks)
+    hook = model.base_model.register_forward_hook(keep_places)
     try:
-        return model(**inputs).logits[:, 0].float()
+        return run(**inputs).logits.float()
     finally:
         hook.remove()
 
