@@ -126,8 +126,8 @@ def _items(
         )
         if spell:
             owners = spelled(item.options, fact, correct, names)
-            own = tuple(name for name, option in owners.items() if option == item.gold)
-            item = replace(item, texts=tuple(sorted(owners)), names=own)
+            right = tuple(name for name, option in owners.items() if option == item.gold)
+            item = replace(item, texts=tuple(sorted(owners)), names=right)
         yield item
 
 
@@ -192,7 +192,7 @@ class Asked:
     def commonest(self) -> dict[str, dict[str, int]]:
         """The objects of each relation in the split that is asked about, the commonest first."""
         common = {r.id: commonest_objects(self.dataset.split_frame(r.id)) for r in self.relations}
-        return {id: {name: k for k, (name, _) in enumerate(own)} for id, own in common.items()}
+        return {id: {name: k for k, (name, _) in enumerate(names)} for id, names in common.items()}
 
     @cached_property
     def facts(self) -> DataFrame:

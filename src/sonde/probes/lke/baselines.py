@@ -31,7 +31,7 @@ from sonde.probes.lke.asking import (
 )
 from sonde.probes.lke.baselines_report import (
     NO_WORDS,
-    Wordings,
+    Wording,
     build_report,
     grouped,
 )
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 KEYS = ("how", "template")
 
 
-def wordings(dataset: Dataset, most: int) -> Wordings:
+def wordings(dataset: Dataset, most: int) -> list[Wording]:
     """Templates with the answer last, up to so many of each kind; refuses where none has.
 
     Paraphrases stand in for the kind that is missing, written by hand or mined.
@@ -55,19 +55,19 @@ def wordings(dataset: Dataset, most: int) -> Wordings:
     there = {t.source for relation in relations for t in relation.templates if t.answer_last}
     written: Source = "manual" if "manual" in there or "mined" not in there else "paraphrase"
     kinds: tuple[Source, ...] = (written, "mined" if "mined" in there else "paraphrase")
-    taken = {
-        (relation.id, kind): chosen
+    taken = [
+        Wording(relation.id, place, template)
         for relation in relations
         for kind in kinds
-        if (chosen := _chosen(relation, kind, most, seed))
-    }
+        for place, template in enumerate(_chosen(relation, kind, most, seed))
+    ]
     if not taken:
         raise DataError(
             f"dataset {dataset.name!r} has no template with the answer last for what is asked, "
             "such as 'The capital of [X] is [Y].'; without one there is nothing to compare: add "
             "some, or use ic-lke"
         )
-    return Wordings(taken)
+    return taken
 
 
 def _chosen(relation: Relation, kind: Source, most: int, seed: int) -> tuple[Template, ...]:
@@ -121,7 +121,7 @@ class LkeBaselines:
         """Relation by relation, one way of asking after the other."""
         taken = wordings(dataset, self.templates)
         for shown in self._asked(dataset).shown:
-            templates = taken.of(shown.relation.id)
+            templates = [w.template for w in taken if w.relation == shown.relation.id]
             yield from self._scored(shown, templates)
             yield from self._written(shown, templates) if self.most else ()
 
@@ -163,9 +163,10 @@ class LkeBaselines:
                 before, _ = template.fill(item.fact.subject.name)
                 yield item.prompt(before, want, template.id, own)
 
-    def _choices(self, dataset: Dataset, answered: Given, taken: Wordings) -> Choices:
+    def _choices(self, dataset: Dataset, answered: Given, taken: list[Wording]) -> Choices:
         """What was chosen and what was written, each with the kind of its wording."""
-        asked, texts = self._asked(dataset), taken.texts()
+        asked = self._asked(dataset)
+        texts = {(w.relation, w.template.id): w.template.text for w in taken}
 
         def template(way: Way) -> Template:
             how, id = way["how"], way["template"]

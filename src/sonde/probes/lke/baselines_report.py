@@ -61,38 +61,30 @@ SERIES = {"scored": "sentence alone", "separator": "behind examples", "written":
 PLAIN = {"scored": "options scored", "written": "written"}
 
 
-class Wordings(dict[tuple[str, Source], tuple[Template, ...]]):
-    """The templates of each relation that a study takes, by kind."""
+class Wording(NamedTuple):
+    """A template of a relation that a study takes, with its place among those of its kind."""
 
-    @property
-    def kinds(self) -> list[Source]:
-        """The kinds that some relation has."""
-        return [kind for kind in KINDS if any(kind == own for _, own in self)]
-
-    def of(self, relation: str) -> list[Template]:
-        """Every template of a relation."""
-        return [t for (id, _), own in self.items() if id == relation for t in own]
-
-    def texts(self) -> dict[tuple[str, str], str]:
-        """The text of each template, by relation and id."""
-        return {(id, t.id): t.text for (id, _), own in self.items() for t in own}
+    relation: str
+    place: int
+    template: Template
 
 
-def grouped(choices: DataFrame, taken: Wordings) -> DataFrame:
+def kinds_of(taken: Sequence[Wording]) -> list[Source]:
+    """The kinds of templates that some relation has."""
+    return [kind for kind in KINDS if any(wording.template.source == kind for wording in taken)]
+
+
+def grouped(choices: DataFrame, taken: Sequence[Wording]) -> DataFrame:
     """Choices with the `kind` of their wording, its `place` among those, and their `group`."""
     from polars import DataFrame, Series
 
-    rows = [
-        (relation, template.id, kind, place)
-        for (relation, kind), templates in taken.items()
-        for place, template in enumerate(templates)
-    ]
+    rows = [(id, template.id, template.source, place) for id, place, template in taken]
     columns = ["relation", "template", "kind", "place"]
     words = DataFrame(rows, schema=columns, orient="row")
     frame = choices.join(words, on=columns[:2], how="left", maintain_order="left")
-    kind = frame["kind"].fill_null(IN_CONTEXT)
-    pairs = zip(frame["how"], kind, strict=True)
-    return frame.with_columns(kind, group=Series([GROUPS[how].format(own) for how, own in pairs]))
+    kinds = frame["kind"].fill_null(IN_CONTEXT)
+    ids = [GROUPS[how].format(kind) for how, kind in zip(frame["how"], kinds, strict=True)]
+    return frame.with_columns(kinds, group=Series(ids))
 
 
 class Group(NamedTuple):
@@ -108,28 +100,29 @@ def groups(kinds: Sequence[str], hows: Sequence[str]) -> dict[str, Group]:
     >>> groups(["manual"], ["scored"])["manual"]
     Group(words='manual templates', against='in_context')
     """
-    found = {}
+    every, written = {}, GROUPS["written"].format(IN_CONTEXT)
     for how in hows:
-        written = GROUPS["written"].format(IN_CONTEXT)
         if how != "separator":
             first = Group(WORDS[how].format(NO_WORDS), IN_CONTEXT if how == "written" else "")
-            found[GROUPS[how].format(IN_CONTEXT)] = first
+            every[GROUPS[how].format(IN_CONTEXT)] = first
         for kind in kinds:
             against = written if how == "written" else IN_CONTEXT
-            found[GROUPS[how].format(kind)] = Group(WORDS[how].format(f"{kind} templates"), against)
-    return found
+            every[GROUPS[how].format(kind)] = Group(WORDS[how].format(f"{kind} templates"), against)
+    return every
 
 
-def build_report(choices: Choices, taken: Wordings, hows: Sequence[str], most: int) -> Report:
+def build_report(
+    choices: Choices, taken: Sequence[Wording], hows: Sequence[str], most: int
+) -> Report:
     """Everything that is reported about some ways of asking."""
-    asked, frame, compared = choices.asked, choices.frame, groups(taken.kinds, hows)
+    asked, frame, kinds = choices.asked, choices.frame, kinds_of(taken)
+    compared, worded = groups(kinds, hows), {wording.relation for wording in taken}
     _measure(choices, compared)
-    relations = [r for r in asked.relations if r.id in asked.examples]
-    without = [r.id for r in relations if not taken.of(r.id)]
-    several = len(relations) > 1
+    without = [id for id in asked.examples if id not in worded]
+    several = len(asked.examples) > 1
     return Report(
         title=f"In-context estimation and its baselines on {asked.dataset.name}",
-        summary=_summary(choices, taken.kinds),
+        summary=_summary(choices, kinds),
         metrics=METRICS,
         estimates=choices.estimates,
         counts={
@@ -137,21 +130,21 @@ def build_report(choices: Choices, taken: Wordings, hows: Sequence[str], most: i
             "relations_without_templates": len(without),
             "written_right_and_in_subject": int(frame["given"].sum()) if "given" in frame else 0,
         },
-        headlines=tuple(_headlines(taken.kinds)),
+        headlines=tuple(_headlines(kinds)),
         tables=shown(
             (
                 _group_table(choices, compared, written=bool(most)),
-                _relation_table(choices, taken.kinds) if several else None,
-                _template_table(choices, taken, relations, hows),
+                _relation_table(choices, kinds) if several else None,
+                _template_table(choices, taken, hows),
             )
         ),
         figures=shown(
             (
                 _wording_figure(choices, taken, hows),
-                *(_figures(choices, compared, taken.kinds) if several else ()),
+                *(_figures(choices, compared, kinds) if several else ()),
             )
         ),
-        findings=shown((*_findings(choices, taken.kinds, without), *asked.sentences())),
+        findings=shown((*_findings(choices, kinds, without), *asked.sentences())),
         notes=tuple(_notes(asked.n, most)),
         judged=choices.judged,
     )
@@ -248,26 +241,25 @@ def _relation_table(choices: Choices, kinds: Sequence[str]) -> Table:
     return by_relation(choices.estimates, choices.asked.relations, fields)
 
 
-def _template_table(
-    choices: Choices, taken: Wordings, relations: Sequence[Relation], hows: Sequence[str]
-) -> Table:
+def _template_table(choices: Choices, taken: Sequence[Wording], hows: Sequence[str]) -> Table:
     from polars import mean
 
     frame = choices.frame.group_by("relation", "template", "how").agg(mean("right"))
     means = {tuple(key): share for *key, share in frame.iter_rows()}
-    names = {SERIES[how]: how for how in hows}
-    fields: list[Field[tuple[Relation, Template]]] = [
-        Field("relation", lambda row: titled(row[0])),
-        Field("kind", lambda row: row[1].source),
-        Field("template", lambda row: row[1].text),
-        *across(names, lambda row, name: means[row[0].id, row[1].id, names[name]]),
+    names, asked = {SERIES[how]: how for how in hows}, choices.asked
+    titles = {r.id: titled(r) for r in asked.relations}
+    fields: list[Field[Wording]] = [
+        Field("relation", lambda wording: titles[wording.relation]),
+        Field("kind", lambda wording: wording.template.source),
+        Field("template", lambda wording: wording.template.text),
+        *across(names, lambda w, name: means[w.relation, w.template.id, names[name]]),
     ]
     return table(
-        [(r, template) for r in relations for template in taken.of(r.id)],
+        [wording for wording in taken if wording.relation in asked.examples],
         fields,
         id="templates",
         title="Templates",
-        browsable=len(relations) > 1,
+        browsable=len(asked.examples) > 1,
     )
 
 
@@ -276,7 +268,7 @@ def _figures(
 ) -> Iterator[Figure]:
     rows = ((group.words, _values(choices, ACCURACY, id)) for id, group in compared.items())
     yield strip(
-        ((words, [(value, titled(r)) for r, value in own.items()]) for words, own in rows),
+        ((words, [(value, titled(r)) for r, value in values.items()]) for words, values in rows),
         id="spread-over-relations",
         title="Every relation under each way of asking",
         axis="accuracy",
@@ -292,19 +284,20 @@ def _figures(
     )
 
 
-def _wording_figure(choices: Choices, taken: Wordings, hows: Sequence[str]) -> DotPlot:
+def _wording_figure(choices: Choices, taken: Sequence[Wording], hows: Sequence[str]) -> DotPlot:
     """One row per wording: none at all, then the first template of a kind, the second, …"""
     rows: list[tuple[str, str, Kept]] = [(NO_WORDS, IN_CONTEXT, choices.frame["place"].is_null())]
-    for kind in taken.kinds:
-        most = max(len(own) for (_, own_kind), own in taken.items() if own_kind == kind)
-        places = ((k, (choices.frame["place"] == k).fill_null(value=False)) for k in range(most))
-        rows += [(f"{kind} {k + 1}", kind, kept) for k, kept in places]
+    for kind in kinds_of(taken):
+        for k in sorted({w.place for w in taken if w.template.source == kind}):
+            kept = (choices.frame["place"] == k).fill_null(value=False)
+            rows.append((f"{kind} {k + 1}", kind, kept))
 
     def estimate(how: str, kind: str, kept: Kept) -> Estimate:
         if kind == IN_CONTEXT and how == "scored" and "separator" in hows:
             return Estimate.not_measured()  # a dot with those behind examples instead
-        own = "scored" if kind == IN_CONTEXT and how == "separator" else how
-        kept = kept & _kept(choices, GROUPS[own].format(kind))
+        if kind == IN_CONTEXT and how == "separator":
+            how = "scored"
+        kept = kept & _kept(choices, GROUPS[how].format(kind))
         return choices.by_fact.resampled(Mean(ACCURACY, kept=kept)).mean_over_relations()
 
     names = SERIES if "separator" in hows else PLAIN

@@ -116,12 +116,12 @@ class EicLke:
         choices, seed = self._choices(dataset, answered), dataset.selection.seed
         shown = choices.asked.shown
         passages = {each.relation.id: [*self._passages(each, seed)] for each in shown}
-        cost = self._cost(shown, [own for several in passages.values() for own in several])
+        cost = self._cost(shown, [text for texts in passages.values() for text in texts])
         reading = Reading(
             name="EIC-LKE",
             levels=self.levels,
             seeds=(seed,),
-            prefixes={id: own[0].text for id, own in passages.items() if own},
+            prefixes={id: texts[0].text for id, texts in passages.items() if texts},
             blank="",
             counts=cost,
             tables=(_cost_table(cost, len(choices.asked.items)),),
@@ -147,7 +147,7 @@ class EicLke:
         asked = Asked.of(dataset, self.training, self.options)
         tested = ([i for items, _, _ in self._blocks(each) for i in items] for each in asked.shown)
         pairs = zip(asked.shown, tested, strict=True)
-        return replace(asked, shown=[replace(each, items=tuple(own)) for each, own in pairs])
+        return replace(asked, shown=[replace(each, items=tuple(items)) for each, items in pairs])
 
     def _blocks(self, shown: Shown) -> Iterator[Block]:
         """Facts by as many as a sequence has spots, with training facts about other subjects."""
@@ -174,12 +174,12 @@ class EicLke:
         for items, lines, spots in self._blocks(shown):
             turned = [[_line(item, name) for name in in_turn(item, seed)] for item in items]
             if self.layout == "options":
-                [own] = turned
-                tested = {k: own[k : k + len(spots)] for k in range(0, len(own), len(spots))}
+                [options], size = turned, len(spots)
+                tested = {k: options[k : k + size] for k in range(0, len(options), size)}
             else:
                 # a fact with fewer options shows one again, so that the next stand as they should
                 most = max(map(len, turned))
-                tested = {k: [own[k % len(own)] for own in turned] for k in range(most)}
+                tested = {k: [options[k % len(options)] for options in turned] for k in range(most)}
             for option, among in tested.items():
                 yield self._passage(lines, spots, among, option)
 

@@ -187,13 +187,12 @@ class LkeSequence:
         from polars import col, concat, lit, when
 
         facts = frame.unique(["relation", "fact"], maintain_order=True).with_row_index("pair")
-        known = frame.join(
-            facts.select("relation", "fact", "pair"), on=["relation", "fact"], maintain_order="left"
-        )
-        stayed = known.filter(known["group"] != "replaced")
+        numbers = facts.select("relation", "fact", "pair")
+        every = frame.join(numbers, on=["relation", "fact"], how="left", maintain_order="left")
+        stayed = every.filter(every["group"] != "replaced")
         rows = concat(
             part.with_columns(changed=lit(changed), confidence=name, gold=f"{name}_log")
-            for part, changed, name in ((known, False, "clean"), (stayed, True, "changed"))
+            for part, changed, name in ((every, False, "clean"), (stayed, True, "changed"))
         ).filter(col("gold").is_not_nan())
         right = col("confidence") > LIKELY
         answer = when(right).then("object").otherwise(lit(""))
