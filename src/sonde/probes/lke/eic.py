@@ -40,7 +40,7 @@ from sonde.probes.lke.asking import (
 from sonde.probes.lke.choices import Choices, Judging, gathered, summed, worded
 from sonde.probes.lke.report import Reading, build_report
 from sonde.prompting.options import MANY
-from sonde.prompting.sequences import Line, spaced, spans, told
+from sonde.prompting.sequences import Line, Separators, spaced, spans, told
 from sonde.reporting.build.tables import Field, table
 
 if TYPE_CHECKING:
@@ -51,19 +51,20 @@ Block = tuple[list[Item], tuple[Line, ...], tuple[int, ...]]
 
 
 class Passage(NamedTuple):
-    """One text to read: facts in a row, of which some are tested, an option each.
+    """One text to read: facts in a row, of which those `at` some places are tested.
 
-    `spans` are where these options stand, `facts` whose they are: option number `option` of each
-    (layout "facts"), or of one fact that and the next ones. `names` are those of subjects and
-    objects in it; it has `common` ones with the texts that test other options of the same facts.
+    Each has the option of that number (layout "facts"), or the first has and those after it have
+    the next ones.
     """
 
-    text: str
-    spans: tuple[tuple[int, int], ...]
-    facts: list[str]
+    lines: list[Line]
+    at: list[int]
     option: int
-    names: int
-    common: int
+
+    def text(self, separators: Separators) -> tuple[str, tuple[tuple[int, int], ...]]:
+        """The text, and where in it the tested options stand."""
+        text, every = told(self.lines, separators), spans(self.lines, separators)
+        return text, spaced(text, (every[place] for place in self.at))
 
 
 def in_turn(item: Item, seed: int) -> tuple[str, ...]:
@@ -103,25 +104,26 @@ class EicLke:
         """One prompt per sequence, those of a block of facts after each other."""
         for shown in Asked.of(dataset, self.training, self.options).shown:
             for passage in self._passages(shown, dataset.selection.seed):
-                facts, relation = passage.facts, shown.relation.id
+                text, where = passage.text(separators(self.inside, self.between))
+                facts, relation = [passage.lines[k].fact for k in passage.at], shown.relation.id
                 yield Prompt(
                     key=Key(fact=facts[0], relation=relation, template=self.name, subject=""),
-                    prefix=passage.text,
-                    want=Trace(spans=passage.spans),
+                    prefix=text,
+                    want=Trace(spans=where),
                     own={"facts": facts, "option": passage.option},
                 )
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Gather every fact's options from the sequences, judge the choices, compute the rest."""
         choices, seed = self._choices(dataset, answered), dataset.selection.seed
-        shown = choices.asked.shown
+        shown, chosen = choices.asked.shown, separators(self.inside, self.between)
         passages = {each.relation.id: [*self._passages(each, seed)] for each in shown}
         cost = self._cost(shown, [text for texts in passages.values() for text in texts])
         reading = Reading(
             name="EIC-LKE",
             levels=self.levels,
             seeds=(seed,),
-            prefixes={id: texts[0].text for id, texts in passages.items() if texts},
+            prefixes={id: texts[0].text(chosen)[0] for id, texts in passages.items() if texts},
             blank="",
             counts=cost,
             tables=(_cost_table(cost, len(choices.asked.items)),),
@@ -153,12 +155,12 @@ class EicLke:
         """Facts by as many as a sequence has spots, with training facts about other subjects."""
         every = shown.draws[0] if shown.draws else ()
         most = len(self.spots(min(self.training, len(every)))) if self.layout == "facts" else 1
+        first = {line.subject for line in every[: self.training]}
         left, waiting = iter(shown.items), list[Item]()
         while waiting := [*waiting, *islice(left, most - len(waiting))]:
             names = {name for item in waiting for name in item.fact.subject.names}
             lines = tuple(line for line in every if line.subject not in names)[: self.training]
             spots = self.spots(len(lines)) if lines else ()
-            first = {line.subject for line in every[: self.training]}
             tested = [
                 replace(
                     item, examples=len(lines), spare=not first.isdisjoint(item.fact.subject.names)
@@ -181,20 +183,7 @@ class EicLke:
                 most = max(map(len, turned))
                 tested = {k: [options[k % len(options)] for options in turned] for k in range(most)}
             for option, among in tested.items():
-                yield self._passage(lines, spots, among, option)
-
-    def _passage(
-        self, lines: Sequence[Line], spots: Sequence[int], tested: Sequence[Line], option: int
-    ) -> Passage:
-        """The facts up to the last that is tested: nothing behind it can change what is read."""
-        chosen, row, at = separators(self.inside, self.between), list[Line](), list[int]()
-        for start, spot, line in zip((0, *spots), spots, tested, strict=False):
-            row += (*lines[start:spot], line)
-            at.append(len(row) - 1)
-        text, every = told(row, chosen), spans(row, chosen)
-        where = spaced(text, (every[place] for place in at))
-        facts = [row[place].fact for place in at]
-        return Passage(text, where, facts, option, names=2 * len(row), common=2 * at[0] + 1)
+                yield _passage(lines, spots, among, option)
 
     def _choices(self, dataset: Dataset, answered: Given) -> Choices:
         """The options of every fact, put together from the sequences that they stand in.
@@ -234,8 +223,8 @@ class EicLke:
         tested, whose subject is common, too. By IC-LKE: with a text for each option, as many
         examples as stand before that fact, and with every beginning read once.
         """
-        read = sum(passage.names for passage in passages)
-        common = sum(passage.common for passage in passages if passage.option)
+        read = sum(2 * len(passage.lines) for passage in passages)
+        common = sum(2 * passage.at[0] + 1 for passage in passages if passage.option)
         naive = shared = 0
         for each in shown:
             if offered := [len(item.options) for item in each.items]:
@@ -262,6 +251,17 @@ class EicLke:
             f"{self.start} of them a fact is tested, and every {self.stride} from there on. Where "
             f"there are fewer, testing starts earlier in proportion. It tests {tested}.",
         )
+
+
+def _passage(
+    shown: Sequence[Line], spots: Sequence[int], tested: Sequence[Line], option: int
+) -> Passage:
+    """The facts up to the last that is tested: nothing behind it can change what is read."""
+    lines, at = list[Line](), list[int]()
+    for start, spot, line in zip((0, *spots), spots, tested, strict=False):
+        lines += (*shown[start:spot], line)
+        at.append(len(lines) - 1)
+    return Passage(lines, at, option)
 
 
 def _line(item: Item, option: str) -> Line:
