@@ -244,6 +244,16 @@ def test_weights_that_make_no_distance_are_refused(alphas: tuple[float, ...]) ->
         Monitor(alphas=alphas)
 
 
+def test_prompts_without_a_written_answer_are_wrong() -> None:
+    data, probe = world(relations=("P36",)), Monitor()
+    model = Told(likely=by_kind, says=golden(data))
+    answers = answer_all(model, list(probe.ask(data)))
+    scored = [row for row in answers if type(row.answer).__name__ == "Scored"]
+    report = probe.read(data, scored)
+    assert report.counts["facts"] == 3 and report.counts["anchors_any"] == 0
+    assert report.estimates["accuracy.all.max.relation.P36"].value == 0
+
+
 def test_a_cut_that_differs_between_prompts_leaves_the_fact_out() -> None:
     from sonde.core.answers import Answered, Scored
 

@@ -75,7 +75,7 @@ def judge(
     even = [len(set(own[:stop].tolist())) == 1 for own, stop in zip(lengths, stops, strict=True)]
     kept = np.flatnonzero(even)
     written = prompts.filter(way="generated")
-    said, right = _answers(written, stops)
+    said, right = _answers(written, 1 + counts + wrong * (counts if full else 1))
     monitored = Monitored(
         relations=asked.relations,
         frames=tuple(
@@ -159,11 +159,12 @@ def _likely(scored: DataFrame, logps: Floats, stops: Ints) -> Floats:
     return likely
 
 
-def _answers(written: DataFrame, stops: Ints) -> tuple[Texts, Floats]:
-    """What was said in each place of each fact, and whether that is right."""
+def _answers(written: DataFrame, sizes: Ints) -> tuple[Texts, Floats]:
+    """What was said in each place of each fact, and whether that is right; nothing is wrong."""
+    shape = (len(sizes), int(sizes.max(initial=1)))
+    said = np.full(shape, "", dtype=object)
+    right = np.where(np.arange(shape[1]) < sizes[:, None], 0.0, np.nan)
     at = written["fact"].to_numpy(), written["place"].to_numpy()
-    shape = (len(stops), max(int(stops.max(initial=1)), 1 + int(at[1].max(initial=0))))
-    said, right = np.full(shape, "", dtype=object), np.full(shape, np.nan)
     said[at], right[at] = written["said"], written["right"]
     return said, right
 
