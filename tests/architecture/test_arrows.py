@@ -93,7 +93,7 @@ HEAVY = {
 AT_HOME: dict[str, str | tuple[str, ...]] = {
     "torch": ("models/torch/", "optimise/", "lab/training/"),
     "transformers": ("models/torch/", "lab/training/"),
-    "safetensors": ("models/optimised.py", "models/torch/", "optimise/", "lab/training/"),
+    "safetensors": ("models/optimised.py", "models/torch/", "optimise/"),
     "captum": "models/torch/attribution.py",
     "gguf": "models/torch/loading/open.py",
     "huggingface_hub": "models/torch/loading/weights.py",

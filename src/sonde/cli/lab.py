@@ -22,7 +22,7 @@ from sonde.cli.options import (
 )
 from sonde.cli.report import show_report, write_html
 from sonde.core.errors import DataError, UsageError
-from sonde.core.reports import Column, Report, Table
+from sonde.core.reports import Report, Table
 from sonde.data.builders import check_place
 from sonde.lab.estimators.asking import Effort
 from sonde.lab.estimators.catalogue import estimators
@@ -35,6 +35,7 @@ from sonde.lab.worlds.folder import open_world, write_world
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import length
 from sonde.lab.worlds.world import World, make_world
+from sonde.reporting.build.tables import table
 
 SHIPPED = Path(__file__).parents[1] / "lab" / "shipped"
 KINDS = ("causal", "masked")
@@ -178,13 +179,10 @@ def reported(found: Validated) -> Report:
 
 def what_they_say(names: Collection[str]) -> Table:
     """What the score and the decision of each estimator are."""
-    rows = tuple((name, each.says) for name, each in estimators().items() if name in names)
-    return Table(
-        id="estimators",
-        title="What each estimator says of a fact",
-        columns=(Column(title="estimator"), Column(title="score; and when it is known")),
-        rows=rows,
-    )
+    says = "score; and when it is known"
+    rows = [{"estimator": e.name, says: e.says} for e in estimators().values() if e.name in names]
+    title = "What each estimator says of a fact"
+    return table(rows, ["estimator", says], id="estimators", title=title)
 
 
 def provenance(models: Sequence[Path], order: Order, found: Validated) -> dict[str, object]:

@@ -52,8 +52,8 @@ class Setup:
 
     def probe(self, name: str) -> Probe:
         """A probe with its settings, as it suits the model."""
-        found = cast(Probe, build(find_probe(name), dict(self.spending.probes[name])))
-        return found.suited(abilities(self.model))
+        plain = cast(Probe, build(find_probe(name), dict(self.spending.probes[name])))
+        return plain.suited(abilities(self.model))
 
     def run(self, probe: str, model: Model, dataset: Dataset, out: Path) -> Run:
         """Ask, or go on asking."""

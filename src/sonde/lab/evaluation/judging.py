@@ -319,8 +319,8 @@ def sort_of(world: str) -> str:
     >>> sort_of("plain-1"), sort_of("w12"), sort_of("skew-1.5"), sort_of("shipped")
     ('plain', 'w', 'skew-1.5', 'shipped')
     """
-    found = re.fullmatch(r"(.*[^\d.])\d+", world)
-    return (found[1].rstrip("-_ ") if found else "") or world
+    numbered = re.fullmatch(r"(.*[^\d.])\d+", world)
+    return (numbered[1].rstrip("-_ ") if numbered else "") or world
 
 
 def judge(trials: Sequence[Trial]) -> tuple[Group, ...]:

@@ -218,10 +218,10 @@ def mean_less(values: Floats, known: Floats) -> Measured:
     less = float(known.mean())
 
     def estimate() -> Estimate:
-        made = whole.estimate()
-        low, high = made.ends
-        value = (made.value or 0.0) - less
-        return Estimate(value=value, low=low - less, high=high - less, n=made.n)
+        counted = whole.estimate()
+        low, high = counted.ends
+        value = (counted.value or 0.0) - less
+        return Estimate(value=value, low=low - less, high=high - less, n=counted.n)
 
     return Measured(whole.value - less, estimate, DIFFERENCE)
 
@@ -256,14 +256,14 @@ def includes_none(difference: Estimate) -> bool:
 
 def _one_world(models: Sequence[Measured]) -> Estimate:
     """Mean over models of the same facts, which do not make an interval narrower."""
-    made = [m.estimate() for m in models]
-    if len(made) == 1:
-        return made[0]
-    value = float(np.mean([e.value for e in made]))
-    if any(e.low is None for e in made):
-        return Estimate(value=value, low=None, high=None, n=made[0].n)
-    low, high = np.mean([e.ends for e in made], axis=0).tolist()
-    return Estimate(value=value, low=low, high=high, n=made[0].n)
+    estimates = [m.estimate() for m in models]
+    if len(estimates) == 1:
+        return estimates[0]
+    value = float(np.mean([e.value for e in estimates]))
+    if any(e.low is None for e in estimates):
+        return Estimate(value=value, low=None, high=None, n=estimates[0].n)
+    low, high = np.mean([e.ends for e in estimates], axis=0).tolist()
+    return Estimate(value=value, low=low, high=high, n=estimates[0].n)
 
 
 def _mean_of(asked: DataFrame, wanted: Mean) -> Measured:
@@ -278,9 +278,11 @@ def _numbers(frame: DataFrame, value: Expr) -> Floats:
 
 def _within(values: Floats, minus: Floats | None, relations: Ints) -> Estimate:
     """The mean with the interval of a bootstrap of the facts within their relations."""
-    made = Resampled(samples_of(values, relations, minus), seed=0).mean_over_facts()
+    resampled = Resampled(samples_of(values, relations, minus), seed=0).mean_over_facts()
     differences = values if minus is None else values - minus
-    return replace(made, value=float(differences.mean()))  # summed by relation, 1 can come out less
+    return replace(
+        resampled, value=float(differences.mean())
+    )  # summed by relation, 1 can come out less
 
 
 def _auroc(score: Floats, known: Bools) -> Measured:

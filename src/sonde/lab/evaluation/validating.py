@@ -346,8 +346,8 @@ def save_json(values: dict[str, Any], path: Path) -> None:
 def load_json(path: Path) -> dict[str, Any] | None:
     """Read JSON back; None where there is no such file."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(values, dict):
             raise ValueError("it holds no object")
     except FileNotFoundError:
         return None
@@ -355,7 +355,7 @@ def load_json(path: Path) -> dict[str, Any] | None:
         raise StoreError(
             f"{path} does not read back ({error}); delete it, and it is made again"
         ) from None
-    return found
+    return values
 
 
 @contextmanager

@@ -259,11 +259,11 @@ def _ladder(group: Group) -> Iterator[str]:
 
 def _top(group: Group) -> Iterator[str]:
     top = group.top
-    found = group.of(f"recall.exposure.{top.exposure}", ANY)
-    if not top.facts or found.value is None:
+    share = group.of(f"recall.exposure.{top.exposure}", ANY)
+    if not top.facts or share.value is None:
         return
     if len(group.finders) > 1:
-        some = f"at least one of {len(group.finders)} estimators finds {percent(found)}"
+        some = f"at least one of {len(group.finders)} estimators finds {percent(share)}"
         yield f"of those read {times(top.exposure)} {some}"
     if top.unfound:
         yield (
@@ -312,8 +312,8 @@ def _meaning(group: Group, control: str, subset: str) -> str:
     word = verdict(group, control, subset)
     if word != "matched":
         return f"{word.removesuffix(' control')} what random weights gain"
-    own = group.of(f"gain.{subset}", control)
-    if own.low is not None and own.low > 0:
+    gain = group.of(f"gain.{subset}", control)
+    if gain.low is not None and gain.low > 0:
         return "matched by random weights, so learnt and not recalled"
     return "not distinguishable from what random weights gain"
 

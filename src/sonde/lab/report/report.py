@@ -115,13 +115,13 @@ def _headlines(groups: Sequence[Group]) -> Iterator[Headline]:
             control_label=BASE,
             kind="number",
         )
-        found, never = f"recall.exposure.{group.top.exposure}", "recall.exposure.0"
-        if group.of(found, ANY).value is not None:
+        top, never = f"recall.exposure.{group.top.exposure}", "recall.exposure.0"
+        if group.of(top, ANY).value is not None:
             asked = group.of(never, ANY).value is not None
             yield Headline(
                 label=f"{group.title}: facts read {times(group.top.exposure)} that at least one "
                 "estimator finds",
-                estimate=f"{found}.{group.place(ANY)}",
+                estimate=f"{top}.{group.place(ANY)}",
                 control=f"{never}.{group.place(ANY)}" if asked else "",
                 control_label="of facts never read",
             )

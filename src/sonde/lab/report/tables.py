@@ -54,9 +54,9 @@ def tables(groups: Groups, estimates: Estimates) -> Iterator[Table | None]:
     yield _trust(groups)
     for make in (_main, _recall, _discoveries, _learning, _unshown):
         for group in groups:
-            made = make(group, estimates)
+            built = make(group, estimates)
             # a terminal has seen enough after the first two
-            yield made if make in (_main, _recall) else replace(made, browsable=True)
+            yield built if make in (_main, _recall) else replace(built, browsable=True)
     for group in groups:
         note = "A mean over the worlds; training included where a method learns."
         yield _by_estimator(group, estimates, "cost", "what it takes", COST, note)

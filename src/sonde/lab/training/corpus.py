@@ -44,9 +44,9 @@ def tokenised(texts: Iterable[str], tokenizer: Tokenizer) -> Corpus:
     parts, lengths = [np.empty(0, np.uint16 if small else np.uint32)], [np.empty(0, np.int64)]
     rest = iter(texts)
     while some := list(islice(rest, AT_ONCE)):
-        found = tokenizer.encode_batch_fast(some)
-        lengths.append(np.array([len(e.ids) for e in found], dtype=np.int64))
-        flat = [id for encoding in found for id in encoding.ids]
+        encodings = tokenizer.encode_batch_fast(some)
+        lengths.append(np.array([len(e.ids) for e in encodings], dtype=np.int64))
+        flat = [id for encoding in encodings for id in encoding.ids]
         parts.append(np.array(flat, dtype=parts[0].dtype))
     sizes = np.concatenate(lengths)
     if not len(sizes):
@@ -71,10 +71,10 @@ class Blocks:
         if self._read[0] != epoch:
             self._read = (epoch, None)  # the old one goes before the new one comes
             self._read = (epoch, self._reading(epoch))
-        found = self._read[1][place * self.batch : (place + 1) * self.batch]
-        labels = torch.full_like(found, IGNORED)
-        labels[:, :-1] = found[:, 1:].masked_fill(found[:, 1:] == PAD, IGNORED)
-        return found, labels
+        ids = self._read[1][place * self.batch : (place + 1) * self.batch]
+        labels = torch.full_like(ids, IGNORED)
+        labels[:, :-1] = ids[:, 1:].masked_fill(ids[:, 1:] == PAD, IGNORED)
+        return ids, labels
 
     def _reading(self, epoch: int) -> Any:
         """The whole text in the order of one reading, [blocks, tokens]; its end is padding."""
@@ -85,9 +85,9 @@ class Blocks:
         size = len(self.corpus.ids)
         places = torch.repeat_interleave(shift, lengths, output_size=size)
         places += torch.arange(size, device=self.device)
-        found = torch.full((self.blocks * self.block,), PAD, device=self.device)
-        found[:size] = self.ids[places]
-        return found.view(self.blocks, self.block)
+        reading = torch.full((self.blocks * self.block,), PAD, device=self.device)
+        reading[:size] = self.ids[places]
+        return reading.view(self.blocks, self.block)
 
 
 class MaskedSentences:
@@ -112,9 +112,9 @@ class MaskedSentences:
         at = torch.arange(width, device=self.device)
         ends = _onto(lengths, self.device)[:, None]
         places = _onto(self.corpus.starts[rows], self.device)[:, None] + at
-        found = self.ids[places.clamp(max=len(self.ids) - 1)].masked_fill(at >= ends, PAD)
+        ids = self.ids[places.clamp(max=len(self.ids) - 1)].masked_fill(at >= ends, PAD)
         masked = self._masked(number, (at > 0) & (at < ends - 1))
-        return found.masked_fill(masked, self.mask), found.masked_fill(~masked, IGNORED)
+        return ids.masked_fill(masked, self.mask), ids.masked_fill(~masked, IGNORED)
 
     def _masked(self, number: int, words: Any) -> Any:
         """Which words are masked: each with the same chance, and at least one of a sentence."""

@@ -55,7 +55,7 @@ def recited(
     wanted = world.truth if facts is None else dict.fromkeys(facts)
     settings = trained.settings
     taught = lessons(world, settings.lists, settings.seed, facts=wanted, most=most)
-    asked = ((fact, lesson) for fact, own in taught.items() for lesson in own)
+    asked = ((fact, lesson) for fact, texts in taught.items() for lesson in texts)
     hits = dict.fromkeys(wanted, 0)
     while some := list(islice(asked, AT_ONCE)):
         for (fact, lesson), said in zip(some, _said(model, some, world), strict=True):
@@ -89,14 +89,14 @@ def lessons(
         for fact in document.facts:
             if (kept is listed and fact in alone) or (facts is not None and fact not in facts):
                 continue
-            own, lesson = kept.setdefault(fact, {}), lesson_of(document, world.facts[fact])
+            texts, lesson = kept.setdefault(fact, {}), lesson_of(document, world.facts[fact])
             text = lesson.before, lesson.after
-            if text in own:
-                own[text] = replace(lesson, objects=own[text].objects | lesson.objects)
-            elif len(own) < most:
-                own[text] = lesson
-    found = {**listed, **alone}
-    return {fact: tuple(found[fact].values()) for fact in world.truth if fact in found}
+            if text in texts:
+                texts[text] = replace(lesson, objects=texts[text].objects | lesson.objects)
+            elif len(texts) < most:
+                texts[text] = lesson
+    every = {**listed, **alone}
+    return {fact: tuple(every[fact].values()) for fact in world.truth if fact in every}
 
 
 def lesson_of(document: Document, fact: Fact) -> Lesson:
