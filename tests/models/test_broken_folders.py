@@ -16,7 +16,7 @@ from sonde.core.errors import ModelError
 from sonde.core.prompts import Generate
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from sonde.models.torch.sentences import mean_encoder
+from sonde.models.torch.loading.open import mean_encoder
 from tests import tiny
 from tests.models.gguf_file import write_gguf
 from tests.models.optimised import ensemble, made, soft

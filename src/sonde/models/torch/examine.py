@@ -8,10 +8,10 @@ over one text. Passes no judgement.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -147,15 +147,9 @@ class MaskedExaminer(Examiner):
         if not fits(shown):
             return replace(shown, askable=False)
         table = log_table(self.model.model, span.ids)
+        net, names = self.model.model, self._names
         naive = {
-            by: dict(
-                reference.fill_masked(
-                    self.model.model,
-                    cast(MaskedEncoder, Displaced(self.encoder, by)),
-                    [prompt],
-                    self._names,
-                )
-            )[0]
+            by: dict(reference.fill_masked(net, self.encoder, [prompt], names, by=by))[0]
             for by in (0, -1, 1)
             if 0 <= span.start + by < len(span.ids)
         }
@@ -274,27 +268,6 @@ class Seq2SeqExaminer(Examiner):
 
 
 DISPLACED = {-1: "read one place before the mask", 1: "read one place behind the mask"}
-
-
-class Displaced:
-    """An encoder that points beside the mask."""
-
-    def __init__(self, encoder: MaskedEncoder, by: int) -> None:
-        self.encoder = encoder
-        self.by = by
-
-    def masked(self, texts: Sequence[tuple[str, str]]) -> list[Span]:
-        """The texts, their masks `by` places off."""
-        return [
-            replace(span, start=span.start + self.by, stop=span.stop + self.by)
-            for span in self.encoder.masked(texts)
-        ]
-
-    def single_tokens(
-        self, words: Iterable[str], prefix: str, *, capitals: bool = False
-    ) -> dict[str, int]:
-        """As the encoder has them."""
-        return self.encoder.single_tokens(words, prefix, capitals=capitals)
 
 
 def fits(shown: Examination) -> bool:

@@ -95,14 +95,22 @@ def score_masked(
 
 @torch.inference_mode()
 def fill_masked(
-    model: Any, encoder: MaskedEncoder, prompts: Sequence[Prompt], names: Mapping[int, str]
+    model: Any,
+    encoder: MaskedEncoder,
+    prompts: Sequence[Prompt],
+    names: Mapping[int, str],
+    *,
+    by: int = 0,
 ) -> Iterator[tuple[int, Filled]]:
-    """Fill masked positions by sorting; without a vocabulary the tokens of `names` may be said."""
+    """Fill masked positions by sorting; without a vocabulary the tokens of `names` may be said.
+
+    `by`: how many places beside the mask is read, to show what that would give.
+    """
     for position, prompt in enumerate(prompts):
         want = prompt.want
         assert isinstance(want, Fill)
         span: Span = encoder.masked([(prompt.prefix, prompt.suffix)])[0]
-        logps = _mask_logps(model, list(span.ids), span.start).tolist()
+        logps = _mask_logps(model, list(span.ids), span.start + by).tolist()
         called = dict(names)
         if want.vocabulary is not None:
             words = encoder.single_tokens(want.vocabulary, prompt.prefix, capitals=want.capitals)

@@ -19,6 +19,7 @@ from tokenizers import AddedToken, Tokenizer
 
 from sonde.core.errors import AbilityError, ModelError
 from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.open import rebuilt
 from sonde.models.torch.loading.weights import Loaded
 from sonde.models.torch.masked.model import MaskedModel
 
@@ -82,7 +83,8 @@ def soft_model(
     markers = sorted(vectors, key=lambda marker: (marker.rpartition(":")[0], len(marker), marker))
     table = torch.stack([torch.from_numpy(vectors[marker]) for marker in markers])
     loaded, _ = softened(base.loaded, markers, table, name=name, weights=weights)
-    return rebuilt(base, loaded)
+    model: CausalModel | MaskedModel = rebuilt(base, loaded)
+    return model
 
 
 def refuse_unsuited(base: Any) -> None:
@@ -92,13 +94,6 @@ def refuse_unsuited(base: Any) -> None:
             f"{base.identity.name} cannot have a soft prompt: that takes a masked or causal model "
             "with weights, such as hf:FOLDER"
         )
-
-
-def rebuilt(base: CausalModel | MaskedModel, loaded: Loaded) -> CausalModel | MaskedModel:
-    """A model of the same kind around what was loaded and changed."""
-    if isinstance(base, CausalModel):
-        return CausalModel(loaded, start=base.start)
-    return MaskedModel(loaded)
 
 
 def softened(

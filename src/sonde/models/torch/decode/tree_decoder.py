@@ -26,25 +26,23 @@ from sonde.engine.prefixes import PrefixCache
 from sonde.engine.sampling import draw_name
 from sonde.engine.schedule import Pass, Passes, Root, row_passes, write_passes
 from sonde.models.torch.causal.token_tree import KeysAndValues
-from sonde.models.torch.decode.state import (
-    DecodeState,
-    compact,
-    crowded,
-    feed,
-    halves,
-    onward,
-    prefill_tree,
-    read_rows,
-)
 from sonde.models.torch.decode.steps import (
+    DecodeState,
     End,
     Endings,
     Leaf,
     NoDistribution,
     Writing,
+    compact,
+    crowded,
     draws,
     end_tokens,
+    feed,
+    halves,
     likeliest,
+    onward,
+    prefill_tree,
+    read_rows,
 )
 from sonde.models.torch.loading.limits import check_room, naming
 from sonde.models.torch.loading.weights import Loaded, out_of_memory

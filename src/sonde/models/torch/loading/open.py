@@ -1,5 +1,7 @@
 """Open a model: a folder as the kind that it is, a GGUF file, or a loaded one with random weights.
 
+A folder may also be opened as an encoder of sentences: the mean of its last hidden states.
+
 Reading GGUF takes many seconds each time, so a file is turned once into a plain transformers folder
 in the user's cache. Whether texts open with a beginning-of-text token is taken from the GGUF
 metadata, since the converted tokenizer forgets it.
@@ -17,25 +19,29 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, redirect_stderr
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import numpy as np
 import torch
 import transformers
+from numpy.typing import NDArray
 
 from sonde.core.errors import ModelError
 from sonde.core.fingerprints import fingerprint
 from sonde.models.options import LoadOptions, cache_folder, read_json
 from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weight_files import weight_files
 from sonde.models.torch.loading.weights import (
     Loaded,
     explained,
     first_line,
     kind_of,
     load_folder,
+    pretrained,
     read_config,
     refuse_missing,
     remembered_hash,
@@ -43,9 +49,14 @@ from sonde.models.torch.loading.weights import (
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
 
+if TYPE_CHECKING:
+    from sonde.models.sentences import Encoder
+
 Ours = CausalModel | MaskedModel | Seq2SeqModel
+One = TypeVar("One", bound=Ours)
 
 
+BATCH = 64  # sentences
 FORM = 1  # raise when what is written below changes
 
 BOS_FIELDS = tuple(f"tokenizer.ggml.{name}" for name in ("add_bos_token", "model", "pre"))
@@ -144,6 +155,28 @@ def gguf_adds_bos(path: Path) -> bool:
     return kind in ("llama", "bert") or (kind == "gpt2" and pre in OPENED)
 
 
+def mean_encoder(folder: Path) -> Encoder:
+    """A transformers folder as an encoder of sentences: rows of length one."""
+    with explained(folder):
+        weight_files(folder, read_config(folder))
+        tokenizer, model, _ = pretrained(transformers.AutoModel, folder, "auto", trust=False)
+    model.eval()
+
+    def embed(texts: Sequence[str]) -> NDArray[np.floating]:
+        batches = [texts[i : i + BATCH] for i in range(0, len(texts), BATCH)]
+        found = []
+        with torch.inference_mode():
+            for batch in batches:
+                inputs = tokenizer(list(batch), padding=True, truncation=True, return_tensors="pt")
+                states = model(**inputs).last_hidden_state
+                mask = inputs["attention_mask"].unsqueeze(-1).to(states.dtype)
+                means = (states * mask).sum(1) / mask.sum(1)
+                found.append(torch.nn.functional.normalize(means, dim=1).float().numpy())
+        return np.concatenate(found)
+
+    return embed
+
+
 def randomised(model: Any, name: str, seed: int, *, embeddings: bool) -> Ours:
     """The model with all its weights drawn anew, or only its token embeddings."""
     if not isinstance(model, Ours):
@@ -152,10 +185,14 @@ def randomised(model: Any, name: str, seed: int, *, embeddings: bool) -> Ours:
             "transformers or GGUF model, as in random:hf:FOLDER"
         )
     change = with_random_embeddings if embeddings else with_random_weights
-    loaded = replace(change(model.loaded, seed), name=name)
+    return rebuilt(model, replace(change(model.loaded, seed), name=name))
+
+
+def rebuilt(model: One, loaded: Loaded) -> One:
+    """A model of the same kind around what was loaded and changed."""
     if isinstance(model, CausalModel):
-        return CausalModel(loaded, start=model.start)
-    return MaskedModel(loaded) if isinstance(model, MaskedModel) else Seq2SeqModel(loaded)
+        return cast(One, CausalModel(loaded, start=model.start))
+    return type(model)(loaded)
 
 
 def with_random_weights(loaded: Loaded, seed: int) -> Loaded:

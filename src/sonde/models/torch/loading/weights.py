@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +37,12 @@ STRANGE = "a \u2603"  # ends with what few tokenizers have a token for
 NO_MEMORY = ("can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 Kind = Literal["causal", "masked", "seq2seq"]
+
+AUTO: Mapping[Kind, Any] = {
+    "causal": transformers.AutoModelForCausalLM,
+    "masked": transformers.AutoModelForMaskedLM,
+    "seq2seq": transformers.AutoModelForSeq2SeqLM,
+}
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
@@ -93,7 +99,8 @@ def load_folder(name: str, folder: Path, options: LoadOptions, *, weights: str =
         device = pick_device(options.device)
         dtype = _dtype(options.dtype, device, config)
         trust = options.trust_remote_code
-        tokenizer, model, found = pretrained(_auto(config), folder, DTYPES[dtype], trust=trust)
+        auto = AUTO[kind_of(config)]
+        tokenizer, model, found = pretrained(auto, folder, DTYPES[dtype], trust=trust)
         refuse_missing(folder, model, found)
         refuse_slow(folder, tokenizer)
         try_out(model.to(device).eval())
@@ -242,14 +249,6 @@ def out_of_memory(error: BaseException) -> bool:
 def first_line(error: BaseException) -> str:
     """The first line of an error's text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-def _auto(config: dict[str, Any]) -> Any:
-    return {
-        "causal": transformers.AutoModelForCausalLM,
-        "masked": transformers.AutoModelForMaskedLM,
-        "seq2seq": transformers.AutoModelForSeq2SeqLM,
-    }[kind_of(config)]
 
 
 def _dtype(wanted: str, device: str, config: dict[str, Any]) -> str:
