@@ -19,6 +19,8 @@ from sonde.core.answers import Scored, Traced
 Ints = NDArray[Any]
 Floats = NDArray[Any]
 
+NONE: Ints = np.zeros(0, dtype=np.int32)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RatedColumns:
@@ -106,10 +108,11 @@ class RatedColumns:
         `counts` and `after`: how many tokens each option has, and how many follow it.
         """
         codes: dict[str, int] = {}
-        seen: dict[int, list[int]] = {}
+        seen: dict[int, Ints] = {}
         for names in options:  # prompts share their options: each tuple is looked up once
             if id(names) not in seen:
-                seen[id(names)] = [codes.setdefault(name, len(codes)) for name in names]
+                numbers = [codes.setdefault(name, len(codes)) for name in names]
+                seen[id(names)] = np.array(numbers, dtype=np.int32)
         both = np.stack(np.broadcast_arrays(counts, after), axis=1).astype(np.int64)
         own = np.repeat(np.tile([True, False], len(both)), both.ravel())
         some = bool(both[:, 1].any())
@@ -120,7 +123,7 @@ class RatedColumns:
             suffix_tokens=ends_of(both[:, 1]) if some else None,
             suffix_logps=logps[~own] if some else None,
             names=list(codes),
-            options=np.array([i for names in options for i in seen[id(names)]], dtype=np.int32),
+            options=np.concatenate([NONE, *(seen[id(names)] for names in options)]),
         )
 
     @classmethod

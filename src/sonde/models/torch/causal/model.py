@@ -48,6 +48,7 @@ log = logging.getLogger("sonde")
 
 BATCH_TOKENS = {"cpu": 1024, "cuda": 2048}
 PREFIX_BYTES = {"cpu": 2**30, "cuda": 2**33}
+
 Logps = Callable[[], np.ndarray]
 """Waits for the log-probabilities of every read of a pass, in order."""
 
