@@ -62,10 +62,6 @@ class Row:
             raise self.fault(f"{key!r} must be a text that is not empty", value)
         return value
 
-    def optional(self, key: str) -> str:
-        """A text, or an empty one where the key is absent or null."""
-        return self.text(key) if self.values.get(key) is not None else ""
-
     def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
         """One of a few texts."""
         value = self.text(key, default)
@@ -136,15 +132,16 @@ def read_texts(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) 
     line = msgspec.defstruct("Line", kinds)
 
     def frame(lines: Iterable[Any]) -> DataFrame:
-        held = list(lines)
-        return text_frame({n: [getattr(each, n) for each in held] for n in names}, {})
+        rows = list(lines)
+        return text_frame({n: [getattr(row, n) for row in rows] for n in names}, {})
 
     def closely(row: Row) -> Any:
-        return line(*map(row.text, needed), *(row.optional(name) or None for name in optional))
+        given = (name for name in optional if row.values.get(name) is not None)
+        return line(**{name: row.text(name) for name in (*needed, *given)})
 
     try:
-        if not has_blank(found := frame(decoded(path, line))):
-            return found
+        if not has_blank(columns := frame(decoded(path, line))):
+            return columns
     except UNSOUND:
         pass
     return frame(map(closely, read_rows(path)))

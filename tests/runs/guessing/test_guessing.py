@@ -138,7 +138,7 @@ def test_the_string_filter_leaves_as_much_of_lama_as_lama_uhn_has(shared: Path) 
     assert len(asked) == 29_285
     kept = {(fact.relation, fact.subject.name, fact.objects[0].name) for fact in asked}
     pairs = {
-        (relation.id, row.optional("sub_uri"))
+        (relation.id, row.values.get("sub_uri") or "")
         for relation in data.relations
         for row in read_rows(shared / "data" / "lama" / "facts" / f"{relation.id}.jsonl")
         if (relation.id, row.text("sub_label"), row.text("obj_label")) in kept

@@ -264,7 +264,8 @@ def likeness(one: str, other: str) -> float:
 
 @cache
 def _directed(said: str, meant: str) -> float:
-    score = _metric().sentence_score(_words(said), [_words(meant)]).score
+    said, meant = (text.replace(SUBJECT_SLOT, "X") for text in (said, meant))
+    score = _metric().sentence_score(said, [meant]).score
     return min(float(score), 100.0)  # rounding leaves a trace above
 
 
@@ -274,10 +275,6 @@ def _metric() -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU(effective_order=True)  # short questions may have no four words in a row in common
-
-
-def _words(text: str) -> str:
-    return text.replace(SUBJECT_SLOT, "X")
 
 
 def read_questions(path: Path) -> dict[str, tuple[str, ...]]:
