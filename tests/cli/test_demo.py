@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sonde.cli.demo import show_known
 from sonde.cli.lab import SHIPPED
+from sonde.cli.run import show_known
 from sonde.lab.worlds.folder import open_world
 
 

@@ -23,7 +23,7 @@ from sonde.models.controls import majority
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.finetune import FineTune
-from sonde.optimise.finetune.stacks import Stacked
+from sonde.optimise.finetune.tuning import Stacked
 from sonde.optimise.making import Order, optimise
 from tests import tiny, worlds
 

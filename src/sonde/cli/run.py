@@ -1,6 +1,7 @@
 """`sonde run PROBE` and `sonde sweep PROBE`: put a probe to a model, once or over a grid.
 
-Each probe's settings become flags of `run`. `sonde models` and `sonde probes` list what there is.
+Each probe's settings become flags of `run`. `sonde demo` is the whole line once, on what comes with
+sonde; `sonde models` and `sonde probes` list what there is.
 """
 
 from __future__ import annotations
@@ -8,10 +9,22 @@ from __future__ import annotations
 import inspect
 from dataclasses import MISSING, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from sonde.cli.console import print_table, progress, say, waiting
-from sonde.cli.options import RunOptions, argument, components, listed, option, verb
+from sonde.cli.console import print_table, progress, say, training, waiting
+from sonde.cli.options import (
+    AskOptions,
+    FactOptions,
+    LoadOptions,
+    RunOptions,
+    SelectOptions,
+    argument,
+    components,
+    listed,
+    option,
+    verb,
+)
 from sonde.cli.plan import PlanOptions, show_plan
 from sonde.cli.report import read_run, show_report
 from sonde.core.abilities import Probe, abilities
@@ -62,6 +75,44 @@ app = components(
     all_probes(),
     "sonde run {name} -m smollm2 -d atlas --limit 10",
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOptions:
+    """How much is asked, and where it is kept."""
+
+    out: Path = option("Where to keep the run.", Path("runs/demo"), "--out", "-o")
+    limit: int = option("Facts asked of SmolLM2 per relation; more take longer.", 12)
+
+
+@verb
+def demo(wanted: DemoOptions) -> None:
+    """Probe SmolLM2-135M, a real language model, on the bundled facts.
+
+    Then a small model whose knowledge is known, to see how far the probe is right.
+
+    Example: sonde demo --limit 30 -o runs/longer
+    """
+    asked = RunOptions(
+        ask=AskOptions(model="smollm2", facts=FactOptions()),
+        out=wanted.out,
+        select=SelectOptions(limit=wanted.limit),
+        load=LoadOptions(),
+    )
+    run_probe(find_probe("lama")(), asked, BesideOptions())
+    show_known(wanted.out / "lab")
+
+
+def show_known(out: Path) -> None:
+    """Put the same probe to the masked model that comes with sonde, and show it with the truth."""
+    from sonde.cli.lab import shipped_models
+    from sonde.lab.evaluation.validating import Order, validate
+    from sonde.lab.report.report import brief
+
+    masked = next(path for path in shipped_models() if path.name == "masked")
+    [trial] = validate([masked], out, Order(names=("lama",)), training).trials
+    if trial.verdicts:  # else a warning has said why not
+        show_report(brief(trial, beside="SmolLM2"), {}, [f"folder: {out}"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

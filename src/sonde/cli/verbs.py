@@ -17,7 +17,7 @@ VERBS = {
     "attribute": "sonde.cli.attribute:attribute",
     "models": "sonde.cli.run:models",
     "probes": "sonde.cli.run:probes",
-    "demo": "sonde.cli.demo:demo",
+    "demo": "sonde.cli.run:demo",
     "doctor": "sonde.cli.doctor:doctor",
     "run": "sonde.cli.run:app",
     "sweep": "sonde.cli.run:sweep",
