@@ -181,6 +181,7 @@ def test_a_run_of_fewer_relations_is_compared_on_these_alone() -> None:
     found = world(OBJECTS, runs, TRAINED, ["nb"])
     estimates = numbers(found, 0)
     assert value(f"accuracy.{RELATIONS}.run.auto", estimates) == 1
+    assert not any(name.endswith("relation.R1.run.auto") for name in estimates), "it was not asked"
     assert value(f"gain.{RELATIONS}.run.auto", estimates) == 0.5
     assert estimates[f"gain.{FACTS}.run.auto"].n == 4
     assert value(f"accuracy.{RELATIONS}.run.manual", estimates) == 0.25, "the others keep theirs"

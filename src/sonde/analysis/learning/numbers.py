@@ -95,7 +95,7 @@ def _of_run(runs: Learning, facts: ByFact, name: str, of: Answers) -> Named:
         ("easy.accuracy", of.on("easy"), (RELATIONS, FACTS, RELATION)),
         ("hard.accuracy", of.on("hard"), (RELATIONS, FACTS, RELATION)),
     ):
-        yield from _means(runs, key, facts.resampled(values), over)
+        yield from _means(runs, key, facts.resampled(values), over, name)
     for part in ("majority", "easy"):
         share = ratio(facts, right * of.parts[part], right, f"{part}:{name}")
         yield f"{part}.share_of_right", share
@@ -104,7 +104,7 @@ def _of_run(runs: Learning, facts: ByFact, name: str, of: Answers) -> Named:
 def _gains(runs: Learning, facts: ByFact, name: str, run: Answers, base: Answers) -> Named:
     """What a run gains, on which facts, and the parts of the mean over facts that add up to it."""
     gain = facts.resampled(run.right, base.right)
-    yield from _means(runs, "gain", gain, OVER)
+    yield from _means(runs, "gain", gain, OVER, name, runs.base(name))
     p = p_value(gain.samples, facts.seed, f"gain.{name}")
     yield "gain.p_value", _counted(p, gain.mean_over_facts().n)
     for subset in SUBSETS:
@@ -134,8 +134,9 @@ def _counted(value: float, n: int) -> Estimate:
     return Estimate(value=value, low=None, high=None, n=n)
 
 
-def _means(runs: Learning, name: str, of: Resampled, over: Sequence[str]) -> Named:
-    """Means over relations, over facts, over relations of each type, of each relation."""
+def _means(runs: Learning, name: str, of: Resampled, over: Sequence[str], *asked: str) -> Named:
+    """Means over relations, over facts, over relations of each type, of each relation that the run
+    was asked about; all of them without a run."""
     if RELATIONS in over:
         yield f"{name}.{RELATIONS}", of.mean_over_relations()
     if FACTS in over:
@@ -143,7 +144,7 @@ def _means(runs: Learning, name: str, of: Resampled, over: Sequence[str]) -> Nam
     for kind in KINDS if TYPE in over else ():
         of_kind = [id for id, lesson in runs.lessons.items() if lesson.relation.kind == kind]
         yield f"{name}.type.{kind}", of.mean_over_relations(of_kind)
-    for id in runs.lessons if RELATION in over else ():
+    for id in runs.having(*asked) if RELATION in over else ():
         yield f"{name}.relation.{id}", of.relation(id)
 
 
