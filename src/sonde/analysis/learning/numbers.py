@@ -8,7 +8,7 @@ subjects within their relation.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -62,11 +62,18 @@ def numbers(runs: Learning, seed: int) -> dict[str, Estimate]:
     estimates = dict(_of_facts(runs, facts))
     answers = {name: Answers(runs, name) for name in runs.names}
     for name, of_run in answers.items():
-        numbers = dict(_of_run(runs, facts, name, of_run))
-        if name != runs.base(name):
-            numbers |= _gains(runs, facts, name, of_run, answers[runs.base(name)])
+        numbers = _asked(_of_run(runs, facts, name, of_run), runs.having(name))
+        if (base := runs.base(name)) != name:
+            gains = _gains(runs, facts, name, of_run, answers[base])
+            numbers |= _asked(gains, runs.having(name, base))
         estimates |= {f"{key}.run.{name}": estimate for key, estimate in numbers.items()}
     return estimates
+
+
+def _asked(named: Named, relations: Collection[str]) -> dict[str, Estimate]:
+    """The estimates less those of relations that a run was not asked about."""
+    kept = {"", *relations}
+    return {key: value for key, value in named if key.partition(".relation.")[2] in kept}
 
 
 def _of_facts(runs: Learning, facts: ByFact) -> Named:
