@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command import Sonde, in_this_process
 from tests.written import two_relations
-
-from .world import Sonde, in_this_process
 
 
 @pytest.fixture

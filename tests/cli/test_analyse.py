@@ -10,8 +10,7 @@ import pytest
 
 from sonde.runs.compare import group_names, names, opened
 from sonde.runs.run import Run
-
-from .world import Sonde, ran
+from tests.command import Sonde, ran
 
 ATLAS = ("-d", "atlas", "--relations", "P30,P36", "--limit", "3", "--no-html")
 

@@ -19,9 +19,8 @@ from sonde.data.annotation import (
     sample,
 )
 from sonde.data.format import write_dataset
+from tests.command import Sonde, in_this_process
 from tests.worlds import dataset_of, fact, relation
-
-from .world import Sonde, in_this_process
 
 
 @pytest.fixture

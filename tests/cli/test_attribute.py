@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiny
-
-from .world import Sonde
+from tests.command import Sonde
 
 QUICK = ("--steps", "5", "--most", "5", "--device", "cpu")
 

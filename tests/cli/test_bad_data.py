@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sonde.core.errors import DataError, UsageError
+from tests.command import Sonde, process
 from tests.written import dataset, fact, rows, template
-
-from .world import Sonde, process
 
 DATA = DataError.exit_code
 FRANCE = fact("P36", "France", "Paris")

@@ -13,9 +13,8 @@ import pytest
 
 from sonde.core.errors import StoreError
 from sonde.store.manifest import Manifest
+from tests.command import COMMAND, Done, Sonde, await_that, files, process, silent, with_slow_model
 from tests.written import many_shards
-
-from .world import COMMAND, Done, Sonde, await_that, files, process, silent, with_slow_model
 
 STORE = StoreError.exit_code
 

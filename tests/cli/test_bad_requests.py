@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from sonde.core.errors import ModelError, UsageError
-
-from .world import Done, Sonde, process, with_slow_model
+from tests.command import Done, Sonde, process, with_slow_model
 
 USAGE = UsageError.exit_code
 

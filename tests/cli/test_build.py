@@ -12,9 +12,8 @@ import pytest
 from sonde.core.facts import Fact
 from sonde.data.builders import write_whole
 from sonde.data.format import open_dataset
+from tests.command import Sonde
 from tests.written import two_relations
-
-from .world import Sonde
 
 SMALL = ("--least-facts", 4, "--least-objects", 3, "--train", 1, "--test", 4, "--options", 2)
 

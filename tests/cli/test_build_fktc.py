@@ -13,9 +13,8 @@ import pytest
 from sonde.data.builders import endpoint, fktc
 from sonde.data.format import open_dataset
 from sonde.prompting.frames import frames
+from tests.command import COMMAND, PATIENCE, Sonde, files
 from tests.data.chat_server import Answer, Reply, said, serving
-
-from .world import COMMAND, PATIENCE, Sonde, files
 
 QUESTIONS = (
     "What do people in [X] call theirs?",

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from sonde.core.errors import DataError, UsageError
+from tests.command import Sonde
 from tests.written import fact, rows, template
-
-from .world import Sonde
 
 DATA = DataError.exit_code
 FRANCE, ITALY, SPAIN = (

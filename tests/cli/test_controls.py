@@ -16,8 +16,7 @@ from sonde.core.facts import Dataset
 from sonde.core.reports import Report
 from sonde.runs.run import Run
 from tests import tiny
-
-from .world import Sonde, ran
+from tests.command import Sonde, ran
 
 ATLAS = ("-d", "atlas", "--relations", "P30,P36", "--limit", "4", "--no-html")
 

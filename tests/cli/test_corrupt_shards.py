@@ -10,9 +10,8 @@ from random import Random
 import pytest
 
 from sonde.core.errors import StoreError
+from tests.command import Sonde, files, process, ran
 from tests.written import many_shards
-
-from .world import Sonde, files, process, ran
 
 STORE = StoreError.exit_code
 NAME = "00001.parquet"

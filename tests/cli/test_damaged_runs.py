@@ -18,9 +18,8 @@ import pytest
 
 from sonde.core.errors import StoreError
 from sonde.runs.run import open_run
+from tests.command import Done, Sonde, ran
 from tests.written import two_relations
-
-from .world import Done, Sonde, ran
 
 STORE = StoreError.exit_code
 SHARD = "shards/00001.parquet"

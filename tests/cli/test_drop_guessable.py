@@ -8,9 +8,8 @@ from pathlib import Path
 from sonde.core.errors import UsageError
 from sonde.data.format import open_dataset
 from tests import tiny
+from tests.command import Sonde
 from tests.written import dataset
-
-from .world import Sonde
 
 PLACES = {"Lima Province": "Lima", "Peru": "Lima", "Chile": "Santiago", "Ghana": "Accra"}
 

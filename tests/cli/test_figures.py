@@ -9,9 +9,8 @@ import pytest
 
 from sonde.cli.report import write_figures
 from sonde.core.reports import Report
+from tests.command import Sonde
 from tests.reporting.sample import belief, hostile
-
-from .world import Sonde
 
 SVG = "{http://www.w3.org/2000/svg}"
 

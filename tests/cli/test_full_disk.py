@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from sonde.core.errors import StoreError
+from tests.command import COMMAND, Done, files, leftovers, process, ran
 from tests.written import many_shards
-
-from .world import COMMAND, Done, files, leftovers, process, ran
 
 STORE = StoreError.exit_code
 

@@ -31,9 +31,8 @@ from sonde.core.legible import legible
 from sonde.core.reports import HeatRow, HeatStrip
 from sonde.models.scripted import Scripted
 from sonde.reporting.render.terminal import strips
+from tests.command import Done, Sonde, on_a_terminal
 from tests.written import rows
-
-from .world import Done, Sonde, on_a_terminal
 
 HOSTILE = {
     "CSI, blinking": "\x1b[5;7m",

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .world import Sonde
+from tests.command import Sonde
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lama-estimates.txt"
 MODEL_LIBRARIES = ("torch", "transformers", "tokenizers", "safetensors")

@@ -12,9 +12,8 @@ from random import Random
 
 import pytest
 
+from tests.command import COMMAND, await_that, files, leftovers, silent, with_slow_model
 from tests.written import many_shards
-
-from .world import COMMAND, await_that, files, leftovers, silent, with_slow_model
 
 Environment = dict[str, str]
 Running = subprocess.Popen[bytes]

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 import sonde as api
+from tests.command import Sonde, ran
 from tests.data import sources
-
-from .world import Sonde, ran
 
 TRAIN = [("Cleo", "Greek"), ("Dora", "Greek"), ("Anton", "Dutch")]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiny
-
-from .world import Sonde
+from tests.command import Sonde
 
 WORDS = ("lama", "-m", "control:majority", "-d")
 

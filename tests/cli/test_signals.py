@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.written import many_shards
-
-from .world import (
+from tests.command import (
     COMMAND,
     PATIENCE,
     Done,
@@ -21,6 +19,7 @@ from .world import (
     silent,
     with_slow_model,
 )
+from tests.written import many_shards
 
 KEPT = "interrupted; finished work is kept: run the same command again to go on\n"
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from sonde.cli.run import axes
 from sonde.runs.run import find_probe
-
-from .world import Sonde
+from tests.command import Sonde
 
 
 def test_the_command_sweeps_and_shows_every_cell(sonde: Sonde, tmp_path: Path) -> None:

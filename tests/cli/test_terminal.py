@@ -10,9 +10,8 @@ import pytest
 import sonde as package
 from sonde.core import errors
 from sonde.core.errors import SondeError
+from tests.command import Sonde, on_a_terminal, process, with_slow_model
 from tests.written import many_shards
-
-from .world import Sonde, on_a_terminal, process, with_slow_model
 
 
 def shown_by(words: tuple[object, ...], env: dict[str, str]) -> str:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from sonde.data.format import open_dataset
 from tests import tiny
-
-from .world import Sonde
+from tests.command import Sonde
 
 
 def test_words_of_all_models_are_written_and_facts_kept_to_them(

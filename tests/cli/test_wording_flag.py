@@ -10,9 +10,8 @@ import pytest
 
 from sonde.cli.verbs import app
 from sonde.data.format import open_dataset
+from tests.command import Sonde
 from tests.data import sources
-
-from .world import Sonde
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiny
-from tests.cli.world import Sonde, in_this_process
+from tests.command import Sonde, in_this_process
 from tests.written import two_relations
 
 

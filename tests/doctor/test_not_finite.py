@@ -12,7 +12,7 @@ from sonde.doctor.diagnose import diagnose
 from sonde.models.load import examiner, load
 from sonde.models.options import LoadOptions
 from tests import tiny
-from tests.cli.world import in_this_process
+from tests.command import in_this_process
 from tests.written import two_relations
 
 from .faulty import fault, faults, look

@@ -16,7 +16,7 @@ from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
 from tests import tiny as world
-from tests.cli.world import in_this_process
+from tests.command import in_this_process
 from tests.tiny import Load
 from tests.written import two_relations
 

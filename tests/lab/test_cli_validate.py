@@ -12,7 +12,7 @@ from sonde.core.errors import DataError
 from sonde.lab.training.train import TrainSettings, train
 from sonde.lab.worlds.folder import write_world
 from sonde.lab.worlds.world import make_world
-from tests.cli.world import Sonde, in_this_process
+from tests.command import Sonde, in_this_process
 
 from .worlds import small
 

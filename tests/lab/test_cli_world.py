@@ -8,7 +8,7 @@ import pytest
 
 from sonde.lab.worlds.folder import open_world
 from sonde.lab.worlds.settings import WorldSettings
-from tests.cli.world import Sonde, in_this_process
+from tests.command import Sonde, in_this_process
 
 SMALL = (
     *("--facts", 15, "--subjects", 24, "--objects", 6, "--words", 16, "--families", 4),

@@ -23,7 +23,7 @@ from sonde.lab.training.stored import check
 from sonde.lab.training.train import Kind, open_trained, train
 from sonde.lab.worlds.text import introductions
 from sonde.lab.worlds.world import make_world
-from tests.cli.world import Sonde, in_this_process
+from tests.command import Sonde, in_this_process
 
 from .shipped import PLACE, the_world
 

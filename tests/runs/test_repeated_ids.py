@@ -25,7 +25,7 @@ from sonde.probes.lama.probe import Lama
 from sonde.runs.plan import plan
 from sonde.runs.run import open_run
 from tests import tiny
-from tests.cli.world import in_this_process
+from tests.command import in_this_process
 from tests.worlds import dataset_of, numbered, numbered_fact
 from tests.written import fact as line
 from tests.written import rows, two_relations

@@ -18,7 +18,7 @@ from sonde.core.facts import Selection
 from sonde.core.prompts import Fill, Key, Prompt, Score
 from sonde.runs.run import default_folder, describe
 from sonde.runs.shards import shards
-from tests.cli.world import files
+from tests.command import files
 from tests.worlds import dataset_of, numbered, numbered_fact
 
 from .world import Listing

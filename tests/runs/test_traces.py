@@ -25,7 +25,7 @@ from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
 from sonde.models.torch.reference import trace_causal
 from sonde.runs.shards import WEIGHED, shards
-from tests.cli.world import files
+from tests.command import files
 from tests.tiny import CAUSAL, trace
 from tests.worlds import numbered
 

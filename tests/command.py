@@ -16,7 +16,7 @@ from typing import Any
 from sonde.cli.main import main
 
 COMMAND = str(Path(sys.executable).parent / "sonde")
-HERE = Path(__file__).parent
+SLOW_MODEL = Path(__file__).parent / "cli" / "slow_model.py"
 
 PATIENCE = 600
 """Seconds; only what hangs takes so long, however busy the machine."""
@@ -98,7 +98,7 @@ def with_slow_model(folder: Path, most: int | None = None) -> dict[str, str]:
     info.mkdir(parents=True, exist_ok=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: slow-model\nVersion: 1\n")
     (info / "entry_points.txt").write_text("[sonde.models]\nslow = slow_model:COMPONENT\n")
-    (home / "slow_model.py").write_text((HERE / "slow_model.py").read_text())
+    (home / "slow_model.py").write_text(SLOW_MODEL.read_text())
     paths = [str(home), *filter(None, [os.environ.get("PYTHONPATH")])]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     if most is not None:
