@@ -89,3 +89,12 @@ def test_a_run_without_a_judged_prompt_is_refused() -> None:
 def test_two_runs_of_one_name_are_refused() -> None:
     with pytest.raises(UsageError, match="the same name"):
         align([TWO_BY_TWO, TWO_BY_TWO])
+
+
+def test_names_of_subjects_follow_their_pairs() -> None:
+    names = (("Ann",), ("Bea",))
+    first = changed(TWO_BY_TWO, names=names)
+    second = changed(run("second", grid([(1, 0, 0, True, 0)], [0, 0], [0, 0])), names=names)
+    found = align([first, second])
+    assert found.first.pairs == ("f1",)
+    assert found.runs[1].judged.frame()["name"].to_list() == ["Bea"]
