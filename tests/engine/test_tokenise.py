@@ -99,7 +99,7 @@ def test_what_is_made_ahead_fails_where_it_is_used() -> None:
         yield 1
         raise PromptError("no")
 
-    coming = prefetch(items(), 2)
+    coming = prefetch(items())
     assert next(coming) == 1
     with pytest.raises(PromptError):
         next(coming)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sonde.core.answers import Filled
 from sonde.core.columns import one_by_one
-from sonde.core.prompts import Fill, Prompt
+from sonde.core.prompts import Fill, Prompt, put
 from sonde.engine.masked_batch import columns
 from sonde.models.torch.masked.answers import best, count_ranks, in_order, rank_rows
 from sonde.models.torch.masked.logits import EQUAL, Ways, differs, mask_logits, ways_of
@@ -290,10 +290,16 @@ def test_a_model_that_overlooks_the_mask_is_not_packed(tiny: Load, monkeypatch: 
     assert differs(loaded.model, Ways(packs=True), EQUAL)
 
 
-@given(prompts=FILLS, workers=st.integers(0, 2), task=st.integers(1, 3), chunk=st.integers(1, 4))
+@given(
+    prompts=FILLS,
+    workers=st.integers(0, 2),
+    task=st.integers(1, 3),
+    chunk=st.integers(1, 4),
+    ahead=st.sampled_from(["nothing", "these", "others"]),
+)
 @settings(max_examples=8, deadline=None)
-def test_the_number_of_workers_and_the_chunks_change_no_answer(
-    tiny: Load, prompts: list[Prompt], workers: int, task: int, chunk: int
+def test_workers_chunks_and_what_was_prepared_ahead_change_no_answer(
+    tiny: Load, prompts: list[Prompt], workers: int, task: int, chunk: int, ahead: str
 ) -> None:
     loaded = tiny("bert")
     expected = dict(one_by_one(masked(tiny, "bert").fill(prompts)))
@@ -303,7 +309,10 @@ def test_the_number_of_workers_and_the_chunks_change_no_answer(
         patch.setattr("sonde.engine.tokenise.TASK", task)
         patch.setattr("sonde.models.torch.masked.model.FIRST", 1)
         patch.setattr("sonde.models.torch.masked.model.CHUNK", chunk)
-        found = dict(one_by_one(model.fill(prompts)))
+        asked = put(prompts)
+        if ahead != "nothing":
+            model.prefetch(asked if ahead == "these" else put(prompts[:1]))
+        found = dict(one_by_one(model.fill_columns(asked)))
     model.tokenisers.close()
     for i, answer in expected.items():
         same(found[i], answer, f"prompt {i}")

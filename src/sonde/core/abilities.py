@@ -153,6 +153,14 @@ class KeepsCache(Protocol):
         """Drop it, so that answers depend on what is asked with them alone."""
 
 
+@runtime_checkable
+class Prefetches(Protocol):
+    """A model that can prepare a shard while it answers the one before."""
+
+    def prefetch(self, prompts: Prompts) -> None:
+        """Begin to; these prompts are asked next."""
+
+
 ABILITIES: Mapping[Ability, type] = {
     "score": Scores,
     "fill": Fills,

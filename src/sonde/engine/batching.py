@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from operator import attrgetter
 from typing import TypeVar
 
@@ -173,19 +173,20 @@ def _several(batch: list[int]) -> bool:
     return len(batch) > 1
 
 
-def prefetch(items: Iterator[Item], count: int) -> Iterator[Item]:
-    """The same items, each made on another thread while the one before it is used.
+def prefetch(items: Iterator[Item]) -> Iterator[Item]:
+    """The same items, each made on another thread while the one before it is used, the first now.
 
-    `count`: how many there are; a single one is made here.
-
-    >>> list(prefetch(iter("abc"), 3))
+    >>> list(prefetch(iter("abc")))
     ['a', 'b', 'c']
     """
-    if count < 2:
-        yield from items
-        return
-    with ThreadPoolExecutor(1, "ahead") as thread:
-        coming = thread.submit(next, items, _END)
+    thread = ThreadPoolExecutor(1, "ahead")
+    return _prefetched(thread, items, thread.submit(next, items, _END))
+
+
+def _prefetched(
+    thread: ThreadPoolExecutor, items: Iterator[Item], coming: Future[object]
+) -> Iterator[Item]:
+    with thread:
         while (item := coming.result()) is not _END:
             coming = thread.submit(next, items, _END)
             yield item  # type: ignore[misc]

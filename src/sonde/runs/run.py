@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +18,7 @@ from sonde import __version__
 from sonde.core.abilities import (
     Admits,
     Model,
+    Prefetches,
     Probe,
     abilities,
 )
@@ -277,11 +279,12 @@ def _fill_folder(
     done = computed = number = 0
     began, clock = time.time(), time.monotonic()
     try:
-        for number, shard in enumerate(cut):
+        for number, (shard, following) in enumerate(pairwise(chain(cut, [None]))):
+            assert shard is not None
             if not writer.holds(number, shard):
                 if done and not computed:
                     log.info("%s: going on after %d of %d", writer.folder.path, done, total)
-                answers = _answer_shard(model, shard, done, total, progress)
+                answers = _answer_shard(model, shard, following, done, total, progress)
                 # a shard is written while the next one is answered
                 behind.do(writer.append, number, answers)
                 computed += len(shard)
@@ -308,10 +311,18 @@ def _session(model: Model, began: float, seconds: float, prompts: int) -> dict[s
 
 
 def _answer_shard(
-    model: Model, shard: Prompts, done: int, total: int, progress: Progress
+    model: Model,
+    shard: Prompts,
+    following: Prompts | None,
+    done: int,
+    total: int,
+    progress: Progress,
 ) -> Answering:
     answers = Answering(shard)
     for position, result in answer(model, shard):
+        if following is not None and isinstance(model, Prefetches):
+            model.prefetch(following)
+            following = None
         answers.add(position, result)
         progress(done + answers.done, total)
     return answers

@@ -98,6 +98,7 @@ class MaskedModel:
         self.enough = min(ENOUGH[device], tokens) if self.ways.pads else 0
         self.tables = Tables(loaded, self.encoder)
         self.tokenisers = Tokenisers(self.encoder, workers(loaded))
+        self._coming: tuple[Sequence[Block], Iterator[Chunk]] = ((), iter(()))
 
     @property
     def identity(self) -> Identity:
@@ -125,11 +126,20 @@ class MaskedModel:
 
     def chunks(self, prompts: Prompts) -> Iterator[Chunk]:
         """The prompts in parts that are each ready to be fed, the next under way as one is used."""
-        bounds = list(pairwise((*chunk_starts(len(prompts)), len(prompts))))
-        return prefetch(self._prepared(prompts, bounds), len(bounds))
+        (blocks, chunks), self._coming = self._coming, ((), iter(()))
+        if blocks and [*map(id, blocks)] == [*map(id, prompts.blocks)]:
+            return chunks
+        prepared = self._prepared(prompts)
+        return prefetch(prepared) if len(prompts) > FIRST else prepared
 
-    def _prepared(self, prompts: Prompts, bounds: Sequence[tuple[int, int]]) -> Iterator[Chunk]:
+    def prefetch(self, prompts: Prompts) -> None:
+        """Begin to prepare what is asked next, where other processes tokenise it."""
+        if self.tokenisers.workers and all(isinstance(b.want, Fill) for b in prompts.blocks):
+            self._coming = prompts.blocks, prefetch(self._prepared(prompts))
+
+    def _prepared(self, prompts: Prompts) -> Iterator[Chunk]:
         """Each part's distinct texts, who asks them, and of which kind each question is."""
+        bounds = list(pairwise((*chunk_starts(len(prompts)), len(prompts))))
         kinds = Kinds(self.tables)
         parts = [prompts.part(start, stop) for start, stop in bounds]
         texts = ([text for block in part.blocks for text in block.texts()] for part in parts)
