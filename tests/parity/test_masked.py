@@ -312,7 +312,7 @@ def test_workers_chunks_and_what_was_prepared_ahead_change_no_answer(
         asked = put(prompts)
         if ahead != "nothing":
             model.prefetch(asked if ahead == "these" else put(prompts[:1]))
-        found = dict(one_by_one(model.fill_columns(asked)))
+        found = dict(one_by_one(model.fill(asked)))
     model.tokenisers.close()
     for i, answer in expected.items():
         same(found[i], answer, f"prompt {i}")
