@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 Ours = CausalModel | MaskedModel | Seq2SeqModel
 One = TypeVar("One", bound=Ours)
 
-
 BATCH = 64  # sentences
 FORM = 1  # raise when what is written below changes
 
