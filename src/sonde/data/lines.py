@@ -189,12 +189,12 @@ def raw_lines(
     path: Path, complain: Complain = refuse, tick: Tick | None = None
 ) -> Iterator[tuple[str, bytes]]:
     """The lines of a file, each behind its place; unpacked where the name ends in .gz."""
-    told = 0
+    name, told = str(path), 0
     try:
         with path.open("rb") as file:
             lines: Iterable[bytes] = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
             for number, line in enumerate(lines, 1):
-                yield f"{path}, line {number}", line
+                yield f"{name}, line {number}", line
                 if tick is not None and number % BATCH == 0:
                     tick(file.tell() - told)
                     told = file.tell()

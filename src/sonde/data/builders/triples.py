@@ -159,14 +159,17 @@ class Smallest:
     def offer(self, name: str, id: str = "") -> None:
         """Take a name in where its draw is small enough; all identifiers of one that stays stay."""
         if name not in self.ids:
-            self.ids[name] = frozenset()
             entry = (-draw_key(self._seed, self._prefix + name), name)  # a heap gives its smallest
             if len(self._heap) < self._size:
                 heappush(self._heap, entry)
             else:
                 self.more = True
-                del self.ids[heappushpop(self._heap, entry)[1]]
-        if id and name in self.ids and id not in self.ids[name]:
+                _, dropped = heappushpop(self._heap, entry)
+                if dropped == name:
+                    return
+                del self.ids[dropped]
+            self.ids[name] = frozenset()
+        if id and id not in self.ids[name]:
             self.ids[name] |= {id}
 
     def ordered(self) -> list[str]:
