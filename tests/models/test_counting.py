@@ -108,24 +108,32 @@ def test_a_control_is_named_by_what_it_counted() -> None:
     assert one.identity.weights == turned.identity.weights
 
 
-@pytest.mark.shared
-def test_the_controls_give_the_known_numbers_on_all_of_lama(shared: Path) -> None:
+def on_all_of_lama(name: str, shared: Path) -> dict[str, float]:
+    """The percentages of a control on every fact of LAMA."""
     dataset = sonde.dataset(str(shared / "data/lama"))
     probe = sonde.probe("lama").suited(frozenset({"fill"}))
     blocks: list[Any] = list(probe.ask(dataset))
-    found = {}
-    for name in ("class-prior", "naive-bayes"):
-        report = probe.read(
-            dataset, sonde.testing.answer_all(load(f"control:{name}", dataset=dataset), blocks)
-        )
-        assert report.counts["scored"] == 34_017
-        found[name] = {k: 100 * (e.value or 0) for k, e in report.estimates.items()}
-    prior, bayes = (found[name] for name in ("class-prior", "naive-bayes"))
+    control = load(f"control:{name}", dataset=dataset)
+    report = probe.read(dataset, sonde.testing.answer_all(control, blocks))
+    assert report.counts["scored"] == 34_017
+    return {key: 100 * (e.value or 0) for key, e in report.estimates.items()}
+
+
+@pytest.mark.shared
+def test_the_class_prior_gives_the_known_numbers_on_all_of_lama(shared: Path) -> None:
+    found = on_all_of_lama("class-prior", shared)
     kinds = ("mean_over_relations", "kind.1-1", "kind.N-1", "kind.N-M")
     over = (*kinds, "relation.P463", "relation.P176")
     known = (17.3, 0.2, 23.2, 11.0, 2.2, 8.9)
-    assert [prior[f"p_at_1.{o}"] for o in over] == pytest.approx(known, abs=0.06)
-    assert bayes["p_at_1.mean_over_relations"] == pytest.approx(24.6, abs=0.3)
+    assert [found[f"p_at_1.{o}"] for o in over] == pytest.approx(known, abs=0.06)
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+def test_naive_bayes_gives_the_known_number_on_all_of_lama(shared: Path) -> None:
+    """Golden values hold it to more digits, on fewer facts."""
+    found = on_all_of_lama("naive-bayes", shared)
+    assert found["p_at_1.mean_over_relations"] == pytest.approx(24.6, abs=0.3)
 
 
 def test_only_relations_that_are_asked_about_need_training_facts() -> None:
