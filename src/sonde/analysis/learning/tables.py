@@ -60,8 +60,37 @@ METRICS = (
 
 def tables(
     runs: Learning, estimates: Estimates, often: Sequence[Often], drawn: Sequence[Drawn]
-) -> Iterator[Table | None]:
+) -> Iterator[Table]:
     """All of them; an estimate that was not made is taken as not measured."""
+    yield from _of_runs(runs, estimates)
+    yield _majority(runs, estimates, often)
+    yield table(
+        often,
+        OFTEN,
+        id="answered-too-often",
+        title="Objects that prompts elicit too often",
+        note="The commonest training object where it is answered for over 95 % of the facts; other "
+        "objects where they are answered for 10 points more facts than have them, and clearly so.",
+    )
+    yield _by_relation(runs, estimates)
+    yield table(
+        drawn,
+        [
+            Field("subset", lambda fact: fact.subset),
+            Field("relation", lambda fact: fact.relation),
+            Field("fact", lambda fact: fact.sentence),
+            *across(runs.names, lambda fact, name: fact.answers.get(name), "text"),
+        ],
+        id="drawn-facts",
+        title="Some easy and hard facts, with every run's answer",
+        note="Drawn by the seed from the facts that some run answers right and whose object is not "
+        "the commonest training object. ✓: right.",
+    )
+
+
+def _of_runs(runs: Learning, estimates: Estimates) -> Iterator[Table]:
+    """A row per run: by relation type and by model, on easy and on hard facts, and what is gained
+    where."""
 
     def look(name: str, metric: Metric) -> Estimate:
         return estimates[metric.at(f"run.{name}")]
@@ -99,29 +128,6 @@ def tables(
         note="Means over facts. Easy and hard add up to the gain, and so do majority and other, "
         "each on the relations where it is known. A share over 100 %: on hard facts the run loses.",
     )
-    yield _majority(runs, estimates, often)
-    yield table(
-        often,
-        OFTEN,
-        id="answered-too-often",
-        title="Objects that prompts elicit too often",
-        note="The commonest training object where it is answered for over 95 % of the facts; other "
-        "objects where they are answered for 10 points more facts than have them, and clearly so.",
-    )
-    yield _by_relation(runs, estimates)
-    yield table(
-        drawn,
-        [
-            Field("subset", lambda fact: fact.subset),
-            Field("relation", lambda fact: fact.relation),
-            Field("fact", lambda fact: fact.sentence),
-            *across(runs.names, lambda fact, name: fact.answers.get(name), "text"),
-        ],
-        id="drawn-facts",
-        title="Some easy and hard facts, with every run's answer",
-        note="Drawn by the seed from the facts that some run answers right and whose object is not "
-        "the commonest training object. ✓: right.",
-    )
 
 
 ASKED = "that the run was asked about"
@@ -137,7 +143,7 @@ OFTEN: tuple[Field[Often], ...] = (
 )
 
 
-def _models(runs: Learning, estimates: Estimates) -> Table | None:
+def _models(runs: Learning, estimates: Estimates) -> Table:
     """Methods by model, where the names of the runs tell both."""
     models = list(dict.fromkeys(method.model for method in runs.methods if method.model))
 

@@ -87,7 +87,8 @@ def tables(of: Reliability) -> Iterator[Table]:
     yield _equal_accuracy(of)
     disputed, all_facts = _facts(of.common)
     yield disputed
-    yield from _fewer_frames(of)
+    yield _fewer_frames(of)
+    yield _subsets(of)
     yield all_facts
 
 
@@ -240,12 +241,9 @@ def fact_row(common: Common, fact: int, number: int) -> tuple[Cell, ...]:
     )
 
 
-def _fewer_frames(of: Reliability) -> Iterator[Table]:
-    """MONITOR of each run from all frames and from the first few, and whether it orders runs alike
-    for every choice of frames."""
-    frames = of.reading.frames
-    none = f"Not measured: no relation has more than {frames} frames."
-    first = f"frames.{FIRST}"
+def _fewer_frames(of: Reliability) -> Table:
+    """MONITOR of each run from all frames and from the first few."""
+    frames, first = of.reading.frames, f"frames.{FIRST}"
 
     def look(name: str, number: str) -> Estimate:
         return of.estimates[f"{number}.run.{name}"]
@@ -254,7 +252,7 @@ def _fewer_frames(of: Reliability) -> Iterator[Table]:
         means = (look(name, f"{s}.monitor").value for s in of.subsets if s != first)
         return [value for value in means if value is not None]
 
-    yield side_by_side(
+    return side_by_side(
         of.names if of.subsets else (),
         [
             Field("all frames", lambda n: look(n, "monitor"), "number"),
@@ -267,8 +265,18 @@ def _fewer_frames(of: Reliability) -> Iterator[Table]:
         title=f"MONITOR from {frames} frames and from all",
         note="Anchors and wrong names stay the same; relations with no more frames keep all."
         if of.subsets
-        else none,
+        else NO_ABLATION.format(frames),
     )
+
+
+PAIRED = "first less all, paired"
+RANDOM = "of random frames"
+NO_ABLATION = "Not measured: no relation has more than {} frames."
+
+
+def _subsets(of: Reliability) -> Table:
+    """Whether MONITOR orders runs as that from all frames does, for every choice of frames."""
+    frames, first = of.reading.frames, f"frames.{FIRST}"
 
     def number(end: str) -> Callable[[str], Estimate]:
         return lambda subset: of.estimates[f"{subset}.{end}"]
@@ -276,7 +284,7 @@ def _fewer_frames(of: Reliability) -> Iterator[Table]:
     def called(subset: str) -> str:
         return f"first {frames}" if subset == first else subset.partition(".")[2].replace("_", " ")
 
-    yield table(
+    return table(
         of.subsets,
         [
             Field("frames", called),
@@ -293,9 +301,5 @@ def _fewer_frames(of: Reliability) -> Iterator[Table]:
         note="A draw takes as many frames of each relation by the seed. A dash: not measured, "
         f"because fewer than {FEWEST} points have a MONITOR, or they do not differ."
         if of.subsets
-        else none,
+        else NO_ABLATION.format(frames),
     )
-
-
-PAIRED = "first less all, paired"
-RANDOM = "of random frames"
