@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import PromptError
-from sonde.engine.batching import prefetch
+from sonde.core.threads import prefetch
 from sonde.engine.masked_batch import MaskedEncoder, MaskedTexts, columns
 from sonde.engine.tokenise import TASK, Tokenisers
 from tests import tiny

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from operator import attrgetter
 from typing import TypeVar
 
 import numpy as np
 
 Batch = TypeVar("Batch")
-Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Scheduled = Generator[Batch, bool | None, None]
 """Batches in turn; whoever runs one sends True where memory ran out, and smaller ones follow."""
 
 AHEAD = 2  # batches that are started before one is read
-
-_END = object()
 
 
 def batches(
@@ -171,22 +167,3 @@ class Budget:
 
 def _several(batch: list[int]) -> bool:
     return len(batch) > 1
-
-
-def prefetch(items: Iterator[Item]) -> Iterator[Item]:
-    """The same items, each made on another thread while the one before it is used, the first now.
-
-    >>> list(prefetch(iter("abc")))
-    ['a', 'b', 'c']
-    """
-    thread = ThreadPoolExecutor(1, "ahead")
-    return _prefetched(thread, items, thread.submit(next, items, _END))
-
-
-def _prefetched(
-    thread: ThreadPoolExecutor, items: Iterator[Item], coming: Future[object]
-) -> Iterator[Item]:
-    with thread:
-        while (item := coming.result()) is not _END:
-            coming = thread.submit(next, items, _END)
-            yield item  # type: ignore[misc]

@@ -204,7 +204,7 @@ def _names_together(
         gold[rows] = logps
         return gold, none, none
     # by prompt, object, rank and value: two names that are the same token are the same answer
-    order = np.lexsort((logps, ranks, names.object[entries], rows))
+    order = _order(names.object[entries] + rows * (1 + names.object.max(initial=0)), ranks, logps)
     rows, ranks, logps = rows[order], ranks[order], logps[order]
     objects, usual = names.object[entries][order], names.usual[entries][order]
     distinct = _changes(rows, objects, ranks, logps)
@@ -241,9 +241,18 @@ def _further_names(
 
 def _pooled(rows: Ints, ranks: Ints, logps: Floats, count: int) -> Floats:
     """The log of the probabilities of each prompt's names together; nan for none."""
-    order = np.lexsort((logps, ranks, rows))
+    order = _order(rows, ranks, logps)
     kept = order[_changes(rows[order], ranks[order], logps[order])]  # of two objects, too
     return log_sums(rows[kept], logps[kept], count)
+
+
+def _order(groups: Ints, ranks: Ints, logps: Floats) -> Ints:
+    """Entries by group, rank and value; equal ranks have mostly one value."""
+    order = np.argsort(groups * (1 + ranks.max(initial=0)) + ranks, kind="stable")
+    same = ~_changes(groups[order], ranks[order])
+    if (same[1:] & (logps[order][1:] != logps[order][:-1])).any():
+        return np.lexsort((logps, ranks, groups))
+    return order
 
 
 def log_sums(groups: Ints, logps: Floats, count: int) -> Floats:

@@ -31,10 +31,11 @@ from sonde.core.prompts import Block, Prompts, blocks_of
 from sonde.core.repeats import refuse_repeats
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
+from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
 from sonde.probes import MODULES
 from sonde.runs.prompt_length import fitting
-from sonde.runs.shards import SHARD_WEIGHT, Behind, answer, shards
+from sonde.runs.shards import SHARD_WEIGHT, answer, shards
 from sonde.store.blocks import friendly
 from sonde.store.files import explain_os_errors
 from sonde.store.manifest import Manifest, surroundings, versions
@@ -67,8 +68,8 @@ class Run:
     asked: Dataset | None = field(default=None, repr=False, compare=False)
 
     def answers(self) -> Iterator[Answers]:
-        """Every block of answered prompts."""
-        return RunFolder(self.path).answers()
+        """Every block of answered prompts, a shard read while the one before it is used."""
+        return chain.from_iterable(prefetch(RunFolder(self.path).shard_answers()))
 
     def answered(self) -> Iterator[Answered]:
         """Every answered prompt, one after the other."""

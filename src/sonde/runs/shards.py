@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,29 +82,3 @@ def answer(
             raise AbilityError(f"{model.identity.name} cannot {way}")
         for position, result in method(own):
             yield positions[position], result
-
-
-class Behind:
-    """Does one thing after the other on a thread of its own, at most one ahead of who waits."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "behind")
-        self._last: Future[Any] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def do(self, work: Callable[..., object], *given: Any) -> None:
-        """Begin some work once what came before is done; raises what went wrong with that."""
-        self.wait()
-        self._last = self._thread.submit(work, *given)
-
-    def wait(self) -> None:
-        """Until nothing is left to do; raises what went wrong."""
-        if self._last is not None:
-            self._last.result()
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._thread.shutdown()
-        if kind is None:
-            self.wait()

@@ -17,6 +17,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -194,10 +195,13 @@ class RunFolder:
                 f"shards hold {prompts}; {AGAIN} to write it anew"
             )
 
+    def shard_answers(self) -> Iterator[list[Answers]]:
+        """The blocks of answered prompts of each shard."""
+        return (list(blocks_of(table)) for table in self.tables())
+
     def answers(self) -> Iterator[Answers]:
         """Every block of answered prompts, shard by shard."""
-        for table in self.tables():
-            yield from blocks_of(table)
+        return chain.from_iterable(self.shard_answers())
 
     def answered(self) -> Iterator[Answered]:
         """Every answered prompt, one after the other."""

@@ -24,7 +24,8 @@ from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError
 from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, put
 from sonde.core.rated import RatedColumns
-from sonde.engine.batching import Budget, prefetch
+from sonde.core.threads import prefetch
+from sonde.engine.batching import Budget
 from sonde.engine.encode import Span, opening
 from sonde.engine.masked_batch import MaskedEncoder, MaskedText, MaskedTexts, columns
 from sonde.engine.schedule import Pass, Passes, row_passes
