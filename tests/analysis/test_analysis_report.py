@@ -121,12 +121,15 @@ def many(name: str, right: int, of: int = 40, relations: int = 1) -> Compared:
 def test_who_is_right_most_often_is_said_only_where_a_paired_test_says_so() -> None:
     [said] = found(REPORT, "right most often")
     assert said == (
-        "Which run is right most often cannot be told: good (75.0%) is not told from poor."
+        "Which run is right most often cannot be told: good (75.0%) is not distinguishable "
+        "from poor."
     )
     [clear] = found(analyse([many("a", 30), many("b", 10), many("c", 0)], READING), "most often")
     assert clear == "a is right most often: 75.0% of a pair's prompts."
     [tied] = found(analyse([many("a", 30), many("b", 28), many("c", 0)], READING), "most often")
-    assert tied == "Which run is right most often cannot be told: a (75.0%) is not told from b."
+    assert tied == (
+        "Which run is right most often cannot be told: a (75.0%) is not distinguishable from b."
+    )
 
 
 def test_one_pair_of_runs_makes_no_finding_of_a_correlation() -> None:
@@ -152,8 +155,8 @@ def test_relations_are_known_best_or_least_only_where_a_test_says_so() -> None:
     few = analyse([asked("a", [[1] * 3, [0] * 3]), asked("b", [[1] * 3, [0] * 3])], READING)
     [said] = found(few, "known best")
     assert said == (
-        "Which relation is known best over all runs cannot be told: R0 (100.0%) is not told from "
-        "R1."
+        "Which relation is known best over all runs cannot be told: R0 (100.0%) is not "
+        "distinguishable from R1."
     )
 
 

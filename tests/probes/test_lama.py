@@ -83,7 +83,7 @@ def test_three_facts_more_than_the_control_of_six_are_not_called_clear() -> None
     facts = [fact("P36", f"s{i}", "Rome" if i < 2 else f"city {i}", id=str(i)) for i in range(6)]
     right = {str(i): "Rome" if i < 2 else f"city {i}" for i in range(5)}
     said = report(world(*facts), right).findings
-    assert said[0].startswith("Overall P@1 is not told from the majority control: +50.0 points")
+    assert said[0].startswith("Overall P@1 is not distinguishable from the majority control: +50.0")
     assert "clearly above the control on 0 of 1 relations" in said[1]
 
 

@@ -92,8 +92,8 @@ def test_the_best_separator_is_named_only_where_a_paired_test_says_so() -> None:
     few = right_for({"space/space": 20, "colon/space": 22, "comma/space": 18}, data)
     assert few.summary == "Under 3 separators accuracy lies between 45.0% and 55.0%."
     assert few.findings[0] == (
-        "Which separator is right most often cannot be told: colon/space (55.0%) is not told from "
-        "space/space, comma/space."
+        "Which separator is right most often cannot be told: colon/space (55.0%) is not "
+        "distinguishable from space/space, comma/space."
     )
     assert few.findings[1] == "No separator is distinguishable from space/space on these facts."
     clear = right_for({"space/space": 10, "colon/space": 30, "comma/space": 12}, data)

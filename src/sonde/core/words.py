@@ -58,7 +58,7 @@ def sided(
 ) -> str:
     """The word for a difference: above or below 0 as a whole interval, or neither.
 
-    >>> sided(Estimate(value=0.1, low=0.05, high=0.15, n=9), "above", "below", "not told from")
+    >>> sided(Estimate(value=0.1, low=0.05, high=0.15, n=9), "above", "below", "like")
     'clearly above'
     """
     if not told_apart(difference, p):
@@ -103,7 +103,7 @@ def against_control(what: str, above: Estimate) -> str:
     """
     if above.value is None:
         return ""
-    word = sided(above, "above", "below", "not told from")
+    word = sided(above, "above", "below", "not distinguishable from")
     return f"{what} is {word} the majority control: {in_points(above)}."
 
 
@@ -116,7 +116,7 @@ def trust(overconf: Estimate) -> str:
     if overconf.value is None:
         return ""
     if not told_apart(overconf):
-        return f"On average confidence cannot be told from accuracy: {in_points(overconf)}."
+        return f"On average confidence is not distinguishable from accuracy: {in_points(overconf)}."
     word = "overconfident" if overconf.value > 0 else "underconfident"
     return f"The model is {word}: confidence minus accuracy is {in_points(overconf)}."
 
@@ -125,11 +125,11 @@ def named(claim: str, question: str, best: str, tied: Sequence[str], most: int =
     """A claim about who is first, or that it cannot be told, where some are tied with it.
 
     >>> named("a is best.", "Which is best", "a (31.0%)", ["b"])
-    'Which is best cannot be told: a (31.0%) is not told from b.'
+    'Which is best cannot be told: a (31.0%) is not distinguishable from b.'
     """
     if not tied:
         return claim
-    return f"{question} cannot be told: {best} is not told from {listed(tied, most)}."
+    return f"{question} cannot be told: {best} is not distinguishable from {listed(tied, most)}."
 
 
 def listed(names: Sequence[str], most: int = NAMED) -> str:

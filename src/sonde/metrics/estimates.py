@@ -300,7 +300,7 @@ Test = Callable[[str, str], float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lead:
-    """The one of several with the best value, and the others that are not told from it."""
+    """The one of several with the best value, and others that are not distinguishable from it."""
 
     best: str
     value: float

@@ -37,7 +37,7 @@ def farthest(value: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The estimator that answers a question best, of how many, and those not told from it."""
+    """The estimator that answers a question best, of how many, and those that may be as good."""
 
     question: str
     measure: str
@@ -72,7 +72,7 @@ def chosen(group: Group, measure: str) -> Choice | None:
 def best_of(
     group: Group, measure: str, names: Sequence[str], badness: Badness, question: str = ""
 ) -> Choice | None:
-    """The estimator of the least badness, and those that are not told from it.
+    """The estimator of the least badness, and those that are not distinguishable from it.
 
     Two are told apart by a paired test over the worlds, corrected for how many there are to choose
     from; in a single world by intervals that do not overlap.
