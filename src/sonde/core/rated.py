@@ -152,13 +152,7 @@ class RatedColumns:
         """Several under each other."""
         if len(parts) == 1:
             return parts[0]
-        codes: dict[str, int] = {}
-        numbers = [[codes.setdefault(name, len(codes)) for name in part.names] for part in parts]
-        options = [
-            np.array(own, dtype=np.int32)[part.options]
-            for own, part in zip(numbers, parts, strict=True)
-            if part.options is not None
-        ]
+        names, options = _same_names(parts)
         after = [part for part in parts if part.suffix_logps is not None]
         return cls(
             bounds=ends_of(np.concatenate([np.diff(part.bounds) for part in parts])),
@@ -166,7 +160,7 @@ class RatedColumns:
             logps=np.concatenate([part.logps for part in parts]),
             suffix_tokens=ends_of(np.concatenate(list(map(_after, parts)))) if after else None,
             suffix_logps=np.concatenate([part.suffix_logps for part in after]) if after else None,
-            names=list(codes),
+            names=names,
             options=np.concatenate(options) if options else None,
         )
 
@@ -205,3 +199,14 @@ def _lists(ends: Ints, values: Floats) -> list[tuple[float, ...]]:
 
 def _flat(rows: Sequence[Sequence[float]]) -> Floats:
     return np.fromiter(chain.from_iterable(rows), dtype=np.float32)
+
+
+def _same_names(parts: Sequence[RatedColumns]) -> tuple[list[str], list[Ints]]:
+    """The names of all, and the options of each that has any, numbered by these."""
+    codes: dict[str, int] = {}
+    options = []
+    for part in parts:
+        numbers = np.array([codes.setdefault(name, len(codes)) for name in part.names], np.int32)
+        if part.options is not None:
+            options.append(numbers[part.options])
+    return list(codes), options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -90,13 +90,17 @@ def parse(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:
     return values
 
 
+def _choice(name: str, choices: Sequence[Any], text: str) -> str:
+    if text not in choices:
+        told = ", ".join(map(str, choices))
+        raise UsageError(f"setting {name} must be one of {told}; not {text!r}")
+    return text
+
+
 def _value(name: str, kind: Any, text: str) -> Any:
     origin = get_origin(kind)
     if origin is Literal:
-        if text not in get_args(kind):
-            choices = ", ".join(map(str, get_args(kind)))
-            raise UsageError(f"setting {name} must be one of {choices}; not {text!r}")
-        return text
+        return _choice(name, get_args(kind), text)
     if origin in (Union, types.UnionType):
         inner = [a for a in get_args(kind) if a is not type(None)]
         return None if text.lower() in ("none", "") else _value(name, inner[0], text)

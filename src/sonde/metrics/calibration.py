@@ -4,7 +4,7 @@ know what is asked. Knows numbers alone, no prompts."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -240,11 +240,11 @@ def bias_of(relations: Iterable[DrawnBias | None]) -> tuple[Estimate, Estimate]:
     n = sum(relation.templates for relation in kept)
     single: Floats = np.sum([relation.single for relation in kept], axis=0) / n
     multi: Floats = np.mean([relation.multi for relation in kept], axis=0)
-    if n == len(kept):
-        alone = (Estimate(value=float(of[0]), low=None, high=None, n=n) for of in (single, multi))
-        return next(alone), next(alone)
     moved = np.clip(multi[1:] - multi[1:].mean() + multi[0], 0.0, 1.0)
-    return around(float(single[0]), single[1:], n=n), around(float(multi[0]), moved, n=n)
+    both = around(float(single[0]), single[1:], n=n), around(float(multi[0]), moved, n=n)
+    if n == len(kept):
+        return replace(both[0], low=None, high=None), replace(both[1], low=None, high=None)
+    return both
 
 
 def _times(n: int, rng: np.random.Generator) -> Floats:

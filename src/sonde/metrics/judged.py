@@ -276,8 +276,8 @@ class Judged:
         from polars import col
 
         prompts = self.frame()
-        counts = prompts.group_by("pair", "answer").len().sort("answer")
-        answers = counts.sort("len", descending=True, maintain_order=True)
+        counts = prompts.group_by("pair", "answer").len()
+        answers = counts.sort("len", "answer", descending=[True, False])
         return (
             prompts.group_by("pair", maintain_order=True)
             .agg(

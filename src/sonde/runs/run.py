@@ -218,10 +218,19 @@ def find_probe(name: str) -> type:
     return probes()[name]
 
 
-def describe(probe: Probe, model: Model, dataset: Dataset, shard_weight: int) -> Manifest:
-    """The manifest of a run."""
+def _described(probe: Probe) -> dict[str, Any]:
     values = asdict(cast(Any, probe))
     reads = {s.name for s in settings_of(type(probe)) if s.reads}
+    return {
+        "name": probe.name,
+        "sonde": __version__,  # another version may ask or score otherwise
+        "settings": {k: v for k, v in values.items() if k not in reads},
+        "reading": {k: v for k, v in values.items() if k in reads},
+    }
+
+
+def describe(probe: Probe, model: Model, dataset: Dataset, shard_weight: int) -> Manifest:
+    """The manifest of a run."""
     return Manifest(
         dataset={
             **asdict(dataset.card),
@@ -229,12 +238,7 @@ def describe(probe: Probe, model: Model, dataset: Dataset, shard_weight: int) ->
             "notes": dict(dataset.notes),
         },
         selection=asdict(dataset.selection),
-        probe={
-            "name": probe.name,
-            "sonde": __version__,  # another version may ask or score otherwise
-            "settings": {k: v for k, v in values.items() if k not in reads},
-            "reading": {k: v for k, v in values.items() if k in reads},
-        },
+        probe=_described(probe),
         model=asdict(model.identity),
         shard_weight=shard_weight,
         surroundings=surroundings(),

@@ -74,11 +74,7 @@ class Answering:
         start = self.prompts.starts[number]
         answers = cast(list[Any], self._answers[start : start + head.rows])
         given = [*answers, *(part for _, part in self._parts[number])]
-        if wrong := [a for a in given if a is not None and type(a) not in ANSWER[head.kind]]:
-            raise ModelError(
-                f"the model answered with {type(wrong[0]).__name__} where "
-                f"{ANSWER[head.kind][0].__name__} was asked for"
-            )
+        _refuse_others(given, ANSWER[head.kind])
         if head.kind == "generated":
             return written_columns(answers)
         if head.kind == "sampled":
@@ -91,6 +87,15 @@ class Answering:
             return filled_columns(arranged(parts, head.rows))
         order = np.argsort(np.concatenate([at for at, _ in parts]))
         return rated_columns(RatedColumns.joined([part for _, part in parts]).rows(order))
+
+
+def _refuse_others(answers: Iterable[Any], kinds: Sequence[type]) -> None:
+    """Refuse answers that are not of the kinds asked for."""
+    if wrong := [a for a in answers if a is not None and type(a) not in kinds]:
+        raise ModelError(
+            f"the model answered with {type(wrong[0]).__name__} where {kinds[0].__name__} was "
+            "asked for"
+        )
 
 
 def arranged(parts: Sequence[tuple[Any, FilledColumns]], rows: int) -> FilledColumns:

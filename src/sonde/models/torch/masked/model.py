@@ -147,18 +147,7 @@ class MaskedModel:
         tokenised = self.tokenisers.columns(texts)
         for (start, _), part, masked in zip(bounds, parts, tokenised, strict=True):
             self._check(part, masked)
-            first, inverse = masked.distinct()
-            owners = np.argsort(inverse, kind="stable")
-            yield Chunk(
-                start=start,
-                texts=masked,
-                kinds=kinds.made,
-                which=kinds.of(part),
-                first=first,
-                lengths=masked.lengths[first].tolist(),
-                owners=owners,
-                bounds=np.searchsorted(inverse[owners], np.arange(len(first) + 1)),
-            )
+            yield _chunk(start, masked, kinds.made, kinds.of(part))
 
     def _launch(self, chunk: Chunk, step: Pass) -> Reading:
         """Feed some distinct texts and begin to read what the prompts that own them want."""
@@ -225,6 +214,21 @@ class MaskedModel:
         for _, (numbers, read) in self.budget.execute(passes, launch):
             logps[numbers] = read()
         return logps
+
+
+def _chunk(start: int, texts: MaskedTexts, kinds: list[Kind], which: np.ndarray) -> Chunk:
+    first, inverse = texts.distinct()
+    owners = np.argsort(inverse, kind="stable")
+    return Chunk(
+        start=start,
+        texts=texts,
+        kinds=kinds,
+        which=which,
+        first=first,
+        lengths=texts.lengths[first].tolist(),
+        owners=owners,
+        bounds=np.searchsorted(inverse[owners], np.arange(len(first) + 1)),
+    )
 
 
 class Kinds:
