@@ -27,8 +27,8 @@ from rich.text import Text
 from sonde.cli.console import Messages, errors, output, say
 from sonde.cli.doctor import column
 from sonde.core.abilities import Identity
-from sonde.core.legible import legible
 from sonde.core.reports import HeatRow, HeatStrip
+from sonde.core.words import legible
 from sonde.models.scripted import Scripted
 from sonde.reporting.render.terminal import strips
 from tests.command import Done, Sonde, on_a_terminal

@@ -10,8 +10,8 @@ A comment on the line before a fenced block says what the block is:
 
 and one before a table that it is made from the metrics of a module (all, or a tuple of them):
 
-    <!-- metrics: sonde.probes.lama.metrics -->
-    <!-- metrics: sonde.probes.belief.metrics:BY_RELATION -->
+    <!-- metrics: sonde.probes.lama.report -->
+    <!-- metrics: sonde.probes.belief.report:BY_RELATION -->
 
 A line `…` in what is printed stands for lines left out. Knows nothing of sonde.
 """

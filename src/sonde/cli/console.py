@@ -21,7 +21,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 from sonde.core.errors import StoreError
-from sonde.core.legible import legible
+from sonde.core.words import legible
 from sonde.reporting.render.json import json_text
 from sonde.reporting.render.terminal import line
 

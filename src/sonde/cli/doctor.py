@@ -31,8 +31,8 @@ from sonde.core.abilities import Identity, Model, Probe, abilities
 from sonde.core.errors import ModelError, UsageError
 from sonde.core.examinations import Text
 from sonde.core.facts import Dataset, Selection
-from sonde.core.legible import legible
 from sonde.core.repeats import refuse_repeats
+from sonde.core.words import legible
 from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.models.load import examiner

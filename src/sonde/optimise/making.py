@@ -17,8 +17,7 @@ from sonde.core.components import Components
 from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
-from sonde.core.repeats import refuse_repeats
-from sonde.core.train_test_overlap import leaked
+from sonde.core.repeats import leaked, refuse_repeats
 from sonde.optimise import MODULES
 from sonde.optimise.folder import Folder, head
 

@@ -1,6 +1,6 @@
 """Metrics by the names of their estimates, and how documents list them. Knows no probe.
 
-A probe defines its metrics in its own folder (`probes/lama/metrics.py`, a tuple `METRICS`), and its
+A probe defines its metrics in its own folder (`probes/lama/report.py`, a tuple `METRICS`), and its
 report carries those it used: `Report(metrics=…)`. Tables and headlines are built from the same
 objects (`sonde.reporting.build`), JSON and the page take them from the report, and
 `python -m tests.docs.refresh` writes them into the documents.

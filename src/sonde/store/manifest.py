@@ -16,7 +16,7 @@ from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.facts import Selection
 from sonde.core.files import parsed
 from sonde.core.fingerprints import canonical, fingerprint
-from sonde.core.shapes import fits
+from sonde.core.settings import fits
 
 FORMAT = 2
 SHAPE: dict[str, Any] = {

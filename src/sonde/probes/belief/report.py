@@ -1,4 +1,4 @@
-"""BELIEF's report: what every multi-prompt probe has, and what masked and scored answers add.
+"""BELIEF's numbers and report: those of every multi-prompt probe, and what answers add.
 
 Knows outcomes, no prompts.
 """
@@ -26,9 +26,9 @@ from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.judged import Floats, Grid, Ints
 from sonde.probes.belief.bias import Bias, measure_bias
 from sonde.probes.belief.judge import Outcomes
-from sonde.probes.belief.metrics import BIAS_MULTI, BIAS_SINGLE, METRICS, SINGLE
 from sonde.prompting.pairs import World
 from sonde.prompting.sentences import stand_in
+from sonde.reporting.build.multi_prompt import metrics as multi_prompt
 from sonde.reporting.build.multi_prompt.metrics import (
     ACC,
     DRIVER,
@@ -51,6 +51,34 @@ from sonde.reporting.build.tables import (
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
+
+SINGLE = Metric(
+    "single_prompt.acc_at_1",
+    "LAMA",
+    "percent",
+    "accuracy with LAMA's own template and the usual name, on UHN facts",
+)
+BIAS_SINGLE = Metric(
+    "bias.single",
+    "bias level, single prompt",
+    "number",
+    "of a template asked about nothing; 0: even over the candidates, 1: one only",
+    better="lower",
+)
+BIAS_MULTI = Metric(
+    "bias.multi",
+    "bias level, all prompts",
+    "number",
+    "the same, of the average of a relation's templates",
+    better="lower",
+)
+
+BY_RELATION = (*multi_prompt.METRICS, SINGLE, BIAS_SINGLE, BIAS_MULTI)
+"""Over everything and in each relation."""
+
+METRICS = (*BY_RELATION, *multi_prompt.OVERALL)
+
 
 SHOWN = 20_000
 

@@ -1,4 +1,4 @@
-"""LAMA's report: estimates by name, the tables and the figure. Knows outcomes, no prompts."""
+"""LAMA's numbers and report: estimates by name, tables and the figure. Knows outcomes, no prompts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,38 @@ from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Ta
 from sonde.core.words import against_control
 from sonde.metrics.estimates import ByFact
 from sonde.probes.lama.judge import Outcomes, Shown
-from sonde.probes.lama.metrics import ABOVE, MAJORITY, MRR, P1, PK, UHN, UHN_MRR
 from sonde.reporting.build.figures import dots_by_relation
 from sonde.reporting.build.parts import above_on_relations, headline, shown
 from sonde.reporting.build.tables import Field, browse, by_place, by_relation, titled
 from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import Floats
+
+P1 = Metric("p_at_1", "P@1", "percent", "share of facts whose first answer is right")
+PK = Metric("p_at_{k}", "P@{k}", "percent", "share of facts right among the first {k} answers")
+MRR = Metric("mrr", "MRR", "number", "mean of 1/rank of the correct answer")
+MAJORITY = Metric(
+    "control.majority.p_at_1",
+    "majority",
+    "percent",
+    "P@1 of always answering the commonest object",
+    better="",
+)
+ABOVE = Metric(
+    "above_control.p_at_1",
+    "above",
+    "percent",
+    "P@1 minus the majority control's, paired by fact; from −1 to 1",
+)
+UHN = Metric(
+    "uhn.p_at_1",
+    "UHN P@1",
+    "percent",
+    "P@1 over the facts that UHN keeps: the name does not give the answer away",
+)
+UHN_MRR = Metric("uhn.mrr", "UHN MRR", "number", "MRR over the facts that UHN keeps")
+
+METRICS = (P1, PK, MRR, MAJORITY, ABOVE, UHN, UHN_MRR)
+
 
 KINDS = ("1-1", "N-1", "N-M")
 

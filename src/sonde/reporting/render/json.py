@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from numbers import Integral, Real
 
-from sonde.core.legible import legible_json
 from sonde.core.reports import Estimate, HeatStrip, Report
+from sonde.core.words import legible_json
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 

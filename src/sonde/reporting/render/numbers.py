@@ -11,7 +11,6 @@ from itertools import pairwise
 from statistics import fmean, quantiles
 from typing import NamedTuple
 
-from sonde.core.legible import legible
 from sonde.core.reports import (
     Bars,
     Boxes,
@@ -28,6 +27,7 @@ from sonde.core.reports import (
     Strip,
     Table,
 )
+from sonde.core.words import legible
 from sonde.reporting.render.cells import fixed, known, told
 
 FAINT = 0.02  # of the scale of a heat strip: what is less has no colour

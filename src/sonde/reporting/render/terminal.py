@@ -18,7 +18,6 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
-from sonde.core.legible import legible
 from sonde.core.reports import (
     Cell,
     Column,
@@ -31,6 +30,7 @@ from sonde.core.reports import (
     Report,
     Table,
 )
+from sonde.core.words import legible
 from sonde.reporting.build.parts import trimmed
 from sonde.reporting.render import cells
 from sonde.reporting.render.numbers import FAINT, Shade, parted, signed_weight, to_table, visible
