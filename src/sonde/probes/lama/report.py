@@ -1,4 +1,4 @@
-"""LAMA's numbers and report: estimates by name, tables and the figure. Knows outcomes, no prompts."""
+"""LAMA's numbers and report: estimates, tables and the figure. Knows outcomes, no prompts."""
 
 from __future__ import annotations
 
