@@ -1,14 +1,18 @@
-"""Small grids for the tests of the metrics, complete or with prompts missing."""
+"""Small grids for the tests of the metrics, complete or with prompts missing, and single numbers of
+a grid, which a report estimates all at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
-from sonde.metrics.judged import Grid
+from sonde.metrics import accuracy, consistency
+from sonde.metrics.coverage import covered
+from sonde.metrics.judged import Floats, Grid, Ints, blocks, mean_over_pairs
 
 Prompt = tuple[int, int, int, bool, int]
 """Pair, template, name, right, answer."""
@@ -78,3 +82,75 @@ def measured(estimate: Estimate) -> tuple[float, float, float]:
     assert estimate.value is not None
     low, high = estimate.ends
     return low, estimate.value, high
+
+
+def _means(columns: Sequence[Floats], of: Grid, seed: int) -> Iterator[Estimate]:
+    return (mean_over_pairs(column, of.relations, seed) for column in columns)
+
+
+def acc_at_1(of: Grid, seed: int = 0) -> Estimate:
+    """Acc@1."""
+    return mean_over_pairs(accuracy.right_shares(of), of.relations, seed)
+
+
+def template_summary(of: Grid, seed: int = 0) -> tuple[Estimate, Estimate, Estimate]:
+    """Accuracy with the worst and the best template of each relation, and a template's mean."""
+    made = blocks(of)
+    worst, best, mean = accuracy.worst_best_mean(of, made)
+    weights = {str(block.relation): float(len(block.templates)) for block in made}
+    low, high = _means((worst, best), of, seed)
+    return low, high, mean_over_pairs(mean, of.relations, seed, weights)
+
+
+def fluctuation(
+    of: Grid, draw: accuracy.Draw = "relation", n: int = 50_000, seed: int = 0
+) -> accuracy.Fluctuation | None:
+    """The fluctuation of all relations together."""
+    made = [accuracy.relation_spread(block, draw, seed) for block in blocks(of)]
+    return accuracy.fluctuation(made, draw, n, seed)
+
+
+def consist(of: Grid, seed: int = 0) -> Estimate:
+    """Consist, by equal answers."""
+    return mean_over_pairs(consistency.agreement(of), of.relations, seed)
+
+
+class OneVaries(NamedTuple):
+    consist: Estimate
+    min: Estimate
+    max: Estimate
+
+
+def names_only(of: Grid, seed: int = 0, agreeing: consistency.Agreeing | None = None) -> OneVaries:
+    """What names alone do."""
+    return OneVaries(*_means(consistency.names_only(of, agreeing), of, seed))
+
+
+def templates_only(
+    of: Grid, seed: int = 0, agreeing: consistency.Agreeing | None = None
+) -> OneVaries:
+    """What templates alone do."""
+    return OneVaries(*_means(consistency.templates_only(of, agreeing), of, seed))
+
+
+class Groups(NamedTuple):
+    inner: Estimate
+    inter: Estimate
+
+
+def within_groups(of: Grid, groups: Ints, seed: int = 0) -> Groups:
+    """Agreement inside paraphrase groups and across them."""
+    return Groups(*_means(consistency.within_groups(of, groups), of, seed))
+
+
+class Coverage(NamedTuple):
+    average: Estimate
+    average_best_name: Estimate
+    maximum: Estimate
+    oracle: Estimate
+
+
+def coverage(of: Grid, seed: int = 0) -> Coverage:
+    """The four shares of pairs known."""
+    columns = (accuracy.right_shares(of), *covered(of, blocks(of)))
+    return Coverage(*_means(columns, of, seed))

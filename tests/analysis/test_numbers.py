@@ -17,13 +17,13 @@ from sonde.core.answers import Answered
 from sonde.core.columns import in_blocks
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate
-from sonde.metrics.consistency import equal_answers, matching_answers, names_only, templates_only
+from sonde.metrics.consistency import equal_answers, matching_answers
 from sonde.metrics.judged import Grid, Judges
 from sonde.probes.belief.probe import Belief
 from sonde.probes.belief_icl.probe import BeliefIcl
 from sonde.testing import oracle_for
 from tests.analysis.world import judged
-from tests.grids import grids, one_relation
+from tests.grids import grids, names_only, one_relation, templates_only
 from tests.probes.belief_world import ANSWERS, FACTS, Told, world
 from tests.rows import answer_all
 from tests.worlds import world as capitals_and_instruments

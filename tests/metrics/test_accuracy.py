@@ -9,14 +9,12 @@ from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import (
-    acc_at_1,
     manual_rank,
     one_word_rate,
     template_accuracies,
-    template_summary,
 )
 from sonde.metrics.judged import Grid, blocks
-from tests.grids import grid, grids, measured, one_relation, shuffled
+from tests.grids import acc_at_1, grid, grids, measured, one_relation, shuffled, template_summary
 
 
 def rows(of: Grid) -> list[tuple[int, int, int, bool]]:

@@ -12,16 +12,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
-from sonde.metrics.accuracy import acc_at_1
 from sonde.metrics.consistency import (
-    consist,
     consist_of_texts,
+)
+from sonde.metrics.judged import Grid
+from tests.grids import (
+    acc_at_1,
+    consist,
+    grid,
+    grids,
+    measured,
     names_only,
+    one_relation,
+    shuffled,
     templates_only,
     within_groups,
 )
-from sonde.metrics.judged import Grid
-from tests.grids import grid, grids, measured, one_relation, shuffled
 
 Row = tuple[int, int, int, int]
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.metrics.accuracy import acc_at_1
-from sonde.metrics.coverage import coverage, known, sharing
+from sonde.metrics.coverage import known, sharing
 from sonde.metrics.judged import Grid
-from tests.grids import grid, grids, measured, one_relation, shuffled
+from tests.grids import acc_at_1, coverage, grid, grids, measured, one_relation, shuffled
 
 
 def test_the_four_shares_of_a_small_world() -> None:

@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from numpy.typing import NDArray
 from scipy.stats import chisquare, ks_2samp
 
-from sonde.metrics.accuracy import Draw, Fluctuation, acc_at_1, fluctuation
+from sonde.metrics.accuracy import Draw, Fluctuation
 from sonde.metrics.judged import Grid
-from tests.grids import grid, grids, measured, one_relation, shuffled
+from tests.grids import acc_at_1, fluctuation, grid, grids, measured, one_relation, shuffled
 
 DRAWS: list[Draw] = ["relation", "pair"]
 

@@ -23,7 +23,6 @@ from sonde.metrics.judged import (
     Ints,
     around,
     blocks,
-    mean_over_pairs,
     stream,
 )
 from sonde.stats.draws import (
@@ -55,11 +54,6 @@ class Fluctuation:
     draws: Floats
 
 
-def acc_at_1(grid: Grid, seed: int = 0) -> Estimate:
-    """Mean over pairs of the share of a pair's prompts that are answered correctly."""
-    return mean_over_pairs(right_shares(grid), grid.relations, seed)
-
-
 def right_shares(grid: Grid) -> Floats:
     """Share of each pair's prompts that are answered correctly; nan where it has none."""
     asked = np.bincount(grid.pair, minlength=len(grid.relations))
@@ -79,25 +73,7 @@ def template_accuracies(grid: Grid) -> Floats:
     return found
 
 
-def template_summary(grid: Grid, seed: int = 0) -> tuple[Estimate, Estimate, Estimate]:
-    """Accuracy with the worst and with the best template of each relation, and a template's mean.
-
-    The first two average over all pairs. Their intervals are those of the templates found, whatever
-    the chance of another being so.
-    """
-    made = blocks(grid)
-    if not made:
-        return (Estimate.not_measured(),) * 3
-    worst, best, mean = by_templates(grid, made)
-    weights = {str(block.relation): float(len(block.templates)) for block in made}
-    return (
-        mean_over_pairs(worst, grid.relations, seed),
-        mean_over_pairs(best, grid.relations, seed),
-        mean_over_pairs(mean, grid.relations, seed, weights),
-    )
-
-
-def by_templates(grid: Grid, made: Sequence[Block]) -> tuple[Floats, Floats, Floats]:
+def worst_best_mean(grid: Grid, made: Sequence[Block]) -> tuple[Floats, Floats, Floats]:
     """What each pair adds to the accuracy of its relation's worst, best and average template."""
     worst, best, mean = np.full((3, len(grid.relations)), np.nan)
     for block in made:
@@ -123,8 +99,37 @@ def one_word_rate(words: Floats | None, seed: int = 0, pair: Ints | None = None)
     return sample.estimate(sample.draws(seed))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RelationSpread:
+    """What one relation adds to the fluctuation.
+
+    choices: how many prompts a pair can be drawn from, at most. distribution of the number of pairs
+    right. variance of that number, and under resampling of the pairs; [draws].
+    """
+
+    choices: int
+    distribution: Floats
+    variance: float
+    variances: Floats
+
+
+def relation_spread(block: Block, draw: Draw, seed: int = 0) -> RelationSpread:
+    """How far the number of right pairs of a relation moves."""
+    rates = _filled(block) if draw == "relation" else block.of_pairs[:, None]
+    within = rates * (1 - rates)
+    sums = resampled_sums(
+        np.hstack([rates, within.mean(axis=1, keepdims=True)]), stream(seed, str(block.relation))
+    )
+    return RelationSpread(
+        choices=int(_choices(block, draw).max()),
+        distribution=successes(rates) if draw == "relation" else independent(rates[:, 0]),
+        variance=float(rates.sum(axis=0).var() + within.sum(axis=0).mean()),
+        variances=sums[:, :-1].var(axis=1) + sums[:, -1],
+    )
+
+
 def fluctuation(
-    grid: Grid, draw: Draw = "relation", n: int = 50_000, seed: int = 0
+    made: Sequence[RelationSpread], draw: Draw, n: int = 50_000, seed: int = 0
 ) -> Fluctuation | None:
     """Range and standard deviation of the dataset's accuracy over n draws of prompts.
 
@@ -138,40 +143,6 @@ def fluctuation(
     None where there is nothing to draw: no pair was asked under two templates ("relation"), or
     with two prompts ("pair").
     """
-    return combined([moves(block, draw, seed) for block in blocks(grid)], draw, n, seed)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Moves:
-    """What one relation adds to the fluctuation.
-
-    choices: how many prompts a pair can be drawn from, at most. distribution of the number of pairs
-    right. variance of that number, and under resampling of the pairs; [draws].
-    """
-
-    choices: int
-    distribution: Floats
-    variance: float
-    variances: Floats
-
-
-def moves(block: Block, draw: Draw, seed: int = 0) -> Moves:
-    """How far the number of right pairs of a relation moves."""
-    rates = _filled(block) if draw == "relation" else block.of_pairs[:, None]
-    within = rates * (1 - rates)
-    sums = resampled_sums(
-        np.hstack([rates, within.mean(axis=1, keepdims=True)]), stream(seed, str(block.relation))
-    )
-    return Moves(
-        choices=int(_choices(block, draw).max()),
-        distribution=successes(rates) if draw == "relation" else independent(rates[:, 0]),
-        variance=float(rates.sum(axis=0).var() + within.sum(axis=0).mean()),
-        variances=sums[:, :-1].var(axis=1) + sums[:, -1],
-    )
-
-
-def combined(made: Sequence[Moves], draw: Draw, n: int, seed: int) -> Fluctuation | None:
-    """The fluctuation over some relations together; None where there is nothing to draw."""
     if not any(of.choices > 1 for of in made):
         return None
     distribution = summed([of.distribution for of in made])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, pairwise
 
@@ -16,34 +15,12 @@ import numpy as np
 
 from sonde.core.facts import Template
 from sonde.core.reports import Estimate
-from sonde.metrics.accuracy import by_templates
+from sonde.metrics.accuracy import worst_best_mean
 from sonde.metrics.judged import Floats, Grid, Ints, blocks, cell_keys, mean_over_pairs
 
 Agreeing = Callable[[Ints, Ints, int], tuple[Ints, Ints]]
 """Given the group and the answer of each row and the number of groups: per group, how many pairs
 of its rows agree, and how many pairs there are."""
-
-
-@dataclass(frozen=True, slots=True)
-class OneVaries:
-    """When only names, or only templates, vary: agreement, lowest and highest accuracy."""
-
-    consist: Estimate
-    min: Estimate
-    max: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """Agreement of prompts whose templates are paraphrases of one parent, and of several."""
-
-    inner: Estimate
-    inter: Estimate
-
-
-def consist(grid: Grid, seed: int = 0) -> Estimate:
-    """Share of a pair's unordered prompt pairs with equal answers, averaged over pairs; in 0..1."""
-    return mean_over_pairs(agreement(grid), grid.relations, seed)
 
 
 def agreement(grid: Grid) -> Floats:
@@ -65,18 +42,15 @@ def consist_of_texts(
     return mean_over_pairs(_share(same, possible), np.zeros(pairs, dtype=np.int64), seed)
 
 
-def names_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) -> OneVaries:
+def names_only(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Floats, Floats]:
     """What subject names alone do, under one template (table 12, "Subject").
 
     consist: agreement over names, averaged over a pair's templates; pairs with two names or more.
     min, max: share of a pair's templates under which every name, or some name, is right, averaged
     over all pairs. Not measured where no pair has two names.
+
+    A value for each pair, nan where it has none.
     """
-    return OneVaries(*(mean_over_pairs(c, grid.relations, seed) for c in by_name(grid, agreeing)))
-
-
-def by_name(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Floats, Floats]:
-    """What each pair adds to the three numbers of `names_only`; nan where it has none."""
     agreement = over_names(grid, agreeing)
     every, some = np.full((2, len(grid.relations)), np.nan)
     for block in blocks(grid) if not np.isnan(agreement).all() else ():
@@ -87,22 +61,18 @@ def by_name(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Float
     return agreement, every, some
 
 
-def templates_only(grid: Grid, seed: int = 0, agreeing: Agreeing | None = None) -> OneVaries:
+def templates_only(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Floats, Floats]:
     """What templates alone do, under one subject name (table 12, "Relation").
 
     consist: agreement over templates, averaged over a pair's names. min, max: accuracy of the worst
     and of the best template of each relation, weighted by pairs; the intervals are those of the
     templates found. Not measured where no name is asked under two templates.
+
+    A value for each pair, nan where it has none.
     """
-    columns = by_template(grid, agreeing)
-    return OneVaries(*(mean_over_pairs(c, grid.relations, seed) for c in columns))
-
-
-def by_template(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Floats, Floats]:
-    """What each pair adds to the three numbers of `templates_only`; nan where it has none."""
     agreement = over_templates(grid, agreeing)
     varied = blocks(grid) if not np.isnan(agreement).all() else ()
-    worst, best, _ = by_templates(grid, varied)
+    worst, best, _ = worst_best_mean(grid, varied)
     return agreement, worst, best
 
 
@@ -122,18 +92,14 @@ def over_templates(grid: Grid, agreeing: Agreeing | None = None) -> Floats:
 
 
 def within_groups(
-    grid: Grid, groups: Ints, seed: int = 0, agreeing: Agreeing | None = None
-) -> Groups:
+    grid: Grid, groups: Ints, agreeing: Agreeing | None = None
+) -> tuple[Floats, Floats]:
     """Agreement of a pair's prompts inside a paraphrase group and across groups (table 13).
 
     groups [templates]: the group of each, -1 where the data name none; those prompts are left out.
+
+    A value for each pair, nan where it has none.
     """
-    columns = by_group(grid, groups, agreeing)
-    return Groups(*(mean_over_pairs(c, grid.relations, seed) for c in columns))
-
-
-def by_group(grid: Grid, groups: Ints, agreeing: Agreeing | None = None) -> tuple[Floats, Floats]:
-    """Each pair's agreement inside groups and across them; nan where it has none."""
     kept = grid.rows(groups[grid.template] >= 0)
     agree, pairs = agreeing or equal_answers, len(grid.relations)
     if not len(kept):

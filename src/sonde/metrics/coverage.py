@@ -6,36 +6,12 @@ Shares of pairs; intervals are over pairs within their relation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from sonde.core.reports import Estimate
-from sonde.metrics.accuracy import acc_at_1
 from sonde.metrics.estimates import Resampled, samples_of
-from sonde.metrics.judged import Block, Bools, Floats, Grid, Ints, Judged, blocks, mean_over_pairs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """Four answers to "how many pairs does it know?", each as large as the one before.
-
-    average: Acc@1. average_best_name: mean over templates of the share of pairs right under some
-    name. maximum: right under some name of the relation's best template; its interval is that of
-    the templates found. oracle: some prompt of the pair is right.
-    """
-
-    average: Estimate
-    average_best_name: Estimate
-    maximum: Estimate
-    oracle: Estimate
-
-
-def coverage(grid: Grid, seed: int = 0) -> Coverage:
-    """The shares of pairs known. Under a template it was not asked with, a pair is not known."""
-    of_pairs = covered(grid, blocks(grid))
-    each, best, some = (mean_over_pairs(shares, grid.relations, seed) for shares in of_pairs)
-    return Coverage(average=acc_at_1(grid, seed), average_best_name=each, maximum=best, oracle=some)
+from sonde.metrics.judged import Block, Bools, Floats, Grid, Ints, Judged, blocks
 
 
 def covered(grid: Grid, made: Sequence[Block]) -> tuple[Floats, Floats, Floats]:

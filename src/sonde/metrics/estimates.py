@@ -96,13 +96,12 @@ def samples_of(
     Without clusters no fact depends on another.
     """
     samples = {}
+    clusters = np.arange(len(owners)) if clusters is None else clusters
     for number in np.unique(owners).tolist():
         at = np.flatnonzero(owners == number)
-        samples[str(number) if ids is None else ids[number]] = Sample(
-            values=values[at],
-            clusters=np.arange(len(at)) if clusters is None else clusters[at],
-            minus=None if minus is None else minus[at],
-        )
+        less = None if minus is None else minus[at]
+        sample = Sample(values=values[at], clusters=clusters[at], minus=less)
+        samples[str(number) if ids is None else ids[number]] = sample
     return samples
 
 

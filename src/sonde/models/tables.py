@@ -104,6 +104,10 @@ def fill_from(prompt: Prompt, logps: Mapping[str, float], other: float = UNSEEN)
     if want.vocabulary is not None:
         allowed = _members(_Same(want.vocabulary))
         table = {name: logp for name, logp in table.items() if name in allowed}
+    return _filled(want, table)
+
+
+def _filled(want: Fill, table: Mapping[str, float]) -> Filled:
     top = nsmallest(want.top, table, key=lambda name: (-table[name], name))
     values = sorted(table.values(), reverse=True)
     at_least = {value: i + 1 for i, value in enumerate(values)}

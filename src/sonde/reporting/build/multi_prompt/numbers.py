@@ -15,21 +15,21 @@ from sonde.core.facts import Template
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import (
     Fluctuation,
-    by_templates,
-    combined,
     manual_rank,
     manual_rank_by_chance,
-    moves,
+    relation_spread,
     right_shares,
+    worst_best_mean,
 )
+from sonde.metrics.accuracy import fluctuation as fluctuates
 from sonde.metrics.calibration import Bin, calibration
 from sonde.metrics.consistency import (
     Agreeing,
     agreement,
-    by_group,
-    by_name,
-    by_template,
+    names_only,
     paraphrase_groups,
+    templates_only,
+    within_groups,
 )
 from sonde.metrics.coverage import covered
 from sonde.metrics.estimates import Sample, resampled_together, samples_of
@@ -91,10 +91,10 @@ def measure(
     overall, relations = _means(grid, made, columns, majority, seed)
     fluctuations: dict[Draw, Fluctuation] = {}
     for draw in DRAWN:
-        parts = {block.relation: moves(block, draw, seed) for block in made}
+        parts = {block.relation: relation_spread(block, draw, seed) for block in made}
         for relation, part in parts.items():
-            relations[relation] |= _fluctuation(combined([part], draw, draws, seed), draw)
-        if moved := combined(list(parts.values()), draw, draws, seed):
+            relations[relation] |= _fluctuation(fluctuates([part], draw, draws, seed), draw)
+        if moved := fluctuates(list(parts.values()), draw, draws, seed):
             overall |= _fluctuation(moved, draw)
             fluctuations[draw] = moved
     bins = _calibrate(grid, overall, seed)
@@ -142,7 +142,7 @@ def _means(
 def _columns(grid: Grid, made: Sequence[Block]) -> Iterator[tuple[str, Floats]]:
     """Numbers that have a value for each pair; nan where it has none."""
     shares = right_shares(grid)
-    templates = zip((WORST, BEST, MEAN), by_templates(grid, made), strict=True)
+    templates = zip((WORST, BEST, MEAN), worst_best_mean(grid, made), strict=True)
     reached = zip(COVERAGE, (shares, *covered(grid, made)), strict=True)
     for metric, values in ((ACC, shares), *templates, (CONSIST, agreement(grid)), *reached):
         yield metric.id, values
@@ -180,8 +180,11 @@ def moved(
     """What each pair adds to the agreement of answers inside and across paraphrase groups, and to
     agreement, worst and best case where only names or only templates differ."""
     groups = paraphrase_groups(templates, grid.template_relations)
-    inner, inter = by_group(grid, groups, agreeing)
-    only = {"names_only": by_name(grid, agreeing), "templates_only": by_template(grid, agreeing)}
+    inner, inter = within_groups(grid, groups, agreeing)
+    only = {
+        "names_only": names_only(grid, agreeing),
+        "templates_only": templates_only(grid, agreeing),
+    }
     return {INNER_CONSIST.id: inner, INTER_CONSIST.id: inter} | {
         metric.of(only=what, what="").id: column
         for what, columns in only.items()
