@@ -15,7 +15,8 @@ from sonde.data import catalog
 from sonde.models import load as models
 from sonde.models.options import BosChoice, LoadOptions
 from sonde.runs.compare import asked_of, compared, load_learning, opened
-from sonde.runs.run import Run, find_probe
+from sonde.runs.probes import find_probe
+from sonde.runs.run import Run
 
 if TYPE_CHECKING:
     from sonde.runs.guessing import Guessable

@@ -210,7 +210,7 @@ def test_a_stack_trace_and_an_internal_error_are_harmless(
 def test_a_warning_is_harmless() -> None:
     code = (
         "import sys, warnings; from sonde.cli import main, verbs\n"
-        "verbs.VERBS['warn'] = '__main__:warn'\n"
+        "verbs.VERBS['warn'] = '__main__:warn', ''\n"
         "def warn() -> None:\n"
         "    warnings.warn(sys.stdin.read())\n"
         "main.main(['warn'])\n"

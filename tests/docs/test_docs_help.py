@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sonde.core.settings import settings_of
-from sonde.runs.run import probes
+from sonde.runs.probes import probes
 
 from .pages import DOCS, METRICS, PAGES, Block, blocks, rows
 from .program import help_text, metrics_table, verbs

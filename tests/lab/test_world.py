@@ -17,7 +17,7 @@ from sonde.lab.worlds.language import pieces
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import documents, mentions
 from sonde.lab.worlds.world import Taught, World, make_world
-from sonde.runs.run import probes
+from sonde.runs.probes import probes
 from tests.rows import asked as asked_of
 
 from .worlds import FEW, any_world, small

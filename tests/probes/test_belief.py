@@ -17,7 +17,7 @@ from sonde.core.reports import Estimate, Histogram, Report
 from sonde.models.scripted import Scripted
 from sonde.probes.belief.probe import Belief
 from sonde.probes.lama.probe import Lama
-from sonde.runs.run import probes
+from sonde.runs.probes import probes
 from sonde.testing import check_probe
 from tests.rows import answer_all
 from tests.rows import asked as asked_of

@@ -16,7 +16,8 @@ import pyarrow.parquet  # noqa: F401
 
 from sonde.api import dataset, probe
 from sonde.models.controls import majority
-from sonde.runs.run import find_probe, run
+from sonde.runs.probes import find_probe
+from sonde.runs.run import run
 
 CHANGES = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.link"}
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT

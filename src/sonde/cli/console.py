@@ -23,7 +23,7 @@ from rich.table import Table
 from sonde.core.errors import StoreError
 from sonde.core.words import legible
 from sonde.reporting.render.json import json_text
-from sonde.reporting.render.terminal import line
+from sonde.reporting.render.terminal_text import line
 
 PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
 

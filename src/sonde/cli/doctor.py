@@ -35,9 +35,9 @@ from sonde.core.repeats import refuse_repeats
 from sonde.core.words import legible
 from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
-from sonde.models.load import examiner
-from sonde.reporting.render.terminal import line
-from sonde.runs.run import find_probe
+from sonde.models.load import check, examiner
+from sonde.reporting.render.terminal_text import line
+from sonde.runs.probes import find_probe
 
 STYLES: dict[Verdict, str] = {
     "ok": "green",
@@ -76,6 +76,7 @@ def doctor(wanted: DoctorOptions) -> None:
     Example: sonde doctor -m smollm2 -d atlas --relations P36,P30
     """
     probe = changed(find_probe(wanted.probe)(), wanted.settings)
+    check(wanted.ask.model)
     dataset = wanted.ask.facts.open(wanted.ask.data, wanted.load.device).select(
         Selection(split=wanted.split, relations=listed(wanted.relations), seed=wanted.seed)
     )

@@ -222,7 +222,7 @@ VERBS = {
     "validate": validate,
 }
 app = group(
-    "Do the probes tell the truth? Train models on invented facts and ask.\n\n"
+    "Do the probes tell the truth? Ask models taught invented facts.\n\n"
     "Example: sonde lab world -o worlds/0 --seed 0",
     VERBS,
     VERBS.__getitem__,

@@ -122,7 +122,7 @@ def _percent(share: float | None) -> str:
 
 
 app = components(
-    "Make templates out of training facts, for `sonde run` to ask with.\n\n"
+    "Make templates out of training facts, to ask with.\n\n"
     "Example: sonde optimise optiprompt -m hf:FOLDER -d lama:FOLDER -o prompts/opti\n\n"
     "Then: sonde run lama -m soft:prompts/opti -d lama:FOLDER --wording optimised:prompts/opti",
     run_method,

@@ -10,16 +10,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
 
 import typer
 
 from sonde.cli.console import waiting
-from sonde.core.abilities import Model, Probe
 from sonde.core.errors import UsageError
-from sonde.core.facts import Dataset, Selection
 from sonde.core.settings import build, parse, settings_of
+
+if TYPE_CHECKING:
+    from sonde.core.abilities import Model, Probe
+    from sonde.core.facts import Dataset
 
 T = TypeVar("T")
 
@@ -45,9 +49,13 @@ def group(
     find: Callable[[str], Any],
     *,
     flags: Callable[..., None] = lambda: None,
+    summaries: Mapping[str, str] = MappingProxyType({}),
     epilog: str | None = None,
 ) -> Any:
-    """A command that has commands of its own, each a function or a group that `find` gives."""
+    """A command that has commands of its own, each a function or a group that `find` gives.
+
+    A command with a line in `summaries` is listed by that line; others are imported to be listed.
+    """
     app = typer.Typer(
         callback=flags,
         help=help,
@@ -58,7 +66,22 @@ def group(
     )
     command: Any = typer.main.get_command(app)
     command.commands = Verbs(names, find)
+    command.format_commands = partial(_list_commands, command.commands, summaries)
     return command
+
+
+def _list_commands(
+    commands: Mapping[str, Any], summaries: Mapping[str, str], context: Any, formatter: Any
+) -> None:
+    """Write a line for each command, whole where click would cut it."""
+    with formatter.section("Commands"):
+        formatter.write_dl([(n, summaries.get(n) or summary(commands[n])) for n in commands])
+
+
+def summary(command: Any) -> str:
+    """The first sentence of a command's help text."""
+    first = inspect.cleandoc(command.help or "").partition("\n\n")[0]
+    return " ".join(first.split())
 
 
 class Verbs(Mapping[str, Any]):
@@ -88,7 +111,13 @@ class Verbs(Mapping[str, Any]):
         return len(self._names)
 
 
-def components(help: str, act: Callable[..., None], kinds: Mapping[str, type], example: str) -> Any:
+def components(
+    help: str,
+    act: Callable[..., None],
+    kinds: Mapping[str, type],
+    example: str,
+    summaries: Mapping[str, str] = MappingProxyType({}),
+) -> Any:
     """A command with one of its own for each component, whose settings are flags.
 
     An `example` has {name} where that of the component stands.
@@ -97,7 +126,7 @@ def components(help: str, act: Callable[..., None], kinds: Mapping[str, type], e
     def find(name: str) -> Callable[..., None]:
         return verb(act, kinds[name], f"Example: {example.format(name=name)}")
 
-    return group(help, sorted(kinds), find)
+    return group(help, sorted(kinds), find, summaries=summaries)
 
 
 def option(help: str, default: Any = MISSING, *names: str, least: float | None = None) -> Any:
@@ -280,6 +309,8 @@ class SelectOptions:
 
     def of(self, dataset: Dataset) -> Dataset:
         """The dataset with this selection."""
+        from sonde.core.facts import Selection
+
         return dataset.select(matching(Selection, self, relations=listed(self.relations)))
 
 
@@ -295,8 +326,16 @@ class RunOptions:
     load: LoadOptions
     settings: list[str] | None = option(CHANGE, None, "--set")
 
+    def check(self, probe: Probe) -> None:
+        """Refuse at once a setting that the probe has not, and a name that no model can have."""
+        from sonde.models.load import check
+
+        changed(probe, self.settings)
+        check(self.ask.model)
+
     def prepare(self, probe: Probe) -> tuple[Probe, Model, Dataset]:
-        """The probe, the model and the dataset."""
+        """The probe, the model and the dataset; names are looked at first."""
+        self.check(probe)
         probe = changed(probe, self.settings)
         dataset = self.select.of(self.ask.facts.open(self.ask.data, self.load.device))
         return probe, self.load.load(self.ask.model, dataset), dataset

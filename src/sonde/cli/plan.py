@@ -19,7 +19,7 @@ from sonde.reporting.render.json import plain
 from sonde.reporting.render.terminal import show as show_report
 from sonde.runs.plan import SECONDS, Plan, Share, Time
 from sonde.runs.plan import plan as make_plan
-from sonde.runs.run import probes
+from sonde.runs.probes import probes, summaries
 
 COMPLETE = "The run is complete: nothing is left to be computed."
 
@@ -222,4 +222,5 @@ app = components(
     plan_probe,
     probes(),
     "sonde plan {name} -m smollm2 -d atlas --limit 10",
+    summaries(),
 )

@@ -1,7 +1,8 @@
 """`sonde run PROBE` and `sonde sweep PROBE`: put a probe to a model, once or over a grid.
 
 Each probe's settings become flags of `run`. `sonde demo` is the whole line once, on what comes with
-sonde; `sonde models` and `sonde probes` list what there is.
+sonde; `sonde models` and `sonde probes` list what there is. What makes a run is imported when one
+is made, so that help texts and refusals come at once.
 """
 
 from __future__ import annotations
@@ -25,17 +26,11 @@ from sonde.cli.options import (
     option,
     verb,
 )
-from sonde.cli.plan import PlanOptions, show_plan
-from sonde.cli.report import read_run, show_report
 from sonde.core.abilities import Probe, abilities
 from sonde.core.errors import UsageError
 from sonde.core.settings import parse, settings_of
-from sonde.models.load import schemes
-from sonde.runs.controls import chosen, run_controls
-from sonde.runs.run import default_folder, describe, find_probe, run
-from sonde.runs.run import probes as all_probes
-from sonde.runs.shards import SHARD_WEIGHT
-from sonde.runs.sweep import sweep as make_sweep
+from sonde.runs.probes import find_probe, summaries
+from sonde.runs.probes import probes as all_probes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +48,13 @@ class BesideOptions:
 
 def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     """Run one probe; what every probe's command has in common."""
+    asked.check(probe)
+    from sonde.cli.plan import PlanOptions, show_plan
+    from sonde.cli.report import read_run, show_report
+    from sonde.runs.controls import chosen, run_controls
+    from sonde.runs.run import run
+    from sonde.runs.shards import SHARD_WEIGHT
+
     names = chosen(beside.controls)
     probe, model, dataset = asked.prepare(probe)
     if beside.plan:
@@ -74,6 +76,7 @@ app = components(
     run_probe,
     all_probes(),
     "sonde run {name} -m smollm2 -d atlas --limit 10",
+    summaries(),
 )
 
 
@@ -87,7 +90,7 @@ class DemoOptions:
 
 @verb
 def demo(wanted: DemoOptions) -> None:
-    """Probe SmolLM2-135M, a real language model, on the bundled facts.
+    """Probe SmolLM2-135M, a real model, on the bundled facts.
 
     Then a small model whose knowledge is known, to see how far the probe is right.
 
@@ -106,6 +109,7 @@ def demo(wanted: DemoOptions) -> None:
 def show_known(out: Path) -> None:
     """Put the same probe to the masked model that comes with sonde, and show it with the truth."""
     from sonde.cli.lab import shipped_models
+    from sonde.cli.report import show_report
     from sonde.lab.evaluation.validating import Order, validate
     from sonde.lab.report.report import brief
 
@@ -128,12 +132,18 @@ class SweepOptions:
 
 @verb
 def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
-    """Run a probe with every combination of some settings, and show the runs side by side.
+    """Run a probe over a grid of settings, the runs side by side.
 
     Example: sonde sweep ic-lke -m smollm2 -d atlas --limit 5 --over n=1,5,20
     """
     kind = find_probe(wanted.probe)
     over = axes(kind, wanted.over)
+    asked.check(kind())
+    from sonde.cli.report import show_report
+    from sonde.runs.run import default_folder, describe
+    from sonde.runs.shards import SHARD_WEIGHT
+    from sonde.runs.sweep import sweep as make_sweep
+
     probe, model, dataset = asked.prepare(kind())
     folder = asked.out or default_folder(describe(probe, model, dataset, SHARD_WEIGHT))
     if asked.out is None:
@@ -163,6 +173,8 @@ def models() -> None:
 
     Example: sonde run lama -m hf:./my-model
     """
+    from sonde.models.load import schemes
+
     rows = [(scheme.usage, scheme.summary) for _, scheme in sorted(schemes().items())]
     print_table(("name", "what it is"), rows)
 

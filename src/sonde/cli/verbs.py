@@ -12,21 +12,63 @@ from sonde import __version__
 from sonde.cli.options import group
 
 VERBS = {
-    "report": "sonde.cli.report:report",
-    "analyse": "sonde.cli.analyse:analyse",
-    "attribute": "sonde.cli.attribute:attribute",
-    "models": "sonde.cli.run:models",
-    "probes": "sonde.cli.run:probes",
-    "demo": "sonde.cli.run:demo",
-    "doctor": "sonde.cli.doctor:doctor",
-    "run": "sonde.cli.run:app",
-    "sweep": "sonde.cli.run:sweep",
-    "plan": "sonde.cli.plan:app",
-    "optimise": "sonde.cli.optimise:app",
-    "data": "sonde.cli.data:app",
-    "lab": "sonde.cli.lab:app",
+    "demo": (
+        "sonde.cli.run:demo",
+        "Probe SmolLM2-135M, a real model, on the bundled facts.",
+    ),
+    "run": (
+        "sonde.cli.run:app",
+        "Put a probe's questions to a model and report what it knows.",
+    ),
+    "report": (
+        "sonde.cli.report:report",
+        "Recompute a run's report from its stored answers.",
+    ),
+    "analyse": (
+        "sonde.cli.analyse:analyse",
+        "Compare finished runs: what they share, where they differ.",
+    ),
+    "plan": (
+        "sonde.cli.plan:app",
+        "Say what a run would cost, without making it.",
+    ),
+    "doctor": (
+        "sonde.cli.doctor:doctor",
+        "Check that sonde talks to a model correctly.",
+    ),
+    "data": (
+        "sonde.cli.data:app",
+        "List, show, check, count, convert, judge and build datasets.",
+    ),
+    "probes": (
+        "sonde.cli.run:probes",
+        "List the probes and their settings.",
+    ),
+    "models": (
+        "sonde.cli.run:models",
+        "List the ways to name a model.",
+    ),
+    "sweep": (
+        "sonde.cli.run:sweep",
+        "Run a probe over a grid of settings, the runs side by side.",
+    ),
+    "optimise": (
+        "sonde.cli.optimise:app",
+        "Make templates out of training facts, to ask with.",
+    ),
+    "attribute": (
+        "sonde.cli.attribute:attribute",
+        "Show which words of a prompt an answer comes from.",
+    ),
+    "lab": (
+        "sonde.cli.lab:app",
+        "Do the probes tell the truth? Ask models taught invented facts.",
+    ),
 }
-"""Where the command of each verb is, in the order of the help text."""
+"""In order of use, where the command of each verb is and the first line of its help text.
+
+The lines stand here too, so that the list is written without importing any verb.
+"""
 
 
 def _print_version(wanted: bool) -> None:
@@ -50,7 +92,7 @@ def options(
 
 
 def _find(name: str) -> Any:
-    module, attribute = VERBS[name].split(":")
+    module, attribute = VERBS[name][0].split(":")
     return getattr(import_module(module), attribute)
 
 
@@ -59,5 +101,6 @@ app = group(
     VERBS,
     _find,
     flags=options,
+    summaries={name: line for name, (_, line) in VERBS.items()},
     epilog="Start with: sonde demo. Exit codes are listed in docs/exit-codes.md.",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from sonde.core.abilities import Attributes, Examines, Model
 from sonde.core.components import Components
@@ -32,6 +32,14 @@ class Scheme(Protocol):
         """Load the model that `rest`, what follows the colon, names."""
 
 
+@runtime_checkable
+class Checks(Protocol):
+    """A scheme that sees from the name alone, importing nothing, what cannot be loaded."""
+
+    def check(self, rest: str) -> None:
+        """Raise what `load` would raise if there is no such model."""
+
+
 def schemes() -> Mapping[str, Scheme]:
     """Every scheme by name."""
     return Components(MODULES, "sonde.models")
@@ -41,6 +49,14 @@ def load(
     reference: str, options: LoadOptions | None = None, dataset: Dataset | None = None
 ) -> Model:
     """Load a model: SCHEME:REST, such as hf:gpt2, or a short name such as smollm2."""
+    check(reference)
+    scheme, _, rest = reference.partition(":")
+    with _within(reference):
+        return schemes()[scheme].load(rest, options or LoadOptions(), dataset)
+
+
+def check(reference: str) -> None:
+    """Refuse at once a name that no scheme has, or what is not there."""
     scheme, _, rest = reference.partition(":")
     if scheme not in schemes():
         hint = nearest(scheme, schemes())
@@ -49,8 +65,10 @@ def load(
             f"no model scheme {scheme!r} (in {reference!r}); {hint} A transformers folder or hub "
             f"id is written hf:{rest or reference}"
         )
-    with _within(reference):
-        return schemes()[scheme].load(rest, options or LoadOptions(), dataset)
+    found = schemes()[scheme]
+    if isinstance(found, Checks):
+        with _within(reference):
+            found.check(rest)
 
 
 @contextmanager

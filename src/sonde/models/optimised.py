@@ -38,6 +38,11 @@ class Optimised:
     methods: tuple[str, ...]
     open: Callable[[str, Path, Model], Model]
 
+    def check(self, rest: str) -> None:
+        """The folder must be one that such a method made."""
+        folder, _ = parted(self.name, rest)
+        manifest(self.name, folder, self.methods)
+
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Load the model that the folder names and give it what the folder holds."""
         needs(f"{self.name}:{rest}", "torch", "transformers", "safetensors")

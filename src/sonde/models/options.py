@@ -72,6 +72,21 @@ def wheel_file(package: str, pattern: str) -> Path:
     raise ModelError(f"the installed {package} holds no {pattern}; reinstall it: {install}")
 
 
+def local_folder(reference: str) -> Path | None:
+    """The folder that a reference names on this machine; None where it can only be a hub id."""
+    path = Path(reference).expanduser()
+    if path.is_dir():
+        return path
+    if path.exists() or reference.startswith((".", "/", "~")):
+        raise ModelError(f"{reference} is not a folder; give a folder with config.json in it")
+    return None
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """A model folder's config.json."""
+    return read_json(folder / "config.json", "give a folder that transformers has written")
+
+
 def read_json(path: Path, advice: str = "fetch or save the model again") -> dict[str, Any]:
     """The object that a file holds; `advice`: what to do where it holds none."""
     try:

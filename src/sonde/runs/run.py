@@ -24,8 +24,7 @@ from sonde.core.abilities import (
 )
 from sonde.core.answers import Answered
 from sonde.core.columns import Answers
-from sonde.core.components import Components
-from sonde.core.errors import DataError, StoreError, UsageError, nearest
+from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import Block, Prompts, blocks_of
 from sonde.core.repeats import refuse_repeats
@@ -33,7 +32,7 @@ from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
-from sonde.probes import MODULES
+from sonde.runs.probes import find_probe, probes
 from sonde.runs.prompt_length import fitting
 from sonde.runs.shards import SHARD_WEIGHT, answer, shards
 from sonde.store.blocks import friendly
@@ -204,18 +203,6 @@ def open_run(path: str | Path) -> Run:
     manifest = folder.manifest()
     folder.finished()
     return Run(path=Path(path), manifest=manifest)
-
-
-def probes() -> Mapping[str, type]:
-    """Every probe class by name."""
-    return Components(MODULES, "sonde.probes")
-
-
-def find_probe(name: str) -> type:
-    """The probe class of that name."""
-    if name not in probes():
-        raise UsageError(f"no probe called {name!r}; {nearest(name, probes())}")
-    return probes()[name]
 
 
 def _described(probe: Probe) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from sonde.data import catalog
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import Method, Order, Tick, methods, optimise
-from sonde.runs.run import Run, find_probe, run
+from sonde.runs.probes import find_probe
+from sonde.runs.run import Run, run
 
 UNUSED = "lama-unused"
 """Stands for LAMA with a template for each relation that the text never uses."""

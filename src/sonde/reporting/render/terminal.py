@@ -30,10 +30,10 @@ from sonde.core.reports import (
     Report,
     Table,
 )
-from sonde.core.words import legible
 from sonde.reporting.build.parts import trimmed
 from sonde.reporting.render import cells
 from sonde.reporting.render.numbers import FAINT, Shade, parted, signed_weight, to_table, visible
+from sonde.reporting.render.terminal_text import line
 
 MOST_ROWS = 60
 MOST_BLOCKS = 40
@@ -85,11 +85,6 @@ def section(title: str, body: RenderableType) -> Iterator[RenderableType]:
 def indent(body: RenderableType) -> Padding:
     """The body, two columns in from the left."""
     return Padding(body, (0, 0, 0, 2))
-
-
-def line(text: str, style: str = "") -> Text:
-    """Text as it is: no markup is read in it, and control characters are spelt out."""
-    return Text(legible(text), style)
 
 
 def bare_grid() -> Grid:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from sonde.core.errors import ModelError
 from sonde.core.fingerprints import fingerprint
-from sonde.models.options import LoadOptions, cache_folder, read_json
+from sonde.models.options import LoadOptions, cache_folder, read_config, read_json
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weight_files import weight_files
 from sonde.models.torch.loading.weights import (
@@ -42,7 +42,6 @@ from sonde.models.torch.loading.weights import (
     kind_of,
     load_folder,
     pretrained,
-    read_config,
     refuse_missing,
     remembered_hash,
 )

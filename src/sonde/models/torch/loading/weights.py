@@ -22,7 +22,7 @@ from tokenizers import Tokenizer
 from sonde.core.abilities import Identity
 from sonde.core.errors import ModelError, SondeError, UsageError
 from sonde.core.fingerprints import file_hash, fingerprint
-from sonde.models.options import LoadOptions, cache_folder, read_json
+from sonde.models.options import LoadOptions, cache_folder, local_folder, read_config, read_json
 from sonde.models.torch.loading.weight_files import weight_files
 from sonde.models.torch.masked.logits import first_position
 
@@ -200,18 +200,11 @@ def kind_of(config: dict[str, Any]) -> Kind:
     )
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """A model folder's config.json."""
-    return read_json(folder / "config.json", "give a folder that transformers has written")
-
-
 def resolve(reference: str, options: LoadOptions) -> Path:
     """The folder of a model: a local one, or a hub repository fetched once."""
-    path = Path(reference).expanduser()
-    if path.is_dir():
+    path = local_folder(reference)
+    if path is not None:
         return path
-    if path.exists() or reference.startswith((".", "/", "~")):
-        raise ModelError(f"{reference} is not a folder; give a folder with config.json in it")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     from huggingface_hub import snapshot_download
 
