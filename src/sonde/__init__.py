@@ -96,6 +96,10 @@ _LAZY = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = ["__version__", *sorted(_LAZY)]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         import importlib

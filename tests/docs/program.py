@@ -46,7 +46,8 @@ def sonde(words: list[str], folder: Path) -> Outcome:
 
 def python(text: str, folder: Path) -> Outcome:
     """Run a Python program in a folder, which is also where it finds its imports."""
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     done = subprocess.run(
         [sys.executable, "-c", text],
         cwd=folder,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol, Self, TypeVar, runtime_checkable
+from typing import ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.attributions import Attribution
@@ -55,6 +55,15 @@ class Model(Protocol):
     @property
     def identity(self) -> Identity:
         """What makes its answers its own."""
+
+
+class Named:
+    """A model that is told from others by its name when it is looked at."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {cast(Model, self).identity.name!r}>"
 
 
 @runtime_checkable

@@ -89,7 +89,7 @@ class FilledColumns:
         )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Answers:
     """A block of prompts with their answers, as a run keeps them.
 
@@ -105,6 +105,9 @@ class Answers:
 
     def __len__(self) -> int:
         return int(self.asked.num_rows)
+
+    def __repr__(self) -> str:
+        return f"<Answers: {len(self):,} prompts, {self.kind}>"
 
     @property
     def filled(self) -> FilledColumns:

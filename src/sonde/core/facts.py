@@ -13,6 +13,8 @@ from sonde.core.errors import TemplateError, UsageError, nearest
 from sonde.core.fact_frames import APART as APART
 from sonde.core.fact_frames import FactFrames, is_apart, rows
 from sonde.core.fingerprints import draw_key
+from sonde.core.notebook import html
+from sonde.core.overviews import asks, overview
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -115,7 +117,7 @@ class Relation:
     id: str
     label: str
     kind: Kind
-    templates: tuple[Template, ...] = ()
+    templates: tuple[Template, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +141,7 @@ class Selection:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Dataset:
     """Relations and their facts, which are read once, when they are first asked for.
 
@@ -158,6 +160,12 @@ class Dataset:
     def __post_init__(self) -> None:
         if not isinstance(self.read, FactFrames):  # the same facts, selected otherwise, stay read
             object.__setattr__(self, "read", FactFrames(self.read))
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.name!r} {self.card.version}: {asks(self)}>"
+
+    def _repr_html_(self) -> str:
+        return html(overview(self))
 
     @property
     def name(self) -> str:

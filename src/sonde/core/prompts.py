@@ -177,7 +177,7 @@ OWN: Mapping[type, str] = {Score: "options", Trace: "spans"}
 """The part of a want that each row of a block may have for itself, in a column of that name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Block:
     """Prompts that want the same: a row of `frame` each.
 
@@ -192,6 +192,9 @@ class Block:
 
     def __len__(self) -> int:
         return self.frame.height
+
+    def __repr__(self) -> str:
+        return f"<Block: {len(self):,} prompts, to {type(self.want).__name__.lower()}>"
 
     @property
     def own(self) -> str:

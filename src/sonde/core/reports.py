@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
+
+from sonde.core.errors import UsageError, nearest
+from sonde.core.metric import Better as Better
+from sonde.core.metric import Column as Column
+from sonde.core.metric import ColumnKind as ColumnKind
+from sonde.core.metric import Metric as Metric
+from sonde.core.metric import Unit as Unit
+from sonde.core.notebook import html
 
 FLAT = 1e-12
 """An interval that is no wider than this has no width: what is left is rounding."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Estimate:
     """A value with its 95 % interval and the number of things it averages; None = not measured.
 
@@ -31,6 +39,13 @@ class Estimate:
             object.__setattr__(self, "low", None)
             object.__setattr__(self, "high", None)
 
+    def __repr__(self) -> str:
+        if self.value is None:
+            return "<Estimate: not measured>"
+        low, high = self.ends
+        ends = "" if self.low is None else f" [{low:.6g}, {high:.6g}]"
+        return f"<Estimate {self.value:.6g}{ends}, n = {self.n:,}>"
+
     @property
     def ends(self) -> tuple[float, float]:
         """Where its interval ends; the value itself where it has none."""
@@ -47,88 +62,9 @@ Estimates = Mapping[str, Estimate]
 """Estimates by their stable names: `p_at_1.mean_over_relations`."""
 
 Cell = str | int | float | bool | Estimate | None
-Unit = Literal["percent", "number", "count"]
-ColumnKind = Unit | Literal["text", "verdict"]
-Better = Literal["higher", "lower", "nearer 0", ""]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """A table column: how it is headed, shown and explained; `detail` is for wide pages only."""
-
-    title: str
-    kind: ColumnKind = "text"
-    help: str = ""
-    detail: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A number that reports hold: defined once, for tables, headlines, pages, JSON and documents.
-
-    `id` is what the stable names of its estimates begin with, `label` heads its columns, `sentence`
-    says what it is. `better`: which way, where there is one. A word in braces is put in by `of`:
-    `Metric("p_at_{k}", "P@{k}", …).of(k=10)`. `wide` and `bare` are for columns: `detail` and
-    `without_interval` give the same metric so.
-    """
-
-    id: str
-    label: str
-    unit: Unit = "percent"
-    sentence: str = ""
-    _: KW_ONLY
-    better: Better = "higher"
-    wide: bool = False
-    bare: bool = False
-
-    def at(self, over: str = "") -> str:
-        """The name of its estimate over something: `p_at_1.relation.P36`; alone, of everything.
-
-        >>> Metric("p_at_{k}", "P@{k}").of(k=10).at("relation.P36")
-        'p_at_10.relation.P36'
-        """
-        return f"{self.id}.{over}" if over else self.id
-
-    def of(self, **values: object) -> Metric:
-        """The metric with these values in the place of the words in braces."""
-        id, label, sentence = (
-            text.format(**values) for text in (self.id, self.label, self.sentence)
-        )
-        return replace(self, id=id, label=label, sentence=sentence)
-
-    def named(self, label: str, sentence: str = "") -> Metric:
-        """The same under another label, where its own is too long or says too little."""
-        return replace(self, label=label, sentence=sentence or self.sentence)
-
-    def under(self, place: str) -> Metric:
-        """The same of one place, such as a number of examples, to be averaged over others.
-
-        >>> Metric("accuracy", "accuracy").under("n.5").at("relation.P36")
-        'accuracy.n.5.relation.P36'
-        """
-        return replace(self, id=self.at(place))
-
-    def detail(self, wide: bool = True) -> Metric:
-        """The same for a column of wide pages only."""
-        return replace(self, wide=wide)
-
-    def without_interval(self) -> Metric:
-        """The same for a column of values alone."""
-        return replace(self, bare=True)
-
-    @property
-    def help(self) -> str:
-        """What it is, and which way is better where that is not upwards."""
-        ways = {"lower": "lower is better", "nearer 0": "best near 0"}
-        return "; ".join(part for part in (self.sentence, ways.get(self.better)) if part)
-
-    @property
-    def column(self) -> Column:
-        """How a table heads it."""
-        return Column(title=self.label, kind=self.unit, help=self.help, detail=self.wide)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Table:
     """Rows under typed columns; a `browsable` one can be long and is searched, not printed."""
 
@@ -139,6 +75,12 @@ class Table:
     note: str = ""
     browsable: bool = False
 
+    def __repr__(self) -> str:
+        return f"<Table {self.id!r}: {len(self.rows):,} rows, {len(self.columns)} columns>"
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
@@ -148,7 +90,7 @@ class Series:
     values: tuple[Estimate, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Picture:
     """What every figure has; `kind` is the scale of its values."""
 
@@ -157,8 +99,14 @@ class Picture:
     kind: Literal["percent", "number"] = "percent"
     note: str = ""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id!r}: {self.title}>"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+    def _repr_html_(self) -> str:
+        return html(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Labelled(Picture):
     """Estimates with their intervals: for each label one of every series."""
 
@@ -172,7 +120,7 @@ class Labelled(Picture):
                 raise ValueError(f"figure {self.id}: {series.name} needs one value per label")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DotPlot(Labelled):
     """Estimates as dots, one row per label, one colour per series."""
 
@@ -201,7 +149,7 @@ class Curve:
             raise ValueError(f"curve {self.name}: needs one interval per point, or none")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Curves(Picture):
     """Curves over one pair of axes; `diagonal` draws where x and y are equal.
 
@@ -223,7 +171,7 @@ class Curves(Picture):
             raise ValueError(f"figure {self.id}: a point stands beside no label of the x axis")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Histogram(Picture):
     """How often values fall between edges; `marks` are named places on the axis."""
 
@@ -239,7 +187,7 @@ class Histogram(Picture):
             raise ValueError(f"figure {self.id}: edges must rise")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Strip(Picture):
     """Many values a row, each a small dot that tells its name: one per template, say."""
 
@@ -258,7 +206,7 @@ class Strip(Picture):
                 raise ValueError(f"figure {self.id}: needs one {what} per value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Boxes(Picture):
     """A box over the middle half of each row's values, which stand in it as dots.
 
@@ -278,7 +226,7 @@ class Boxes(Picture):
             raise ValueError(f"figure {self.id}: needs one name per value of a box")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HeatMap(Picture):
     """A value for each row and column; None is shown as not measured."""
 
@@ -296,7 +244,7 @@ class HeatMap(Picture):
             raise ValueError(f"figure {self.id}: low {self.low} must be below high {self.high}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Bars(Labelled):
     """Estimates as bars, side by side for each label."""
 
@@ -319,7 +267,7 @@ class HeatRow:
             raise ValueError(f"row {self.label}: cannot fold {self.folded} tokens")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HeatStrip(Picture):
     """Texts whose tokens are coloured by their weights, on one scale from −`limit` to `limit`.
 
@@ -357,7 +305,7 @@ class Headline:
     best: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Report:
     """Everything a probe found, ready to be shown anywhere.
 
@@ -383,3 +331,28 @@ class Report:
             for name in (line.estimate, line.control, line.difference):
                 if name and name not in self.estimates:
                     raise ValueError(f"headline {line.label!r} names no estimate: {name!r}")
+
+    def __repr__(self) -> str:
+        tables, figures = f"{len(self.tables)} tables", f"{len(self.figures)} figures"
+        return f"<Report {self.title!r}: {len(self.estimates):,} estimates, {tables}, {figures}>"
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+    def table(self, id: str) -> Table:
+        """The table of that id."""
+        return _found(id, self.tables, "table")
+
+    def figure(self, id: str) -> Figure:
+        """The figure of that id; a notebook draws it."""
+        return _found(id, self.figures, "figure")
+
+
+Part = TypeVar("Part", Table, Figure)
+
+
+def _found(id: str, parts: Sequence[Part], what: str) -> Part:
+    named = {part.id: part for part in parts}
+    if id not in named:
+        raise UsageError(f"this report has no {what} {id!r}; {nearest(id, named)}")
+    return named[id]

@@ -8,7 +8,7 @@ stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -178,17 +178,21 @@ def _block(relation: int, pairs: Ints, templates: Ints, asked: Ints, right: Ints
 
 Way = Literal["filled", "scored", "written"]
 
+FACT_COLUMNS = (
+    *("relation", "subject", "gold", "answer", "verdict"),
+    *("rank", "confidence", "right", "prompts", "fact"),
+)
 COLUMNS = ("rank", "gold", "sure", "helped", "compared", "words", "guessable")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Judged:
     """The grid of a run, and per row what else was measured; None where a probe measures none.
 
     `relations[r]`, `pairs[p]` (the id of the pair's first fact), `templates[t]` and `answers[a]`
     say what the numbers of the grid mean; `names[p]` are the names of the pair's subject, the usual
-    one first. `way`: how the model answered. `matches`: whether two different answers say the same;
-    without it only equal ones do.
+    one first, `objects[p]` what is right for it, in words. `way`: how the model answered.
+    `matches`: whether two different answers say the same; without it only equal ones do.
 
     Columns, one entry per row of the grid. sure: the probability of the answer where it is one
     token (of one option among all where options were scored), else nan. rank of the best correct
@@ -207,6 +211,7 @@ class Judged:
     way: Way
     sure: Floats
     names: tuple[tuple[str, ...], ...] = ()
+    objects: tuple[str, ...] = ()
     matches: Callable[[str, str], bool] | None = None
     rank: Ints | None = None
     gold: Floats | None = None
@@ -221,6 +226,10 @@ class Judged:
             column = getattr(self, name)
             if column is not None and len(column) != len(self.grid):
                 raise ValueError(f"{name} has {len(column)} entries for {len(self.grid)} prompts")
+
+    def __repr__(self) -> str:
+        sizes = f"{len(self.grid):,} prompts about {len(self.pairs):,} facts"
+        return f"<Judged: {sizes}, {self.way}>"
 
     def rows(self, chosen: Ints) -> Judged:
         """The same with some of its prompts, in the order chosen."""
@@ -263,31 +272,40 @@ class Judged:
         prompt = col("prompt").str.replace(ANSWER_SLOT, "___", literal=True)
         prompt = prompt.str.replace(SUBJECT_SLOT, col("name"), literal=True)
         rank = col("rank").cast(polars.Int64)
-        order = "relation pair fact template name prompt answer right rank confidence gold".split()
-        return frame.select(*order, polars.exclude(order)).with_columns(
-            prompt, polars.when(rank > 0).then(rank).alias("rank")
+        verdict = polars.when("right").then(polars.lit("right")).otherwise(polars.lit("wrong"))
+        order = (
+            *("relation", "pair", "fact", "template", "name", "prompt"),
+            *("answer", "right", "verdict", "rank", "confidence", "gold"),
         )
+        return frame.with_columns(
+            prompt, polars.when(rank > 0).then(rank).alias("rank"), verdict.alias("verdict")
+        ).select(*order, polars.exclude(order))
 
     def facts(self) -> DataFrame:
-        """A row for each pair: over its prompts, how many are right and how sure the answers are.
+        """A row for each pair: what is right for it, what was answered, and how its prompts did.
 
-        Its answer is the commonest, of several the first by name.
+        Its answer is the commonest, of several the first by name, with its verdict; `right` is the
+        share of its prompts, `rank` their median and `confidence` their mean.
         """
+        import polars
         from polars import col
 
-        prompts = self.frame()
-        counts = prompts.group_by("pair", "answer").len()
+        objects = polars.Series(self.objects or [None] * len(self.pairs), dtype=polars.String)
+        prompts = self.frame().with_columns(gold=objects.gather(self.grid.pair))
+        verdict = col("verdict").mode().sort().first()
+        counts = prompts.group_by("pair", "answer").agg(polars.len(), verdict)
         answers = counts.sort("len", "answer", descending=[True, False])
         return (
             prompts.group_by("pair", maintain_order=True)
             .agg(
-                col("relation", "fact").first(),
+                col("relation", "fact", "gold").first(),
                 col("name").first().alias("subject"),
                 col("right").len().alias("prompts"),
                 col("right", "confidence").mean(),
+                col("rank").median(),
             )
             .join(answers.unique("pair", keep="first", maintain_order=True), on="pair", how="left")
-            .drop("pair", "len")
+            .select(FACT_COLUMNS)
         )
 
     def _names(self) -> tuple[list[str | None], Ints]:
@@ -297,6 +315,11 @@ class Judged:
         sizes = np.array([len(names) for names in self.names])
         first = np.cumsum(sizes) - sizes
         return [name for own in self.names for name in own], first[self.grid.pair] + self.grid.name
+
+
+def in_words(names: Iterable[str]) -> str:
+    """Names of objects as one text."""
+    return ", ".join(names)
 
 
 def judge_texts(
@@ -333,6 +356,7 @@ def judge_texts(
         relations=tuple(relations),
         pairs=tuple(fact.id for fact in facts),
         names=tuple((fact.subject.name,) for fact in facts),
+        objects=tuple(in_words(entity.name for entity in fact.objects) for fact in facts),
         templates=tuple(template for each in templates for template in each),
         answers=tuple(answers),
         way="written",

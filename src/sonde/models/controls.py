@@ -40,7 +40,7 @@ LEAST_APART = 1e-3
 enough to outlast being stored with seven digits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Majority(TableModel):
     """Answers every prompt of a relation with the most frequent of the objects it counted."""
 
@@ -115,7 +115,7 @@ def _spread_out(counts: Counter[int], size: int) -> Floats:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class NaiveBayes(TableModel):
     """Answers by the words of the subject's name alone, as the training facts have them.
 

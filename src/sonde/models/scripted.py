@@ -21,7 +21,7 @@ from sonde.models.options import LoadOptions, read_json
 from sonde.models.tables import UNSEEN, TableModel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Scripted(TableModel):
     """Answers each fact as its table says, with probability 0.9."""
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from sonde.core.abilities import Named
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.columns import FilledColumns
 from sonde.core.errors import AbilityError
@@ -26,7 +27,7 @@ UNLIKELY = 1e-300
 Table = Mapping[str, float]
 
 
-class TableModel(ABC):
+class TableModel(Named, ABC):
     """A model without weights: it looks up what it answers.
 
     `KEYS`: the columns of a prompt on which its tables depend. Prompts that are equal there and

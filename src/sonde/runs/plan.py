@@ -71,7 +71,7 @@ class Share:
     share: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
     """What a run would cost. `cost`, `memory`, `relations` and `time` are of what is left to do.
 
@@ -99,6 +99,11 @@ class Plan:
     relations: tuple[Share, ...]
     time: Time | None = None
     pace: Throughput | None = None
+
+    def __repr__(self) -> str:
+        time = "" if self.time is None else f", about {self.time.value:,.0f} s"
+        what = f"{self.probe} on {self.dataset}, {self.model}"
+        return f"<Plan: {what}: {self.prompts:,} prompts{time}>"
 
     @property
     def left(self) -> int:

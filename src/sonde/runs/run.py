@@ -26,12 +26,14 @@ from sonde.core.answers import Answered
 from sonde.core.columns import Answers
 from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
+from sonde.core.notebook import html
 from sonde.core.prompts import Block, Prompts, blocks_of
 from sonde.core.repeats import refuse_repeats
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
+from sonde.runs.overviews import described, overview
 from sonde.runs.probes import find_probe, probes
 from sonde.runs.prompt_length import fitting
 from sonde.runs.shards import SHARD_WEIGHT, answer, shards
@@ -55,7 +57,7 @@ Progress = Callable[[int, int], None]
 """Called with (prompts done, prompts there are) as a run goes on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Run:
     """A finished run on disk. Everything is read from the folder; no model is needed.
 
@@ -64,7 +66,13 @@ class Run:
 
     path: Path
     manifest: Manifest
-    asked: Dataset | None = field(default=None, repr=False, compare=False)
+    asked: Dataset | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        return f"<Run {str(self.path)!r}: {described(self.manifest)}>"
+
+    def _repr_html_(self) -> str:
+        return html(overview(self.path, self.manifest))
 
     def answers(self) -> Iterator[Answers]:
         """Every block of answered prompts, a shard read while the one before it is used."""

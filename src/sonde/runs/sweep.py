@@ -20,8 +20,10 @@ from sonde.core.abilities import Model, Probe
 from sonde.core.errors import StoreError, UsageError, nearest
 from sonde.core.facts import Dataset
 from sonde.core.files import parsed, whole
+from sonde.core.notebook import html
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
+from sonde.runs.overviews import sweep_overview
 from sonde.runs.run import Progress, Run, open_run, run
 
 Over = Mapping[str, Sequence[Any]]
@@ -32,13 +34,19 @@ Watch = Callable[[str], AbstractContextManager[Progress | None]]
 GRID = "sweep.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Sweep:
     """The runs of a sweep, a cell each, with the settings that make it."""
 
     path: Path
     probe: str
     cells: tuple[tuple[Mapping[str, Any], Run], ...]
+
+    def __repr__(self) -> str:
+        return f"<Sweep {str(self.path)!r}: {self.probe}, {len(self.cells)} runs>"
+
+    def _repr_html_(self) -> str:
+        return html(sweep_overview(self))
 
     def report(self, **reading: Any) -> Report:
         """The headline numbers of every cell, side by side."""

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from sonde.core.abilities import Model, Scores
+from sonde.core.abilities import Model, Named, Scores
 from sonde.core.columns import FilledColumns, in_columns
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError, PromptError, nearest
@@ -99,7 +99,7 @@ def by_relation(relations: Iterable[str]) -> dict[str, list[int]]:
     return groups
 
 
-class ScoringEnsemble:
+class ScoringEnsemble(Named):
     """A model that scores options under all the templates of a relation."""
 
     def __init__(self, name: str, base: Model, members: Mapping[str, Members]) -> None:
@@ -243,7 +243,7 @@ def ensemble(
     return ScoringEnsemble(name, base, members)
 
 
-class Finetuned:
+class Finetuned(Named):
     """A model with other weights for each relation; it scores options."""
 
     def __init__(

@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
-from sonde.core.abilities import Identity
+from sonde.core.abilities import Identity, Named
 from sonde.core.answers import Generated, Sampled
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError, PromptError
@@ -188,7 +188,7 @@ class Task:
     owners: tuple[tuple[int, tuple[Ids, ...]], ...]
 
 
-class Seq2SeqModel:
+class Seq2SeqModel(Named):
     """A model that reads a text and writes another."""
 
     def __init__(self, loaded: Loaded) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.columns import Answers, Given, in_blocks
-from sonde.metrics.judged import Floats, Grid, Judged, Way
+from sonde.metrics.judged import Floats, Grid, Judged, Way, in_words
 from sonde.metrics.verdicts import Verdicts, judge_block
 from sonde.prompting.pairs import Keys, World
 
@@ -114,6 +114,7 @@ def _outcomes(
         relations=known.relations,
         pairs=tuple(pair.fact for pair in known.pairs),
         names=tuple(pair.names for pair in known.pairs),
+        objects=tuple(in_words(names[0] for names in pair.objects) for pair in known.pairs),
         templates=known.templates,
         answers=tuple(answers),
         way=way,

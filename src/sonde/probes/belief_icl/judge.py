@@ -17,7 +17,7 @@ import numpy as np
 from sonde.core.answers import Generated, Sampled
 from sonde.core.columns import Given, in_blocks
 from sonde.core.facts import Dataset, commonest_objects
-from sonde.metrics.judged import Bools, Grid, Judged
+from sonde.metrics.judged import Bools, Grid, Judged, in_words
 from sonde.prompting.matching import alike, normal, within, word_count
 from sonde.prompting.pairs import Keys, World
 
@@ -125,6 +125,7 @@ def _judged(
         relations=world.relations,
         pairs=tuple(pair.fact for pair in world.pairs),
         names=tuple(pair.names for pair in world.pairs),
+        objects=tuple(in_words(names[0] for names in pair.objects) for pair in world.pairs),
         templates=world.templates,
         answers=tuple(answers),
         way="written",

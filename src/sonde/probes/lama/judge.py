@@ -19,7 +19,7 @@ from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.core.scores import Normalise
-from sonde.metrics.judged import Grid, Judged, Way
+from sonde.metrics.judged import Grid, Judged, Way, in_words
 from sonde.metrics.verdicts import Verdicts, judge_block, top_answers
 from sonde.prompting.sentences import is_name_template, stand_in, suggests
 
@@ -177,6 +177,7 @@ def _judged(
         relations=relations,
         pairs=tuple(facts.frame["fact"].to_list()),
         names=tuple((name,) for name in facts.frame["subject"].to_list()),
+        objects=tuple(in_words(names[0] for names in own) for own in facts.objects),
         templates=tuple(relation.templates[template - 1] for relation in relations),
         answers=answers,
         way=way,

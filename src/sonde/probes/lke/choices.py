@@ -323,6 +323,7 @@ def as_judged(
         relations=relations,
         pairs=tuple(facts["fact"]),
         names=tuple((name,) for name in facts["name"]),
+        objects=tuple(facts["object"]),
         templates=tuple(template(row) for row in ways.iter_rows(named=True)),
         answers=tuple(answers),
         way="scored",

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from sonde.core.abilities import Identity
+from sonde.core.abilities import Identity, Named
 from sonde.core.answers import Generated, Sampled
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, PromptError
@@ -105,7 +105,7 @@ class Shared:
         return [i for i in self.texts if i not in hosted]
 
 
-class CausalModel:
+class CausalModel(Named):
     """A left-to-right language model: it scores options, reads texts and writes on from them."""
 
     def __init__(self, loaded: Loaded, *, start: Start | None = None) -> None:

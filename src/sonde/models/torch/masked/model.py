@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from sonde.core.abilities import Identity
+from sonde.core.abilities import Identity, Named
 from sonde.core.columns import FilledColumns
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError
@@ -79,7 +79,7 @@ class Chunk:
         return rows, self.owners[starts + np.arange(len(starts))]
 
 
-class MaskedModel:
+class MaskedModel(Named):
     """A model that fills one masked position, seeing both sides of it."""
 
     def __init__(self, loaded: Loaded) -> None:
