@@ -28,6 +28,9 @@ MANY, MANY_KINDS = 20_000, 4096
 PICKS = 4_000_000
 """Picks that are made at once."""
 
+CACHED = 2**15
+"""Picks that are counted and summed at once."""
+
 KEPT = 2**27
 """Bytes of counts that are kept; those that were asked for last stay."""
 
@@ -36,8 +39,8 @@ _kept: OrderedDict[tuple[str, int, int], tuple[list[Counts], Any]] = OrderedDict
 
 def resampled_sums(values: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Floats:
     """Sums over rows when as many rows are drawn with replacement; [rows, k] to [draws, k]."""
-    blocks = times_drawn(len(values), rng, draws)
-    return np.concatenate([times.astype(np.float64) @ values for times in blocks])
+    parts = (part for times in times_drawn(len(values), rng, draws) for part in _few(times))
+    return np.concatenate([part.astype(np.float64) @ values for part in parts])
 
 
 def resampled_rates(table: Floats, owners: NDArray[np.int64], rng: np.random.Generator) -> Floats:
@@ -78,9 +81,26 @@ def _drawn(rows: int, rng: np.random.Generator, draws: int) -> Iterator[Counts]:
     kind = np.uint16 if rows < 2**16 else np.uint32  # half the time of wider numbers
     for start in range(0, draws, step):
         size = min(step, draws - start)
-        picked = np.arange(size)[:, None] * rows + rng.integers(0, rows, (size, rows), dtype=kind)
-        times = np.bincount(picked.ravel(), minlength=size * rows).reshape(size, rows)
-        yield times.astype(np.uint8 if times.max(initial=0) < 256 else np.uint32)
+        yield _counted(rng.integers(0, rows, (size, rows), dtype=kind))
+
+
+def _counted(picked: Counts) -> Counts:
+    """How often each row was picked in each draw.
+
+    That a row comes more than 255 times, 1 being expected, does not happen (p < 1e-500).
+    """
+    rows = picked.shape[1]
+    times = np.empty(picked.shape, dtype=np.uint8)
+    for part, counts in zip(_few(picked), _few(times), strict=True):
+        cells = np.arange(len(part))[:, None] * rows + part
+        counts[:] = np.bincount(cells.ravel(), minlength=part.size).reshape(part.shape)
+    return times
+
+
+def _few(draws: Counts) -> Iterator[Counts]:
+    """Some draws after the other, so few that the processor's cache holds them."""
+    step = max(1, CACHED // draws.shape[1])
+    return (draws[start : start + step] for start in range(0, len(draws), step))
 
 
 def wilson(successes: float, n: float) -> tuple[float, float]:
