@@ -10,6 +10,7 @@ from pathlib import Path
 from shutil import which
 
 import pytest
+from polars import read_parquet
 
 from sonde.core.errors import StoreError
 from sonde.store.manifest import Manifest
@@ -88,7 +89,8 @@ def test_a_run_that_never_answered_gives_way_to_another(
     facts = data / "facts" / "P36.jsonl"
     facts.write_text(facts.read_text().replace("Paris", "Lyon"))
     assert sonde(*majority(data, out)).code == 0
-    assert b"Lyon" in files(out)["dataset/facts/P36.jsonl"]
+    names = read_parquet(out / "dataset/facts/P36.parquet")["object_names"]
+    assert "Lyon" in names.explode().explode().to_list()
 
 
 def test_a_complete_run_is_not_computed_again(sonde: Sonde, data: Path, tmp_path: Path) -> None:
@@ -131,7 +133,7 @@ def test_reports_need_a_finished_run(sonde: Sonde, data: Path, tmp_path: Path) -
 DAMAGE = {
     "manifest.json": ("", "is no manifest of a run"),
     "complete.json": ("{}", "run the same 'sonde run' again to write it anew"),
-    "dataset/facts/P36.jsonl": ("", "copy of its dataset, is damaged"),
+    "dataset/facts/P36.parquet": ("", "copy of its dataset, is damaged"),
     "dataset/dataset.json": (None, "copy of its dataset, is damaged"),
 }
 

@@ -351,7 +351,7 @@ def test_no_folder_behind_a_link_is_written_to(run: Damaged, tmp_path: Path, nam
 
 
 WHOLE = (
-    "complete.json", "shards/00001.parquet", "dataset/dataset.json", "dataset/facts/P36.jsonl",
+    "complete.json", "shards/00001.parquet", "dataset/dataset.json", "dataset/facts/P36.parquet",
 )  # fmt: skip
 
 

@@ -10,11 +10,13 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from polars import read_parquet
 
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
-from sonde.data.format import fact_lines, open_dataset, seal, write_dataset
+from sonde.data.check import folder_faults
+from sonde.data.format import fact_lines, open_dataset, placed_facts, seal, write_dataset
 from tests.worlds import dataset_of, entity, fact, relation, template
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "dataset"
@@ -77,17 +79,21 @@ def _facts(relation: str) -> st.SearchStrategy[Fact]:
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(dataset=datasets())
-def test_what_is_written_is_read_back(dataset: Dataset) -> None:
+@given(dataset=datasets(), columns=st.booleans())
+def test_what_is_written_is_read_back(dataset: Dataset, columns: bool) -> None:
     with TemporaryDirectory() as folder:
-        write_dataset(dataset, Path(folder))
+        write_dataset(dataset, Path(folder), columns=not columns)  # what stood there makes way
+        write_dataset(dataset, Path(folder), columns=columns)
         found = open_dataset(Path(folder))
         assert found.card == dataset.card
         assert found.relations == dataset.relations
         assert found.vocabulary == dataset.vocabulary
         for relation in dataset.relations:
             assert list(found.facts(relation.id)) == list(dataset.facts(relation.id))
-        write_dataset(found, Path(folder))  # onto itself
+            assert [fact for _, fact in placed_facts(Path(folder), relation.id)] == list(
+                dataset.facts(relation.id)
+            )
+        write_dataset(found, Path(folder), columns=columns)  # onto itself
         assert open_dataset(Path(folder)).fingerprint == found.fingerprint
 
 
@@ -172,6 +178,25 @@ def test_facts_are_not_read_before_they_are_asked_for(tmp_path: Path) -> None:
     facts = open_dataset(tmp_path).facts("P36")
     with pytest.raises(DataError, match=r"P36.jsonl, line 1: expected a JSON object"):
         next(facts)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [(b"none", "is no Parquet file that can be read"), (None, "has other columns than facts have")],
+)
+def test_columns_that_are_no_facts_are_refused(
+    tmp_path: Path, content: bytes | None, complaint: str
+) -> None:
+    write_dataset(tiny(), tmp_path, columns=True)
+    path = tmp_path / "facts" / "P36.parquet"
+    if content is None:
+        read_parquet(path).drop("details").write_parquet(path)
+    else:
+        path.write_bytes(content)
+    seal(tmp_path)
+    with pytest.raises(DataError, match=f"P36.parquet {complaint}"):
+        open_dataset(tmp_path).frame("P36")
+    assert complaint in folder_faults(tmp_path)[0].text
 
 
 @pytest.mark.parametrize("name", ["relations.jsonl", "templates.jsonl", "facts/P36.jsonl"])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from polars import read_parquet
 
 import sonde
 from sonde.core.errors import DataError
@@ -147,12 +148,12 @@ def test_facts_are_read_once_to_be_checked_selected_and_asked(tmp_path: Path) ->
 def test_a_run_that_was_made_of_such_facts_is_not_read(tmp_path: Path) -> None:
     out = tmp_path / "out"
     sonde.run(Lama(answer="score"), Listing(), numbered(), out)
-    path = out / "dataset" / "facts" / "P1.jsonl"
-    first, _, *rest = path.read_text().splitlines()
-    path.write_text("\n".join([first, first, *rest]))
+    path = out / "dataset" / "facts" / "P1.parquet"
+    facts = read_parquet(path)
+    facts[[0, 0, *range(2, facts.height)]].write_parquet(path)
     seal(out / "dataset")
     unseal(out)
-    with pytest.raises(DataError, match=r"P1.jsonl, line 2: fact id 'P1:0'"):
+    with pytest.raises(DataError, match=r"P1.parquet, row 2: fact id 'P1:0'"):
         open_run(out).report()
 
 

@@ -18,6 +18,7 @@ from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Dataset, Template
 from sonde.data.format import (
     card_of,
+    fact_files,
     facts_path,
     notes_of,
     placed_facts,
@@ -70,7 +71,7 @@ def folder_faults(folder: Path) -> list[Fault]:
         unread.append(Fault("no relation in it", str(folder / "relations.jsonl")))
     templates = read_templates(folder, relations, complain)
     faults = _faults({id: where for id, (where, _) in relations.items()}, templates, facts)
-    for id in sorted({path.stem for path in (folder / "facts").glob("*.jsonl")} - set(relations)):
+    for id in sorted({path.stem for path in fact_files(folder)} - set(relations)):
         facts(id)
         text = "its relation does not stand in relations.jsonl; its facts are not asked"
         unread.append(Fault(text, str(facts_path(folder, id)), error=False))

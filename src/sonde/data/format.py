@@ -1,4 +1,4 @@
-"""The one on-disk form of a dataset: a folder that is read a line at a time.
+"""The one on-disk form of a dataset: a folder of lines, in which facts may also be columns.
 
     dataset.json      name, version, licence, sources, description, notes (counts of what was left
                       out), hash (of the other files)
@@ -7,6 +7,7 @@
                        "weight", "origin"}
     facts/ID.jsonl    {"id", "subject": {"id", "names"}, "objects": [{"id", "names"}, …],
                        "split", "tags", "wrong": [{"id", "names"}, …], "details"}
+    facts/ID.parquet  instead: the same as columns, those of core/fact_frames; read much faster
     vocabulary.txt    optional: one allowed answer a line
 
 docs/dataset-format.md describes each field. Knows nothing of probes or models.
@@ -25,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import msgspec
 
 from sonde.core.errors import DataError, TemplateError
-from sonde.core.fact_frames import entities, frame_of, has_blank
+from sonde.core.fact_frames import completed, entities, frame_of, has_blank
 from sonde.core.facts import (
     Card,
     Dataset,
@@ -36,6 +37,7 @@ from sonde.core.facts import (
     Source,
     Style,
     Template,
+    facts_of,
 )
 from sonde.core.files import whole
 from sonde.data.lines import (
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 HASH_SIZE = 16
+LINES, COLUMNS = ".jsonl", ".parquet"
+"""How the file of a relation's facts ends."""
 ESCAPES = {text: json.dumps(text)[1:-1] for text in (*map(chr, range(32)), '"', "\\")}
 
 
@@ -118,8 +122,11 @@ class Facts:
 
     def __call__(self, relation: str) -> DataFrame:
         """The facts of a relation."""
+        path = facts_path(self.folder, relation)
+        if path.suffix == COLUMNS:
+            return _read_columns(path)
         try:
-            facts = frame_of(decoded(facts_path(self.folder, relation), _Fact), relation)
+            facts = frame_of(decoded(path, _Fact), relation)
             if not has_blank(facts):
                 return facts
         except UNSOUND:
@@ -134,20 +141,51 @@ class Facts:
 def placed_facts(
     folder: Path, relation: str, complain: Complain = refuse
 ) -> Iterator[tuple[str, Fact]]:
-    """The facts of one relation, read line by line, each behind its file and line."""
-    return read_each(facts_path(folder, relation), lambda row: _fact(row, relation), complain)
+    """The facts of one relation, read one by one, each behind its file and line."""
+    path = facts_path(folder, relation)
+    if path.suffix == COLUMNS:
+        return _placed_rows(path, complain)
+    return read_each(path, lambda row: _fact(row, relation), complain)
+
+
+def _placed_rows(path: Path, complain: Complain) -> Iterator[tuple[str, Fact]]:
+    try:
+        facts = _read_columns(path)
+    except DataError as fault:
+        complain(fault)
+    else:
+        yield from ((f"{path}, row {n}", fact) for n, fact in enumerate(facts_of(facts), 1))
+
+
+def _read_columns(path: Path) -> DataFrame:
+    from polars import read_parquet
+    from polars.exceptions import PolarsError
+
+    try:
+        facts = read_parquet(path)
+    except (PolarsError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{path} is no Parquet file that can be read ({reason})") from None
+    if facts.schema != frame_of([]).schema or has_blank(facts):
+        raise DataError(f"{path} has other columns than facts have, or an empty text in one")
+    return facts
 
 
 def facts_path(folder: Path, relation: str) -> Path:
-    """Where the facts of a relation stand."""
-    return folder / "facts" / f"{relation}.jsonl"
+    """Where the facts of a relation stand: their lines, or the columns that are there instead."""
+    lines, columns = (folder / "facts" / f"{relation}{ending}" for ending in (LINES, COLUMNS))
+    return columns if columns.is_file() and not lines.is_file() else lines
+
+
+def fact_files(folder: Path) -> list[Path]:
+    """The files of facts that are there, in order."""
+    return sorted(path for path in folder.glob("facts/*") if path.suffix in (LINES, COLUMNS))
 
 
 def content_hash(folder: Path) -> str:
     """Name the content of a dataset folder: everything but dataset.json, byte for byte."""
     paths = [folder / "relations.jsonl", folder / "templates.jsonl", folder / "vocabulary.txt"]
-    paths += sorted((folder / "facts").glob("*.jsonl"))
-    return hash_files(folder, paths)
+    return hash_files(folder, [*paths, *fact_files(folder)])
 
 
 def hash_files(folder: Path, paths: Iterable[Path]) -> str:
@@ -160,8 +198,9 @@ def hash_files(folder: Path, paths: Iterable[Path]) -> str:
     return digest.hexdigest()[:HASH_SIZE]
 
 
-def write_dataset(dataset: Dataset, folder: Path) -> None:
-    """Write a dataset in this form, sealed with its hash; facts are streamed."""
+def write_dataset(dataset: Dataset, folder: Path, *, columns: bool = False) -> None:
+    """Write a dataset in this form, sealed with its hash; facts a relation at a time, as lines
+    for people or as columns for programs."""
     (folder / "facts").mkdir(parents=True, exist_ok=True)
     write_rows(
         folder / "relations.jsonl",
@@ -169,8 +208,13 @@ def write_dataset(dataset: Dataset, folder: Path) -> None:
     )
     write_rows(folder / "templates.jsonl", _template_rows(dataset))
     for relation in dataset.relations:
-        with whole(facts_path(folder, relation.id)) as file:
-            file.writelines(line.encode() for line in fact_lines(dataset.frame(relation.id)))
+        facts, stem = dataset.frame(relation.id), folder / "facts" / relation.id
+        with whole(Path(f"{stem}{COLUMNS if columns else LINES}")) as file:
+            if columns:
+                completed(facts.lazy()).collect().write_parquet(file)
+            else:
+                file.writelines(line.encode() for line in fact_lines(facts))
+        Path(f"{stem}{LINES if columns else COLUMNS}").unlink(missing_ok=True)
     _write_vocabulary(folder / "vocabulary.txt", dataset.vocabulary)
     _write_head(folder, dataset.card, dataset.notes)
 

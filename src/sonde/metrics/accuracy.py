@@ -93,9 +93,8 @@ def one_word_rate(words: Floats | None, seed: int = 0, pair: Ints | None = None)
     if words is None or np.isnan(words).all():
         return Estimate.not_measured()
     counted = ~np.isnan(words)
-    clusters = np.arange(len(words)) if pair is None else pair
     values = (words[counted] == 1).astype(np.float64)
-    sample = Sample(values=values, clusters=clusters[counted])
+    sample = Sample(values=values, clusters=None if pair is None else pair[counted])
     return sample.estimate(sample.draws(seed))
 
 

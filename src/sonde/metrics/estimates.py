@@ -37,11 +37,12 @@ Clusters = tuple[str, ...] | NDArray[np.int64]
 class Sample:
     """One value per fact of a relation; facts of one cluster are not independent of each other.
 
-    With `minus`, the value of a control on the same facts, the sample is of the difference.
+    Without clusters each fact is one by itself. With `minus`, the value of a control on the same
+    facts, the sample is of the difference.
     """
 
     values: Floats
-    clusters: Clusters
+    clusters: Clusters | None = None
     minus: Floats | None = None
 
     def differences(self) -> Floats:
@@ -65,18 +66,26 @@ class Sample:
 
     def independent(self) -> int:
         """How many clusters there are: so many values do not depend on each other."""
+        if self.clusters is None:
+            return len(self.values)
         return len(np.unique(np.asarray(self.clusters)))
 
     def independent_outcomes(self) -> bool:
         """Whether every value is 0 or 1, the control's too, and no two are of one cluster."""
         given = self.values if self.minus is None else np.concatenate([self.values, self.minus])
-        alone = self.independent() == len(self.clusters)
-        return alone and bool(np.isin(given, (0.0, 1.0)).all())
+        alone = self.independent() == len(self.values)
+        return alone and bool(((given == 0.0) | (given == 1.0)).all())
+
+    def cluster_numbers(self) -> NDArray[np.int64]:
+        """The cluster of each value, counted from 0."""
+        if self.clusters is None:
+            return np.arange(len(self.values))
+        return np.unique(np.asarray(self.clusters), return_inverse=True)[1]
 
 
 def draws_of(samples: Sequence[Sample], seed: int) -> list[Floats]:
     """The means of samples of the same clusters, which are resampled alike."""
-    _, index = np.unique(np.asarray(samples[0].clusters), return_inverse=True)
+    index = samples[0].cluster_numbers()
     sums = [np.bincount(index, weights=sample.differences()) for sample in samples]
     sizes: Floats = np.bincount(index).astype(np.float64)
     drawn = resampled_means(np.column_stack(sums), sizes, np.random.default_rng(seed))
@@ -96,12 +105,13 @@ def samples_of(
     Without clusters no fact depends on another.
     """
     samples = {}
-    clusters = np.arange(len(owners)) if clusters is None else clusters
     for number in np.unique(owners).tolist():
         at = np.flatnonzero(owners == number)
-        less = None if minus is None else minus[at]
-        sample = Sample(values=values[at], clusters=clusters[at], minus=less)
-        samples[str(number) if ids is None else ids[number]] = sample
+        samples[str(number) if ids is None else ids[number]] = Sample(
+            values=values[at],
+            clusters=None if clusters is None else clusters[at],
+            minus=None if minus is None else minus[at],
+        )
     return samples
 
 
@@ -174,8 +184,8 @@ def _p(
 
 def _cluster_sums(sample: Sample) -> Floats:
     """What each cluster adds to the mean difference."""
-    _, index = np.unique(np.asarray(sample.clusters), return_inverse=True)
-    return np.asarray(np.bincount(index, sample.differences()) / len(sample.values))
+    sums = np.bincount(sample.cluster_numbers(), sample.differences())
+    return np.asarray(sums / len(sample.values))
 
 
 class Resampled:
@@ -246,8 +256,7 @@ def resampled_together(
     alike: dict[tuple[str, bytes], list[Resampled]] = {}
     for number in made.values():
         for name, sample in number.samples.items():
-            clusters = np.asarray(sample.clusters).tobytes()
-            alike.setdefault((name, clusters), []).append(number)
+            alike.setdefault((name, sample.cluster_numbers().tobytes()), []).append(number)
     for (name, _), members in alike.items():
         drawn = draws_of([number.samples[name] for number in members], draw_key(seed, name))
         for number, draws in zip(members, drawn, strict=True):

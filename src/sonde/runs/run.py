@@ -337,7 +337,7 @@ def _keep_dataset(dataset: Dataset, folder: RunFolder) -> None:
         kept = False
     if not kept:
         with explain_os_errors(folder.path):
-            write_dataset(dataset, folder.dataset)
+            write_dataset(dataset, folder.dataset, columns=True)
 
 
 def _selection(entry: Mapping[str, Any]) -> Selection:

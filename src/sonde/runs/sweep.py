@@ -15,7 +15,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
-from sonde.analysis.report import label, sweep_report
 from sonde.core.abilities import Model, Probe
 from sonde.core.errors import StoreError, UsageError, nearest
 from sonde.core.facts import Dataset
@@ -50,6 +49,8 @@ class Sweep:
 
     def report(self, **reading: Any) -> Report:
         """The headline numbers of every cell, side by side."""
+        from sonde.analysis.report import sweep_report
+
         reports = [(values, run.report(**reading)) for values, run in self.cells]
         first = self.cells[0][1].manifest
         title = f"{self.probe} on {first.dataset['name']}: {first.model['name']}, a sweep"
@@ -70,6 +71,8 @@ def sweep(
     watch: Watch = lambda _: nullcontext(None),
 ) -> Sweep:
     """Run the probe with every combination of some settings; finished cells are not asked again."""
+    from sonde.analysis.report import label
+
     grid = list(cells(probe, over))
     folder = Path(out)
     _refuse_foreign(folder, probe.name)

@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 ROUNDING = 1e-15
+NOTHING = 1e-300
 TOGETHER = 512
 TABLE = 2_000_000
 
@@ -77,10 +78,13 @@ def range_interval(distribution: Floats, n: int) -> tuple[int, int]:
     kept = distribution[within[0] : within[-1] + 1]
     below = np.concatenate([[0.0], np.cumsum(kept) / kept.sum()])
 
+    least = NOTHING ** (1 / n)
+
     def at_most(width: int) -> float:
         # the smallest is exactly a, the largest no more than a + width
         top = below[np.minimum(np.arange(len(kept)) + width + 1, len(kept))]
-        none_below, none_at = top - below[:-1], np.maximum(top - below[1:], 0.0)
+        near = np.flatnonzero(top - below[:-1] > least)
+        none_below, none_at = (top - below[:-1])[near], np.maximum(top - below[1:], 0.0)[near]
         return float((none_below**n - none_at**n).sum())
 
     last = len(kept) - 1

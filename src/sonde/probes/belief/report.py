@@ -352,7 +352,7 @@ def _driver(grid: Grid, seed: int) -> Iterator[str]:
     both = ~np.isnan(names) & ~np.isnan(templates)
     if not both.any():
         return
-    sample = Sample(values=names[both], clusters=np.flatnonzero(both), minus=templates[both])
+    sample = Sample(values=names[both], minus=templates[both])
     apart = Resampled({"pairs": sample}, seed).mean_over_facts()
     if not told_apart(apart):
         first = (

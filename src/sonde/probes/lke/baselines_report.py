@@ -179,7 +179,7 @@ def _share(differences: Mapping[Relation, float]) -> Estimate:
     if not differences:
         return Estimate.not_measured()
     ahead = np.array([float(value > 0) for value in differences.values()])
-    sample = Sample(values=ahead, clusters=np.arange(len(ahead)))
+    sample = Sample(values=ahead)
     return sample.estimate(sample.draws(0))
 
 
