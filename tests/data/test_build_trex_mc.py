@@ -23,7 +23,7 @@ from sonde.data.builders import trex_mc
 from sonde.data.builders.trex_mc import Built, Recipe
 from sonde.data.builders.triples import Faults, Smallest, dataset_triples, triple_files
 from sonde.data.check import problems
-from sonde.data.format import fact_lines
+from sonde.data.fact_files import fact_lines
 from sonde.data.wordings import relation_ids
 from tests import worlds
 from tests.worlds import dataset_of

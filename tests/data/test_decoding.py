@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Entity, Fact, facts_of
-from sonde.data.format import Facts, fact_lines, placed_facts
+from sonde.data.fact_files import Facts, fact_lines, placed_facts
 
 WORDS = st.text(min_size=1, max_size=3).filter(str.strip)
 NAMES = st.lists(WORDS, min_size=1, max_size=3)

@@ -16,7 +16,8 @@ from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.check import folder_faults
-from sonde.data.format import fact_lines, open_dataset, placed_facts, seal, write_dataset
+from sonde.data.fact_files import fact_lines, placed_facts
+from sonde.data.format import open_dataset, seal, write_dataset
 from tests.worlds import dataset_of, entity, fact, relation, template
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "dataset"

@@ -16,15 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Dataset, Template
-from sonde.data.format import (
-    card_of,
-    fact_files,
-    facts_path,
-    notes_of,
-    placed_facts,
-    read_relations,
-    read_templates,
-)
+from sonde.data.fact_files import fact_files, facts_path, placed_facts
+from sonde.data.format import card_of, notes_of, read_relations, read_templates
 from sonde.data.lines import Complain, read_lines, read_object
 
 if TYPE_CHECKING:
