@@ -14,7 +14,7 @@ from sonde.core.prompts import Prompt
 from sonde.core.reports import Bars, Boxes, Curves, Estimate, HeatMap, Report
 from sonde.metrics.distance import Monitored
 from sonde.probes.monitor.probe import Monitor
-from sonde.reporting.render.figures import spec
+from sonde.reporting.render.figures import on_page
 from tests.analysis.monitors import monitored, run
 from tests.analysis.world import asked, table
 from tests.probes.monitor_world import Told, golden, kind, world
@@ -56,7 +56,7 @@ def test_every_section_is_there_and_every_figure_can_be_drawn() -> None:
     made = {f.id: f for f in REPORT.figures[: len(FIGURES)]}
     assert {id: type(f) for id, f in made.items()} == FIGURES
     for figure in made.values():
-        assert spec(figure)["data"]
+        assert on_page(figure).tips
 
 
 def test_the_most_reliable_run_comes_first_and_is_named() -> None:

@@ -63,7 +63,6 @@ def test_importing_sonde_and_starting_the_command_load_nothing_heavy() -> None:
         "pandas",
         "polars",
         "pyarrow",
-        "plotly",
         "rich",
         "typer",
     }

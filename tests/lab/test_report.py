@@ -13,7 +13,7 @@ from sonde.core.reports import Cell, Curves, Estimate, Report, Table
 from sonde.lab.evaluation.judging import Trial, judge
 from sonde.lab.report.findings import chosen
 from sonde.lab.report.report import lab_report
-from sonde.reporting.render.figures import spec
+from sonde.reporting.render.figures import on_page
 from sonde.reporting.render.terminal import show
 from tests.lab.trials import HABITS, known, likely, study, timeline, trial, verdicts
 
@@ -95,7 +95,7 @@ def test_the_pictures_are_those_that_were_asked_for(report: Report) -> None:
         "training-masked-plain-1-0",
     } <= set(ids)
     assert len(set(ids)) == len(ids)
-    assert all(spec(figure)["data"] for figure in report.figures)
+    assert all(on_page(figure).tips for figure in report.figures)
 
 
 def test_estimates_stand_against_the_truth_of_every_model_and_checkpoint(report: Report) -> None:

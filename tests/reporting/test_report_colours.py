@@ -7,8 +7,9 @@ from itertools import combinations
 
 import pytest
 
-from sonde.reporting.render.figures.look import INKS
-from sonde.reporting.render.figures.rows import DIVERGING, SEQUENTIAL
+from sonde.core.reports import HeatMap
+from sonde.reporting.render.figures.canvas import LIGHT, Canvas
+from sonde.reporting.render.figures.heat import colours
 from sonde.reporting.render.html import asset
 
 # Machado et al. 2009: what a person sees who has no M, L or S cones, in linear RGB
@@ -63,8 +64,11 @@ def themes() -> dict[str, tuple[str, list[str]]]:
     return {"light": (papers[0], inks[:5]), "dark": (papers[1], inks[5:10])}
 
 
-def test_the_inks_of_paper_are_those_of_the_light_theme() -> None:
-    assert themes()["light"][1] == list(INKS)
+def test_the_colours_of_files_are_those_of_the_light_theme_on_white() -> None:
+    style = asset("style.css")
+    for name, colour in LIGHT.items():
+        [light, *_] = re.findall(rf"--{name}: (#\w+);", style)
+        assert colour == (light if name != "paper" else "#ffffff"), name
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -83,25 +87,33 @@ def test_inks_stand_out_from_the_page(theme: str) -> None:
 
 @pytest.mark.parametrize("cones", SEEN)
 def test_a_scale_from_little_to_much_goes_one_way_in_lightness(cones: str) -> None:
-    for scale in scales("--scale"):
+    for scale in scales("scale"):
         lightness = [perceived(colour, cones)[0] for colour in scale]
         assert lightness in (sorted(lightness), sorted(lightness, reverse=True))
 
 
 @pytest.mark.parametrize("cones", SEEN)
 def test_the_two_ends_of_a_scale_about_zero_stay_apart(cones: str) -> None:
-    for below, _, above in scales("--scale-about-zero"):
+    for below, _, above in scales("zero"):
         pairs = zip(perceived(below, cones), perceived(above, cones), strict=True)
         assert sum((x - y) ** 2 for x, y in pairs) ** 0.5 > 0.09
 
 
-def test_the_scales_of_paper_are_those_of_the_light_theme() -> None:
-    assert [colour for _, colour in SEQUENTIAL] == scales("--scale")[0]
-    assert [colour for _, colour in DIVERGING] == scales("--scale-about-zero")[0]
+@pytest.mark.parametrize("about_zero", [False, True])
+def test_numbers_in_cells_can_be_read_in_both_themes(about_zero: bool) -> None:
+    plot = HeatMap(id="h", title="", rows=(), columns=(), values=(), low=-about_zero)
+    style = asset("style.css")
+    for theme in (0, 1):
+        named = {name: re.findall(rf"--{name}: (#\w+);", style)[theme] for name in LIGHT}
+        canvas = Canvas(100, named)
+        for k in range(201):
+            ground, words = colours(canvas, plot, k / 200 * 2 - 1 if about_zero else k / 200)
+            assert contrast(ground, words) >= 3.4, (theme, k)
 
 
 def scales(name: str) -> list[list[str]]:
     """The scales of this name in the style sheet: light, dark by system, dark by choice."""
-    found = re.findall(rf"{name}: ([^;]*);", asset("style.css"))
+    stops = [re.findall(rf"--{name}-{k}: (#\w+);", asset("style.css")) for k in (1, 2, 3)]
+    found = [list(colours) for colours in zip(*stops, strict=True)]
     assert len(found) == 3 and found[1] == found[2]
-    return [colours.split(", ") for colours in found]
+    return found

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from sonde.core.reports import Curve, Curves
-from sonde.reporting.render.figures import spec
 from sonde.reporting.render.numbers import to_table
+
+from .drawing import Drawing, drawn
 
 CURVE = Curve(name="m", x=(1, 5, 50), y=(0.2, 0.4, 0.5), low=(0.0, 0.3, 0.4), high=(0.3, 0.6, 0.9))
 
@@ -25,23 +24,26 @@ def plot(*curves: Curve) -> Curves:
     )
 
 
-def drawing(*curves: Curve) -> dict[str, Any]:
-    return spec(plot(*curves))
+def drawing(*curves: Curve) -> Drawing:
+    return drawn(plot(*curves))
 
 
 def test_whiskers_reach_to_the_ends_of_the_interval() -> None:
-    [trace] = drawing(CURVE)["data"]
-    assert trace["error_y"]["array"] == pytest.approx([0.1, 0.2, 0.4])
-    assert trace["error_y"]["arrayminus"] == pytest.approx([0.2, 0.1, 0.1])
+    made = drawing(CURVE)
+    spans = [stroke for stroke in made.lines(0)[1:] if len(stroke) == 3 and stroke[2] != 6]
+    ends = [[made.read(y, "end") for y in stroke[1:]] for stroke in spans]
+    for read, wanted in zip(ends, zip(CURVE.low, CURVE.high, strict=True), strict=True):
+        assert read == pytest.approx(wanted, abs=0.002)
 
 
 def test_the_axis_has_room_for_the_whiskers() -> None:
-    assert drawing(CURVE)["layout"]["yaxis"]["range"][1] > 0.9
+    made = drawing(CURVE)
+    top = min(y for stroke in made.lines(0) for y in stroke[1:2])
+    assert made.read(top, "end") == pytest.approx(0.9, abs=0.002) and top > 40
 
 
 def test_a_point_tells_its_interval_and_counts_are_no_shares() -> None:
-    [trace] = drawing(CURVE)["data"]
-    assert trace["customdata"][1] == "<b>m</b><br>examples: 5<br>accuracy: 40.0%<br>[30.0%, 60.0%]"
+    assert drawing(CURVE).tips()[1] == "m\nexamples: 5\naccuracy: 40.0%\n[30.0%, 60.0%]"
 
 
 def test_the_table_has_the_ends_of_intervals() -> None:
@@ -59,15 +61,15 @@ def test_the_table_has_the_ends_of_intervals() -> None:
 
 
 def test_a_mark_is_a_dashed_line_with_its_name() -> None:
-    layout = drawing(CURVE)["layout"]
-    assert [shape["x0"] for shape in layout["shapes"]] == [5.0]
-    assert [note["text"] for note in layout["annotations"]] == ["enough"]
+    made = drawing(CURVE)
+    [dashed] = [node for node in made.root.iter() if node.get("stroke-dasharray") == "5 4"]
+    at = float((dashed.get("d") or "")[1:].split()[0])
+    assert made.read(at) == pytest.approx(5.0, abs=0.1) and "enough" in made.texts
 
 
 def test_points_that_are_not_joined_have_no_line() -> None:
     alone = Curve(name="m", x=(1, 2), y=(0.1, 0.2), joined=False)
-    [trace] = drawing(alone)["data"]
-    assert trace["mode"] == "markers" and "error_y" not in trace
+    assert drawing(alone).lines(0) == [] and len(drawing(alone).points()) == 2
 
 
 def test_half_an_interval_is_refused() -> None:
@@ -80,9 +82,9 @@ def test_labels_stand_on_the_axis_in_place_of_numbers() -> None:
     made = Curves(
         id="c", title="C", x_axis="times", y_axis="found", curves=(curve,), x_labels=("1", "<50>")
     )
-    drawn = spec(made)
-    assert drawn["layout"]["xaxis"]["ticktext"] == ["1", "&lt;50&gt;"]
-    assert drawn["data"][0]["customdata"][1] == "<b>m</b><br>times: &lt;50&gt;<br>found: 40.0%"
+    picture = drawn(made)
+    assert {"1", "<50>"} <= set(picture.texts)
+    assert picture.tips()[1] == "m\ntimes: <50>\nfound: 40.0%"
     table = to_table(made)
     assert table is not None and [row[1] for row in table.rows] == ["1", "<50>"]
 

@@ -1,4 +1,4 @@
-"""Every kind of figure as plotly's data and as a table of numbers."""
+"""Every kind of figure as a drawing, read as a reader would, and as a table of numbers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from random import Random
 from typing import Any
+from xml.etree import ElementTree
 
-import plotly.graph_objects as plotly
 import pytest
 
 from sonde.core.reports import (
@@ -15,6 +15,7 @@ from sonde.core.reports import (
     Boxes,
     Curve,
     Curves,
+    DotPlot,
     Estimate,
     Figure,
     HeatMap,
@@ -22,10 +23,14 @@ from sonde.core.reports import (
     Series,
     Strip,
 )
-from sonde.reporting.render.figures import spec
-from sonde.reporting.render.figures.look import INKS, symbol
+from sonde.reporting.render.figures import NARROW, on_page, svg
+from sonde.reporting.render.figures import drawn as drawn_on
+from sonde.reporting.render.figures.canvas import INKS, LIGHT, Canvas
+from sonde.reporting.render.figures.heat import DARK
+from sonde.reporting.render.figures.look import symbol
 from sonde.reporting.render.numbers import to_table
 
+from .drawing import SVG, Drawing, drawn
 from .sample import (
     belief,
     calibration,
@@ -46,11 +51,6 @@ def rows(figure: Figure) -> tuple[tuple[object, ...], ...]:
     table = to_table(figure)
     assert table is not None
     return table.rows
-
-
-def remarks(figure: Figure) -> list[str]:
-    """The words that stand in a figure."""
-    return [note["text"] for note in spec(figure)["layout"].get("annotations", [])]
 
 
 def tiny_curves(**changes: Any) -> Curves:
@@ -75,11 +75,12 @@ def tiny_boxes(**changes: Any) -> Boxes:
     return replace(plot, **changes)
 
 
+@pytest.mark.parametrize("width", [840, 360])
 @pytest.mark.parametrize("figure", [*belief().figures, *hostile().figures], ids=lambda f: f.id)
-def test_every_figure_is_drawn_and_has_its_numbers_as_a_table(figure: Figure) -> None:
-    made = spec(figure)
-    assert made["data"] and made["layout"]["height"] > 0
-    plotly.Figure(made)  # which refuses a name or a value that it does not know
+def test_every_figure_is_drawn_and_has_its_numbers_as_a_table(figure: Figure, width: int) -> None:
+    made = drawn(figure, width)
+    assert made.points() and all(made.tips())
+    assert float(made.root.get("width") or 0) <= width
     table = to_table(figure)
     assert table is not None and table.rows
     assert {len(row) for row in table.rows} == {len(table.columns)}
@@ -87,101 +88,131 @@ def test_every_figure_is_drawn_and_has_its_numbers_as_a_table(figure: Figure) ->
 
 @pytest.mark.parametrize("figure", hostile().figures, ids=lambda f: f.id)
 def test_no_text_in_a_figure_is_markup(figure: Figure) -> None:
-    ours = re.compile(r"</?b>|<br>|<extra></extra>")
-    for words in strings(spec(figure)):
-        assert "<" not in ours.sub("", words)
+    tags = {node.tag.removeprefix(SVG) for node in drawn(figure).root.iter()}
+    assert tags <= {"svg", "g", "path", "text", "title", "desc"}
 
 
-def strings(value: object) -> list[str]:
-    """Every string in nested data."""
-    if isinstance(value, dict):
-        return [word for inner in value.values() for word in strings(inner)]
-    if isinstance(value, list):
-        return [word for inner in value for word in strings(inner)]
-    return [value] if isinstance(value, str) else []
+@pytest.mark.parametrize("figure", belief().figures, ids=lambda f: f.id)
+def test_both_drawings_of_a_page_have_the_same_points_in_the_same_order(figure: Figure) -> None:
+    made = on_page(figure)
+    assert [made.wide.count("<title>"), made.narrow.count("<title>")] <= [9, 9]  # cut labels alone
+    canvas = drawn_on(Canvas(NARROW), figure)
+    assert canvas.tips == made.tips == drawn(figure).tips()
+    for drawing in (made.wide, made.narrow):
+        root = ElementTree.fromstring(drawing)
+        points = [p for g in root.iter("g") if g.get("class") == "points" for p in g]
+        assert len(points) == len(made.tips)
+
+
+def test_a_drawing_on_a_page_takes_every_colour_from_the_theme() -> None:
+    for figure in belief().figures:
+        found = set(re.findall(r"#[0-9a-f]{6}", on_page(figure).wide))
+        assert found <= {DARK}, figure.id
 
 
 def test_the_area_of_a_point_follows_the_size_of_its_bin() -> None:
-    (trace,) = spec(tiny_curves())["data"]
-    assert trace["marker"]["size"] == [20.0, 10.0]
+    radii = [re.findall(r"a([\d.]+) ", point.get("d") or "")[0] for point in
+             drawn(tiny_curves()).points()]  # fmt: skip
+    assert radii == ["10", "5"]
 
 
 def test_an_empty_bin_has_no_point_but_stands_in_the_table() -> None:
-    (trace,) = spec(tiny_curves())["data"]
-    assert trace["x"] == [0.1, 0.5]
+    made = drawn(tiny_curves())
+    assert [made.read(x) for x, _ in made.places()] == pytest.approx([0.1, 0.5], abs=0.002)
+    assert [made.read(y, "end") for _, y in made.places()] == pytest.approx([0.2, 0.4], abs=0.002)
     assert rows(tiny_curves())[2] == ("m", 0.9, None, 0)
 
 
 def test_a_point_of_a_curve_tells_curve_coordinates_and_bin_size() -> None:
-    (trace,) = spec(tiny_curves())["data"]
-    assert trace["customdata"][1] == "<b>m</b><br>confidence: 50.0%<br>accuracy: 40.0%<br>n = 25"
+    assert drawn(tiny_curves()).tips()[1] == "m\nconfidence: 50.0%\naccuracy: 40.0%\nn = 25"
 
 
 def test_the_diagonal_runs_through_the_whole_square() -> None:
-    made = spec(tiny_curves(diagonal=True))
-    assert made["data"][0]["x"] == made["data"][0]["y"] == [0.0, 1.0]
-    assert made["layout"]["xaxis"]["range"] == made["layout"]["yaxis"]["range"]
+    made = drawn(tiny_curves(diagonal=True))
+    (dotted,) = [p for p in made.root.iter(f"{SVG}path") if p.get("stroke-dasharray") == "2 3"
+                 and "L" in (p.get("d") or "")]  # fmt: skip
+    x0, y0, x1, y1 = map(float, re.findall(r"[\d.]+", dotted.get("d") or ""))
+    ends = [made.read(x0), made.read(y0, "end"), made.read(x1), made.read(y1, "end")]
+    assert ends == pytest.approx([0, 0, 1, 1], abs=0.002)
+    assert made.legend == ["m", "both equal"]
 
 
 def test_curves_without_a_point_say_that_nothing_was_measured() -> None:
-    assert remarks(tiny_curves(curves=(Curve(name="m", x=(), y=()),))) == ["not measured"]
+    made = drawn(tiny_curves(curves=(Curve(name="m", x=(), y=()),)))
+    assert "not measured" in made.texts
 
 
 def test_no_two_of_25_curves_share_colour_and_symbol() -> None:
     assert len({(k % len(INKS), symbol(k)) for k in range(25)}) == 25
 
 
+def test_the_axis_of_counts_has_whole_numbers_alone() -> None:
+    few = Histogram(id="h", title="H", axis="a", edges=(0.0, 0.5, 1.0), counts=(1, 2))
+    assert [value for _, value in drawn(few).axis("end")] == [0, 1, 2]
+    curve = Curve(name="m", x=(1, 2, 3), y=(0.1, 0.2, 0.3))
+    shots = tiny_curves(curves=(curve,), x_kind="number")
+    assert [value for _, value in drawn(shots).axis("middle")] == [0, 1, 2, 3]
+
+
 def test_a_bar_of_a_histogram_tells_its_bin_its_count_and_its_share() -> None:
     plot = Histogram(id="h", title="H", axis="a", edges=(0.3, 0.3002, 0.3004), counts=(1, 3))
-    assert spec(plot)["data"][0]["customdata"] == [
-        "<b>30.00% to 30.02%</b><br>1 (25.0% of 4)",
-        "<b>30.02% to 30.04%</b><br>3 (75.0% of 4)",
+    assert drawn(plot).tips() == [
+        "30.00% to 30.02%\n1 (25.0% of 4)",
+        "30.02% to 30.04%\n3 (75.0% of 4)",
     ]
 
 
 def test_marks_of_a_histogram_are_drawn_named_and_in_the_table() -> None:
     plot = fluctuation(Random(0))
-    layout = spec(plot)["layout"]
-    assert [shape["x0"] for shape in layout["shapes"]] == [value for _, value in plot.marks]
-    assert [re.sub(r" .*", "", words) for words in remarks(plot)] == ["lowest", "mean", "highest"]
+    made = drawn(plot)
+    (dashed,) = [p for p in made.root.iter(f"{SVG}path") if p.get("stroke-dasharray") == "5 4"]
+    places = [made.read(float(x)) for x in re.findall(r"M([\d.]+)", dashed.get("d") or "")]
+    assert places == pytest.approx([value for _, value in plot.marks], abs=1e-4)
+    assert "mean 30.7%" in made.texts
     assert str(rows(plot)[1][0]).startswith("mean: 30.7")
 
 
 def test_labels_of_marks_that_lie_close_stand_on_different_lines() -> None:
     plot = Histogram(id="h", title="H", axis="a", edges=(0.0, 1.0), counts=(9,),
                      marks=(("the one", 0.5), ("the other", 0.5), ("far", 0.9)))  # fmt: skip
-    shifts = [note["yshift"] for note in spec(plot)["layout"]["annotations"]]
-    assert shifts[0] != shifts[1] and shifts[2] == 0
+    heights = {text.text: text.get("y") for text in drawn(plot).root.iter(f"{SVG}text")}
+    assert heights["the one 50.0%"] == heights["far 90.0%"] != heights["the other 50.0%"]
 
 
 def test_an_empty_histogram_says_that_nothing_was_measured() -> None:
     plot = Histogram(id="h", title="H", axis="a", edges=(0.0, 1.0), counts=(0,))
-    assert remarks(plot) == ["not measured"] and rows(plot) == ()
+    assert "not measured" in drawn(plot).texts and rows(plot) == ()
 
 
 def test_groups_of_a_strip_differ_by_symbol_and_colour_and_stand_in_the_legend() -> None:
-    manual, paraphrase = spec(tiny_strip())["data"]
-    assert (manual["name"], paraphrase["name"]) == ("manual", "paraphrase")
-    assert manual["marker"]["symbol"] != paraphrase["marker"]["symbol"]
-    assert manual["meta"]["ink"] != paraphrase["meta"]["ink"]
-    assert spec(tiny_strip())["layout"]["showlegend"]
+    made = drawn(tiny_strip())
+    assert made.legend == ["manual", "paraphrase"]
+    first, second = made.groups("points")
+    assert first.get("fill") != second.get("fill")
+    assert "a" in (first[0].get("d") or "") and "a" not in (second[0].get("d") or "")
 
 
 def test_a_dot_of_a_strip_tells_its_template() -> None:
-    _, paraphrase = spec(tiny_strip())["data"]
-    assert paraphrase["customdata"][1] == "<b>&lt;c&gt;</b><br>P1, paraphrase<br>60.0%"
+    assert drawn(tiny_strip()).tips(1)[1] == "<c>\nP1, paraphrase\n60.0%"
 
 
 def test_equal_values_of_a_strip_stand_above_one_another_within_their_row() -> None:
-    manual, paraphrase = spec(tiny_strip())["data"]
-    assert manual["y"][0] != paraphrase["y"][0]
+    made = drawn(tiny_strip())
+    assert made.places(0)[0][1] != made.places(1)[0][1]
     crowd = replace(tiny_strip(), labels=("P1",), values=((0.5,) * 99,), names=(), groups=())
-    (trace,) = spec(crowd)["data"]
-    assert len(set(trace["y"])) == 99 and max(map(abs, trace["y"])) < 0.5
+    heights = [y for _, y in drawn(crowd).places()]
+    assert len(set(heights)) > 90 and max(heights) - min(heights) < 30
+
+
+def test_very_many_dots_are_few_elements() -> None:
+    many = Strip(id="s", title="S", axis="a", labels=("P1",),
+                 values=(tuple(k / 20_000 for k in range(20_000)),))  # fmt: skip
+    text = svg(many)
+    assert len(text) < 200_000 and text.count("<path") < 20
 
 
 def test_a_row_of_a_strip_without_values_says_so() -> None:
-    assert remarks(tiny_strip()) == ["not measured"]
+    assert "not measured" in drawn(tiny_strip()).texts
     assert rows(tiny_strip())[1] == ("P2", 0, None, None, None, None, None)
 
 
@@ -192,88 +223,109 @@ def test_the_table_of_a_strip_names_the_worst_and_the_best() -> None:
 
 
 def test_few_cells_of_a_heat_map_carry_their_numbers_and_many_do_not() -> None:
-    few, many = spec(sharing(Random(0)))["data"][0], spec(ranks(Random(0)))["data"][0]
-    assert few["texttemplate"] == "%{text}" and few["text"][0][0] == "100%"
-    assert many["texttemplate"] == ""
+    assert drawn(sharing(Random(0))).texts.count("100%") == 5  # four cells and the scale
+    assert "1.00" not in drawn(ranks(Random(0))).texts
 
 
-def test_a_cell_that_was_not_measured_is_a_gap_with_a_word_and_never_zero() -> None:
+def test_a_cell_that_was_not_measured_is_a_gap_and_never_zero() -> None:
     plot = sharing(Random(0))
-    (trace,) = spec(plot)["data"]
-    assert trace["z"][2][1] is None and remarks(plot) == ["not<br>measured"]
-    assert trace["hovertext"][2][1].endswith("not measured")
+    made = drawn(plot)
+    assert made.points()[9].get("fill") == "none"
+    assert made.tips()[9] == "not measured\nrow: encoder-24m\ncolumn: roberta-large"
+    assert "–" in made.texts and "blank, or –: not measured" in made.texts
     assert rows(plot)[2][2] is None
 
 
-def test_gaps_of_a_heat_map_of_many_cells_are_explained_once() -> None:
-    assert remarks(ranks(Random(0), size=24)) == ["–"] * 24
-    wide = HeatMap(id="h", title="H", rows=("a",), columns=tuple(map(str, range(99))),
-                   values=((None,) * 99,))  # fmt: skip
-    assert remarks(wide) == ["blank: not measured"]
-    assert len(spec(wide)["layout"]["xaxis"]["ticktext"]) <= 50
+def test_very_many_cells_are_few_elements_and_some_names_are_left_out() -> None:
+    wide = HeatMap(id="h", title="H", rows=tuple(map(str, range(99))),
+                   columns=tuple(map(str, range(99))),
+                   values=tuple(tuple(i * j / 9801 for j in range(99)) for i in range(99)),
+                   )  # fmt: skip
+    text = svg(wide)
+    assert len(text) < 400_000 and text.count("<path") < 300
+    assert text.count("<text") < 150
 
 
 def test_the_rows_of_a_heat_map_run_from_the_top() -> None:
-    low, high = spec(sharing(Random(0)))["layout"]["yaxis"]["range"]
-    assert low > high
+    heights = [y for _, y in drawn(sharing(Random(0))).places()]
+    assert heights == sorted(heights)
 
 
 def test_values_about_zero_have_two_hues_that_meet_at_zero() -> None:
-    plot = HeatMap(id="h", title="H", rows=("a",), columns=("b",), values=((0.0,),), low=-0.2)
-    (trace,) = spec(plot)["data"]
-    assert (trace["zmin"], trace["zmax"]) == (-1.0, 1.0)
-    assert trace["meta"]["scale"] == "diverging"
+    plot = HeatMap(id="h", title="H", rows=("a",), columns=("b", "c", "d"),
+                   values=((-1.0, 0.0, 1.0),), low=-0.2)  # fmt: skip
+    fills = [point.get("fill") for point in drawn(plot).points()]
+    assert fills == [LIGHT["zero-1"], LIGHT["zero-2"], LIGHT["zero-3"]]
 
 
 def test_bars_start_at_zero_and_have_whiskers() -> None:
-    made = spec(coverage())
-    low, high = made["layout"]["xaxis"]["range"]
-    assert low <= 0 < high
+    made = drawn(coverage())
     value = coverage().series[0].values[0]
-    assert value.value is not None and value.high is not None
-    assert made["data"][0]["error_x"]["array"][0] == pytest.approx(value.high - value.value)
+    start, _, wide, *_ = map(float, re.findall(r"-?[\d.]+", made.points(0)[0].get("d") or ""))
+    assert made.read(start) == pytest.approx(0, abs=1e-6)
+    assert made.read(start + wide) == pytest.approx(value.value, abs=0.001)
+    low, _, high = made.lines(0)[0]
+    assert [made.read(low), made.read(high)] == pytest.approx(value.ends, abs=0.001)
 
 
 def test_bars_differ_by_pattern_and_not_only_by_colour() -> None:
-    shapes = [trace["marker"]["pattern"]["shape"] for trace in spec(coverage())["data"]]
-    assert len(set(shapes)) == 3
+    made = drawn(coverage())
+    kinds = [{len(stroke) for stroke in made.lines(k)} for k in range(3)]
+    assert kinds == [{3}, {3, 4}, {3}]  # whiskers alone; lines; dots, which have no length
+    assert [any(s[2] == 0 for s in made.lines(k) if len(s) == 3) for k in (0, 2)] == [False, True]
 
 
 def test_a_bar_that_was_not_measured_is_a_word() -> None:
-    assert remarks(coverage()) == ["any template (oracle): not measured"]
-    assert len(spec(coverage())["data"][2]["x"]) == 3
+    made = drawn(coverage())
+    assert "any template (oracle): not measured" in made.texts and len(made.points(2)) == 3
 
 
 def test_a_box_has_the_places_that_its_table_names() -> None:
-    box, median, _ = spec(tiny_boxes())["data"]
-    places = [box[part][0] for part in ("lowerfence", "q1", "median", "q3", "upperfence")]
-    assert places == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5]) and median["x"] == [places[2]]
-    first, second = rows(tiny_boxes())
-    assert first == ("P1", 5, *places) and second == ("P2", 0, *[None] * 5)
+    made = drawn(tiny_boxes())
+    paths = [p.get("d") or "" for p in made.root.iter(f"{SVG}path") if p.get("stroke-width")]
+    body, middle = paths[:2]
+    numbers = [made.read(float(x)) for x in re.findall(r"[MH]([\d.]+)", body + middle)]
+    assert rows(tiny_boxes())[0] == ("P1", 5, *map(pytest.approx, (0.1, 0.2, 0.3, 0.4, 0.5)))
+    assert {round(number, 2) for number in numbers} == {0.1, 0.2, 0.3, 0.4, 0.5}
+    assert rows(tiny_boxes())[1] == ("P2", 0, *[None] * 5)
 
 
 def test_every_value_of_a_box_is_a_dot_of_its_own_that_tells_its_name() -> None:
-    *_, dots = spec(tiny_boxes())["data"]
-    assert dots["x"] == [0.1, 0.5, 0.2, 0.4, 0.3]
-    assert len(set(dots["y"])) == 5 and all(abs(y) < 0.5 for y in dots["y"])
-    assert dots["customdata"][2] == "<b>&lt;c&gt;</b><br>P1<br>20.0%"
-    unnamed = spec(tiny_boxes(names=()))["data"][-1]
-    assert unnamed["customdata"][0] == "P1<br>10.0%"
+    made = drawn(tiny_boxes())
+    values = [made.read(x) for x, _ in made.places()]
+    assert values == pytest.approx([0.1, 0.5, 0.2, 0.4, 0.3], abs=0.001)
+    assert len({y for _, y in made.places()}) == 5
+    assert made.tips()[2] == "<c>\nP1\n20.0%"
+    assert drawn(tiny_boxes(names=())).tips()[0] == "P1\n10.0%"
 
 
 def test_a_box_of_nothing_is_a_word() -> None:
-    assert remarks(tiny_boxes()) == ["not measured"]
+    assert "not measured" in drawn(tiny_boxes()).texts
 
 
-def test_a_box_of_one_value_is_a_line() -> None:
-    box, *_ = spec(tiny_boxes(labels=("P1",), values=((0.4,),), names=()))["data"]
-    assert box["q1"] == box["q3"] == [0.4]
+def test_values_below_zero_are_seen() -> None:
+    made = drawn(tiny_boxes(values=((-0.3, 0.2), ()), names=()))
+    assert [made.read(x) for x, _ in made.places()] == pytest.approx([-0.3, 0.2], abs=0.001)
 
 
-def test_boxes_below_zero_are_seen() -> None:
-    made = spec(tiny_boxes(values=((-0.3, 0.2), ()), names=()))
-    low, high = made["layout"]["xaxis"]["range"]
-    assert low < -0.3 and high > 0.2
+def test_a_label_that_is_cut_is_told_whole() -> None:
+    long = "the relation whose name goes on and on until no figure has the room for all of it, ever"
+    made = drawn(tiny_boxes(labels=(long, "P2")), 360)
+    assert not any(long in text for text in made.texts)
+    assert long in [node.text for node in made.root.iter(f"{SVG}title")]
+
+
+def test_three_hundred_rows_make_a_tall_figure_with_an_axis_at_both_ends() -> None:
+    labels = tuple(f"P{k}" for k in range(300))
+    series = Series(name="m", values=tuple(estimate(k / 300, 50) for k in range(300)))
+    made = drawn(DotPlot(id="d", title="D", axis="a", labels=labels, series=(series,)))
+    assert float(made.root.get("height") or 0) > 300 * 24
+    assert made.texts.count("20%") == 2 and len(svg_of(made)) < 100_000
+
+
+def svg_of(made: Drawing) -> bytes:
+    """The drawing as it would be sent."""
+    return ElementTree.tostring(made.root)
 
 
 BAD: dict[str, Any] = {
@@ -315,16 +367,16 @@ def test_figures_of_nothing_are_drawn() -> None:
         Bars(id="b", title="", axis="", labels=("a",), series=(nothing,)),
     )
     for figure in empty:
-        assert spec(figure)["layout"]["height"] > 0
+        assert float(drawn(figure).root.get("height") or 0) > 0
         assert to_table(figure) is not None
 
 
 def test_calibration_of_several_models_is_one_figure() -> None:
-    names = [trace["name"] for trace in spec(calibration(Random(0)))["data"]]
-    assert len(names) == 5 and names[0] == "both equal"
+    names = drawn(calibration(Random(0))).legend
+    assert len(names) == 5 and names[-1] == "both equal"
 
 
 def test_the_strip_of_the_sample_shows_every_template_that_was_asked() -> None:
     plot = template_strip(Random(0))
     asked = sum(value == value for row in plot.values for value in row)
-    assert sum(len(trace["x"]) for trace in spec(plot)["data"]) == asked
+    assert len(drawn(plot).points()) == asked

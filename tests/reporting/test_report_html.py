@@ -10,10 +10,11 @@ from html.parser import HTMLParser
 import pytest
 
 from sonde.core.reports import DotPlot, Estimate, Report, Series
-from sonde.reporting.render.figures import spec
+from sonde.reporting.render.figures import on_page
 from sonde.reporting.render.html import json_block, page
 
-from .sample import HOSTILE, PROVENANCE, estimate, hostile, lama
+from .drawing import drawn
+from .sample import HOSTILE, PROVENANCE, belief, estimate, hostile, lama
 
 
 class Elements(HTMLParser):
@@ -36,20 +37,15 @@ class Elements(HTMLParser):
         self.words.append(data)
 
 
-def without_figures(report: Report) -> Report:
-    """The report less its figures, whose 5 MB of plotly slow a parser down."""
-    return replace(report, figures=())
-
-
 def test_hostile_text_adds_no_elements_and_no_handlers() -> None:
-    made = Elements(page(without_figures(hostile()), {"<b>": HOSTILE}))
+    made = Elements(page(hostile(), {"<b>": HOSTILE}))
     assert "img" not in made.names and "b" not in made.names
     assert not any(name.startswith("on") for name in made.attributes)
-    assert made.names.count("script") == 4  # theme, table data, provenance data, own scripts
+    assert made.names.count("script") == 4 + 7  # theme, tables, provenance, own; figures' points
 
 
 def test_hostile_text_is_on_the_page_as_text() -> None:
-    words = "".join(Elements(page(without_figures(hostile()), {})).words)
+    words = "".join(Elements(page(hostile(), {})).words)
     for sentence in HOSTILE[:5]:
         assert sentence in words
 
@@ -67,15 +63,14 @@ def test_the_page_can_be_written_whatever_a_model_emits() -> None:
 
 
 def test_the_page_names_no_address_to_fetch_from() -> None:
-    made = page(without_figures(lama(10)), PROVENANCE)
+    made = page(lama(10), PROVENANCE)
     assert not re.search(r"(src|href)=\"(?!#|data:)", made)
     assert "default-src 'none'" in made
 
 
-def test_plotly_is_embedded_once_and_only_for_figures() -> None:
-    two = replace(lama(10), figures=lama(10).figures * 2)
-    assert page(two, {}).count("plotly.js v") == 1
-    assert "plotly.js v" not in page(without_figures(lama(10)), {})
+def test_the_page_of_a_small_run_is_light() -> None:
+    assert len(page(lama(300), PROVENANCE).encode()) < 400_000
+    assert len(page(belief(), PROVENANCE).encode()) < 400_000
 
 
 def test_empty_parts_leave_no_headings_behind() -> None:
@@ -87,33 +82,33 @@ def test_an_estimate_that_was_not_measured_is_not_a_dot_but_a_word() -> None:
     values = (Estimate.not_measured(), estimate(0.5, 10))
     plot = DotPlot(id="p", title="P", axis="share", labels=("a", "b"),
                    series=(Series(name="s", values=values),))  # fmt: skip
-    drawing = spec(plot)
-    assert drawing["data"][0]["x"] == [0.5]
-    assert [note["text"] for note in drawing["layout"]["annotations"]] == ["not measured"]
+    made = drawn(plot)
+    assert [made.read(x) for x, _ in made.places()] == pytest.approx([0.5], abs=0.001)
+    assert "not measured" in made.texts
 
 
-def test_a_figure_tells_value_interval_and_n_on_hover() -> None:
+def test_a_figure_tells_value_interval_and_n_at_the_pointer() -> None:
     plot = DotPlot(id="p", title="P", axis="share", labels=("<b>",),
                    series=(Series(name="s", values=(estimate(0.5, 100),)),))  # fmt: skip
-    text = spec(plot)["data"][0]["customdata"][0]
-    assert text == "<b>&lt;b&gt;</b><br>s: 50.0% [40.2, 59.8]<br>n = 100"
+    assert drawn(plot).tips() == ["<b>\ns: 50.0% [40.2, 59.8]\nn = 100"]
 
 
 def test_a_figure_of_numbers_has_no_percent_signs() -> None:
     series = Series(name="s", values=(Estimate(value=0.2, low=0.1, high=0.3, n=9),))
     plot = DotPlot(id="p", title="P", axis="nats", labels=("a",), series=(series,), kind="number")
-    assert spec(plot)["layout"]["xaxis"]["tickformat"] == ""
+    assert not any("%" in text for text in drawn(plot).texts)
 
 
 def test_the_height_of_a_figure_follows_its_labels() -> None:
     (plot,) = lama(10).figures
     assert isinstance(plot, DotPlot)
-    few = replace(plot, labels=plot.labels[:3],
-                  series=tuple(replace(s, values=s.values[:3]) for s in plot.series))  # fmt: skip
-    heights = [spec(p)["layout"]["height"] for p in (few, plot)]
-    assert heights[1] - heights[0] == 38 * 24
+    some = [replace(plot, labels=plot.labels[:n],
+                    series=tuple(replace(s, values=s.values[:n]) for s in plot.series))
+            for n in (16, 36)]  # fmt: skip
+    few, many = (float(drawn(p).root.get("height") or 0) for p in some)
+    assert many - few == 20 * 24
 
 
 def test_an_unknown_kind_of_figure_is_refused_by_name() -> None:
     with pytest.raises(TypeError, match="no drawing of str"):
-        spec("heat map")  # type: ignore[arg-type]
+        on_page("heat map")  # type: ignore[arg-type]

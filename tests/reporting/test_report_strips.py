@@ -63,7 +63,7 @@ def test_colours_tell_the_sign_and_little_has_none() -> None:
     assert "." not in by_text and "?" not in by_text
 
 
-def test_the_page_tells_every_weight_and_needs_no_plotly() -> None:
+def test_the_page_tells_every_weight() -> None:
     made = page(strip(ROW), {})
     assert len(made) < 200_000
     assert 'title="−2.00 nats">Oslo</span>' in made

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -132,11 +130,6 @@ def test_a_small_square_heat_map_is_a_table_with_numbers_for_columns() -> None:
 
 def test_figures_that_a_terminal_cannot_show_are_named() -> None:
     assert "figure “How far confidence can be trusted”" in printed(belief(), width=400)
-
-
-def test_the_terminal_does_not_load_plotly() -> None:
-    code = "import sys, sonde.reporting.render.terminal; sys.exit('plotly' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_brackets_whose_ends_read_the_same_are_left_out() -> None:

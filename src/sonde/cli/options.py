@@ -341,11 +341,12 @@ class RunOptions:
         return probe, self.load.load(self.ask.model, dataset), dataset
 
 
+Format = Literal["svg", "png"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureOptions:
     """What is written of a report's figures."""
 
-    figures: Path | None = option(
-        "Write every figure as a picture into this folder (needs a browser).", None
-    )
-    format: Literal["svg", "png"] = option("The format of the pictures.", "svg")
+    figures: Path | None = option("Write every figure as a picture into this folder.", None)
+    format: Format = option("The format of the pictures; png needs a browser.", "svg")

@@ -1,7 +1,7 @@
 """`sonde report DIR`: the report of a finished run, in the terminal, as HTML, as JSON; no model.
 
-Figures become pictures by an installed browser without a window. Any Chromium will do; it gets a
-fresh profile, a page from disk, and no network.
+Figures become PNG pictures by an installed browser without a window. Any Chromium will do; it gets
+a fresh profile, a page from disk, and no network. SVG needs none.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from sonde.cli.console import output, print_json, say, waiting, writing
-from sonde.cli.options import JSON, PAGE, PictureOptions, argument, option, pairs, verb
+from sonde.cli.options import JSON, PAGE, Format, PictureOptions, argument, option, pairs, verb
 from sonde.core.errors import MissingExtra, SondeError, UsageError
 from sonde.core.files import whole
 from sonde.core.reports import Report
 from sonde.core.settings import parse
-from sonde.reporting.render.html import Format, page, picture_page, read_pictures
+from sonde.reporting.render.figures import svg
+from sonde.reporting.render.html import page, picture_page, read_pictures
 from sonde.reporting.render.json import as_json as to_json
 from sonde.reporting.render.terminal import show
 from sonde.runs.controls import attach_controls
@@ -128,13 +129,16 @@ def write_figures(report: Report, folder: Path, format: Format) -> list[Path]:
     """Write every figure of a report into a folder under its id; the paths written."""
     if not report.figures:
         return []
-    browser = find_browser()
+    browser = find_browser() if format == "png" else ""
     paths = [folder / name for name in file_names([f.id for f in report.figures], format)]
+    drawings = [svg(figure) for figure in report.figures]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with waiting("drawing the figures"):
-            drawn = dumped(browser, picture_page(report.figures, format), folder)
-        contents = read_pictures(report.figures, format, drawn)
+        contents = [f"{drawing}\n".encode() for drawing in drawings]
+        if browser:
+            with waiting("drawing the figures"):
+                drawn = dumped(browser, picture_page(drawings), folder)
+            contents = read_pictures(len(drawings), drawn)
         for path, content in zip(paths, contents, strict=True):
             path.write_bytes(content)
     return paths
@@ -166,9 +170,9 @@ def find_browser() -> str:
     if wanted:
         raise UsageError(f"SONDE_BROWSER names {wanted!r}, which is no program on this machine")
     raise MissingExtra(
-        "pictures are drawn by a browser, and neither Chromium, Chrome nor Edge was found; install "
-        "one (Debian: apt-get install chromium), name one in the environment variable "
-        "SONDE_BROWSER, or write the HTML report with --html and save figures from there"
+        "PNG pictures are made by a browser, and neither Chromium, Chrome nor Edge was found; "
+        "install one (Debian: apt-get install chromium), name one in the environment variable "
+        "SONDE_BROWSER, or write SVG with --format svg, which needs none"
     )
 
 

@@ -1,9 +1,9 @@
 """Pages from our templates: a report as one self-contained file, and figures to be made pictures.
 
-Nothing on a page is fetched: styles, scripts, data and the library that draws figures stand in the
-file. A content security policy lets only our own scripts run, known by their hashes, and every text
-is escaped. What pages look like is in `templates/`, how numbers are written in `cells.py`. Knows
-nothing of files, servers, networks or browsers.
+Nothing on a page is fetched: styles, scripts, data and drawings stand in the file. A content
+security policy lets only our own scripts run, known by their hashes, and every text is escaped.
+What pages look like is in `templates/`, how numbers are written in `cells.py`. Knows nothing of
+files, servers, networks or browsers.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from html import escape, unescape
+from html import unescape
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -25,17 +25,14 @@ from sonde.core.errors import SondeError
 from sonde.core.reports import Figure, HeatStrip, Report, Table
 from sonde.reporting.build.parts import trimmed
 from sonde.reporting.render import cells
-from sonde.reporting.render.figures import framed, library, room, spec
+from sonde.reporting.render.figures import OnPage, on_page
 from sonde.reporting.render.json import plain
 from sonde.reporting.render.numbers import FAINT, Shade, parted, signed_weight, to_table, visible
-
-Format = Literal["svg", "png"]
 
 SCRIPTS = ("cells.js", "browse.js", "sort.js", "figures.js", "page.js")
 LONG = 1000  # rows up to here are written out whole where a browsable table was not asked for
 PNG_SCALE = 2  # picture points per pixel
 UNSAFE_IN_JSON = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
-NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 PICTURE = re.compile(r'<pre id="sonde-pictures-(\w+)">(.*?)</pre>', re.DOTALL)
 
 
@@ -77,11 +74,10 @@ def policy(scripts: Iterable[str]) -> str:
 
 
 class Drawn(NamedTuple):
-    """A figure with what draws it, nothing for heat strips, its place on the page, its numbers."""
+    """A figure with its drawings, none for heat strips, which are text, and its numbers."""
 
     plot: Figure
-    spec: Mapping[str, Any] | None
-    room: str
+    drawings: OnPage | None
     table: Table
 
 
@@ -89,20 +85,18 @@ def page(report: Report, provenance: Mapping[str, object]) -> str:
     """The whole report as one HTML file, to be opened from disk or served as it is."""
     report = trimmed(report)
     theme, own = asset("theme.js"), "\n".join(asset(name) for name in SCRIPTS)
-    figures = [drawn(figure) for figure in report.figures]
-    scripts = [library(), own] if any(figure.spec for figure in figures) else [own]
     values: dict[str, object] = {
         "report": report,
         "contents": list(contents(report, provenance)),
-        "figures": figures,
+        "figures": [drawn(figure) for figure in report.figures],
         "tables": [table for table in report.tables if not table.browsable],
         "browsable": [table for table in report.tables if table.browsable],
         "provenance": plain(provenance),
         "long": LONG,
-        "policy": policy((theme, *scripts)),
+        "policy": policy((theme, own)),
         "style": Markup(asset("style.css")),
         "theme": Markup(theme),
-        "scripts": [Markup(script) for script in scripts],
+        "script": Markup(own),
     }
     words = {"cells": cells, "marks": marks, "parted": parted, "ground": ground,
              "signed": signed_weight, "visible": visible}  # fmt: skip
@@ -128,10 +122,8 @@ def contents(report: Report, provenance: Mapping[str, object]) -> Iterator[tuple
 
 def drawn(plot: Figure) -> Drawn:
     """A figure, ready for the page."""
-    if isinstance(plot, HeatStrip):
-        return Drawn(plot, None, "", to_table(plot))
-    drawing = spec(plot)
-    return Drawn(plot, drawing, room(drawing), to_table(plot))
+    drawings = None if isinstance(plot, HeatStrip) else on_page(plot)
+    return Drawn(plot, drawings, to_table(plot))
 
 
 def marks(read: cells.Read) -> list[dict[str, str]]:
@@ -156,17 +148,16 @@ def ground(shade: Shade) -> str:
     return " towards" if shade.strength > 0 else " away"
 
 
-def picture_page(figures: Sequence[Figure], format: Format) -> str:
-    """A page on which a browser turns each figure into a picture, kept as text in its body."""
-    scripts = (library(), asset("pictures.js"))
-    job = {"format": format, "scale": PNG_SCALE if format == "png" else 1,
-           "figures": [framed(figure) for figure in figures]}  # fmt: skip
-    values = {"job": job, "policy": policy(scripts), "scripts": [Markup(s) for s in scripts]}
+def picture_page(pictures: Sequence[str]) -> str:
+    """A page on which a browser turns each drawing into a PNG, kept as text in its body."""
+    script = asset("pictures.js")
+    job = {"scale": PNG_SCALE, "pictures": pictures}
+    values = {"job": job, "policy": policy([script]), "script": Markup(script)}
     return rendered("pictures.html", values)
 
 
-def read_pictures(figures: Sequence[Figure], format: Format, drawn: str) -> list[bytes]:
-    """The pictures of the figures, from the page as the browser left it."""
+def read_pictures(count: int, drawn: str) -> list[bytes]:
+    """So many pictures, from the page as the browser left it."""
     texts = {name: unescape(text) for name, text in PICTURE.findall(drawn)}
     if "error" in texts:
         raise SondeError(f"the browser could not draw a figure: {texts['error']}")
@@ -175,16 +166,4 @@ def read_pictures(figures: Sequence[Figure], format: Format, drawn: str) -> list
             "the browser did not finish drawing the figures; update it, or name another one in "
             "the environment variable SONDE_BROWSER"
         )
-    contents = [texts[str(k)] for k in range(len(figures))]
-    if format == "png":
-        return [base64.b64decode(text.partition(",")[2] or text) for text in contents]
-    return [named(text, figure).encode() for text, figure in zip(contents, figures, strict=True)]
-
-
-def named(svg: str, figure: Figure) -> str:
-    """The drawing with a title and a description, for those who cannot see it."""
-    words = f"<title>{escape(figure.title)}</title>"
-    words += f"<desc>{escape(figure.note)}</desc>" if figure.note else ""
-    head, end, rest = svg.partition(">")
-    whole = f'{head} role="img"{end}{words}{rest}\n'
-    return NOT_XML.sub("\N{REPLACEMENT CHARACTER}", whole)
+    return [base64.b64decode(texts[str(k)].partition(",")[2]) for k in range(count)]

@@ -1,83 +1,89 @@
-// Draw the figures with plotly, in the page's own colours, again whenever the theme or the width changes.
+// Point at a figure to read what is there, walk through its points with the arrow keys, click a name to hide its series.
 (function () {
   "use strict";
-  const NARROW = 640;
-  const config = { responsive: true, displaylogo: false, showTips: false, plotlyServerURL: "", modeBarButtons: [["toImage"]], toImageButtonOptions: { format: "svg" } };
+  const NEAR = 14; // pixels from which the pointer reaches a point
+  const tip = document.createElement("div");
+  tip.className = "tip";
+  tip.setAttribute("role", "status");
 
-  function palette() {
-    const style = getComputedStyle(document.documentElement);
-    const get = (name) => style.getPropertyValue(name).trim();
-    const scale = (name) => get(name).split(",").map((colour, k, all) => [k / (all.length - 1), colour.trim()]);
-    return {
-      inks: [1, 2, 3, 4, 5].map((k) => get(`--ink-${k}`)),
-      scales: { sequential: scale("--scale"), diverging: scale("--scale-about-zero") },
-      ink: get("--text"), muted: get("--muted"), rule: get("--rule"), zero: get("--strong-rule"), paper: get("--paper"), font: get("--sans"),
-    };
+  // a point as the middle and the half sides of what it covers
+  function placed(point) {
+    const { x, y, width, height } = point.getBBox();
+    return { point, x: x + width / 2, y: y + height / 2, w: width / 2, h: height / 2 };
   }
-  // a trace says which ink it wants by number, or "muted"
-  function inkOf(wish, colours) {
-    return typeof wish === "number" ? colours.inks[wish % colours.inks.length] : colours[wish];
+  function distance(place, x, y) {
+    return Math.hypot(Math.max(0, Math.abs(x - place.x) - place.w), Math.max(0, Math.abs(y - place.y) - place.h));
   }
-  function themedTrace(trace, colours) {
-    const { ink: wish, whisker, scale } = trace.meta || {}, ink = inkOf(wish, colours);
-    if (scale) trace.colorscale = colours.scales[scale];
-    if (trace.colorbar) trace.colorbar.tickfont = { color: colours.muted };
-    if (!ink) return;
-    if (trace.marker) trace.marker.color = ink;
-    if (trace.marker && trace.marker.pattern) trace.marker.pattern.fgcolor = colours.paper;
-    if (trace.line) trace.line.color = ink;
-    for (const bars of [trace.error_x, trace.error_y]) if (bars) bars.color = whisker ? colours[whisker] : ink;
-  }
-  // what changes on a phone: values by dotted path
-  function put(object, changes) {
-    for (const [path, value] of Object.entries(changes || {})) {
-      const steps = path.split("."), last = steps.pop();
-      steps.reduce((inner, step) => (inner[step] = inner[step] || {}), object)[last] = structuredClone(value);
+  function nearest(places, x, y) {
+    let best = null, least = NEAR, middle = Infinity;
+    for (const place of places) {
+      const far = distance(place, x, y), from = Math.hypot(x - place.x, y - place.y);
+      if (far > least || (far === least && from >= middle) || place.point.parentNode.classList.contains("off")) continue;
+      [best, least, middle] = [place, far, from];
     }
+    return best;
   }
-  // a legend that takes more rows here than was thought makes the figure taller, not its body smaller
-  function legendRoom(layout, width, narrow) {
-    const { entries, width: entry, row, room } = layout.meta.legend;
-    const more = Math.ceil(entries / Math.max(1, Math.floor(width / entry))) * row - room[narrow ? "narrow" : "wide"];
-    layout.height += more;
-    layout.margin.t += more;
-  }
-  function themed(spec, page, width) {
-    const { data, layout } = structuredClone(spec), colours = palette(), narrow = page < NARROW;
-    if (narrow) for (const part of [layout, ...data]) put(part, part.meta && part.meta.narrow);
-    if (layout.meta && layout.meta.legend) legendRoom(layout, width, narrow);
-    layout.font = { ...layout.font, color: colours.ink, family: colours.font, size: narrow ? 11 : 13 };
-    for (const axis of [layout.xaxis, layout.yaxis]) {
-      if (axis) Object.assign(axis, { gridcolor: colours.rule, zerolinecolor: colours.zero });
-    }
-    layout.hoverlabel = { ...layout.hoverlabel, bgcolor: colours.paper, bordercolor: colours.zero, font: { color: colours.ink, family: colours.font } };
-    layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: colours.muted, activecolor: colours.ink };
-    for (const note of layout.annotations || []) {
-      note.font = { ...note.font, color: colours.muted };
-      if (note.bgcolor) note.bgcolor = colours.paper;
-    }
-    for (const shape of layout.shapes || []) shape.line.color = colours.ink;
-    data.forEach((trace) => themedTrace(trace, colours));
-    return { data, layout };
+  function describe(words) {
+    const [first, ...rest] = words.split("\n");
+    const strong = document.createElement("strong");
+    strong.textContent = first;
+    tip.replaceChildren(strong, ...rest.map((line) => Object.assign(document.createElement("div"), { textContent: line })));
   }
 
-  const figures = [...document.querySelectorAll("[data-figure]")].map((root) => ({
-    root,
-    canvas: root.querySelector(".plot"),
-    spec: JSON.parse(root.querySelector("script").textContent),
-  }));
-  function drawAll() {
-    for (const { root, canvas, spec } of figures) {
-      const { data, layout } = themed(spec, root.clientWidth, canvas.clientWidth);
-      canvas.style.height = `${layout.height}px`;
-      Plotly.react(canvas, data, layout, config);
+  function lively(root) {
+    const plot = root.querySelector(".plot"), tips = JSON.parse(root.querySelector("script").textContent);
+    const drawings = [...plot.querySelectorAll("svg")].map((svg) => ({ svg, points: [...svg.querySelectorAll(".points > *")], places: null }));
+    let shown = null;
+
+    function current() {
+      const drawing = drawings.find(({ svg }) => svg.clientWidth > 0);
+      drawing.places ??= drawing.points.map(placed);
+      return drawing;
     }
+    function show(drawing, place) {
+      if (shown) shown.point.classList.remove("on");
+      shown = place;
+      if (!place) { tip.remove(); return; }
+      place.point.classList.add("on");
+      describe(tips[drawing.points.indexOf(place.point)]);
+      document.body.append(tip);
+      const box = place.point.getBoundingClientRect(), room = document.documentElement.clientWidth;
+      const left = Math.min(Math.max(8, box.left + box.width / 2 - tip.offsetWidth / 2), room - tip.offsetWidth - 8);
+      const above = box.top - tip.offsetHeight - 8;
+      tip.style.left = `${left + window.scrollX}px`;
+      tip.style.top = `${(above > 0 ? above : box.bottom + 8) + window.scrollY}px`;
+    }
+    function point(event) {
+      const drawing = current();
+      const at = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.svg.getScreenCTM().inverse());
+      const place = nearest(drawing.places, at.x, at.y);
+      if (place !== shown) show(drawing, place);
+    }
+    function walk(event) {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (event.key === "Escape") show(null, null);
+      if (!step) return;
+      const drawing = current(), seen = drawing.places.filter(({ point }) => !point.parentNode.classList.contains("off"));
+      if (!seen.length) return;
+      event.preventDefault();
+      const from = seen.indexOf(shown);
+      show(drawing, seen[from < 0 ? 0 : (from + step + seen.length) % seen.length]);
+    }
+    function toggle(entry) {
+      const k = entry.dataset.entry, off = !entry.classList.contains("off");
+      plot.querySelectorAll(`[data-entry="${k}"], [data-series="${k}"]`).forEach((part) => part.classList.toggle("off", off));
+    }
+
+    plot.addEventListener("pointermove", point);
+    plot.addEventListener("pointerdown", point);
+    plot.addEventListener("pointerleave", () => show(null, null));
+    plot.addEventListener("blur", () => show(null, null));
+    plot.addEventListener("keydown", walk);
+    plot.addEventListener("click", (event) => {
+      const entry = event.target.closest("[data-entry]");
+      if (entry) toggle(entry);
+    });
   }
-  if (!figures.length) return;
-  let before = window.innerWidth;
-  window.addEventListener("resize", () => {
-    if (before !== (before = window.innerWidth)) drawAll(); // a phone's bars come and go: not its width
-  });
-  document.addEventListener("themechange", drawAll);
-  drawAll();
+
+  document.querySelectorAll("[data-figure]").forEach(lively);
 })();

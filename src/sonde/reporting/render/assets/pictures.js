@@ -1,31 +1,29 @@
-// Turn every figure into a picture and leave it in the page as text, for the program that opened the page to read.
+// Turn every drawing into a picture and leave it in the page as text, for the program that opened the page to read.
 (async function () {
   "use strict";
-  const NS = "sonde-pictures";
-  // plotly names its parts by chance; the same chance each time makes the same file
-  function chance(seed) {
-    let state = seed;
-    return () => {
-      state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-      return state / 2 ** 32;
-    };
-  }
+  const TALLEST = 16000; // pixels that a browser can still paint
   function leave(id, text) {
     const place = document.createElement("pre");
-    place.id = `${NS}-${id}`;
+    place.id = `sonde-pictures-${id}`;
     place.textContent = text;
     document.body.append(place);
   }
-  const { format, scale, figures } = JSON.parse(document.getElementById("figures").textContent);
-  for (const [k, { data, layout, width }] of figures.entries()) {
-    Math.random = chance(1);
-    try {
-      const options = { format, width, height: layout.height, scale, imageDataOnly: true };
-      leave(k, await Plotly.toImage({ data, layout, config: { plotlyServerURL: "" } }, options));
-    } catch (error) {
-      leave("error", String(error));
-      return;
-    }
+  async function painted(drawing, scale) {
+    const image = new Image();
+    image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(drawing);
+    await image.decode();
+    const canvas = document.createElement("canvas"), tall = image.naturalHeight;
+    const factor = Math.min(scale, TALLEST / tall);
+    canvas.width = image.naturalWidth * factor;
+    canvas.height = tall * factor;
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return canvas.toDataURL("image/png");
   }
-  leave("done", "");
+  const { scale, pictures } = JSON.parse(document.getElementById("pictures").textContent);
+  try {
+    for (const [k, drawing] of pictures.entries()) leave(k, await painted(drawing, scale));
+    leave("done", "");
+  } catch (error) {
+    leave("error", String(error));
+  }
 })();

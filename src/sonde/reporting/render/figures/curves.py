@@ -1,86 +1,138 @@
-"""Figures over a pair of axes: curves through points, and histograms with named places marked."""
+"""Curves through points over a pair of axes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Callable
 
-from sonde.core.reports import Curve, Curves, Estimate, Histogram
-from sonde.reporting.render.cells import Scale, fixed, known, share, told
+from sonde.core.reports import Curve, Curves
+from sonde.reporting.render.cells import Scale, fixed, known, told
+from sonde.reporting.render.figures.canvas import INKS, Canvas, joined, short
 from sonde.reporting.render.figures.look import (
-    CLEAR,
     DASHES,
-    INKS,
-    MIDDLE,
-    MUTED,
-    PAGE,
-    PHONE,
-    RIGHT,
-    Drawing,
-    aside,
-    frame,
-    from_zero,
-    ink,
-    mark_line,
-    narrow_axis,
-    safe,
-    symbol,
-    trace,
-    value_axis,
-    whiskers,
-    wrapped,
+    LINE,
+    Entry,
+    axis_title,
+    every,
+    fitting,
+    label,
+    legend,
+    lines_of,
+    outline,
+    x_axis,
+    x_numbers,
+    y_axis,
 )
-from sonde.reporting.render.numbers import bin_name, narrowest
+from sonde.reporting.render.figures.marks import draw_marks, placed, room_above
+from sonde.reporting.render.figures.scales import Linear, from_zero, tick_words, ticks, whole
+from sonde.reporting.render.figures.text import wrapped
 
-SIDE, WIDTH = 460, 620  # pixels: with the labels of its axis the body is about a square
-SMALL, LARGE = 7, 20  # diameters of points in pixels
-BODY, LEVEL = 240, 18  # pixels of a histogram's bars; of one line of labels above them
-APART = {"ticks": "outside", "ticklen": 6, "tickcolor": CLEAR}  # numbers off the corner
+WIDTH, BODY, BODY_NARROW = 640, 420, 290  # pixels of curves: about a square
+SMALL, LARGE = 3.5, 10  # radii of points in pixels
+
+Reach = tuple[float, float]
 
 
-def curves(plot: Curves) -> Drawing:
+def curves(canvas: Canvas, plot: Curves) -> None:
     """Lines with points; a point's area follows its size, the diagonal is a dotted line."""
-    largest = max((n for curve in plot.curves for n in curve.sizes), default=0)
-    traces = [line(plot, curve, k, largest) for k, curve in enumerate(plot.curves)]
-    names = [curve.name for curve in plot.curves] + (["both equal"] if plot.diagonal else [])
-    layout = frame(SIDE, names, width=WIDTH)
+    canvas.width = min(canvas.width, WIDTH)
+    legend(canvas, entries(canvas, plot))
     x_reach, y_reach = reaches(plot)
-    layout["xaxis"] = x_axis(plot, x_reach)
-    layout["yaxis"] = value_axis(plot.y_axis, y_reach, plot.kind) | {"automargin": True}
-    layout["annotations"] = key(plot, largest) + list(mark_labels(plot, x_reach))
-    layout["shapes"] = [mark_line(value) for _, value in plot.marks]
-    layout["meta"]["width"] = WIDTH
-    narrow = layout["meta"]["narrow"]
-    narrow |= narrow_axis(plot.x_axis) | {"height": narrow["height"] - SIDE + 320}
-    narrow |= {"yaxis.title.text": wrapped(plot.y_axis)}
-    return {"data": ([diagonal(plot)] if plot.diagonal else []) + traces, "layout": layout}
+    body = BODY_NARROW if canvas.narrow else BODY
+    x, y = axes(canvas, plot, x_reach, y_reach, body)
+    if plot.diagonal:
+        low, high = max(x.low, y.low), min(x.high, y.high)
+        canvas.path(joined([(x(end), y(end)) for end in (low, high)]), stroke_width="1.5",
+                    stroke=canvas.colour("muted"), stroke_dasharray="2 3")  # fmt: skip
+    largest = max((n for curve in plot.curves for n in curve.sizes), default=0)
+    for k in range(len(plot.curves)):
+        line(canvas, plot, k, (x, y), largest)
+    if not any(points(curve) for curve in plot.curves):
+        canvas.remark("not measured", (x.start + x.end) / 2, (y.start + y.end) / 2, "middle")
+    feet(canvas, plot, x, y, largest)
 
 
-def line(plot: Curves, curve: Curve, k: int, largest: int) -> Drawing:
-    """One curve: a line through the points that were measured."""
+def entries(canvas: Canvas, plot: Curves) -> list[Entry]:
+    """The legend: every curve, and the diagonal if there is one."""
+
+    def sign(k: int, curve: Curve) -> Callable[[float, float], None]:
+        def draw(x: float, y: float) -> None:
+            if curve.joined:
+                canvas.path(f"M{short(x)} {short(y)}h24", **stroke(canvas, k))
+            canvas.path(outline(k, x + 12, y, 4), fill=canvas.ink(k))
+
+        return draw
+
+    def dotted(x: float, y: float) -> None:
+        canvas.path(f"M{short(x)} {short(y)}h24", stroke=canvas.colour("muted"),
+                    stroke_width="1.5", stroke_dasharray="2 3")  # fmt: skip
+
+    named = [(curve.name, sign(k, curve)) for k, curve in enumerate(plot.curves)]
+    return [*named, ("both equal", dotted)] if plot.diagonal else named
+
+
+def stroke(canvas: Canvas, k: int) -> dict[str, str | None]:
+    """The look of the k-th line."""
+    dash = DASHES[k // len(INKS) % len(DASHES)]
+    return {
+        "stroke": canvas.ink(k),
+        "stroke_width": "1.5",
+        "stroke_dasharray": dash,
+        "fill": "none",
+    }
+
+
+def axes(
+    canvas: Canvas, plot: Curves, x_reach: Reach, y_reach: Reach, body: float
+) -> tuple[Linear, Linear]:
+    """Both axes with their lines and numbers; what y is of stands above it."""
+    y_places = ticks(*y_reach, 6, whole=plot.kind == "number" and counted(plot, "y"))
+    numbers = tick_words(y_places, plot.kind)
+    left = max(map(canvas.wide, numbers), default=0) + 10
+    x = Linear(*x_reach, left, canvas.width - 20)
+    for words in wrapped(plot.y_axis, canvas.width - 8, canvas.size):
+        canvas.words(words, 0, canvas.height + LINE / 2)
+        canvas.height += LINE
+    named = placed(canvas, plot.marks, x)
+    canvas.height += 6 + room_above(named)
+    top, bottom = canvas.height, canvas.height + body
+    y = Linear(*y_reach, bottom, top)
+    y_axis(canvas, x, y, y_places, numbers)
+    places = [] if plot.x_labels else x_places(canvas, plot, x)
+    x_axis(canvas, x, (top, bottom), x_kind(plot), places=places, zero=not plot.x_labels)
+    draw_marks(canvas, named, x, (top, bottom))
+    canvas.height = bottom
+    return x, y
+
+
+def x_places(canvas: Canvas, plot: Curves, x: Linear) -> list[float]:
+    """Round numbers along the x axis; whole ones where every point stands at one."""
+    return fitting(x, x_kind(plot), canvas, x_kind(plot) == "number" and counted(plot, "x"))
+
+
+def counted(plot: Curves, axis: str) -> bool:
+    """Whether all points stand at whole numbers of an axis."""
+    return whole(v for c in plot.curves for v in getattr(c, axis) if known(v) is not None)
+
+
+def line(canvas: Canvas, plot: Curves, k: int, at: tuple[Linear, Linear], largest: int) -> None:
+    """One curve: a line through the points that were measured, with their whiskers."""
+    curve, (x, y) = plot.curves[k], at
     kept = points(curve)
-    made = trace(
-        k,
-        [pointed(plot, curve, i) for i in kept],
-        mode="lines+markers" if curve.joined else "markers",
-        name=safe(curve.name),
-        x=[curve.x[i] for i in kept],
-        y=[curve.y[i] for i in kept],
-        line={"color": ink(k), "width": 1.5, "dash": DASHES[k // len(INKS) % len(DASHES)]},
-        marker={
-            "symbol": symbol(k),
-            "color": ink(k),
-            "size": [diameter(curve.sizes[i], largest) for i in kept] if curve.sizes else 8,
-            "opacity": 0.8,
-        },
-        cliponaxis=False,
-    )
-    if not curve.low:
-        return made
-    estimates = (
-        Estimate(value=curve.y[i], low=curve.low[i], high=curve.high[i], n=1) for i in kept
-    )
-    return made | {"error_y": whiskers(estimates, thickness=1.2, width=3, color=ink(k))}
+    spots = [(x(curve.x[i]), y(curve.y[i])) for i in kept]
+    with canvas.group(data_series=k, **stroke(canvas, k)):
+        if curve.joined:
+            canvas.path(joined(spots))
+        if curve.low:
+            ends = ((spot, y(curve.low[i]), y(curve.high[i])) for i, (spot, _) in
+                    zip(kept, spots, strict=True) if known(curve.low[i]) is not None
+                    and known(curve.high[i]) is not None)  # fmt: skip
+            canvas.path("".join(f"M{short(s)} {short(a)}V{short(b)}M{short(s - 3)} {short(a)}h6"
+                                f"M{short(s - 3)} {short(b)}h6" for s, a, b in ends),
+                        stroke_dasharray="none")  # fmt: skip
+    with canvas.points(k, fill=canvas.ink(k), fill_opacity=".85"):
+        for i, (px, py) in zip(kept, spots, strict=True):
+            r = radius(curve.sizes[i], largest) if curve.sizes else 4.0
+            canvas.point(outline(k, px, py, r), tip(plot, curve, i))
 
 
 def points(curve: Curve) -> list[int]:
@@ -92,27 +144,24 @@ def points(curve: Curve) -> list[int]:
     ]
 
 
-def diameter(n: int, largest: int) -> float:
-    """The diameter of a point whose area follows n.
+def radius(n: int, largest: int) -> float:
+    """The radius of a point whose area follows n.
 
-    >>> diameter(100, 100), diameter(25, 100), diameter(1, 10000)
-    (20.0, 10.0, 7.0)
+    >>> radius(100, 100), radius(25, 100), radius(1, 10000)
+    (10.0, 5.0, 3.5)
     """
-    return float(max(SMALL, round(LARGE * (n / largest) ** 0.5, 1))) if largest else float(SMALL)
+    return max(SMALL, LARGE * (n / largest) ** 0.5) if largest else SMALL
 
 
-def pointed(plot: Curves, curve: Curve, i: int) -> str:
+def tip(plot: Curves, curve: Curve, i: int) -> str:
     """What the pointer reads at a point: curve, both coordinates, interval, size."""
-    parts = [
-        f"<b>{wrapped(curve.name)}</b>",
-        f"{wrapped(plot.x_axis)}: {safe(place(plot, curve.x[i]))}",
-        f"{wrapped(plot.y_axis)}: {safe(told(curve.y[i], plot.kind))}",
-    ]
+    ends = ""
     if curve.low:
-        ends = (told(end, plot.kind) for end in (curve.low[i], curve.high[i]))
-        parts.append(safe("[{}, {}]".format(*ends)))
-    parts += [f"n = {fixed(curve.sizes[i], 0)}"] if curve.sizes else []
-    return "<br>".join(parts)
+        low, high = (told(end, plot.kind) for end in (curve.low[i], curve.high[i]))
+        ends = f"[{low}, {high}]"
+    n = f"n = {fixed(curve.sizes[i], 0)}" if curve.sizes else ""
+    across = f"{plot.x_axis}: {place(plot, curve.x[i])}"
+    return lines_of((curve.name, across, f"{plot.y_axis}: {told(curve.y[i], plot.kind)}", ends, n))
 
 
 def place(plot: Curves, x: float) -> str:
@@ -123,18 +172,7 @@ def place(plot: Curves, x: float) -> str:
     return fixed(x, 0) if counted else told(x, x_kind(plot))
 
 
-def diagonal(plot: Curves) -> Drawing:
-    """Where x and y are equal, over the whole reach of the axes."""
-    ends = [end for reach in reaches(plot) for end in reach]
-    low, high = (0.0, 1.0) if plot.kind == "percent" else (min(ends), max(ends))
-    return {
-        "type": "scatter", "mode": "lines", "name": "both equal", "x": [low, high],
-        "y": [low, high], "line": {"color": MUTED, "width": 1.5, "dash": "dot"},
-        "hoverinfo": "skip", "meta": {"ink": "muted"}, "legendrank": 2000,
-    }  # fmt: skip
-
-
-def reaches(plot: Curves) -> tuple[tuple[float, float], tuple[float, float]]:
+def reaches(plot: Curves) -> tuple[Reach, Reach]:
     """How far the axes reach; a diagonal of shares has the whole square, others share theirs."""
     xs = [value for _, value in plot.marks]
     ys: list[float] = []
@@ -142,30 +180,12 @@ def reaches(plot: Curves) -> tuple[tuple[float, float], tuple[float, float]]:
         for i in points(curve):
             xs.append(curve.x[i])
             ys += [curve.y[i], *curve.low[i : i + 1], *curve.high[i : i + 1]]
+    if plot.x_labels:
+        return (-0.5, len(plot.x_labels) - 0.5), from_zero(ys, plot.kind)
     if not plot.diagonal:
         return from_zero(xs, x_kind(plot)), from_zero(ys, plot.kind)
-    both = (-0.02, 1.02) if plot.kind == "percent" else from_zero(xs + ys, plot.kind)
+    both = (0.0, 1.0) if plot.kind == "percent" else from_zero(xs + ys, plot.kind)
     return both, both
-
-
-def key(plot: Curves, largest: int) -> list[Drawing]:
-    """What the size of a point means, and a word where no curve has a point."""
-    if not any(points(curve) for curve in plot.curves):
-        return [aside("not measured", **MIDDLE)]
-    corner = {"y": 0, "yref": "paper", "yanchor": "bottom", "yshift": 12, **RIGHT}
-    words = f"larger points stand for more, at most {fixed(largest, 0)}"
-    return [aside(words, **corner)] if largest else []
-
-
-def x_axis(plot: Curves, reach: tuple[float, float]) -> Drawing:
-    """The axis below: of values, or with labels at equal distances."""
-    axis = value_axis(plot.x_axis, reach, x_kind(plot))
-    if not plot.x_labels:
-        return axis
-    places = list(range(len(plot.x_labels)))
-    texts = [safe(label) for label in plot.x_labels]
-    ends = [-0.4, len(places) - 0.6]
-    return axis | {"tickvals": places, "ticktext": texts, "range": ends, "zeroline": False}
 
 
 def x_kind(plot: Curves) -> Scale:
@@ -173,90 +193,23 @@ def x_kind(plot: Curves) -> Scale:
     return plot.x_kind or plot.kind
 
 
-def mark_labels(plot: Curves, reach: tuple[float, float]) -> Iterator[Drawing]:
-    """The names of the marks beside their lines, on the side that has more room."""
-    for i, (name, value) in enumerate(plot.marks):
-        side, shift = ("left", 4) if value < sum(reach) / 2 else ("right", -4)
-        yield aside(name, x=value, xanchor=side, y=1, yref="paper", yanchor="top", xshift=shift,
-                    yshift=-16 * i)  # fmt: skip
-
-
-def histogram(plot: Histogram) -> Drawing:
-    """Bars without gaps, and a dashed line with its label for every mark."""
-    wide, narrow = levels(plot, PAGE), levels(plot, PHONE)
-    room = [16 + LEVEL * (1 + max(used, default=-1)) for used in (wide, narrow)]
-    top = max(plot.counts, default=0) * 1.03 or 1.0
-    layout = frame(BODY, top=room[0]) | {"bargap": 0} | marked(plot, wide)
-    # the axis of values need not start at zero, for nothing is measured from there
-    values = value_axis(plot.axis, reach(plot), plot.kind) | {"zeroline": False}
-    counts = value_axis("count", (0.0, top), "number")
-    layout["xaxis"] = values | APART
-    layout["yaxis"] = counts | APART | {"tickformat": ",d", "nticks": 5, "automargin": True}
-    layout["meta"]["width"] = 900
-    phone = {"height": layout["height"] + room[1] - room[0], "margin.t": room[1]}
-    layout["meta"]["narrow"] |= phone | marked(plot, narrow) | narrow_axis(plot.axis)
-    return {"data": [bins(plot)], "layout": layout}
-
-
-def bins(plot: Histogram) -> Drawing:
-    """The bars, each over its bin; the pointer reads its bin, its count and its share of all."""
-    pairs, total = list(pairwise(plot.edges)), sum(plot.counts)
-    texts = []
-    for i, count in enumerate(plot.counts):
-        part = f" ({safe(share(count / total))} of {fixed(total, 0)})" if total else ""
-        texts.append(f"<b>{safe(bin_name(plot, i))}</b><br>{fixed(count, 0)}{part}")
-    return trace(
-        0, texts, type="bar", x=[(a + b) / 2 for a, b in pairs], y=list(plot.counts),
-        width=[b - a for a, b in pairs],
-        marker={"color": ink(0), "opacity": 0.75, "line": {"width": 0}},
-    )  # fmt: skip
-
-
-def reach(plot: Histogram) -> tuple[float, float]:
-    """From the first edge to the last, and as far as any mark."""
-    places = [*plot.edges, *(value for _, value in plot.marks)]
-    pad = (max(places) - min(places)) * 0.02 or 0.5
-    return min(places) - pad, max(places) + pad
-
-
-def label(plot: Histogram, mark: tuple[str, float]) -> str:
-    """A mark's name and place in words."""
-    name = mark[0] if len(mark[0]) <= 40 else mark[0][:39] + "…"
-    return f"{name} {told(mark[1], plot.kind, narrowest(plot))}"
-
-
-def side(plot: Histogram, value: float) -> str:
-    """Which end of its label stands at a mark, so that no label leaves the figure."""
-    low, high = reach(plot)
-    place = (value - low) / (high - low)
-    return "left" if place < 0.2 else "right" if place > 0.8 else "center"
-
-
-def levels(plot: Histogram, width: int) -> list[int]:
-    """The line on which each mark's label stands, the lowest where it meets no other."""
-    low, high = reach(plot)
-    taken: list[list[tuple[float, float]]] = [[] for _ in plot.marks]
-    chosen = []
-    for mark in plot.marks:
-        long = 7.0 * len(label(plot, mark)) + 12
-        shift = {"left": 0.0, "center": 0.5, "right": 1.0}[side(plot, mark[1])]
-        start = (mark[1] - low) / (high - low) * (width - 70) - shift * long
-        end = start + long
-        free = (k for k, row in enumerate(taken) if all(end <= a or b <= start for a, b in row))
-        chosen.append(next(free))
-        taken[chosen[-1]].append((start, end))
-    return chosen
-
-
-def marked(plot: Histogram, used: list[int]) -> Drawing:
-    """A dashed line at every mark up to its name above the bars; a word if nothing was counted."""
-    lines, names = [], []
-    for mark, level in zip(plot.marks, used, strict=True):
-        lines.append(mark_line(mark[1], 1 + level * LEVEL / BODY))
-        name = aside(label(plot, mark), x=mark[1], xanchor=side(plot, mark[1]), y=1, yref="paper",
-                     yanchor="bottom", yshift=level * LEVEL, bgcolor="#ffffff",
-                     borderpad=0)  # fmt: skip
-        names.append(name)
-    if not any(plot.counts):
-        names.append(aside("not measured", **MIDDLE))
-    return {"shapes": lines, "annotations": names}
+def feet(canvas: Canvas, plot: Curves, x: Linear, y: Linear, largest: int) -> None:
+    """Below the body: the numbers or labels of the x axis, its title, what sizes mean."""
+    if plot.x_labels:
+        slot = x.length / len(plot.x_labels)
+        fit = max(1, int(x.length // 34))
+        step = max(1, -(-len(plot.x_labels) // fit))
+        room = slot * step - 6
+        tall = max(len(wrapped(words, room, canvas.size, 3)) for words in plot.x_labels)
+        for i, words in every(plot.x_labels, fit):
+            label(canvas, words, x(i), canvas.height + 6 + tall * (LINE - 2) / 2, room, 3, "middle")
+        canvas.height += 10 + tall * (LINE - 2)
+    else:
+        x_numbers(canvas, x, canvas.height + 6 + LINE / 2, x_kind(plot), x_places(canvas, plot, x))
+        canvas.height += LINE + 8
+    axis_title(canvas, plot.x_axis, x)
+    if largest:
+        words = f"larger points stand for more, at most {fixed(largest, 0)}"
+        canvas.remark(words, x.end, canvas.height + LINE / 2 + 2, "end")
+        canvas.height += LINE + 2
+    canvas.height += 6

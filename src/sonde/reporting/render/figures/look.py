@@ -1,57 +1,40 @@
-"""What all figures share: inks, room for legends, axes, and how words are made safe for plotly.
+"""What figures share: symbols, legends, axes, rows with labels, remarks. Knows no kind of figure.
 
-Colours are for paper. A page with a theme of its own recolours a trace that says `meta.ink`, and
-on a phone puts in place what `meta.narrow` holds, by dotted path. Knows no kind of figure.
+Every function draws below what is there already and moves the canvas's height on.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from html import escape
-from textwrap import wrap
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
-from sonde.core.reports import Boxes, Estimate, Labelled, Strip
-from sonde.reporting.render.cells import Scale, digits_for, known
+from sonde.core.reports import Boxes, Labelled, Strip
+from sonde.reporting.render.cells import Scale
+from sonde.reporting.render.figures.canvas import INKS, Canvas, safe, short
+from sonde.reporting.render.figures.scales import Linear, from_zero, tick_words, ticks
+from sonde.reporting.render.figures.text import BOLD, measure, shortened, wrapped
 
-Drawing = dict[str, Any]
-"""A plotly figure as plain data: its traces under `data`, its layout under `layout`."""
+SYMBOLS = ("circle", "diamond", "square", "triangle", "cross")
+DASHES = (None, "7 4", "2 3", "7 3 2 3")
+LINE = 16  # pixels of a line of words
+ENTRY = 22  # pixels of a line of a legend
+SMALLEST = 48  # pixels of a body, however few rows there are
+APART = 12  # pixels between two numbers of an axis
+LABELS = 0.36  # of the width, for the labels of rows at most
+MANY = 40  # rows from which on the axis stands at both ends
 
-# apart from each other for every kind of colour blindness, and 3 to 1 against the page
-INKS = ("#0b5394", "#b04a00", "#22a578", "#cf73c4", "#33383d")
-SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x")
-DASHES = ("solid", "dash", "dot", "dashdot")
-TEXT, MUTED, CLEAR = "#1c2126", "#555d66", "rgba(0,0,0,0)"
-
-ROW, SMALLEST = 24, 64  # pixels per label; of a body, so that a legend cannot squeeze it out
-WIDE, NARROW = 40, 20  # characters of a label on a page and on a phone
-PAGE, PHONE = 880, 340  # pixels that a legend may count on; a page with fewer makes room
-LEGEND_ROW, AXIS = 24, 68  # pixels for a row of the legend; for an axis with its title
-
-MIDDLE = {"x": 0.5, "xref": "paper", "y": 0.5, "yref": "paper"}
-RIGHT = {"x": 1, "xref": "paper", "xanchor": "right"}
+Entry = tuple[str, Callable[[float, float], None]]
+"""A name in a legend and what draws its sign, 24 pixels wide, from here on."""
 
 
-def safe(words: str) -> str:
-    """Words as plotly shows them, whatever they hold."""
-    return escape(words, quote=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Where a figure with a row per label has its values and the middles of its rows."""
 
-
-def wrapped(words: str, width: int = NARROW * 2) -> str:
-    """Words over several lines, so that a hover text fits on a phone."""
-    return "<br>".join(safe(line) for line in wrap(words, width) or [""])
-
-
-def shortened(labels: Sequence[str], width: int) -> list[str]:
-    """Labels cut to a width in characters, then escaped (never the other way round)."""
-    cut = (s if len(s) <= width else s[: width - 1].rstrip() + "…" for s in labels)
-    return [safe(label) for label in cut]
-
-
-def ink(k: int) -> str:
-    """The k-th colour; they come round again."""
-    return INKS[k % len(INKS)]
+    x: Linear
+    middles: tuple[float, ...]
+    height: float
 
 
 def symbol(k: int) -> str:
@@ -59,128 +42,221 @@ def symbol(k: int) -> str:
     return SYMBOLS[(k + k // len(INKS)) % len(SYMBOLS)]
 
 
-def trace(k: int, texts: Sequence[str] | None, **parts: Any) -> Drawing:
-    """A trace in the k-th ink; `texts` are what the pointer reads at its points, None nothing."""
-    pointer: Drawing = {"hoverinfo": "skip"}
-    if texts is not None:
-        pointer = {"customdata": list(texts), "hovertemplate": "%{customdata}<extra></extra>"}
-    return {"type": "scatter", "meta": {"ink": k}} | pointer | parts
+def outline(k: int, x: float, y: float, r: float) -> str:
+    """The k-th symbol about a place, as a path of about the area of a circle of radius r."""
+    kind, at = symbol(k), f"M{short(x)} {short(y)}"
+    if kind == "circle":
+        d = short(2 * r)
+        return f"M{short(x - r)} {short(y)}a{short(r)} {short(r)} 0 1 0 {d} 0a{short(r)} {short(r)} 0 1 0-{d} 0"  # noqa: E501
+    if kind == "diamond":
+        a = short(1.25 * r)
+        return f"{at}m0-{a}l{a} {a}-{a} {a}-{a}-{a}z"
+    if kind == "square":
+        a, b = short(0.9 * r), short(1.8 * r)
+        return f"{at}m-{a}-{a}h{b}v{b}h-{b}z"
+    if kind == "triangle":
+        a, b, c = short(1.2 * r), short(1.25 * r), short(2.1 * r)
+        return f"{at}m0-{b}l{a} {c}h-{short(2.4 * r)}z"
+    a, b = short(0.45 * r), short(0.75 * r)
+    return f"{at}m-{b}-{short(1.2 * r)}l{b} {b} {b}-{b} {a} {a}-{b} {b} {b} {b}-{a} {a}-{b}-{b}-{b} {b}-{a}-{a} {b}-{b}-{b}-{b}z"  # noqa: E501
 
 
-def whiskers(estimates: Iterable[Estimate], **look: Any) -> Drawing:
-    """How far the intervals of some estimates reach; nowhere where one is unknown."""
-    reach = [_reach(estimate) for estimate in estimates]
-    below, above = [low for low, _ in reach], [high for _, high in reach]
-    return {"type": "data", "symmetric": False, "array": above, "arrayminus": below, **look}
+def heading(canvas: Canvas, title: str) -> None:
+    """A title in bold above everything else, on as many lines as it takes."""
+    size = 15.0
+    for line in wrapped(title, (canvas.width - 16) / BOLD, size):
+        canvas.words(line, 0, canvas.height + 12, size=size, font_weight="bold")
+        canvas.height += 21
+    canvas.height += 10
 
 
-def _reach(estimate: Estimate) -> tuple[float, float]:
-    value, low, high = known(estimate.value), known(estimate.low), known(estimate.high)
-    if value is None or low is None or high is None:
-        return 0.0, 0.0
-    return max(0.0, value - low), max(0.0, high - value)
+def legend(canvas: Canvas, entries: Sequence[Entry]) -> None:
+    """Names with their signs, from left to right over as many lines as it takes."""
+    if not entries:
+        return
+    room = canvas.width - 30
+    widths = [min(measure(name, canvas.size), room) for name, _ in entries]
+    x, y = 0.0, canvas.height + ENTRY / 2
+    for k, ((name, sign), width) in enumerate(zip(entries, widths, strict=True)):
+        if x and x + 30 + width > canvas.width:
+            x, y = 0.0, y + ENTRY
+        with canvas.group(class_="entry", data_entry=k):
+            sign(x, y)
+            canvas.words(name, x + 30, y, room=room)
+        x += 30 + width + 20
+    canvas.height = y + ENTRY / 2 + 10
 
 
-def aside(words: str, **place: object) -> Drawing:
-    """A small remark in the figure; the place is given as plotly's annotation has it."""
-    lines = safe(words).replace("\n", "<br>")
-    return {"text": lines, "showarrow": False, "font": {"size": 11, "color": MUTED}, **place}
+def fitting(scale: Linear, kind: Scale, canvas: Canvas, whole: bool = False) -> list[float]:
+    """As many round numbers as stand side by side on an axis without touching."""
+    most = 6 if canvas.narrow else 9
+    for count in range(most, 1, -1):
+        places = ticks(scale.low, scale.high, count, whole)
+        widths = [canvas.wide(words) for words in tick_words(places, kind)]
+        pairs = zip(pairwise(map(scale, places)), pairwise(widths), strict=True)
+        if all(b - a >= (v + w) / 2 + APART for (a, b), (v, w) in pairs):
+            return places
+    return places[:1]
 
 
-def mark_line(value: float, top: float = 1) -> Drawing:
-    """A dashed line at a place of the x axis, up to a share of the height."""
-    return {
-        "type": "line", "x0": value, "x1": value, "y0": 0, "y1": top, "yref": "paper",
-        "line": {"color": TEXT, "width": 1.5, "dash": "dash"},
-    }  # fmt: skip
-
-
-def legend_rows(names: Sequence[str], width: int) -> int:
-    """How many rows a legend takes, whose entries are as wide as the widest of them."""
-    return math.ceil(len(names) / max(1, width // entry_width(names)))
-
-
-def entry_width(names: Sequence[str]) -> int:
-    """The pixels of the widest entry of a legend, symbol and all."""
-    return 50 + 7 * max((len(name) for name in names), default=0)
-
-
-def frame(
-    body: int,
-    names: Sequence[str] = (),
+def x_axis(
+    canvas: Canvas,
+    x: Linear,
+    body: tuple[float, float],
+    kind: Scale,
     *,
-    top: int = 16,
-    bottom: int = AXIS,
-    width: int = PAGE,
-    axis_on_top: bool = False,
-) -> Drawing:
-    """A layout without axes: the body's height in pixels, and room for axis and legend."""
-    body = max(body, SMALLEST)
-    if axis_on_top:
-        top, bottom = top + AXIS - 24, 24
-    wide, narrow = (legend_rows(names, w) * LEGEND_ROW for w in (width, PHONE))
-    return {
-        "dragmode": False, "height": top + wide + body + bottom,
-        "font": {"family": "Arial, Liberation Sans, Helvetica, sans-serif", "size": 13,
-                 "color": TEXT},
-        "paper_bgcolor": CLEAR, "plot_bgcolor": CLEAR,
-        "margin": {"l": 8, "r": 16, "t": top + wide, "b": bottom},
-        "showlegend": bool(names),
-        "legend": {"orientation": "h", "x": 0, "xref": "container", "y": 1, "yref": "container",
-                   "yanchor": "top", "itemclick": "toggle"},
-        "hovermode": "closest", "hoverlabel": {"align": "left"},
-        "meta": {"narrow": {"height": top + narrow + body + bottom, "margin.t": top + narrow},
-                 "legend": {"entries": len(names), "width": entry_width(names), "row": LEGEND_ROW,
-                            "room": {"wide": wide, "narrow": narrow}}},
-    }  # fmt: skip
+    places: Sequence[float],
+    zero: bool = True,
+) -> None:
+    """Lines over the body at round numbers, a stronger one at zero."""
+    top, bottom = body
+    lines = (f"M{short(x(place))} {short(top)}V{short(bottom)}" for place in places if place)
+    canvas.path("".join(lines), stroke=canvas.colour("rule"))
+    if zero and x.low <= 0 <= x.high:
+        canvas.path(f"M{short(x(0))} {short(top)}V{short(bottom)}",
+                    stroke=canvas.colour("strong-rule"))  # fmt: skip
 
 
-def value_axis(title: str, reach: tuple[float, float], scale: Scale) -> Drawing:
-    """An axis of values over this reach; decimals of a percent only where that is small."""
-    low, high = reach
-    return {
-        "title": {"text": safe(title), "standoff": 10, "font": {"size": 13}},
-        "range": [low, high], "fixedrange": True,
-        "tickformat": f".{digits_for((high - low) / 8)}%" if scale == "percent" else "",
-        "nticks": 8, "automargin": False, "gridcolor": "#e3e0d8", "zeroline": True,
-        "zerolinecolor": "#8b8f94", "ticks": "",
-    }  # fmt: skip
+def x_numbers(canvas: Canvas, x: Linear, y: float, kind: Scale, places: Sequence[float]) -> None:
+    """The numbers of an axis, their middle at y."""
+    for place, words in zip(places, tick_words(places, kind), strict=True):
+        at = x(place)
+        half = canvas.wide(words) / 2
+        canvas.words(words, min(max(at, half), canvas.width - half), y, anchor="middle",
+                     colour="muted")  # fmt: skip
 
 
-def narrow_axis(title: str) -> Drawing:
-    """What changes on a phone for the axis of values: fewer ticks, a title on several lines."""
-    return {"xaxis.nticks": 5, "xaxis.title.text": wrapped(title)}
+def y_axis(
+    canvas: Canvas, x: Linear, y: Linear, places: Sequence[float], numbers: Sequence[str]
+) -> None:
+    """Lines across the body, with their numbers at the left; a stronger one at zero."""
+    lines = (f"M{short(x.start)} {short(y(place))}H{short(x.end)}" for place in places if place)
+    canvas.path("".join(lines), stroke=canvas.colour("rule"))
+    if y.low <= 0 <= y.high:
+        canvas.path(f"M{short(x.start)} {short(y(0))}H{short(x.end)}",
+                    stroke=canvas.colour("strong-rule"))  # fmt: skip
+    for place, words in zip(places, numbers, strict=True):
+        canvas.words(words, x.start - 6, y(place), anchor="end", colour="muted")
 
 
-def from_zero(ends: Iterable[float], scale: Scale) -> tuple[float, float]:
-    """The reach of an axis that starts at zero where nothing is negative; shares end at 100 %."""
-    values = [0.0, *ends]
-    low, high = min(values), max(values) or 1.0
-    pad = (high - low) * 0.03
-    top = min(high + pad, 1.01) if scale == "percent" else high + pad
-    return (low - pad if low < 0 else -pad / 2), top
+def axis_title(canvas: Canvas, words: str, x: Linear) -> None:
+    """What an axis is of, under its middle, on as many lines as it takes."""
+    middle = (x.start + x.end) / 2
+    room = canvas.width - 8
+    for line in wrapped(words, room, canvas.size):
+        half = canvas.wide(line) / 2 + 2
+        at = min(max(middle, half), canvas.width - half)
+        canvas.words(line, at, canvas.height + LINE / 2, anchor="middle")
+        canvas.height += LINE
 
 
-def labelled(
+def label(
+    canvas: Canvas, words: str, x: float, y: float, room: float, most: int = 2, anchor: str = "end"
+) -> None:
+    """Words on a line or two about y; whole as a title where something was left out."""
+    lines = wrapped(words, room, canvas.size, most)
+    if len(lines) == 1:
+        canvas.words(words, x, y, room=room, anchor=anchor)
+        return
+    with canvas.group():
+        if lines[-1].endswith("…"):
+            canvas.add("title", safe(words))
+        for i, line in enumerate(lines):
+            canvas.words(line, x, y + (i - (len(lines) - 1) / 2) * (LINE - 2), anchor=anchor)
+
+
+def rows(
+    canvas: Canvas,
     plot: Labelled | Strip | Boxes,
-    row: int,
+    row: float,
     ends: Iterable[float],
-    names: Sequence[str] = (),
     many: int = 15,
-) -> Drawing:
-    """The layout of a figure with a row of so many pixels per label, the first at the top.
+) -> Rows:
+    """Labels at the left, a row of so many pixels each, and the axis of values, from zero on.
 
-    The axis of values starts at zero; from `many` labels on it stands at the top, where reading
-    begins.
+    From `many` labels on the axis stands at the top, where reading begins.
     """
-    labels, side = plot.labels, "top" if len(plot.labels) > many else "bottom"
-    layout = frame(len(labels) * row, names, axis_on_top=side == "top")
-    layout["xaxis"] = value_axis(plot.axis, from_zero(ends, plot.kind), plot.kind) | {"side": side}
-    layout["yaxis"] = {
-        "tickvals": list(range(len(labels))), "ticktext": shortened(labels, WIDE),
-        "range": [len(labels) - 0.4, -0.6], "fixedrange": True, "automargin": True,
-        "gridcolor": "#efece5", "zeroline": False, "ticklen": 6, "tickcolor": CLEAR,
-    }  # fmt: skip
-    phone = {"yaxis.ticktext": shortened(labels, NARROW)} | narrow_axis(plot.axis)
-    layout["meta"]["narrow"] |= phone
-    return layout
+    size = canvas.size
+    room = min(max((measure(w, size) for w in plot.labels), default=0), LABELS * canvas.width)
+    doubled = any(measure(words, size) > room for words in plot.labels)
+    row = max(row, 34.0) if doubled else row
+    low, high = from_zero(ends, plot.kind)
+    x = Linear(low, high, room + 12, canvas.width - 24)
+    places = fitting(x, plot.kind, canvas)
+    at_top = len(plot.labels) > many
+    if at_top:
+        axis_title(canvas, plot.axis, x)
+        x_numbers(canvas, x, canvas.height + LINE / 2, plot.kind, places)
+        canvas.height += LINE + 4
+    top = canvas.height
+    bottom = top + max(SMALLEST, row * len(plot.labels) + 8)
+    middles = tuple(top + 4 + row * (i + 0.5) for i in range(len(plot.labels)))
+    guides = "".join(f"M{short(x.start)} {short(y)}H{short(x.end)}" for y in middles)
+    canvas.path(guides, stroke=canvas.colour("rule"), stroke_dasharray="1 3")
+    x_axis(canvas, x, (top, bottom), plot.kind, places=places)
+    for words, y in zip(plot.labels, middles, strict=True):
+        label(canvas, words, room, y, room + 0.5)
+    canvas.height = bottom
+    if not at_top or len(plot.labels) > MANY:
+        x_numbers(canvas, x, bottom + 4 + LINE / 2, plot.kind, places)
+        canvas.height += LINE + 6
+    if not at_top:
+        axis_title(canvas, plot.axis, x)
+    canvas.height += 6
+    return Rows(x=x, middles=middles, height=row)
+
+
+def whisker(x: Linear, ends: tuple[float, float], y: float) -> str:
+    """An interval as a path: a line from end to end."""
+    return f"M{short(x(ends[0]))} {short(y)}H{short(x(ends[1]))}"
+
+
+def row_remark(
+    canvas: Canvas, x: Linear, y: float, words: str, taken: Iterable[float] = ()
+) -> None:
+    """A word at the end of a row: at the right, or at the left if something stands there."""
+    places = [x(value) for value in taken]
+    wide = measure(words, 11) + 8
+    clash = any(place > x.end - wide for place in places)
+    free = not any(place < x.start + wide for place in places)
+    if clash and free:
+        canvas.remark(words, x.start + 6, y)
+    else:
+        canvas.remark(words, x.end, y, "end")
+
+
+def not_measured(which: str, room: float) -> str:
+    """That something was not measured, in words for a remark; its name is shortened to the room."""
+    if not which:
+        return "not measured"
+    tail = ": not measured"
+    return shortened(which, room - measure(tail, 11), 11) + tail
+
+
+def shifts(count: int, step: float) -> list[float]:
+    """So many places, a step apart, evenly about zero.
+
+    >>> shifts(1, 0.3), shifts(2, 0.3), shifts(3, 0.2)
+    ([0.0], [-0.15, 0.15], [-0.2, 0.0, 0.2])
+    """
+    return [step * (k - (count - 1) / 2) for k in range(count)]
+
+
+def beside(canvas: Canvas, k: int) -> Callable[[float, float], None]:
+    """What draws the k-th symbol in a legend."""
+
+    def draw(x: float, y: float) -> None:
+        canvas.path(outline(k, x + 12, y, 5), fill=canvas.ink(k))
+
+    return draw
+
+
+def lines_of(tip: Iterable[str]) -> str:
+    """What the pointer reads: the parts that there are, a line each."""
+    return "\n".join(part for part in tip if part)
+
+
+def every(labels: Sequence[str], fit: int) -> Iterator[tuple[int, str]]:
+    """Labels with their places: all, or every so many that no more than `fit` are left."""
+    step = max(1, -(-len(labels) // max(1, fit)))
+    return ((i, labels[i]) for i in range(0, len(labels), step))
