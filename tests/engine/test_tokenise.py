@@ -71,14 +71,15 @@ def test_a_worker_that_fails_says_why_and_the_others_go_on(two: Tokenisers) -> N
     assert len(next(iter(two.columns([texts(TASK, "city")])))) == TASK
 
 
-def test_workers_end_when_closed(encoder: MaskedEncoder) -> None:
-    made = Tokenisers(encoder, 1)
+def test_workers_end_when_closed_even_those_that_were_never_asked(encoder: MaskedEncoder) -> None:
+    made = Tokenisers(encoder, 2)
     next(iter(made.columns([texts(TASK, "city")])))
     assert made._idle is not None
-    worker = made._idle.get()
-    made._idle.put(worker)
+    workers = [made._idle.get() for _ in range(2)]
+    for worker in workers:
+        made._idle.put(worker)
     made.close()
-    assert worker.process.returncode == 0
+    assert [worker.process.returncode for worker in workers] == [0, 0]
 
 
 def test_a_worker_runs_no_code_of_the_folder_one_stands_in(

@@ -22,7 +22,7 @@ def folder(tmp_path: Path) -> RunFolder:
     with folder.writing(manifest()) as writer:
         folder.dataset.mkdir()
         (folder.dataset / "dataset.json").write_text("{}")
-        writer.append(0, answering(ROWS))
+        writer.append(0, writer.encoded(answering(ROWS)))
         writer.finish(1, len(ROWS))
     return folder
 
@@ -68,7 +68,7 @@ def test_what_is_put_aside_never_replaces_what_was_put_aside(folder: RunFolder) 
 
 def test_a_run_that_is_computed_anew_is_unfinished_until_it_ends(folder: RunFolder) -> None:
     with folder.writing(manifest()) as writer:
-        writer.append(0, answering(ROWS[:2]))
+        writer.append(0, writer.encoded(answering(ROWS[:2])))
     with pytest.raises(StoreError, match="holds an unfinished run"):
         list(folder.answered())
     with folder.writing(manifest()) as writer:

@@ -167,7 +167,7 @@ class Prefetches(Protocol):
     """A model that can prepare a shard while it answers the one before."""
 
     def prefetch(self, prompts: Prompts) -> None:
-        """Begin to; these prompts are asked next."""
+        """Begin to, unless that was begun; these prompts are asked soon."""
 
 
 ABILITIES: Mapping[Ability, type] = {

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 _END = object()
 
 DEEP = 2
-"""Pieces of work that may be left to do before who asks for more must wait."""
+"""Things that are made at once, one more being kept, before who asks for more must wait."""
 
 
 def prefetch(items: Iterator[Item]) -> Iterator[Item]:
@@ -35,20 +35,25 @@ def _prefetched(
 
 
 class Behind:
-    """Does one thing after the other on a thread of its own, a little behind who asks for it."""
+    """Makes things on threads of its own and keeps them in order, behind who asks for it."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, "behind")
+        self._making = ThreadPoolExecutor(DEEP, "making")
+        self._keeping = ThreadPoolExecutor(1, "keeping")
         self._left: deque[Future[Any]] = deque()
 
     def __enter__(self) -> Self:
         return self
 
-    def do(self, work: Callable[..., object], *given: Any) -> None:
-        """Some work, once what came before is done; raises what went wrong with that."""
-        while len(self._left) >= DEEP:
+    def do(self, make: Callable[[], Item], keep: Callable[[Item], object]) -> None:
+        """Make something, and keep it once what came before is kept.
+
+        Raises what went wrong with something earlier.
+        """
+        while len(self._left) > DEEP:
             self._left.popleft().result()
-        self._left.append(self._thread.submit(work, *given))
+        made = self._making.submit(make)
+        self._left.append(self._keeping.submit(lambda: keep(made.result())))
 
     def wait(self) -> None:
         """Until nothing is left to do; raises what went wrong."""
@@ -56,6 +61,7 @@ class Behind:
             self._left.popleft().result()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._thread.shutdown()
+        self._making.shutdown()
+        self._keeping.shutdown()
         if kind is None:
             self.wait()

@@ -26,7 +26,7 @@ from sonde.engine.masked_batch import MaskedEncoder, MaskedTexts, joined
 Texts = Sequence[tuple[str, str]]
 """What stands before the mask and what stands after it, for each text."""
 
-TASK = 2048  # texts that a worker takes at once
+TASK = 512  # texts from which on a worker is asked
 HALVES = "surrogatepass"  # half a character is for the tokenizer to refuse
 
 
@@ -48,7 +48,8 @@ class Tokenisers:
                 ahead.clear()
                 yield self.encoder.columns(chunk)
                 continue
-            tasks = (chunk[i : i + TASK] for i in range(0, len(chunk), TASK))
+            size = max(TASK, -(-len(chunk) // self.workers))
+            tasks = (chunk[i : i + size] for i in range(0, len(chunk), size))
             ahead.append([self._submit(task) for task in tasks])
             if len(ahead) > 1:
                 yield joined([task.result() for task in ahead.popleft()])
@@ -94,7 +95,7 @@ class _Worker:
             env=surroundings,
             start_new_session=True,  # an interrupt is for this process to deal with
         )
-        send(self._sink, encoder.tokenizer.to_str().encode(), encoder.mask.encode())
+        self._first = [encoder.tokenizer.to_str().encode(), encoder.mask.encode()]
 
     @property
     def _sink(self) -> BinaryIO:
@@ -102,6 +103,9 @@ class _Worker:
         return cast(BinaryIO, self.process.stdin)
 
     def ask(self, texts: Texts) -> MaskedTexts:
+        if self._first:  # not before: it waits until the process has started
+            send(self._sink, *self._first)
+            self._first = []
         sides = list(chain.from_iterable(texts))
         lengths = np.fromiter(map(len, sides), np.int64, len(sides))
         send(self._sink, lengths.tobytes(), "".join(sides).encode(errors=HALVES))
@@ -123,7 +127,9 @@ class _Worker:
 def serve() -> None:
     """Answer texts until there are none: with three columns, or with one error."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
-    tokenizer, mask = (part.decode() for part in receive(source))
+    if not (first := receive(source)):
+        return  # it was never needed
+    tokenizer, mask = (part.decode() for part in first)
     encoder = MaskedEncoder(Tokenizer.from_str(tokenizer), mask)
     while asked := receive(source):
         lengths, text = np.frombuffer(asked[0], np.int64), asked[1].decode(errors=HALVES)

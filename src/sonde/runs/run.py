@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -198,7 +199,7 @@ def run(
     with folder.writing(manifest) as writer:
         cut = shards(blocks or probe.ask(dataset), shard_weight)
         with fitting(probe, model, dataset), Behind() as behind:
-            behind.do(_keep_dataset, dataset, folder)
+            behind.do(partial(_keep_dataset, dataset, folder), lambda _: None)
             told = progress or (lambda _done, _total: None)
             _fill_folder(writer, behind, model, cut, total, told)
     whole = replace(folder.manifest(), probe=manifest.probe)
@@ -286,7 +287,7 @@ def _fill_folder(
                     log.info("%s: going on after %d of %d", writer.folder.path, done, total)
                 answers = _answer_shard(model, shard, following, done, total, progress)
                 # a shard is written while the next one is answered
-                behind.do(writer.append, number, answers)
+                behind.do(partial(writer.encoded, answers), partial(writer.append, number))
                 computed += len(shard)
             done += len(shard)
             progress(done, total)
@@ -319,10 +320,10 @@ def _answer_shard(
     progress: Progress,
 ) -> Answering:
     answers = Answering(shard)
+    if isinstance(model, Prefetches):
+        for prompts in filter(None, (shard, following)):
+            model.prefetch(prompts)
     for position, result in answer(model, shard):
-        if following is not None and isinstance(model, Prefetches):
-            model.prefetch(following)
-            following = None
         answers.add(position, result)
         progress(done + answers.done, total)
     return answers

@@ -16,7 +16,7 @@ from sonde.core.files import whole
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes | memoryview) -> None:
     """Write a file so that it is there whole or not at all, even if the machine stops."""
     with whole(path) as file:
         file.write(data)

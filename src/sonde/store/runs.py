@@ -311,13 +311,17 @@ class Writer:
             path.rename(target)
         return target
 
-    def append(self, number: int, answers: Answering) -> None:
-        """Write a shard whole or not at all; one with a number that cannot be one is refused."""
-        path, table = self.folder.shard(number), answers.table()
+    def encoded(self, answers: Answering) -> memoryview:
+        """A shard as it is written; one with a number that cannot be one is refused."""
+        table = answers.table()
         if found := unsound(table):
             model = self.folder.manifest().model
             raise NotFinite(f"{model['name']} ({model['dtype'] or 'no dtype'}) gives {found}")
-        data = shard_bytes(table)
+        return shard_bytes(table)
+
+    def append(self, number: int, data: memoryview) -> None:
+        """Write a shard whole or not at all."""
+        path = self.folder.shard(number)
         with explain_os_errors(self.folder.path):
             (self.folder.path / "complete.json").unlink(missing_ok=True)
             self._digests[path] = self.folder.digests.add(path, data)

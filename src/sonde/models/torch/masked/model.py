@@ -99,7 +99,7 @@ class MaskedModel(Named):
         self.enough = min(ENOUGH[device], tokens) if self.ways.pads else 0
         self.tables = Tables(loaded, self.encoder)
         self.tokenisers = Tokenisers(self.encoder, workers(loaded))
-        self._coming: tuple[Sequence[Block], Iterator[Chunk]] = ((), iter(()))
+        self._coming: deque[tuple[Prompts, Iterator[Chunk]]] = deque(maxlen=2)
 
     @property
     def identity(self) -> Identity:
@@ -127,16 +127,19 @@ class MaskedModel(Named):
 
     def chunks(self, prompts: Prompts) -> Iterator[Chunk]:
         """The prompts in parts that are each ready to be fed, the next under way as one is used."""
-        (blocks, chunks), self._coming = self._coming, ((), iter(()))
-        if blocks and [*map(id, blocks)] == [*map(id, prompts.blocks)]:
-            return chunks
+        for number, (coming, chunks) in enumerate(self._coming):
+            if _same(coming, prompts):
+                del self._coming[number]
+                return chunks
         prepared = self._prepared(prompts)
         return prefetch(prepared) if len(prompts) > FIRST else prepared
 
     def prefetch(self, prompts: Prompts) -> None:
-        """Begin to prepare what is asked next, where other processes tokenise it."""
-        if self.tokenisers.workers and all(isinstance(b.want, Fill) for b in prompts.blocks):
-            self._coming = prompts.blocks, prefetch(self._prepared(prompts))
+        """Begin to prepare what is asked soon, where other processes tokenise it."""
+        fills = all(isinstance(block.want, Fill) for block in prompts.blocks)
+        begun = any(_same(coming, prompts) for coming, _ in self._coming)
+        if self.tokenisers.workers and fills and not begun:
+            self._coming.append((prompts, prefetch(self._prepared(prompts))))
 
     def _prepared(self, prompts: Prompts) -> Iterator[Chunk]:
         """Each part's distinct texts, who asks them, and of which kind each question is."""
@@ -214,6 +217,10 @@ class MaskedModel(Named):
         for _, (numbers, read) in self.budget.execute(passes, launch):
             logps[numbers] = read()
         return logps
+
+
+def _same(one: Prompts, other: Prompts) -> bool:
+    return [*map(id, one.blocks)] == [*map(id, other.blocks)]
 
 
 def _chunk(start: int, texts: MaskedTexts, kinds: list[Kind], which: np.ndarray) -> Chunk:
