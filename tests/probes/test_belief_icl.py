@@ -283,7 +283,7 @@ def test_many_empty_and_unfinished_answers_are_told() -> None:
         for p in probe.ask(CAPITALS_ONLY)
     ]
     told = " ".join(probe.read(CAPITALS_ONLY, rows).findings)
-    assert "4 of 6 answers are empty" in told and "6 of 6 answers did not end" in told
+    assert "answers (4 of 6)" in told and "6 of 6 answers did not end" in told
     fine = " ".join(report(probe, CAPITALS_ONLY, lambda _: " Vienna").findings)
     assert "empty" not in fine and "did not end" not in fine and "Only" not in fine
 
@@ -384,7 +384,10 @@ def test_estimates_counts_and_settings_have_the_documented_names() -> None:
     page = DOCS / "belief-icl.md"
     result = report(BeliefIcl(), CAPITALS_ONLY, lambda _: " Vienna")
     shared, own = first_cells(page, "Estimates"), first_cells(page, "Estimates of written answers")
-    assert set(result.estimates) == {*shared, *own, *(f"{name}.relation.P36" for name in shared)}
+    places = ("mean_over_facts", "relation.P36")
+    silent = {f"{name}.{over}" for name in first_cells(page, "Abstaining") for over in places}
+    by_relation = {f"{name}.relation.P36" for name in shared}
+    assert set(result.estimates) == {*shared, *own, *silent, *by_relation}
     assert list(result.counts) == first_cells(page, "Counts")
     defaults = {s.name: str(s.default) for s in settings_of(BeliefIcl)}
     assert {row[0].strip("`"): row[1].strip("`") for row in rows(page, "Settings")} == defaults

@@ -24,7 +24,7 @@ def documented(*relations: str) -> set[str]:
         for task in first_cells(PAGE, "Tasks")
     ]
     names += [f"{name}{end}" for name in first_cells(PAGE, "Verdicts") for end in ("", "_written")]
-    for heading in ("Controls", "Both readings", "Interference"):
+    for heading in ("Controls", "Both readings", "Interference", "Abstaining"):
         names += first_cells(PAGE, heading)
     return {
         f"{name}.{average}".replace("ID", relation)

@@ -87,7 +87,8 @@ class Monitored:
     object in front of the base frame, `framed[c]` [frames, tokens] with nothing in front,
     `misled[c]` [wrong names, tokens] with each of `wrong[c]` in front of the base frame. `said` are
     the answers that were written, cleaned, in the order: anchor, frames, wrong names; `right` says
-    which of them name a correct object. `valid[rule]`: whose anchor counts, by each rule.
+    which of them name a correct object, `abstained` which say that the model does not know; without
+    it none does. `valid[rule]`: whose anchor counts, by each rule.
     """
 
     relations: tuple[Relation, ...]
@@ -104,6 +105,7 @@ class Monitored:
     rule: Rule
     alphas: Alphas
     seed: int
+    abstained: tuple[Bools, ...] = ()
 
     def anchors(self) -> Floats:
         """The mean probability of each anchor's tokens."""
@@ -135,11 +137,13 @@ class Monitored:
 
         asked = [len(framed) for framed in self.framed]
         sides = list(zip(range(len(asked)), asked, strict=True))
+        silent = self.abstained or [np.zeros(len(said), np.bool_) for said in self.said]
         rows = {
             "fact": [c for c, frames in sides for _ in range(frames)],
             "template": [j for _, frames in sides for j in range(frames)],
             "said": [text for c, frames in sides for text in self.said[c][1 : 1 + frames]],
             "right": [right for c, frames in sides for right in self.right[c][1 : 1 + frames]],
+            "abstained": [each for c, frames in sides for each in silent[c][1 : 1 + frames]],
         }
         return judge_texts(
             DataFrame(rows),

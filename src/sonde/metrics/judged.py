@@ -24,7 +24,7 @@ from sonde.metrics.estimates import Resampled, samples_of
 from sonde.stats.intervals import percentile_interval
 
 if TYPE_CHECKING:
-    from polars import DataFrame
+    from polars import DataFrame, Series
 
 
 Ints = NDArray[np.signedinteger[Any]]
@@ -182,6 +182,8 @@ FACT_COLUMNS = (
     *("relation", "subject", "gold", "answer", "verdict"),
     *("rank", "confidence", "right", "prompts", "fact"),
 )
+VERDICTS = ("right", "wrong", "empty", "abstained")
+OTHERS = ("abstained", "own")
 COLUMNS = ("rank", "gold", "sure", "helped", "compared", "words", "guessable")
 
 
@@ -200,6 +202,7 @@ class Judged:
     names that were likelier than the usual one. words: how many words the answer has, nan where
     they cannot be counted.
     guessable: whether the answer can be guessed from the subject's name, by the filter of the run.
+    abstained: whether a written answer that is not right says that the model does not know.
     `own` has what else tells the probe's prompts apart, such as the draw of examples.
     """
 
@@ -219,10 +222,11 @@ class Judged:
     compared: Ints | None = None
     words: Floats | None = None
     guessable: Bools | None = None
+    abstained: Bools | None = None
     own: DataFrame | None = None
 
     def __post_init__(self) -> None:
-        for name in (*COLUMNS, "own"):
+        for name in (*COLUMNS, *OTHERS):
             column = getattr(self, name)
             if column is not None and len(column) != len(self.grid):
                 raise ValueError(f"{name} has {len(column)} entries for {len(self.grid)} prompts")
@@ -233,7 +237,7 @@ class Judged:
 
     def rows(self, chosen: Ints) -> Judged:
         """The same with some of its prompts, in the order chosen."""
-        columns: dict[str, Any] = {name: getattr(self, name) for name in (*COLUMNS, "own")}
+        columns: dict[str, Any] = {name: getattr(self, name) for name in (*COLUMNS, *OTHERS)}
         kept: dict[str, Any] = {n: c if c is None else c[chosen] for n, c in columns.items()}
         return replace(self, grid=self.grid.rows(chosen), **kept)
 
@@ -272,13 +276,12 @@ class Judged:
         prompt = col("prompt").str.replace(ANSWER_SLOT, "___", literal=True)
         prompt = prompt.str.replace(SUBJECT_SLOT, col("name"), literal=True)
         rank = col("rank").cast(polars.Int64)
-        verdict = polars.when("right").then(polars.lit("right")).otherwise(polars.lit("wrong"))
         order = (
             *("relation", "pair", "fact", "template", "name", "prompt"),
             *("answer", "right", "verdict", "rank", "confidence", "gold"),
         )
         return frame.with_columns(
-            prompt, polars.when(rank > 0).then(rank).alias("rank"), verdict.alias("verdict")
+            prompt, polars.when(rank > 0).then(rank).alias("rank"), verdict=self.verdicts()
         ).select(*order, polars.exclude(order))
 
     def facts(self) -> DataFrame:
@@ -308,6 +311,17 @@ class Judged:
             .select(FACT_COLUMNS)
         )
 
+    def verdicts(self) -> Series:
+        """How each answer did, in a word; that nothing was said is told of written answers."""
+        from polars import Series
+
+        codes = np.where(self.grid.right, 0, 1)
+        if self.abstained is not None:
+            empty = np.array([not answer for answer in self.answers], dtype=np.bool_)
+            codes[empty[self.grid.answer] & ~self.grid.right] = 2
+            codes[self.abstained] = 3
+        return Series("verdict", VERDICTS).gather(codes)
+
     def _names(self) -> tuple[list[str | None], Ints]:
         """All names of subjects one after the other, and which of them each prompt has."""
         if not self.names:
@@ -332,12 +346,13 @@ def judge_texts(
 ) -> Judged:
     """Written answers as other analyses take them; nothing is known of their confidence.
 
-    `prompts` has the columns fact, template (its place among those of its relation), said and
-    right, the prompts of a fact one after the other. `relation`: the number of each fact's.
+    `prompts` has the columns fact, template (its place among those of its relation), said, right
+    and abstained, the prompts of a fact one after the other. `relation`: the number of each fact's.
     """
     from polars import Boolean, Int64, String
 
-    prompts = prompts.cast({"fact": Int64, "template": Int64, "said": String, "right": Boolean})
+    prompts = prompts.cast({"fact": Int64, "template": Int64, "said": String})
+    prompts = prompts.cast({"right": Boolean, "abstained": Boolean})
     sizes = np.array([len(each) for each in templates], dtype=np.int64)
     pair, answers = prompts["fact"].to_numpy(), prompts["said"].unique().sort()
     numbers = {text: number for number, text in enumerate(answers.to_list())}
@@ -361,6 +376,7 @@ def judge_texts(
         answers=tuple(answers),
         way="written",
         sure=unknown,
+        abstained=(prompts["abstained"] & ~prompts["right"]).to_numpy(),
     )
 
 

@@ -282,6 +282,15 @@ def sentences(relation: Relation, most: int | None = None) -> tuple[Template, ..
     return tuple(t for t in statements(relation) if t.answer_last)[:most]
 
 
+def attempts(form: Form, shots: int) -> list[str]:
+    """Settings that may make a model write something where it wrote nothing.
+
+    >>> attempts("plain", 0), attempts("qa", 2)
+    (['--set frame=qa', '--set shots=4'], ['--set shots=4'])
+    """
+    return [*(["--set frame=qa"] if form == "plain" else []), f"--set shots={2 * shots or 4}"]
+
+
 def asked(text: str, form: Form) -> str:
     r"""A question with the place where its answer begins.
 

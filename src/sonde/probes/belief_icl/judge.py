@@ -40,8 +40,9 @@ class Outcomes:
 
     `prompts` has as many rows: the `text` that was written, its `tokens` without a closing full
     stop, how `likely` these are together, its `words`, whether it `finished`, what it comes to
-    (`said`), and `given`: a correct name stands in the subject's, so that repeating the question is
-    right. `by_majority`: for each pair, whether the commonest object is right.
+    (`said`), whether it says that the model does not know (`abstained`), and `given`: a correct
+    name stands in the subject's, so that repeating the question is right. `by_majority`: for each
+    pair, whether the commonest object is right.
     """
 
     world: World
@@ -50,7 +51,14 @@ class Outcomes:
     by_majority: Bools
 
 
-def judge(dataset: Dataset, world: World, answers: Given, language: str) -> Outcomes:
+def judge(
+    dataset: Dataset,
+    world: World,
+    answers: Given,
+    *,
+    language: str,
+    abstains: Callable[[str], bool],
+) -> Outcomes:
     """Judge answers in any order; of two to the same prompt the later one counts."""
     from polars import DataFrame
 
@@ -72,7 +80,9 @@ def judge(dataset: Dataset, world: World, answers: Given, language: str) -> Outc
         share_alike(text, drawn[place], language) if place in drawn else nan
         for place, text in zip(places, said, strict=True)
     ]
-    columns = DataFrame({"said": said, "given": given}, schema={"said": str, "given": bool})
+    silent = [abstains(text) for text in prompts["text"]]
+    kinds = {"said": str, "given": bool, "abstained": bool}
+    columns = DataFrame({"said": said, "given": given, "abstained": silent}, schema=kinds)
     prompts = prompts.hstack(columns)
     return Outcomes(
         world=world,
@@ -132,6 +142,7 @@ def _judged(
         sure=np.where(tokens == 1, likely, nan),  # of one token, whose probability is the answer's
         matches=alike,
         words=prompts["words"].to_numpy(),
+        abstained=prompts["abstained"].to_numpy() & ~np.array(right, dtype=np.bool_),
     )
 
 

@@ -25,6 +25,7 @@ from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.belief_icl.judge import Outcomes, judge
 from sonde.probes.belief_icl.report import build_report
+from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
 from sonde.prompting.few_shot import Context, Contexts, ShotsPer, Style, Target
 from sonde.prompting.matching import check_language
 from sonde.prompting.pairs import Pair, asked_pairs, world
@@ -75,8 +76,11 @@ class BeliefIcl:
         "en", "whose lemmas answers are compared by, or none: as they are written", reads=True
     )
 
+    abstaining: tuple[str, ...] = setting((ALL,), HELP, reads=True)
+
     def __post_init__(self) -> None:
         check_language(self.language)
+        check_abstaining(self.abstaining)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """As it is: the model must write, and draw unless no confidence is wanted."""
@@ -128,6 +132,7 @@ class BeliefIcl:
             draws=self.draws,
             floor=self.floor,
             notes=self._notes(),
+            attempts=self._attempts(),
         )
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
@@ -136,7 +141,8 @@ class BeliefIcl:
 
     def _outcomes(self, dataset: Dataset, answered: Given) -> Outcomes:
         asked = world(dataset, {r.id: self.eligible(r) for r in dataset.asked_relations()})
-        return judge(dataset, asked, answered, self.language)
+        abstains = abstaining(self.abstaining)
+        return judge(dataset, asked, answered, language=self.language, abstains=abstains)
 
     def eligible(self, relation: Relation) -> tuple[Template, ...]:
         """The templates of a relation that are asked."""
@@ -194,6 +200,13 @@ class BeliefIcl:
         return frozenset(
             nsmallest(most, every, key=lambda pair: draw_key(seed, f"samples:{':'.join(pair)}"))
         )
+
+    def _attempts(self) -> list[str]:
+        """What may make a model write something."""
+        if self.context == "zero-shot":
+            return ["--set context=template"]
+        other = ["--set style=qa"] if self.style == "mask" else []
+        return [f"--set shots={2 * self.shots}", *other]
 
     def _notes(self) -> tuple[str, ...]:
         drawn = (

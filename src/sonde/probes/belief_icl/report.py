@@ -5,12 +5,13 @@ Knows judged answers, no prompts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate, Estimates, Metric, Report, Table
+from sonde.metrics.abstention import ABSTENTION
 from sonde.metrics.accuracy import one_word_rate
 from sonde.metrics.calibration import calibration, overconf_by, overconf_by_template
 from sonde.metrics.consistency import consist_of_texts
@@ -29,6 +30,8 @@ from sonde.reporting.build.multi_prompt.metrics import METRICS as MULTI_PROMPT
 from sonde.reporting.build.multi_prompt.sections import Draw, sections
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, browse, drawn, table, titled
+from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
+from sonde.reporting.catalogue import FACTS
 
 MANY = 0.2
 """The share from which answers that are not as they should be are worth a sentence."""
@@ -70,8 +73,12 @@ def build_report(
     draws: int,
     floor: int,
     notes: tuple[str, ...],
+    attempts: Sequence[str],
 ) -> Report:
-    """Everything BELIEF-ICL reports about some answers; `title` says how they were asked for."""
+    """Everything BELIEF-ICL reports about some answers; `title` says how they were asked for.
+
+    `attempts`: settings to try where most answers are empty.
+    """
     seed, judged, world = dataset.selection.seed, outcomes.judged, outcomes.world
     shared = sections(
         judged.grid,
@@ -83,32 +90,43 @@ def build_report(
         majority=outcomes.by_majority,
         consist=lambda part: consist_of_texts(part, judged.answers, alike, seed),
     )
+    silent, answers = abstentions(judged, seed, over=FACTS), _written(outcomes)
     estimates = {
         **shared.estimates,
+        **silent.estimates,
         ONE_WORD.id: one_word_rate(judged.words, seed, judged.grid.pair),
         **_by_length(outcomes, seed),
         **overconf_by_template(judged.grid, judged.sure, floor, seed),
     }
     return Report(
         title=f"BELIEF-ICL ({title}) on {dataset.name}",
-        summary=_summary(estimates, shared.counts),
-        metrics=(*MULTI_PROMPT, *WRITTEN),
+        summary=_summary(estimates, shared.counts, answers),
+        metrics=(*MULTI_PROMPT, *WRITTEN, *ABSTENTION),
         estimates=estimates,
-        counts={**dataset.notes, **shared.counts, **_counts(outcomes)},
+        counts={**dataset.notes, **shared.counts, **_counts(outcomes), **silent.counts},
         headlines=(
-            *shared.headlines,
+            *(unconcluded(h) if answers.mostly_empty else h for h in shared.headlines),
+            *silent.headlines,
             headline(ONE_WORD.named("One-word rate, answers of exactly one word")),
         ),
         tables=shown(
             (
                 *shared.tables,
+                *silent.tables,
                 _length_table(estimates, outcomes),
                 _template_table(outcomes, floor),
                 _prompt_table(outcomes, style, seed),
             )
         ),
         figures=shared.figures,
-        findings=shown((*shared.findings, *_findings(estimates, outcomes))),
+        findings=shown(
+            (
+                nothing_said([answers], attempts),
+                *(() if answers.mostly_empty else shared.findings),
+                *silent.findings,
+                *_findings(estimates, outcomes),
+            )
+        ),
         notes=notes,
         judged=judged,
     )
@@ -136,7 +154,7 @@ def _counts(outcomes: Outcomes) -> dict[str, int]:
     prompts, world = outcomes.prompts, outcomes.world
     asked = len(np.unique(world.template_relations))
     return {
-        "empty_answers": int((prompts["said"] == "").sum()),
+        "empty_answers": _written(outcomes).empty,
         "unfinished_answers": int((~prompts["finished"]).sum()),
         "longer_than_5_tokens": int((prompts["tokens"] > LONGEST).sum()),
         "right_and_in_subject": int(outcomes.judged.grid.right[prompts["given"].to_numpy()].sum()),
@@ -144,7 +162,14 @@ def _counts(outcomes: Outcomes) -> dict[str, int]:
     }
 
 
-def _summary(estimates: Estimates, counts: dict[str, int]) -> str:
+def _written(outcomes: Outcomes) -> Written:
+    said = outcomes.prompts["said"]
+    return Written(what="answers", empty=int((said == "").sum()), total=len(said))
+
+
+def _summary(estimates: Estimates, counts: dict[str, int], answers: Written) -> str:
+    if answers.mostly_empty:
+        return f"{answers.empty:,} of {answers.total:,} answers are empty."
     value, control = (estimates[metric.id].value for metric in (ACC, MAJORITY))
     if value is None or control is None:
         return "No prompt was answered."
@@ -214,7 +239,7 @@ def _prompt_table(outcomes: Outcomes, style: Style, seed: int) -> Table:
     owners = world.pair_relations[grid.pair[chosen]]
     correct = [", ".join(each[0] for each in pair.objects) for pair in pairs]
     texts = [text.strip() for text in outcomes.prompts["text"][chosen]]
-    sure, judged = grid.confidence[chosen], grid.right[chosen]
+    sure, verdicts = grid.confidence[chosen], outcomes.judged.verdicts().gather(chosen)
     fields: list[Field[int]] = [
         Field("relation", [titled(world.relations[owner]) for owner in owners]),
         Field("subject", names),
@@ -223,7 +248,7 @@ def _prompt_table(outcomes: Outcomes, style: Style, seed: int) -> Table:
         Field("correct", correct, help="every object that counts, by its usual name"),
         Field("answer", texts, help="as the model wrote it"),
         Field("confidence", sure, "percent", "share of drawn answers that match"),
-        Field("verdict", ["right" if right else "wrong" for right in judged], "verdict"),
+        Field("verdict", verdicts.replace("empty", "wrong").to_list(), "verdict"),
     ]
     rows, total = range(len(chosen)), len(places)
     return browse(rows, fields, id="prompts", title="Prompts", total=total, what="prompts")
@@ -233,7 +258,7 @@ def _findings(estimates: Estimates, outcomes: Outcomes) -> Iterator[str]:
     total, within = len(outcomes.prompts), estimates[WITHIN.id].value
     counts = _counts(outcomes)
     cut, empty = counts["unfinished_answers"], counts["empty_answers"]
-    if empty > MANY * total:
+    if MANY * total < empty <= total / 2:
         yield f"{empty:,} of {total:,} answers are empty; these are wrong, and alike."
     if cut > MANY * total:
         yield (

@@ -7,7 +7,7 @@ time; written answers are compared one by one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -50,13 +50,14 @@ class Outcomes:
     the likelier option, says of a statement. `right`: a question by equal names, a sentence by
     lemmas, a statement by its verdict; `lemma`: by lemmas. `copied`: the answer is the name in
     front. `agree`, of a scored verdict: the written one is the same. `text`: some prompts, to be
-    shown.
+    shown. `abstains`: whether an answer says that the model does not know.
     """
 
     asked: Asked
     templates: tuple[Templates, ...]
     prompts: DataFrame
     language: str
+    abstains: Callable[[str], bool]
 
     @cached_property
     def parts(self) -> Mapping[Any, DataFrame]:
@@ -79,14 +80,16 @@ class Outcomes:
 
     def judged(self) -> Judged:
         """Completed sentences and bare questions as other analyses take them."""
-        from polars import col
+        from polars import Boolean, Series, col
 
         bare = self.prompts.filter(col("told") == "none")
         sentences = np.array([len(own["wp"]) for own in self.templates], dtype=np.int64)
         before = sentences[self.asked.relation[bare["fact"].to_numpy()]]
         later = np.where(bare["task"] == "qa", before, 0)
+        abstained = Series([*map(self.abstains, bare["said"])], dtype=Boolean)
+        placed = bare.with_columns(bare["template"] + later, abstained=abstained)
         return judge_texts(
-            bare.with_columns(bare["template"] + later).sort("fact", "template"),
+            placed.sort("fact", "template"),
             relations=self.asked.relations,
             facts=[item.fact for item in self.asked.items],
             relation=self.asked.relation,
@@ -94,7 +97,14 @@ class Outcomes:
         )
 
 
-def judge(asked: Asked, templates: Sequence[Templates], answers: Given, language: str) -> Outcomes:
+def judge(
+    asked: Asked,
+    templates: Sequence[Templates],
+    answers: Given,
+    *,
+    language: str,
+    abstains: Callable[[str], bool],
+) -> Outcomes:
     """Judge every answer; of two to the same prompt the later one counts."""
     numbers = {
         (relation.id, task, template.id): number
@@ -106,7 +116,11 @@ def judge(asked: Asked, templates: Sequence[Templates], answers: Given, language
     add = partial(_judged, asked=asked, language=language)
     prompts = asked.prompts(answers, numbers, add, added, by=("task", "template"))
     return Outcomes(
-        asked=asked, templates=tuple(templates), prompts=_decided(prompts), language=language
+        asked=asked,
+        templates=tuple(templates),
+        prompts=_decided(prompts),
+        language=language,
+        abstains=abstains,
     )
 
 

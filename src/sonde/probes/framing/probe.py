@@ -41,6 +41,7 @@ from sonde.probes.framing.judge import (
     judge,
 )
 from sonde.probes.framing.report import build_report
+from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
 from sonde.prompting.frames import (
     Asked,
     AskedFacts,
@@ -49,6 +50,7 @@ from sonde.prompting.frames import (
     LeftOut,
     Told,
     asked,
+    attempts,
     examples,
     frames,
     put,
@@ -81,8 +83,11 @@ class Framing:
         "en", "whose lemmas answers are compared by, or none: as they are written", reads=True
     )
 
+    abstaining: tuple[str, ...] = setting((ALL,), HELP, reads=True)
+
     def __post_init__(self) -> None:
         check_language(self.language)
+        check_abstaining(self.abstaining)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """As it is: the model must write answers, and score verdicts."""
@@ -104,7 +109,8 @@ class Framing:
         """Judge every answer and compute every number."""
         outcomes = self._outcomes(dataset, answered)
         templates = {r.id: self.templates(r) for r in dataset.asked_relations()}
-        return build_report(dataset, outcomes, templates, self.paraphrases)
+        more = attempts(self.frame, self.shots)
+        return build_report(dataset, outcomes, templates, self.paraphrases, more)
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every completed sentence and every answer to a bare question."""
@@ -121,7 +127,8 @@ class Framing:
     def _outcomes(self, dataset: Dataset, answered: Given) -> Outcomes:
         asked = Asked.of(dataset, self._relations(dataset), self._left_out())
         templates = [self.templates(relation) for relation in asked.relations]
-        return judge(asked, templates, answered, self.language)
+        abstains = abstaining(self.abstaining)
+        return judge(asked, templates, answered, language=self.language, abstains=abstains)
 
     def _relations(self, dataset: Dataset) -> list[Relation]:
         """Those that some template asks about."""

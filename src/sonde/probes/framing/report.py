@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report
 from sonde.core.words import against_control, counted, in_points, listed, sided, told_apart
+from sonde.metrics.abstention import ABSTENTION
 from sonde.probes.framing import numbers
 from sonde.probes.framing.judge import FEW, MOST, Outcomes, Task, Templates
 from sonde.probes.framing.numbers import LINES, READINGS, mean, measure, was_measured
 from sonde.probes.framing.tables import figures, tables
 from sonde.reporting.build.parts import headline, shown
+from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
 from sonde.reporting.catalogue import RELATIONS
 
 KINDS: Mapping[Task, tuple[str, str, str]] = {
@@ -25,22 +27,32 @@ VERDICT: Mapping[str, str] = {"": "likelier option", "_written": "first word wri
 
 
 def build_report(
-    dataset: Dataset, outcomes: Outcomes, templates: Mapping[str, Templates], paraphrases: int
+    dataset: Dataset,
+    outcomes: Outcomes,
+    templates: Mapping[str, Templates],
+    paraphrases: int,
+    attempts: Sequence[str],
 ) -> Report:
     """Everything that is reported about some answers.
 
     `templates`: of every relation that was to be asked, by its id; `paraphrases` of each task were
-    asked for.
+    asked for. `attempts`: settings to try where most answers are empty.
     """
-    estimates = measure(outcomes, dataset.selection.seed)
+    judged, seed, answers = outcomes.judged(), dataset.selection.seed, written(outcomes)
+    silent = abstentions(judged, seed)
+    estimates = measure(outcomes, seed) | silent.estimates
+    empty = {name for name, each in answers.items() if each.mostly_empty}
     left_out, missing = outcomes.asked.left_out, _missing(templates, paraphrases)
     counts = {
         **outcomes.counts(),
         **{name: len(ids) for name, (ids, _) in missing.items()},
         **left_out.counts(),
+        **silent.counts,
     }
     findings = (
-        *_findings(estimates, counts),
+        nothing_said(answers.values(), attempts),
+        *_findings(estimates, counts, empty),
+        *silent.findings,
         *(
             f"{counted(len(ids), 'relation has', 'relations have')} {words}: {listed(ids)}."
             for ids, words in missing.values()
@@ -50,62 +62,101 @@ def build_report(
     )
     return Report(
         title=f"Framing on {dataset.name}",
-        summary=_summary(estimates),
-        metrics=numbers.METRICS,
+        summary=_summary(estimates, empty),
+        metrics=(*numbers.METRICS, *ABSTENTION),
         estimates=estimates,
         counts={**dataset.notes, **counts},
-        headlines=tuple(h for h in _headlines() if estimates[h.estimate].value is not None),
-        tables=shown(tables(estimates, outcomes, dataset.selection.seed)),
+        headlines=(
+            *(h for h in _headlines(empty) if estimates[h.estimate].value is not None),
+            *silent.headlines,
+        ),
+        tables=shown((*tables(estimates, outcomes, seed), *silent.tables)),
         figures=shown(figures(estimates, outcomes)),
         findings=shown(findings),
         notes=tuple(_notes(left_out.shots)),
-        judged=outcomes.judged(),
+        judged=judged,
     )
 
 
-def _summary(estimates: Estimates) -> str:
+def written(outcomes: Outcomes) -> dict[str, Written]:
+    """The answers that conclusions rest on: by task, and by the name in front of a question."""
+    from polars import col
+
+    texts = outcomes.prompts.filter(col("way") == "generated")
+    question = col("task") == "qa"
+    parts = {
+        "wp": ("completed sentences", col("task") == "wp"),
+        "qa": ("answers to questions", question & (col("told") == "none")),
+        "right": ("answers after the right name", question & (col("told") == "right")),
+        "wrong": ("answers after a wrong name", question & (col("told") == "wrong")),
+        "fc": ("written verdicts", col("task") == "fc"),
+    }
+    said = {name: texts.filter(kept)["said"] for name, (_, kept) in parts.items()}
+    return {
+        name: Written(what=what, empty=int((said[name] == "").sum()), total=len(said[name]))
+        for name, (what, _) in parts.items()
+    }
+
+
+def _summary(estimates: Estimates, empty: Set[str]) -> str:
     parts = [
         f"{_share(estimates, metric)} of {words}"
-        for metric, words in (
-            (numbers.ACCURACY.of(task="wp"), "sentences are completed rightly"),
-            (numbers.ACCURACY.of(task="qa"), "questions are answered with just a right name"),
+        for task, metric, words in (
+            ("wp", numbers.ACCURACY.of(task="wp"), "sentences are completed rightly"),
+            ("qa", numbers.ACCURACY.of(task="qa"), "questions are answered with just a right name"),
             (
+                "",
                 numbers.BALANCED.of(read=""),
                 "statements are judged rightly (balanced: 50 % is guessing)",
             ),
         )
-        if was_measured(estimates, metric)
+        if was_measured(estimates, metric) and task not in empty
     ]
     if not parts:
         return "No fact could be asked about."
     return f"About the same facts, {'; '.join(parts)}."
 
 
-def _headlines() -> Iterator[Headline]:
+def _headlines(empty: Set[str]) -> Iterator[Headline]:
+    """Those that rest on answers which are mostly empty are not held against a control."""
+    for rests, line in _every_headline():
+        yield unconcluded(line) if empty & {*rests} else line
+
+
+def _every_headline() -> Iterator[tuple[Sequence[str], Headline]]:
     for task, words in (("wp", "Sentences completed"), ("qa", "Questions answered")):
-        yield headline(
-            numbers.ACCURACY.of(task=task).named(words),
-            RELATIONS,
-            control=numbers.MAJORITY.of(task=task),
-            above=numbers.ABOVE.of(task=task),
+        yield (
+            [task],
+            headline(
+                numbers.ACCURACY.of(task=task).named(words),
+                RELATIONS,
+                control=numbers.MAJORITY.of(task=task),
+                above=numbers.ABOVE.of(task=task),
+            ),
         )
     for _, read, words in READINGS:
-        yield headline(
-            numbers.BALANCED.of(read=read),
-            RELATIONS,
-            label=f"Statements judged by {words}, balanced",
-            control=numbers.SAME_VERDICT.of(read=read),
-            above=numbers.ABOVE_HALF.of(read=read),
-            control_label="always True, or always False",
+        yield (
+            ["fc"] if read else [],
+            headline(
+                numbers.BALANCED.of(read=read),
+                RELATIONS,
+                label=f"Statements judged by {words}, balanced",
+                control=numbers.SAME_VERDICT.of(read=read),
+                above=numbers.ABOVE_HALF.of(read=read),
+                control_label="always True, or always False",
+            ),
         )
     for name, words in (("right", "the right name"), ("wrong", "a wrong name")):
-        yield headline(
-            numbers.TOLD.of(name=name),
-            RELATIONS,
-            label=f"Base question after {words}",
-            control=numbers.TOLD.of(name="none"),
-            above=numbers.MOVED.of(name=name),
-            control_label="nothing in front",
+        yield (
+            ["qa", name],
+            headline(
+                numbers.TOLD.of(name=name),
+                RELATIONS,
+                label=f"Base question after {words}",
+                control=numbers.TOLD.of(name="none"),
+                above=numbers.MOVED.of(name=name),
+                control_label="nothing in front",
+            ),
         )
 
 
@@ -136,14 +187,18 @@ def _notes(shots: int) -> Iterator[str]:
     )
 
 
-def _findings(estimates: Estimates, counts: Mapping[str, int]) -> Iterator[str]:
-    """A sentence for each thing that was measured; some are empty."""
+def _findings(estimates: Estimates, counts: Mapping[str, int], empty: Set[str]) -> Iterator[str]:
+    """A sentence for each thing that was measured; some are empty.
+
+    `empty`: tasks, and names in front, whose answers are mostly so: they have no say.
+    """
     for task, words in (("wp", "sentences"), ("qa", "questions")):
-        yield against_control(f"Accuracy on {words}", mean(estimates, numbers.ABOVE.of(task=task)))
-    yield _question_and_sentence(estimates)
-    yield _paraphrases(estimates)
-    yield from _verdicts(estimates)
-    yield from _told(estimates)
+        above = mean(estimates, numbers.ABOVE.of(task=task))
+        yield "" if task in empty else against_control(f"Accuracy on {words}", above)
+    yield "" if empty & {"wp", "qa"} else _question_and_sentence(estimates)
+    yield _paraphrases(estimates, empty)
+    yield from _verdicts(estimates, written="fc" not in empty)
+    yield from _told(estimates, empty)
     yield from _unusable(counts)
 
 
@@ -168,10 +223,10 @@ def _question_and_sentence(estimates: Estimates) -> str:
     )
 
 
-def _paraphrases(estimates: Estimates) -> str:
+def _paraphrases(estimates: Estimates, empty: Set[str]) -> str:
     parts = []
     for line in LINES:
-        shown = line.id in ("wp", "qa", "fc_pos", "fc_neg")
+        shown = line.id in {"wp", "qa", "fc_pos", "fc_neg"} - empty
         if shown and was_measured(estimates, numbers.STDEV.of(task=line.id)):
             ends = (
                 _share(estimates, end.of(task=line.id)) for end in (numbers.WORST, numbers.BEST)
@@ -182,12 +237,12 @@ def _paraphrases(estimates: Estimates) -> str:
     return f"From a relation's worst to its best paraphrase, on average: {'; '.join(parts)}."
 
 
-def _verdicts(estimates: Estimates) -> Iterator[str]:
-    """Both readings of verdicts, or one where the other is the same."""
+def _verdicts(estimates: Estimates, *, written: bool) -> Iterator[str]:
+    """Both readings of verdicts, or one where the other is the same or was not written."""
     agree = mean(estimates, numbers.AGREE).value
-    for _, after, _ in READINGS[: 1 if agree == 1 else None]:
+    for _, after, _ in READINGS[: 1 if agree == 1 or not written else None]:
         yield from _checks(estimates, after, VERDICT[after])
-    if agree is not None:
+    if agree is not None and written:
         yield (
             f"The likelier option and the first word written are the same verdict for {agree:.1%} "
             "of statements, true and false ones counting the same."
@@ -231,14 +286,14 @@ def _most(share: Estimate) -> bool:
     return share.low is not None and share.low > 0.5
 
 
-def _told(estimates: Estimates) -> Iterator[str]:
+def _told(estimates: Estimates, empty: Set[str]) -> Iterator[str]:
     for kind, words in (("right", "The right name"), ("wrong", "A wrong name")):
         moved = mean(estimates, numbers.MOVED.of(name=kind))
-        if moved.value is not None:
+        if moved.value is not None and not empty & {"qa", kind}:
             verb = sided(moved, "raises", "lowers", "does not clearly change")
             yield f"{words} in front of the question {verb} its accuracy: {in_points(moved)}."
     copied = numbers.COPIED.of(name="wrong")
-    if was_measured(estimates, copied):
+    if was_measured(estimates, copied) and "wrong" not in empty:
         yield f"After a wrong name, {_share(estimates, copied)} of the answers are that name."
 
 

@@ -36,6 +36,7 @@ from sonde.probes.lke.baselines_report import (
     grouped,
 )
 from sonde.probes.lke.choices import Choices, Judging, Way, worded
+from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
 from sonde.prompting.matching import check_language, correct
 from sonde.prompting.options import MANY
 from sonde.prompting.sequences import Separators
@@ -106,8 +107,11 @@ class LkeBaselines:
         "en", "whose lemmas written answers are compared by, or none: as written", reads=True
     )
 
+    abstaining: tuple[str, ...] = setting((ALL,), HELP, reads=True)
+
     def __post_init__(self) -> None:
         check_language(self.language)
+        check_abstaining(self.abstaining)
         separators(self.inside, self.between)
 
     def suited(self, can: frozenset[Ability]) -> Self:
@@ -190,9 +194,13 @@ class LkeBaselines:
         texts: list[str] = [answer.text for answer in block.columns]  # type: ignore[union-attr]
         facts = [asked.items[pair].fact for pair in rows["pair"]]
         right = [self._right(text, fact) for text, fact in zip(texts, facts, strict=True)]
+        abstains = abstaining(self.abstaining)
         given = Series([self._right(fact.subject.name, fact) for fact in facts])
         return rows.with_columns(
-            answer=Series(texts), right=Series(right), given=Series(right) & given
+            answer=Series(texts),
+            right=Series(right),
+            given=Series(right) & given,
+            abstained=Series([*map(abstains, texts)]) & ~Series(right),
         )
 
     def _right(self, text: str, fact: Fact) -> bool:

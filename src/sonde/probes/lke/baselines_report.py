@@ -14,6 +14,7 @@ import numpy as np
 from sonde.core.facts import Relation, Source, Template
 from sonde.core.reports import DotPlot, Estimate, Figure, Headline, Metric, Report, Series, Table
 from sonde.core.words import clearly, listed
+from sonde.metrics.abstention import ABSTENTION
 from sonde.metrics.estimates import Sample, spread_of
 from sonde.probes.lke.choices import Choices
 from sonde.probes.lke.metrics import (
@@ -30,6 +31,7 @@ from sonde.probes.lke.metrics import (
 from sonde.reporting.build.figures import WHISKERS, dots_by_relation, strip
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, across, by_relation, side_by_side, table, titled
+from sonde.reporting.build.written import Abstentions, Written, abstentions, nothing_said
 from sonde.reporting.catalogue import RELATIONS, shares
 from sonde.stats.paired import holm
 
@@ -46,7 +48,7 @@ AHEAD, SHARE_AHEAD = shares(
     ("share_ahead", "relations ahead", "share of relations in which in-context is ahead", ""),
 )
 BETWEEN = DEVIATION.named("deviation", "standard deviation between relations")
-METRICS = (ACCURACY, AHEAD, SHARE_AHEAD, BETWEEN, MAJORITY, ABOVE)
+METRICS = (ACCURACY, AHEAD, SHARE_AHEAD, BETWEEN, MAJORITY, ABOVE, *ABSTENTION)
 
 KINDS: tuple[Source, ...] = ("manual", "paraphrase", "mined")
 IN_CONTEXT = "in_context"
@@ -119,7 +121,9 @@ def build_report(
     compared, worded = groups(kinds, hows), {wording.relation for wording in taken}
     _measure(choices, compared)
     without = [id for id in asked.examples if id not in worded]
-    several = len(asked.examples) > 1
+    several, chosen = len(asked.examples) > 1, (frame["how"] == "written").to_numpy()
+    silent, answers = _abstentions(choices, chosen), _written(frame)
+    choices.estimates.update(silent.estimates)
     return Report(
         title=f"In-context estimation and its baselines on {asked.dataset.name}",
         summary=_summary(choices, kinds),
@@ -129,13 +133,16 @@ def build_report(
             **choices.counts(),
             "relations_without_templates": len(without),
             "written_right_and_in_subject": int(frame["given"].sum()) if "given" in frame else 0,
+            "written_empty": answers.empty,
+            **silent.counts,
         },
-        headlines=tuple(_headlines(kinds)),
+        headlines=(*_headlines(kinds), *silent.headlines),
         tables=shown(
             (
                 _group_table(choices, compared, written=bool(most)),
                 _relation_table(choices, kinds) if several else None,
                 _template_table(choices, taken, hows),
+                *silent.tables,
             )
         ),
         figures=shown(
@@ -144,10 +151,28 @@ def build_report(
                 *(_figures(choices, compared, kinds) if several else ()),
             )
         ),
-        findings=shown((*_findings(choices, kinds, without), *asked.sentences())),
+        findings=shown(
+            (
+                nothing_said([answers], [f"--set n={2 * asked.n}"]),
+                *_findings(choices, kinds, without),
+                *silent.findings,
+                *asked.sentences(),
+            )
+        ),
         notes=tuple(_notes(asked.n, most)),
         judged=choices.judged,
     )
+
+
+def _written(frame: DataFrame) -> Written:
+    said = frame.filter(frame["how"] == "written")["answer"].str.strip_chars()
+    return Written(what="written answers", empty=int((said == "").sum()), total=len(said))
+
+
+def _abstentions(choices: Choices, written: np.ndarray) -> Abstentions:
+    if not written.any():
+        return Abstentions(estimates={}, counts={})
+    return abstentions(choices.judged, choices.asked.dataset.selection.seed, written=written)
 
 
 def _kept(choices: Choices, group: str) -> Kept:

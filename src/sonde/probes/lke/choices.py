@@ -330,6 +330,9 @@ def as_judged(
         sure=confidence,
         rank=frame["rank"].fill_null(0).to_numpy(),
         gold=frame["gold"].cast(float).to_numpy(),
+        abstained=(
+            frame["abstained"].fill_null(value=False).to_numpy() if "abstained" in frame else None
+        ),
         own=frame.select(key for key in keys if key != "template"),
     )
 

@@ -6,7 +6,7 @@ names in front of the base frame and, in a full grid, in front of the other fram
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -59,6 +59,7 @@ def judge(
     full: bool,
     rule: Rule,
     alphas: Alphas,
+    abstains: Callable[[str], bool],
     seed: int,
 ) -> Outcomes:
     """Take answers in any order; of two to the same prompt the later one counts.
@@ -90,6 +91,7 @@ def judge(
         wrong=tuple(asked.items[c].wrong for c in kept),
         said=tuple(tuple(said[c, : stops[c]]) for c in kept),
         right=tuple(right[c, : stops[c]] == 1 for c in kept),
+        abstained=tuple(np.array([*map(abstains, said[c, : stops[c]])], np.bool_) for c in kept),
         valid=_valid(asked, kept, said, stops),
         rule=rule,
         alphas=alphas,

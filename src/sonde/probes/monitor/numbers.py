@@ -15,6 +15,7 @@ import numpy as np
 
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Metric
+from sonde.metrics.abstention import ABSTENTION
 from sonde.metrics.distance import (
     ANCHOR,
     IRD,
@@ -58,7 +59,7 @@ BY_FACT = (
     *(ANCHOR_RATE.of(rule=rule) for rule in RULES),
     COPIED,
 )
-METRICS = (*BY_FACT, *OVER_PROMPTS)
+METRICS = (*BY_FACT, *OVER_PROMPTS, *ABSTENTION)
 
 
 def of_all(metric: Metric) -> Metric:

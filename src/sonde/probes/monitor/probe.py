@@ -24,6 +24,7 @@ from sonde.metrics.distance import EQUAL, Monitored, Rule
 from sonde.metrics.judged import Judged
 from sonde.probes.monitor.judge import Outcomes, judge
 from sonde.probes.monitor.report import build_report
+from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
 from sonde.prompting.frames import (
     Asked,
     AskedFacts,
@@ -31,6 +32,7 @@ from sonde.prompting.frames import (
     Item,
     LeftOut,
     Told,
+    attempts,
     examples,
     frames,
     put,
@@ -63,6 +65,7 @@ class Monitor:
     frames: int = setting(0, "the most frames of a relation; 0 for all that it has", least=0)
     negatives: int = setting(5, "the most wrong names for a fact", least=1)
     most: int = setting(15, "the most tokens of an answer", least=1)
+    abstaining: tuple[str, ...] = setting((ALL,), HELP, reads=True)
     full: bool = setting(
         False, "also write answers in every frame after every wrong name, to compare the cost"
     )
@@ -73,6 +76,7 @@ class Monitor:
         if min(self.alphas) < 0 or max(self.alphas) <= 0:
             given = ", ".join(f"{alpha:g}" for alpha in self.alphas)
             raise UsageError(f"setting alphas: none below 0 and one above it, not {given}")
+        check_abstaining(self.abstaining)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """As it is: the model must score and write."""
@@ -111,6 +115,7 @@ class Monitor:
             one_frame=[id for id, size in sizes.items() if size == 1],
             bare=self.frame == "plain" or not self.shots,
             most=self.most,
+            attempts=attempts(self.frame, self.shots),
         )
 
     def monitored(self, dataset: Dataset, answered: Given) -> Monitored:
@@ -132,6 +137,7 @@ class Monitor:
             full=self.full,
             rule=self.anchor,
             alphas=(one, two, three),
+            abstains=abstaining(self.abstaining),
             seed=dataset.selection.seed,
         )
 

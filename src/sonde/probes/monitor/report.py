@@ -10,6 +10,7 @@ import numpy as np
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimates, Headline, Report
 from sonde.core.words import against_control, counted, listed, sided
+from sonde.metrics.abstention import ABSTENTION
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES
 from sonde.probes.monitor.judge import Outcomes
 from sonde.probes.monitor.numbers import (
@@ -32,6 +33,7 @@ from sonde.probes.monitor.tables import VALID_WHERE, figures, tables
 from sonde.prompting.matching import begins, cleaned
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import titled
+from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
 from sonde.reporting.catalogue import RELATIONS
 
 FEW = 10
@@ -45,11 +47,13 @@ def build_report(
     one_frame: Sequence[str],
     bare: bool,
     most: int,
+    attempts: Sequence[str],
 ) -> Report:
     """Everything that is reported about some answers.
 
     Relations may have no frame, or one. `bare`: questions were put as they are, or without
-    examples; `most`: the tokens that an answer may have.
+    examples; `most`: the tokens that an answer may have; `attempts`: settings to try where most
+    answers are empty.
     """
     estimates = measure(outcomes)
     parts = ("accuracy", "full") if outcomes.full else ("accuracy",)
@@ -57,26 +61,33 @@ def build_report(
         metric.of(part=part, group=group)
         for part, group, metric in product(parts, GROUPS, OVER_PROMPTS)
     )
+    answers = _written(outcomes)
+    silent = abstentions(outcomes.monitored.judged(), outcomes.monitored.seed)
+    estimates |= silent.estimates
     findings = (
-        *_findings(estimates),
+        nothing_said([answers], attempts),
+        *_findings(estimates, answers),
+        *silent.findings,
         *_anchors(outcomes, bare),
         *_left_out(outcomes, without_frames, one_frame),
     )
     return Report(
         title=f"MONITOR on {dataset.name}",
         summary=_summary(estimates, outcomes),
-        metrics=(*BY_FACT, *accuracies),
+        metrics=(*BY_FACT, *accuracies, *ABSTENTION),
         estimates=estimates,
         counts={
             **dataset.notes,
             **_counts(outcomes),
+            "empty_answers": answers.empty,
+            **silent.counts,
             "relations_without_frames": len(without_frames),
             "relations_with_one_frame": len(one_frame),
             **outcomes.left_out.counts(),
             "facts_cut_into_other_tokens": outcomes.uneven,
         },
-        headlines=_headlines(),
-        tables=shown(tables(estimates, outcomes)),
+        headlines=(*_headlines(answers), *silent.headlines),
+        tables=shown((*tables(estimates, outcomes), *silent.tables)),
         figures=shown(figures(estimates, outcomes)),
         findings=shown(findings),
         notes=_notes(outcomes, most),
@@ -99,13 +110,20 @@ def _summary(estimates: Estimates, outcomes: Outcomes) -> str:
     )
 
 
-def _headlines() -> tuple[Headline, ...]:
-    accuracy = of_all(AVG).named("Accuracy over prompts")
+def _written(outcomes: Outcomes) -> Written:
+    """The answers that accuracies are of, not those after the right name."""
+    said = [text for each in outcomes.monitored.said for text in each[1:]]
+    return Written(what="answers", empty=said.count(""), total=len(said))
+
+
+def _headlines(answers: Written) -> tuple[Headline, ...]:
+    named = of_all(AVG).named("Accuracy over prompts")
+    accuracy = headline(named, RELATIONS, control=of_all(MAJORITY), above=of_all(ABOVE))
     return (
         headline(MONITOR.named("MONITOR, smaller is more reliable"), RELATIONS),
         headline(PFD.named("PFD: how far other frames move the answer"), RELATIONS),
         headline(IRD.named("IRD: how far wrong names move the answer"), RELATIONS),
-        headline(accuracy, RELATIONS, control=of_all(MAJORITY), above=of_all(ABOVE)),
+        unconcluded(accuracy) if answers.mostly_empty else accuracy,
         headline(of_all(BASE).named("Accuracy of the base frame"), RELATIONS),
         headline(of_all(STDEV).named("Standard deviation of the accuracy over prompts"), RELATIONS),
         headline(ANCHOR.named("Probability of valid anchors"), RELATIONS),
@@ -151,7 +169,7 @@ def _notes(outcomes: Outcomes, most: int) -> tuple[str, ...]:
     )
 
 
-def _findings(estimates: Estimates) -> Iterator[str]:
+def _findings(estimates: Estimates, answers: Written) -> Iterator[str]:
     """A sentence for each thing that was measured; one may be empty."""
     pfd, ird, copied, low, high, base = (
         estimates[metric.at(RELATIONS)].value
@@ -168,6 +186,8 @@ def _findings(estimates: Estimates) -> Iterator[str]:
             f"The probability of a right answer moves by {pfd:.3f} in other frames and by "
             f"{ird:.3f} after wrong names: {which}."
         )
+    if answers.mostly_empty:
+        return
     if low is not None and high is not None and base is not None:
         yield (
             f"Accuracy is {low:.1%} with the worst prompt of each relation and {high:.1%} with the "
