@@ -22,16 +22,28 @@ def shown_by(words: tuple[object, ...], env: dict[str, str]) -> str:
 
 
 def test_a_terminal_sees_counts_and_the_time_left(tmp_path: Path) -> None:
-    data, out = many_shards(tmp_path / "data", facts=40), tmp_path / "out"
+    data, out = many_shards(tmp_path / "data", facts=40, objects=40), tmp_path / "out"
     env = with_slow_model(tmp_path)
-    words = ("run", "lama", "-m", "slow:0.02", "-d", data, "-o", out, "--no-html")
+    words = ("run", "lama", "-m", "slow:0.12", "-d", data, "-o", out, "--no-html")
     shown = shown_by(words, env)
-    assert "lama on world" in shown
-    counts = [int(n) for n in re.findall(r"\b(\d+)/40\b", shown)]
+    assert len([*out.glob("shards/*.parquet")]) == 1
+    lines = [
+        line for line in re.split(r"[\r\n]+", shown) if re.search("lama on world .*prompts", line)
+    ]
+    assert "0%  0/40 prompts" in lines[0], "the total is there from the first moment"
+    counts = [int(n) for n in re.findall(r"\b(\d+)/40 prompts", shown)]
     assert counts == sorted(counts)
     assert counts[-1] == 40
-    assert len(set(counts)) > 2, "the count moves within the run"
-    assert re.search(r"left +0:00:0\d", shown)
+    assert len(set(counts)) > 5, "the count moves within a shard"
+    assert re.search(r"[\d.]+/s  \d+ s left", shown)
+    assert re.search(r"100%  40/40 prompts  in \d+ s", lines[-1])
+
+
+def test_a_warning_stands_above_the_bar(tmp_path: Path) -> None:
+    data, out = many_shards(tmp_path / "data", facts=10), tmp_path / "out"
+    env = with_slow_model(tmp_path)
+    words = ("run", "lama", "-m", "slow:0", "-d", data, "-o", out, "--no-html")
+    shown_by(words, env)
     (out / "shards" / "00001.parquet").write_bytes(b"")
     assert f"warning: shard {out / 'shards' / '00001.parquet'}" in shown_by(words, env)
 

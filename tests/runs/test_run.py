@@ -28,7 +28,7 @@ LAMA = sonde.probe("lama")
 
 def test_a_run_asks_every_fact_once_and_reads_it_back(tmp_path: Path) -> None:
     model = Listing()
-    ticks: list[tuple[int, int]] = []
+    ticks: list[tuple[float, int]] = []
     run = sonde.run(
         LAMA,
         model,

@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from sonde.attribution.asking import Parted, Shape, cleaned, find_fact, free, of_fact
 from sonde.attribution.report import Attributed, report
-from sonde.cli.console import progress, waiting, writing
+from sonde.cli.console import waiting, writing
 from sonde.cli.options import DATA, PAGE, SEED, LoadOptions, argument, matching, option, verb
 from sonde.cli.report import show_report
 from sonde.core.abilities import Attributes, Generates, Model
 from sonde.core.errors import UsageError
+from sonde.core.progress import told
 from sonde.core.prompts import Generate, Key, Prompt
 from sonde.core.reports import Report
 from sonde.data.catalog import load
@@ -101,13 +102,12 @@ def attribute(wanted: AttributeOptions) -> None:
     how = {**asdict(wanted.how), "most": max(wanted.how.steps, wanted.how.most)}
     rows: list[Attributed] = []
     identities: dict[str, object] = {}
-    with progress(title) as tick:
-        for name in dict.fromkeys(of.model):
-            model = wanted.load.load(name)
-            identities[name] = model.identity
-            for row in _rows(name, model, prompts, how):
-                rows.append(row)
-                tick(len(rows), len(prompts) * len(set(of.model)))
+    for name in dict.fromkeys(of.model):
+        model = wanted.load.load(name)
+        identities[name] = model.identity
+        with waiting(name):
+            attributed = _rows(name, model, prompts, how)
+            rows += told(attributed, f"{name}: prompts attributed", len(prompts))
     settings = {**how, **asdict(wanted.load)}
     data = of.data if of.fact else ""
     provenance = {"models": identities, "settings": settings, "data": data}

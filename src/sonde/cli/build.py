@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 
-from sonde.cli.console import print_table, progress, say, waiting
+from sonde.cli.console import print_table, progress, resumable, say, waiting
 from sonde.cli.options import DRAWS, FOLDER, FORCE, NAMED, argument, group, matching, option, verb
 from sonde.core.errors import EndpointError, UsageError
 from sonde.core.facts import Dataset
@@ -191,6 +191,7 @@ class FktcOptions:
 
 
 @verb
+@resumable()
 def build_fktc(wanted: FktcOptions) -> None:
     """Build question frames and wrong objects for a dataset, in the manner of FKTC.
 

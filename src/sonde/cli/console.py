@@ -9,23 +9,40 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import typer
 from rich import progress as bars
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
+from rich.progress_bar import ProgressBar
 from rich.segment import Segment
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
+from sonde.cli.main import Stopped
+from sonde.cli.pace import Pace, duration, frequency, roughly
 from sonde.core.errors import StoreError
+from sonde.core.progress import heard
 from sonde.core.words import legible
 from sonde.reporting.render.json import json_text
 from sonde.reporting.render.terminal_text import line
 
 PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+
+LONG = 600.0
+"""Seconds from which work is long enough to say so before it is done."""
+
+MEASURED = 8.0
+"""Seconds that something goes on before that is judged."""
+
+Tick = Callable[[float, int], None]
+"""Told how much is done, of how much."""
+
+Warn = Callable[[float, float], str]
+"""Given the seconds that are left, and those of the whole, says what to do about it."""
 
 
 def output() -> Console:
@@ -103,46 +120,133 @@ class Messages(logging.Handler):
         tell(level + record.getMessage())
 
 
+class Bar:
+    """How far some work is: a spinner and the seconds, and a bar once it is known how much it is.
+
+    Nothing is shown without a terminal; a bar that `stays` is left there at the end. Where the work
+    will take more than `LONG`, `long` is told once the seconds that are left and those of the
+    whole, and gives the line that is then printed.
+    """
+
+    def __init__(
+        self, what: str, unit: str = "", long: Warn | None = None, *, stays: bool = True
+    ) -> None:
+        self._console = errors()
+        self._shown = bars.Progress(
+            bars.SpinnerColumn(),
+            bars.TextColumn("{task.description}", markup=False, table_column=_cut()),
+            Filled(table_column=_cut(ratio=1)),
+            Reckoned(table_column=Column(no_wrap=True)),
+            console=self._console,
+            disable=not self._console.is_terminal,
+            expand=True,
+            transient=not stays,
+        )
+        self._task = self._shown.add_task(legible(what), total=None, how="", unit=unit)
+        self._done, self._long = 0.0, long
+        self._set(None, Pace())
+
+    def __enter__(self) -> Self:
+        self._shown.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._shown.stop()
+
+    def tick(self, done: float, total: float, how: str = "") -> None:
+        """So much is done, of so much."""
+        self._done = done
+        self._pace.tick(done)
+        self._shown.update(self._task, completed=done, total=total, how=legible(how))
+        if self._long is None or self._pace.elapsed < MEASURED:
+            return
+        left, rate = self._pace.left(total), self._pace.rate
+        if left is not None and rate is not None and left > LONG:
+            warn, self._long = self._long, None
+            tell(warn(left, total / rate))
+
+    def begin(self, what: str, total: float) -> None:
+        """Something else begins."""
+        self._done = 0.0
+        self._set(total or None, Pace())
+        self._shown.update(self._task, description=legible(what), completed=0)
+
+    def advance(self, count: float) -> None:
+        """So much more is done of it."""
+        total = self._shown.tasks[0].total
+        if total is not None:
+            self.tick(self._done + count, total)
+
+    def _set(self, total: float | None, pace: Pace) -> None:
+        self._pace = pace
+        self._shown.tasks[0].total = total
+        self._shown.update(self._task, pace=pace)
+
+
+class Filled(bars.ProgressColumn):
+    """The bar itself, where there is a total."""
+
+    def render(self, task: bars.Task) -> RenderableType:
+        """A bar as wide as there is room."""
+        if task.total is None:
+            return Text()
+        return ProgressBar(total=max(task.total, 1e-9), completed=task.completed)
+
+
+class Reckoned(bars.ProgressColumn):
+    """What is done in numbers, how fast it goes, and what is left."""
+
+    def render(self, task: bars.Task) -> RenderableType:
+        """In words."""
+        pace: Pace = task.fields["pace"]
+        if task.total is None:
+            return Text(duration(int(pace.elapsed)) if pace.elapsed >= 2 else "")
+        done, total = int(task.completed + 1e-6), int(task.total)
+        share = int(100 * task.completed / max(task.total, 1e-9))
+        words = [f"{share}%", f"{done:,}/{total:,} {task.fields['unit']}".rstrip()]
+        left, rate = pace.left(task.total), pace.rate
+        if task.completed >= task.total:
+            words.append(f"in {duration(pace.elapsed)}")
+        elif left is None or rate is None:
+            words.append(duration(int(pace.elapsed)) if pace.elapsed >= 1 else "")
+        else:
+            words += [frequency(rate), f"{roughly(left)} left"]
+        return Text("  ".join(filter(None, [*words, task.fields["how"]])))
+
+
+def _cut(ratio: int | None = None) -> Column:
+    return Column(no_wrap=True, overflow="ellipsis", ratio=ratio)
+
+
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show that something is going on; nothing without a terminal."""
-    console = errors()
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(line(what)):
+    """Show that something is going on, and how far it is where it says so."""
+    with Bar(what, stays=False) as bar, heard(bar):
         yield
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left; nothing without a terminal."""
-    with _bar(what, bars.TextColumn("elapsed"), bars.TimeElapsedColumn()) as tick:
-        yield lambda done, total: tick(done, total, "")
-
-
-def training(what: str) -> AbstractContextManager[Callable[[int, int, str], None]]:
-    """A bar that also says how training goes; nothing without a terminal."""
-    return _bar(what, bars.TextColumn("{task.fields[how]}", markup=False))
+def progress(what: str, unit: str = "", long: Warn | None = None) -> Iterator[Tick]:
+    """A bar with the time left."""
+    with Bar(what, unit, long) as bar:
+        yield bar.tick
 
 
 @contextmanager
-def _bar(what: str, *columns: bars.ProgressColumn) -> Iterator[Callable[[int, int, str], None]]:
-    console = errors()
-    before = (
-        bars.SpinnerColumn(),
-        bars.TextColumn("{task.description}", markup=False),
-        bars.BarColumn(),
-    )
-    after = (bars.TextColumn("left"), bars.TimeRemainingColumn())
-    shown = (*before, bars.MofNCompleteColumn(), *columns, *after)
-    with bars.Progress(*shown, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(legible(what), total=None, how="")
+def training(what: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar that also says how training goes."""
+    with Bar(what) as bar:
+        yield bar.tick
 
-        def tick(done: int, total: int, how: str) -> None:
-            bar.update(task, completed=done, total=total, how=legible(how))
 
-        yield tick
+@contextmanager
+def resumable() -> Iterator[None]:
+    """What is stopped within keeps its finished work, and whoever tells of the stop says so."""
+    try:
+        yield
+    except (Stopped, KeyboardInterrupt) as stop:
+        stop.add_note("finished work is kept: run the same command again to go on")
+        raise
 
 
 @contextmanager

@@ -20,8 +20,9 @@ from sonde.core.errors import AbilityError, DataError, MissingExtra, UsageError
 from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimate
 from sonde.data import catalog
+from sonde.data.builders import write_whole
 from sonde.data.check import Fault, faults, folder_faults
-from sonde.data.format import is_dataset, open_dataset, seal, write_dataset
+from sonde.data.format import is_dataset, open_dataset, seal
 from sonde.data.statistics import (
     TOTALS,
     Diversity,
@@ -274,7 +275,8 @@ def convert(wanted: ConvertOptions) -> None:
         dataset = restricted(dataset, read_words(wanted.vocabulary))
     if wanted.vocabulary is not None or wanted.facts.drop_guessable is not None:
         show_notes(dataset)
-    write_dataset(dataset, out)
+    with waiting(f"writing {out}"):
+        write_whole(dataset, out)
     say(f"{out}: {len(dataset.relations)} relations, {dataset.size:,} facts")
 
 

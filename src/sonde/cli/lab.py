@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 
-from sonde.cli.console import print_table, progress, say, training, waiting
+from sonde.cli.console import print_table, progress, resumable, say, training, waiting
 from sonde.cli.options import (
     DEVICE,
     FOLDER,
@@ -87,6 +87,7 @@ class TrainOptions:
     )
 
 
+@resumable()
 def train(settings: TrainSettings, wanted: TrainOptions) -> None:
     """Train a model and keep it."""
     with waiting(f"opening {wanted.folder}"):
@@ -135,6 +136,7 @@ class ValidateOptions:
 
 
 @verb
+@resumable()
 def validate(wanted: ValidateOptions) -> None:
     """Ask every estimator about models whose knowledge is known, and say how far it is right.
 

@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except (Stopped, KeyboardInterrupt) as stop:
-        _say("interrupted; finished work is kept: run the same command again to go on")
+        _say(f"interrupted; {'; '.join(getattr(stop, '__notes__', ['nothing was kept']))}")
         return getattr(stop, "exit_code", INTERRUPTED)
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 
-from sonde.cli.console import print_json, print_table, say, tell, training
+from sonde.cli.console import print_json, print_table, resumable, say, tell, training
 from sonde.cli.options import (
     DATA,
     RELATIONS,
@@ -60,6 +60,7 @@ class OptimiseOptions:
     as_json: bool = option("Print what was made as JSON.", False, "--json")
 
 
+@resumable()
 def run_method(method: Method, wanted: OptimiseOptions) -> None:
     """Run one method; what every method's command has in common."""
     if wanted.limit is not None and wanted.limit < 1:

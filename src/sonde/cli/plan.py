@@ -9,6 +9,7 @@ from typing import Any
 
 from sonde.cli.console import output, print_json, say, waiting
 from sonde.cli.options import RunOptions, components, option
+from sonde.cli.pace import duration
 from sonde.core.abilities import Model, Probe
 from sonde.core.costs import Cost, Memory
 from sonde.core.facts import Dataset
@@ -184,24 +185,6 @@ def rows(
     columns = Column(title=""), Column(title="", kind="count"), Column(title="")
     filled = tuple((name, write(number), words) for name, number, words in rows if number)
     return Table(id=title.lower(), title=title, columns=columns, rows=filled)
-
-
-def duration(seconds: float) -> str:
-    """Seconds as a person says them.
-
-    >>> [duration(s) for s in (0.034, 0.31, 7.2, 95, 7260, 300000)]
-    ['under 0.1 s', '0.3 s', '7 s', '1 min 35 s', '2 h 1 min', '3 d 11 h']
-    """
-    if seconds < 0.05:
-        return "under 0.1 s"
-    if seconds < 3:
-        return f"{seconds:.1f} s"
-    for large, small, unit in ((86400, 3600, "d h"), (3600, 60, "h min"), (60, 1, "min s")):
-        if seconds >= large:
-            whole, rest = divmod(round(seconds / small), large // small)
-            big, little = unit.split()
-            return f"{whole} {big} {rest} {little}" if rest else f"{whole} {big}"
-    return f"{seconds:.0f} s"
 
 
 def size(count: int) -> str:

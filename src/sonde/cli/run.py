@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sonde.cli.console import print_table, progress, say, training, waiting
+from sonde.cli.console import print_table, progress, resumable, say, training, waiting
 from sonde.cli.options import (
     AskOptions,
     FactOptions,
@@ -26,8 +26,10 @@ from sonde.cli.options import (
     option,
     verb,
 )
+from sonde.cli.pace import roughly
 from sonde.core.abilities import Probe, abilities
 from sonde.core.errors import UsageError
+from sonde.core.facts import Dataset
 from sonde.core.settings import parse, settings_of
 from sonde.runs.probes import find_probe, summaries
 from sonde.runs.probes import probes as all_probes
@@ -46,6 +48,7 @@ class BesideOptions:
     plan: bool = option("Print what the run would cost, as 'sonde plan' does.", False, "--plan")
 
 
+@resumable()
 def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     """Run one probe; what every probe's command has in common."""
     asked.check(probe)
@@ -60,7 +63,8 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     if beside.plan:
         show_plan(probe, model, dataset, asked.out, PlanOptions())
         return
-    with progress(f"{probe.name} on {dataset.name}") as tick:
+    warn = partial(_long, probe, dataset)
+    with progress(f"{probe.name} on {dataset.name}", "prompts", warn) as tick:
         done = run(probe, model, dataset, asked.out, progress=tick, shard_weight=SHARD_WEIGHT)
     settled = probe.suited(abilities(model))
     del model  # a control may be as large
@@ -68,6 +72,15 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     run_controls(names, asked.ask.model, settled, dataset, done.path, load=load, watch=progress)
     page = done.path / "report.html" if beside.html else None
     show_report(read_run(done), done.provenance(), [f"run: {done.path}"], html=page)
+
+
+def _long(probe: Probe, dataset: Dataset, left: float, whole: float) -> str:
+    """What is said of a run that takes long: how long, and what would be shorter."""
+    from sonde.runs.effort import shorter
+
+    ways = [f"{flag} about {roughly(each)}" for flag, each in shorter(probe, dataset, whole)]
+    instead = f" ({'; '.join(ways)})" if ways else ""
+    return f"about {roughly(left)} left at this rate{instead}; Ctrl-C stops and keeps what is done"
 
 
 app = components(
@@ -89,6 +102,7 @@ class DemoOptions:
 
 
 @verb
+@resumable()
 def demo(wanted: DemoOptions) -> None:
     """Probe SmolLM2-135M, a real model, on the bundled facts.
 
@@ -131,6 +145,7 @@ class SweepOptions:
 
 
 @verb
+@resumable()
 def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
     """Run a probe over a grid of settings, the runs side by side.
 

@@ -24,6 +24,7 @@ from typing import Any, cast, get_args
 from sonde.core.errors import DataError, TemplateError
 from sonde.core.facts import Card, Dataset, Kind, Relation, Source, Style, Template
 from sonde.core.files import whole
+from sonde.core.progress import told
 from sonde.data.fact_files import Facts, fact_files, facts_path, write_facts
 from sonde.data.lines import (
     Complain,
@@ -96,7 +97,7 @@ def write_dataset(dataset: Dataset, folder: Path, *, columns: bool = False) -> N
         ({"id": r.id, "label": r.label, "kind": r.kind} for r in dataset.relations),
     )
     write_rows(folder / "templates.jsonl", _template_rows(dataset))
-    for relation in dataset.relations:
+    for relation in told(dataset.relations, f"writing {folder.name}", len(dataset.relations)):
         write_facts(dataset.frame(relation.id), folder, relation.id, columns=columns)
     _write_vocabulary(folder / "vocabulary.txt", dataset.vocabulary)
     _write_head(folder, dataset.card, dataset.notes)

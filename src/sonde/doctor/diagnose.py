@@ -15,6 +15,7 @@ from sonde.core.answers import Answer
 from sonde.core.columns import one_by_one
 from sonde.core.errors import PromptError
 from sonde.core.facts import Dataset
+from sonde.core.progress import begin, told
 from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace, Want, prompts_of
 from sonde.doctor import numbers, texts
 from sonde.doctor.agreement import KINDS, agreement, repeated, tolerance_for
@@ -25,6 +26,7 @@ SCANNED = 20_000  # prompts among which the longest is looked for
 OPTIONS = 5
 WRITTEN = 8  # tokens
 ENGINE = "engine vs naive"
+LOOKING = "looking at prompts, one text at a time"
 NO_TOKENS = "the model shows no tokens: it answers from a table, or cannot show them"
 
 Item = TypeVar("Item")
@@ -87,21 +89,22 @@ def engine(seen: Seen, shows: Examines | None) -> list[Finding]:
 
 def examined(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) -> list[Case]:
     """Each prompt with what the model shows about it and, where that can be, its answer."""
-    shown = dict(shows.examine(prompts)) if shows else {}
+    shown = dict(told(shows.examine(prompts), LOOKING, len(prompts))) if shows else {}
+    begin("asking the model")
     # one that the model cannot take would stop the others, which go together
     askable = [i for i in range(len(prompts)) if shows is None or shown[i].askable]
     answers, refusals = answered(model, [prompts[i] for i in askable])
     again, _ = answered(model, [prompts[i] for i in askable[::-1]])
     found = dict(zip(askable, answers, strict=True))
     repeats = dict(zip(askable[::-1], again, strict=True))
-    told = dict(zip(askable, refusals, strict=True))
+    why = dict(zip(askable, refusals, strict=True))
     return [
         Case(
             prompt=prompt,
             shown=shown.get(i),
             answer=found.get(i),
             again=repeats.get(i),
-            refused=told.get(i, "") or (shown[i].refused if i in shown else ""),
+            refused=why.get(i, "") or (shown[i].refused if i in shown else ""),
         )
         for i, prompt in enumerate(prompts)
     ]

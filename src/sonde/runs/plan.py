@@ -16,6 +16,7 @@ from sonde.core.abilities import WANTED, Model, Plans, Probe, abilities
 from sonde.core.costs import Cost, Memory, ShardCost
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
+from sonde.core.progress import advance, begin
 from sonde.core.prompts import Prompt, Prompts, Score, put
 from sonde.core.repeats import refuse_repeats
 from sonde.runs.prompt_length import fitting
@@ -143,11 +144,13 @@ def plan(
     left = outline.filter(~outline["shard"].is_in(done))
     chosen = choose(left, left["shard"].n_unique() if exact else COUNTED)
     cut = enumerate(shards(probe.ask(dataset), shard_weight))
+    begin("counting tokens", len(chosen))
     with fitting(probe, model, dataset):
         counted = count(model, steps(cut, chosen, done))
     scheme = _scheme(probe, model, dataset, folder, outline, done, len(chosen), counted)
     if not chosen or seconds <= 0:
         return scheme
+    begin("measuring the speed")
     work = scheme.work
     pace = measure(lambda ps: list(answer(model, ps)), meter(model), counted.pool, work, seconds)
     return replace(scheme, pace=pace, time=_time(pace, work, asking))
@@ -251,6 +254,7 @@ def count(model: Model, shards: Iterable[tuple[int | None, Prompts]]) -> Count:
             work[relation] += own[i]
             if cost:
                 costs[relation] = costs.get(relation, Cost()) + cost.costs[i]
+        advance()
         if cost:
             memory = cost.memory | (memory or Memory())
         if seen % every == 0:

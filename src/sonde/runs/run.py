@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import chain, pairwise
@@ -28,16 +28,18 @@ from sonde.core.columns import Answers
 from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
 from sonde.core.notebook import html
+from sonde.core.progress import begin, heard, told
 from sonde.core.prompts import Block, Prompts, blocks_of
 from sonde.core.repeats import refuse_repeats
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
+from sonde.runs.effort import Effort, Progress
 from sonde.runs.overviews import described, overview
 from sonde.runs.probes import find_probe, probes
 from sonde.runs.prompt_length import fitting
-from sonde.runs.shards import SHARD_WEIGHT, answer, shards
+from sonde.runs.shards import SHARD_WEIGHT, answer, shards, weights
 from sonde.store.blocks import friendly
 from sonde.store.files import explain_os_errors
 from sonde.store.manifest import Manifest, surroundings, versions
@@ -53,9 +55,6 @@ log = logging.getLogger(__name__)
 
 KEPT = 2**27
 """Bytes of prompts that are kept from counting them; more are asked twice."""
-
-Progress = Callable[[int, int], None]
-"""Called with (prompts done, prompts there are) as a run goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -77,7 +76,10 @@ class Run:
 
     def answers(self) -> Iterator[Answers]:
         """Every block of answered prompts, a shard read while the one before it is used."""
-        return chain.from_iterable(prefetch(RunFolder(self.path).shard_answers()))
+        folder = RunFolder(self.path)
+        read = prefetch(folder.shard_answers())
+        yield from chain.from_iterable(told(read, f"reading {self.path}", folder.finished().shards))
+        begin("working out the numbers")
 
     def answered(self) -> Iterator[Answered]:
         """Every answered prompt, one after the other."""
@@ -192,7 +194,9 @@ def run(
     """
     probe = probe.suited(abilities(model))
     # before a folder is made: it reads every line that is asked
-    total, blocks = _count(probe, model, dataset)
+    effort, blocks = _count(probe, model, dataset)
+    effort.told = progress or effort.told
+    effort.tell()
     manifest = describe(probe, model, dataset, shard_weight)
     path = Path(out) if out is not None else default_folder(manifest)
     folder = RunFolder(path)
@@ -200,8 +204,7 @@ def run(
         cut = shards(blocks or probe.ask(dataset), shard_weight)
         with fitting(probe, model, dataset), Behind() as behind:
             behind.do(partial(_keep_dataset, dataset, folder), lambda _: None)
-            told = progress or (lambda _done, _total: None)
-            _fill_folder(writer, behind, model, cut, total, told)
+            _fill_folder(writer, behind, model, cut, effort)
     whole = replace(folder.manifest(), probe=manifest.probe)
     return Run(path=path, manifest=whole, asked=dataset)
 
@@ -248,25 +251,26 @@ def default_folder(manifest: Manifest) -> Path:
     return Path("runs") / re.sub(r"[^\w.-]+", "_", "-".join(parts))  # a name may hold a slash
 
 
-def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[int, list[Block]]:
-    """How many prompts there are, and the prompts themselves, or none where they are too many.
+def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[Effort, list[Block]]:
+    """How much is asked, and the prompts themselves, or none where they are too many.
 
     Refuses ids that would mix their answers.
     """
-    total, size = 0, 0.0
+    total, work, size = 0, 0, 0.0
     kept: list[Block] = []
     for block in blocks_of(probe.ask(dataset)):
         if isinstance(model, Admits):
             for prompt in block.prompts():
                 model.admit(prompt)
-        total, size = total + len(block), size + block.frame.estimated_size()
+        total, work = total + len(block), work + int(weights(block).sum())
+        size += block.frame.estimated_size()
         kept.append(block)
         if size > KEPT:
             kept.clear()
     refuse_repeats(dataset, dataset.asked_relations())
     if total == 0:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
-    return total, kept
+    return Effort(prompts=total, work=work, told=lambda _done, _total: None), kept
 
 
 def _fill_folder(
@@ -274,23 +278,24 @@ def _fill_folder(
     behind: Behind,
     model: Model,
     cut: Iterable[Prompts],
-    total: int,
-    progress: Progress,
+    effort: Effort,
 ) -> None:
     done = computed = number = 0
     began, clock = time.time(), time.monotonic()
     try:
         for number, (shard, following) in enumerate(pairwise(chain(cut, [None]))):
             assert shard is not None
+            effort.enter(shard)
             if not writer.holds(number, shard):
-                if done and not computed:
-                    log.info("%s: going on after %d of %d", writer.folder.path, done, total)
-                answers = _answer_shard(model, shard, following, done, total, progress)
+                if not computed:
+                    effort.tell()
+                    _say_where(writer.folder.path, done, effort.prompts)
+                answers = _answer_shard(model, shard, following, effort)
                 # a shard is written while the next one is answered
                 behind.do(partial(writer.encoded, answers), partial(writer.append, number))
                 computed += len(shard)
             done += len(shard)
-            progress(done, total)
+        effort.told(done, done)
         behind.wait()
         writer.finish(number + 1, done)
     finally:
@@ -298,6 +303,12 @@ def _fill_folder(
             writer.log(_session(model, began, time.monotonic() - clock, computed))
     if not computed:
         log.info("%s was complete: the model was not asked anything", writer.folder.path)
+
+
+def _say_where(folder: Path, done: int, total: int) -> None:
+    """A run that goes on says from where."""
+    if done:
+        log.info("%s: going on after %d of %d", folder, done, total)
 
 
 def _session(model: Model, began: float, seconds: float, prompts: int) -> dict[str, Any]:
@@ -315,17 +326,16 @@ def _answer_shard(
     model: Model,
     shard: Prompts,
     following: Prompts | None,
-    done: int,
-    total: int,
-    progress: Progress,
+    effort: Effort,
 ) -> Answering:
     answers = Answering(shard)
     if isinstance(model, Prefetches):
         for prompts in filter(None, (shard, following)):
             model.prefetch(prompts)
-    for position, result in answer(model, shard):
-        answers.add(position, result)
-        progress(done + answers.done, total)
+    with heard(effort):
+        for position, result in answer(model, shard):
+            answers.add(position, result)
+            effort.answer(position)
     return answers
 
 

@@ -22,8 +22,9 @@ from sonde.core.files import parsed, whole
 from sonde.core.notebook import html
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
+from sonde.runs.effort import Progress
 from sonde.runs.overviews import sweep_overview
-from sonde.runs.run import Progress, Run, open_run, run
+from sonde.runs.run import Run, open_run, run
 
 Over = Mapping[str, Sequence[Any]]
 """Settings, each with the values it takes."""

@@ -41,15 +41,12 @@ class Answering:
         self.heads = [Head.of(len(block), block.want) for block in prompts.blocks]
         self._answers: list[Answer | None] = [None] * len(prompts)
         self._parts: list[list[tuple[Any, Any]]] = [[] for _ in prompts.blocks]
-        self.done = 0
 
     def add(self, positions: Any, answer: Answer | Columns) -> None:
         """Keep the answer to one prompt, or those to several that have their want in common."""
         if not isinstance(answer, Columns):
             self._answers[positions] = answer
-            self.done += 1
             return
-        self.done += len(answer)
         blocks = np.searchsorted(self.prompts.starts, positions, side="right") - 1
         for block in np.unique(blocks).tolist():
             own = blocks == block

@@ -60,7 +60,11 @@ class Setup:
         """Ask, or go on asking."""
         tick = self.tick
         return run(
-            self.probe(probe), model, dataset, out, progress=lambda done, all: tick(done, all, "")
+            self.probe(probe),
+            model,
+            dataset,
+            out,
+            progress=lambda done, all: tick(int(done), all, ""),
         )
 
 

@@ -25,6 +25,7 @@ from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError, PromptError, nearest
 from sonde.core.facts import Template
 from sonde.core.fingerprints import fingerprint
+from sonde.core.progress import part
 from sonde.core.prompts import Cloze, Fill, Prompt, Score, capitalised
 from sonde.core.rated import RatedColumns, ends_of, taken
 from sonde.engine.encode import Span
@@ -153,8 +154,9 @@ class ScoringEnsemble(Named):
                     replace(prompts[i], prefix=before, suffix=after)
                     for i, (before, after) in zip(own, sides, strict=True)
                 ]
-                for positions, rated in in_columns(self.base.score(asked)):
-                    totals[taken(bounds, positions)[1]] += weight * rated.sums()
+                with part(1 / len(self.members[relation])):
+                    for positions, rated in in_columns(self.base.score(asked)):
+                        totals[taken(bounds, positions)[1]] += weight * rated.sums()
             ones = np.ones(len(totals), dtype=np.int64)
             yield np.array(own), RatedColumns.scored(options, totals, ones)
 

@@ -23,6 +23,7 @@ from sonde.core.abilities import Identity, Named
 from sonde.core.answers import Generated, Sampled
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError, PromptError
+from sonde.core.progress import advance
 from sonde.core.prompts import Prompt, Score
 from sonde.core.rated import RatedColumns, ends_of, taken
 from sonde.engine.batching import Budget
@@ -314,8 +315,10 @@ class Seq2SeqModel(Named):
             return places, token_logps(logits.flatten(0, 1), before, wanted).cpu().numpy()
 
         passes = self.answer_passes(rows.states.shape[1], fed)
-        for _, (places, values) in self.budget.execute(passes, forward):
+        options = sum(len(own) for task in tasks for _, own in task.owners)
+        for step, (places, values) in self.budget.execute(passes, forward):
             logps[places] = values
+            advance(len(step.members) * options / len(fed))
 
 
 def grouped(asked: Sequence[tuple[int, tuple[Source, tuple[Ids, ...]]]]) -> list[list[Task]]:

@@ -19,6 +19,7 @@ from sonde.core.abilities import Identity, Named
 from sonde.core.answers import Generated, Sampled
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, PromptError
+from sonde.core.progress import advance
 from sonde.core.prompts import Generate, Prompt, Score, Trace
 from sonde.core.rated import RatedColumns, ends_of, taken
 from sonde.engine.batching import Budget
@@ -250,9 +251,13 @@ class CausalModel(Named):
             rows = [lengthened(span, head) for head, span in (texts[row] for row in step.work)]
             return row_logps(self.model, [(r.ids, tuple(range(r.start, r.end))) for r in rows])
 
-        forward = self._tree if self.tree else flat
-        for step, read in self.budget.execute(self.score_passes(branches), forward):
+        def forward(step: Pass) -> tuple[np.ndarray, Logps]:
             numbers = options.texts(step) if self.tree else np.array(step.work)
+            read = self._tree(step) if self.tree else flat(step)
+            advance(len(numbers))
+            return numbers, read
+
+        for _, (numbers, read) in self.budget.execute(self.score_passes(branches), forward):
             if len(done := options.add(numbers, read())):
                 yield done, options.columns(prompts, done)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from sonde.core.answers import Generated, Sampled
 from sonde.core.errors import AbilityError, NotFinite, PromptError
+from sonde.core.progress import advance
 from sonde.core.prompts import Generate, Prompt, Sample, called
 from sonde.engine.batching import Budget
 from sonde.engine.encode import CausalEncoder, Span
@@ -297,6 +298,7 @@ class TreeDecoder(Writer):
             run = self.budget.execute(self.passes(leaves), partial(self._rows, leaves, step))
             grown = [result for _, result in run]
             ended += [text for written, _ in grown for text in written]
+            advance(sum(1 / leaf.root.room for leaf in leaves))
             leaves = [leaf for _, children in grown for _, leaf in children]
         return ended
 

@@ -18,6 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from sonde.core import progress
 from sonde.core.abilities import Identity, Named
 from sonde.core.columns import FilledColumns
 from sonde.core.costs import ShardCost
@@ -192,7 +193,8 @@ class MaskedModel(Named):
         options = [option for prompt in prompts for option in self.steps(prompt)]
         numbers: dict[Step, int] = {}
         steps = [numbers.setdefault(step, len(numbers)) for option in options for step in option]
-        logps = self._step_logps(list(numbers))[steps]
+        with progress.part(len(options) / max(len(numbers), 1)):
+            logps = self._step_logps(list(numbers))[steps]
         named = [cast(Score, prompt.want).options for prompt in prompts]
         columns = RatedColumns.scored(named, logps, [len(option) for option in options])
         yield np.arange(len(prompts)), columns
@@ -211,6 +213,7 @@ class MaskedModel(Named):
             rows = [row for row, i in enumerate(step.members) for _ in owners[i]]
             numbers = [number for i in step.members for number in owners[i]]
             tokens = np.array([steps[number][1] for number in numbers])
+            progress.advance(len(numbers))
             return numbers, fetched(token_logps(logits, np.array(rows), tokens))
 
         passes = self.passes(masked.lengths.tolist())
