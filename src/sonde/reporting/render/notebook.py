@@ -15,8 +15,8 @@ from markupsafe import Markup
 from sonde.core.reports import Figure, Report, Table
 from sonde.reporting.build.parts import trimmed
 from sonde.reporting.render import cells
-from sonde.reporting.render.html import asset, ground, marks, rendered
-from sonde.reporting.render.numbers import parted, signed_weight, to_table, visible
+from sonde.reporting.render.html import asset, drawn, ground, marks, rendered
+from sonde.reporting.render.numbers import parted, signed_weight, visible
 
 SHORT, LONG = 10, 60
 """Rows that are shown of a table which is meant to be searched, and of any other."""
@@ -35,7 +35,7 @@ def _piece(
     report: Report | None = None, tables: list[Table] | None = None, figures: object = ()
 ) -> str:
     words = {"cells": cells, "marks": marks, "parted": parted, "ground": ground,
-             "signed": signed_weight, "visible": visible, "to_table": to_table}  # fmt: skip
+             "signed": signed_weight, "visible": visible, "draw": drawn}  # fmt: skip
     values = {
         "report": report,
         "tables": [*map(_cut, tables or ())],
