@@ -286,9 +286,10 @@ def test_without_written_answers_a_model_need_not_write() -> None:
 
 
 def test_the_figures_compare_wordings_and_relations(atlas: Dataset) -> None:
-    wordings, strip, relations = read(LkeBaselines(), atlas, {}).figures
+    ways, wordings, strip, relations = read(LkeBaselines(), atlas, {}).figures
     assert isinstance(wordings, DotPlot) and isinstance(relations, DotPlot)
     assert isinstance(strip, Strip)
+    assert isinstance(ways, DotPlot) and ways.labels == strip.labels
     assert wordings.labels == (
         "in-context",
         *(f"{kind} {k}" for kind in ("manual", "paraphrase") for k in (1, 2, 3)),

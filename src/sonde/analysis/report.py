@@ -11,6 +11,8 @@ from typing import Any
 from sonde.analysis.comparison.report import comparison_report
 from sonde.analysis.reliability.report import with_reliability
 from sonde.analysis.runs import Compared, Reading
+from sonde.analysis.sides.lines import shared_headlines
+from sonde.analysis.sides.report import with_sides
 from sonde.core.reports import DotPlot, Estimate, Headline, Metric, Report
 from sonde.reporting.build.figures import dots
 from sonde.reporting.build.parts import shown
@@ -27,14 +29,15 @@ Cells = Sequence[tuple[Mapping[str, Any], Report]]
 
 def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
     """Everything that can be said about runs of one dataset on what all of them were asked: side by
-    side, and of MONITOR where all of them measured it."""
+    side, of MONITOR where all of them measured it, and what their own reports share."""
     reading = reading or Reading()
-    return with_reliability(comparison_report(runs, reading), runs, reading)
+    report = with_reliability(comparison_report(runs, reading), runs, reading)
+    return with_sides(report, runs)
 
 
 def sweep_report(title: str, cells: Cells) -> Report:
     """Every headline that all cells have, a row per cell."""
-    shared = [h for h in cells[0][1].headlines if all(h.estimate in r.estimates for _, r in cells)]
+    shared = shared_headlines([report for _, report in cells])
     metrics = [Metric(h.estimate, h.label, h.kind) for h in shared]
     columns = [metric.detail(i >= NARROW) for i, metric in enumerate(metrics)]
     reports = {label(values): report for values, report in cells}

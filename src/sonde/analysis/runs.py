@@ -15,6 +15,7 @@ import numpy as np
 
 from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
+from sonde.core.reports import Report
 from sonde.metrics.accuracy import right_shares
 from sonde.metrics.distance import Monitored
 from sonde.metrics.estimates import ByFact
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 """The family of a model of which nothing is known."""
+
+BILLION = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +62,8 @@ class Compared:
     """A run: a model in a setting. `dataset` names what it was asked, content and all.
 
     Runs with equal `setting` were asked in the same way, so that only their models differ.
-    `monitored` is there for a run whose probe measures MONITOR.
+    `monitored` is there for a run whose probe measures MONITOR, `report` where all runs are of one
+    probe: its own report on the facts that all of them were asked.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Compared:
     lineage: Lineage = Lineage()
     setting: str = ""
     monitored: Monitored | None = None
+    report: Report | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -176,6 +181,17 @@ def families(runs: Sequence[Compared]) -> dict[Family, list[Compared]]:
             family = (run.lineage.family, run.lineage.stage, run.setting)
             members.setdefault(family, []).append(run)
     return {f: own for f, own in members.items() if len({run.lineage.size for run in own}) > 1}
+
+
+def family_names(keys: list[Family]) -> list[str]:
+    """A name for each line: its family, with the stage where a family has two, then a number."""
+    named = [family for family, _, _ in keys]
+    names: list[str] = []
+    for family, stage, _ in keys:
+        name = f"{family} ({stage})" if named.count(family) > 1 and stage else family
+        same = sum(other == name or other.startswith(f"{name}, ") for other in names)
+        names.append(f"{name}, setting {same + 1}" if same else name)
+    return names
 
 
 def smallest_and_largest(runs: Sequence[Compared]) -> list[Kin]:

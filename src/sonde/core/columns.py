@@ -161,6 +161,12 @@ class Answers:
         before, after = (self.asked.column(name).to_pylist() for name in TEXTS)
         return [f"{prefix}___{suffix}" for prefix, suffix in zip(before, after, strict=True)]
 
+    def rows(self, chosen: Ints) -> Answers:
+        """Some of the prompts, in the order given."""
+        columns: Any = self.columns
+        part = [columns[i] for i in chosen] if isinstance(columns, list) else columns.rows(chosen)
+        return Answers(kind=self.kind, asked=self.asked.take(chosen), columns=part)
+
     @cached_property
     def frame(self) -> polars.DataFrame:
         """The columns that the block was asked with; names as text."""

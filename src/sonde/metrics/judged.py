@@ -235,6 +235,11 @@ class Judged:
         sizes = f"{len(self.grid):,} prompts about {len(self.pairs):,} facts"
         return f"<Judged: {sizes}, {self.way}>"
 
+    def asked_about(self) -> set[tuple[str, str]]:
+        """The relation and the first fact of every pair that has a prompt."""
+        owners = self.grid.relations
+        return {(self.relations[owners[p]].id, self.pairs[p]) for p in np.unique(self.grid.pair)}
+
     def rows(self, chosen: Ints) -> Judged:
         """The same with some of its prompts, in the order chosen."""
         columns: dict[str, Any] = {name: getattr(self, name) for name in (*COLUMNS, *OTHERS)}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+import numpy as np
+
+from sonde.core.columns import Answers
 from sonde.core.errors import UsageError, nearest
 from sonde.models.families import Described, describe, model_table, plain
 from sonde.runs.run import Run, open_run
@@ -14,7 +17,9 @@ from sonde.runs.run import Run, open_run
 if TYPE_CHECKING:
     from sonde.analysis.learning.facts import Learning
     from sonde.analysis.runs import Compared, Lineage
+    from sonde.core.reports import Report
     from sonde.metrics.distance import Monitored, Monitors
+    from sonde.metrics.judged import Judged
 
 WHO = ("model", "probe")
 SPEAK = (*WHO, "style", "context", "answer", "frame")
@@ -75,20 +80,61 @@ def compared(
     grouped = group_names(list(runs.values()), groups, table)
     probes = [run.probe() for run in runs.values()]
     of_all = all(isinstance(probe, Monitors) for probe in probes)  # of no use unless all have it
+    read = _read(runs)
     return [
         Compared(
             name=name,
             group=group,
-            judged=run.judge() if monitored is None else monitored.judged(),
+            judged=read[name].judged,
             dataset=_dataset(run),
             seconds=run.provenance()["run"]["seconds"],
             lineage=_lineage(run, table),
             setting=_setting(run),
-            monitored=monitored,
+            monitored=_monitored(run) if of_all else None,
+            report=read[name].report,
         )
         for (name, run), group in zip(runs.items(), grouped, strict=True)
-        for monitored in [_monitored(run) if of_all else None]
     ]
+
+
+class Read(NamedTuple):
+    """How every prompt of a run did, and its report on the facts that all runs were asked."""
+
+    judged: Judged
+    report: Report | None = None
+
+
+def _read(runs: Mapping[str, Run]) -> dict[str, Read]:
+    """Every run as it is read; runs of different probes have no reports to lay side by side."""
+    if len({run.manifest.probe["name"] for run in runs.values()}) > 1:
+        return {name: Read(run.judge()) for name, run in runs.items()}
+    reports = {name: run.report() for name, run in runs.items()}
+    judged = {name: reports[name].judged or run.judge() for name, run in runs.items()}
+    facts = {name: of_run.asked_about() for name, of_run in judged.items()}
+    shared = set.intersection(*facts.values())
+    return {
+        name: Read(judged[name], _report_without(run, own - shared) if own - shared else whole)
+        for (name, run), own, whole in zip(
+            runs.items(), facts.values(), reports.values(), strict=True
+        )
+    }
+
+
+def _report_without(run: Run, facts: Set[tuple[str, str]]) -> Report:
+    """The report of a run as if some facts, by relation and id, had not been asked about.
+
+    A prompt about several facts at once cannot be told apart, and stays.
+    """
+    left_out = dict.fromkeys(facts, 1)
+
+    def others(block: Answers) -> Answers:
+        if "facts" in block.asked.column_names:
+            return block
+        gone = block.numbers(("relation", "fact"), left_out, lambda _: 0)
+        return block.rows(np.flatnonzero(gone == 0))
+
+    kept = (others(block) for block in run.answers())
+    return run.probe().read(run.dataset(), (block for block in kept if len(block)))
 
 
 def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning:

@@ -10,7 +10,7 @@ import numpy as np
 from sonde.analysis.reliability.compare import FIRST, Reliability
 from sonde.analysis.reliability.measures import Common, Measure, answers, prompt_rates
 from sonde.analysis.reliability.tables import ACCURACY
-from sonde.analysis.runs import Family, families, relation_name
+from sonde.analysis.runs import BILLION, families, family_names, relation_name
 from sonde.core.reports import Bars, Boxes, Curve, Curves, Estimate, Figure, HeatMap, Metric
 from sonde.metrics.distance import MONITOR
 from sonde.metrics.judged import Floats
@@ -19,7 +19,6 @@ from sonde.stats.intervals import wilson
 
 MOST_BOXES = 24
 EDGES = tuple(k / 10 for k in range(11))
-BILLION = 1e9
 
 
 def figures(of: Reliability) -> Iterator[Figure | None]:
@@ -186,22 +185,11 @@ def scaling(of: Reliability) -> Curves | None:
         y_axis="MONITOR",
         curves=tuple(
             curve(name, [((r.lineage.size or 0) / BILLION, monitor[r.name]) for r in members])
-            for name, members in zip(_family_names(list(lines)), lines.values(), strict=True)
+            for name, members in zip(family_names(list(lines)), lines.values(), strict=True)
         ),
         note="Each run over the relations in which it has a valid anchor; whiskers are 95 % "
         "intervals over facts.",
     )
-
-
-def _family_names(keys: list[Family]) -> list[str]:
-    """A name for each line: its family, with the stage where a family has two, then a number."""
-    families = [family for family, _, _ in keys]
-    names: list[str] = []
-    for family, stage, _ in keys:
-        name = f"{family} ({stage})" if families.count(family) > 1 and stage else family
-        same = sum(other == name or other.startswith(f"{name}, ") for other in names)
-        names.append(f"{name}, setting {same + 1}" if same else name)
-    return names
 
 
 def _fewer_frames(of: Reliability) -> Curves | None:

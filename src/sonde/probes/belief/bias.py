@@ -10,12 +10,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sonde.core.reports import Estimate
+from sonde.core.reports import Estimate, Estimates, Metric, Table
 from sonde.core.scores import shares as among
 from sonde.metrics.calibration import DrawnBias, bias, bias_level, bias_of, drawn_bias
 from sonde.metrics.judged import Floats
 from sonde.probes.belief.judge import Outcomes
 from sonde.prompting.pairs import World
+from sonde.reporting.build.tables import listing
+
+BIAS_SINGLE = Metric(
+    "bias.single",
+    "bias level, single prompt",
+    "number",
+    "of a template asked about nothing; 0: even over the candidates, 1: one only",
+    better="lower",
+)
+BIAS_MULTI = Metric(
+    "bias.multi",
+    "bias level, all prompts",
+    "number",
+    "the same, of the average of a relation's templates",
+    better="lower",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +68,22 @@ def measure_bias(known: World, outcomes: Outcomes, seed: int) -> Bias:
     single, multi = bias_of(every)
     overall = {"bias.single": single, "bias.multi": multi}
     return Bias(estimates=overall | estimates, leans=leans)
+
+
+def bias_table(estimates: Estimates) -> Table:
+    """The bias level of a single prompt, and of all together."""
+    return listing(
+        estimates,
+        [
+            BIAS_SINGLE.named("a single prompt", "of a template"),
+            BIAS_MULTI.named("all prompts", "of the average of a relation's templates"),
+        ],
+        head="asked about nothing",
+        value="bias level",
+        id="bias",
+        title="Bias: how far templates lean towards some answers",
+        note="Of templates asked about nothing; 0: even over the candidates, 1: one only.",
+    )
 
 
 def _shares(outcomes: Outcomes, relation: int) -> tuple[list[int], list[str], Floats]:

@@ -24,7 +24,7 @@ from sonde.metrics.consistency import (
 from sonde.metrics.coverage import names_help
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.judged import Floats, Grid, Ints
-from sonde.probes.belief.bias import Bias, measure_bias
+from sonde.probes.belief.bias import BIAS_MULTI, BIAS_SINGLE, Bias, bias_table, measure_bias
 from sonde.probes.belief.judge import Outcomes
 from sonde.prompting.pairs import World
 from sonde.prompting.sentences import stand_in
@@ -59,21 +59,6 @@ SINGLE = Metric(
     "percent",
     "accuracy with LAMA's own template and the usual name, on UHN facts",
 )
-BIAS_SINGLE = Metric(
-    "bias.single",
-    "bias level, single prompt",
-    "number",
-    "of a template asked about nothing; 0: even over the candidates, 1: one only",
-    better="lower",
-)
-BIAS_MULTI = Metric(
-    "bias.multi",
-    "bias level, all prompts",
-    "number",
-    "the same, of the average of a relation's templates",
-    better="lower",
-)
-
 BY_RELATION = (*multi_prompt.METRICS, SINGLE, BIAS_SINGLE, BIAS_MULTI)
 """Over everything and in each relation."""
 
@@ -197,9 +182,10 @@ def _tables(
 ) -> tuple[Table, ...]:
     others = (
         _driver_table(estimates),
+        bias_table(estimates),
         listing(
             estimates,
-            [BIAS_SINGLE, BIAS_MULTI, *WORDINGS],
+            WORDINGS,
             id="wordings",
             title="Templates and names",
             note="A dash means not measured. Overconf: of templates with at least "

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sonde.core.facts import Dataset
-from sonde.core.reports import Estimate, Estimates, Metric, Report, Table
+from sonde.core.reports import Curves, Estimate, Estimates, Metric, Report, Table
 from sonde.metrics.abstention import ABSTENTION
 from sonde.metrics.accuracy import one_word_rate
 from sonde.metrics.calibration import calibration, overconf_by, overconf_by_template
@@ -19,6 +19,7 @@ from sonde.metrics.estimates import Sample
 from sonde.probes.belief_icl.judge import Outcomes
 from sonde.prompting.few_shot import Style, question
 from sonde.prompting.matching import alike
+from sonde.reporting.build.figures import WHISKERS, curve
 from sonde.reporting.build.multi_prompt.metrics import (
     ACC,
     BY_TEMPLATE,
@@ -118,7 +119,7 @@ def build_report(
                 _prompt_table(outcomes, style, seed),
             )
         ),
-        figures=shared.figures,
+        figures=(*shared.figures, *shown((_length_figure(estimates),))),
         findings=shown(
             (
                 nothing_said([answers], attempts),
@@ -206,6 +207,20 @@ def _length_table(estimates: Estimates, outcomes: Outcomes) -> Table:
         id="overconf-by-length",
         title="Overconf by number of generated tokens",
         note="From the probability of the tokens that were written, not from drawn answers.",
+    )
+
+
+def _length_figure(estimates: Estimates) -> Curves:
+    """Overconf of answers of one token, of two, and so on."""
+    lengths = enumerate(BY_LENGTH[:LONGEST], 1)
+    return Curves(
+        id="overconf-by-length",
+        title="Overconf by number of generated tokens",
+        x_axis="tokens of the answer",
+        y_axis="mean probability of the whole answer minus the accuracy",
+        x_kind="number",
+        curves=(curve("Overconf", ((float(n), estimates[m.id]) for n, m in lengths)),),
+        note=f"Above 0 the model is too sure. {WHISKERS}",
     )
 
 

@@ -28,7 +28,7 @@ from sonde.probes.lke.metrics import (
     accuracy_headline,
     beside_control,
 )
-from sonde.reporting.build.figures import WHISKERS, dots_by_relation, strip
+from sonde.reporting.build.figures import WHISKERS, dots, dots_by_relation, strip
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, across, by_relation, side_by_side, table, titled
 from sonde.reporting.build.written import Abstentions, Written, abstentions, nothing_said
@@ -147,6 +147,7 @@ def build_report(
         ),
         figures=shown(
             (
+                _way_figure(choices, compared),
                 _wording_figure(choices, taken, hows),
                 *(_figures(choices, compared, kinds) if several else ()),
             )
@@ -306,6 +307,18 @@ def _figures(
         id="in-context-and-templates",
         title="In-context estimation and templates in every relation",
         axis="accuracy",
+    )
+
+
+def _way_figure(choices: Choices, compared: Mapping[str, Group]) -> DotPlot:
+    """The accuracy of every way of asking."""
+    return dots(
+        choices.estimates,
+        {group.words: f"{id}.{RELATIONS}" for id, group in compared.items()},
+        {"accuracy": ACCURACY},
+        id="accuracy-by-way",
+        title="Accuracy of each way of asking",
+        axis="accuracy, mean over relations and templates",
     )
 
 

@@ -74,7 +74,8 @@ def judge(
     likely = _likely(prompts.filter(way="scored"), logps, stops)
     lengths = (~np.isnan(likely)).sum(axis=2)
     even = [len(set(own[:stop].tolist())) == 1 for own, stop in zip(lengths, stops, strict=True)]
-    kept = np.flatnonzero(even)
+    answered = lengths.any(axis=1)
+    kept = np.flatnonzero(even & answered)
     written = prompts.filter(way="generated")
     said, right = _answers(written, 1 + counts + wrong * (counts if full else 1))
     monitored = Monitored(
@@ -100,7 +101,7 @@ def judge(
     return Outcomes(
         monitored=monitored,
         left_out=asked.left_out,
-        uneven=len(stops) - len(kept),
+        uneven=int(answered.sum()) - len(kept),
         full=full,
         right=right[kept],
         copied=_copied(written, len(stops))[kept],

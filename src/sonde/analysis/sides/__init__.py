@@ -1,0 +1,1 @@
+"""Reports of runs of one probe side by side, whatever the probe."""
