@@ -13,7 +13,7 @@ import pytest
 import sonde
 from sonde.core.reports import Boxes, Cell, Curves, Estimate, Figure, Histogram, Labelled, Strip
 from sonde.models.scripted import Scripted
-from sonde.runs.run import probes
+from sonde.runs.probes import probes
 
 ICL: dict[str, Any] = {"samples": 3, "most": 3, "floor": 2, "draws": 200}
 SETTINGS: dict[str, dict[str, Any]] = {
