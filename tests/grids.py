@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sonde.core.reports import Estimate
 from sonde.metrics import accuracy, consistency
 from sonde.metrics.coverage import covered
-from sonde.metrics.judged import Floats, Grid, Ints, blocks, mean_over_pairs
+from sonde.metrics.judged import Floats, Grid, Ints, mean_over_pairs
 
 Prompt = tuple[int, int, int, bool, int]
 """Pair, template, name, right, answer."""
@@ -95,9 +95,8 @@ def acc_at_1(of: Grid, seed: int = 0) -> Estimate:
 
 def template_summary(of: Grid, seed: int = 0) -> tuple[Estimate, Estimate, Estimate]:
     """Accuracy with the worst and the best template of each relation, and a template's mean."""
-    made = blocks(of)
-    worst, best, mean = accuracy.worst_best_mean(of, made)
-    weights = {str(block.relation): float(len(block.templates)) for block in made}
+    worst, best, mean = accuracy.worst_best_mean(of)
+    weights = {str(block.relation): float(len(block.templates)) for block in of.blocks}
     low, high = _means((worst, best), of, seed)
     return low, high, mean_over_pairs(mean, of.relations, seed, weights)
 
@@ -106,7 +105,7 @@ def fluctuation(
     of: Grid, draw: accuracy.Draw = "relation", n: int = 50_000, seed: int = 0
 ) -> accuracy.Fluctuation | None:
     """The fluctuation of all relations together."""
-    made = [accuracy.relation_spread(block, draw, seed) for block in blocks(of)]
+    made = [accuracy.relation_spread(block, draw, seed) for block in of.blocks]
     return accuracy.fluctuation(made, draw, n, seed)
 
 
@@ -152,5 +151,5 @@ class Coverage(NamedTuple):
 
 def coverage(of: Grid, seed: int = 0) -> Coverage:
     """The four shares of pairs known."""
-    columns = (accuracy.right_shares(of), *covered(of, blocks(of)))
+    columns = (accuracy.right_shares(of), *covered(of))
     return Coverage(*_means(columns, of, seed))

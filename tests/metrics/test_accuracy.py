@@ -13,7 +13,7 @@ from sonde.metrics.accuracy import (
     one_word_rate,
     template_accuracies,
 )
-from sonde.metrics.judged import Grid, blocks
+from sonde.metrics.judged import Grid
 from tests.grids import acc_at_1, grid, grids, measured, one_relation, shuffled, template_summary
 
 
@@ -101,7 +101,7 @@ def test_the_order_of_prompts_does_not_matter(of: Grid, seed: int) -> None:
 @given(grids(complete=True))
 @settings(deadline=None, max_examples=40)
 def test_cells_hold_every_prompt_of_their_relation(of: Grid) -> None:
-    made = blocks(of)
+    made = of.blocks
     assert sum(int(block.asked.sum()) for block in made) == len(of)
     assert sum(int(block.right.sum()) for block in made) == of.right.sum()
     for block in made:

@@ -22,7 +22,6 @@ from sonde.metrics.judged import (
     Grid,
     Ints,
     around,
-    blocks,
     stream,
 )
 from sonde.stats.draws import (
@@ -56,10 +55,10 @@ class Fluctuation:
 
 def right_shares(grid: Grid) -> Floats:
     """Share of each pair's prompts that are answered correctly; nan where it has none."""
-    asked = np.bincount(grid.pair, minlength=len(grid.relations))
-    right = np.bincount(grid.pair, weights=grid.right, minlength=len(grid.relations))
-    with np.errstate(invalid="ignore"):
-        return np.asarray(right / asked)
+    shares = np.full(len(grid.relations), np.nan)
+    for block in grid.blocks:
+        shares[block.pairs] = block.of_pairs
+    return shares
 
 
 def template_accuracies(grid: Grid) -> Floats:
@@ -68,15 +67,15 @@ def template_accuracies(grid: Grid) -> Floats:
     nan where a template was never asked.
     """
     found = np.full(len(grid.template_relations), np.nan)
-    for block in blocks(grid):
+    for block in grid.blocks:
         found[block.templates] = block.of_templates
     return found
 
 
-def worst_best_mean(grid: Grid, made: Sequence[Block]) -> tuple[Floats, Floats, Floats]:
+def worst_best_mean(grid: Grid) -> tuple[Floats, Floats, Floats]:
     """What each pair adds to the accuracy of its relation's worst, best and average template."""
     worst, best, mean = np.full((3, len(grid.relations)), np.nan)
-    for block in made:
+    for block in grid.blocks:
         counting = block.counting()
         worst[block.pairs] = counting[:, block.of_templates.argmin()]
         best[block.pairs] = counting[:, block.of_templates.argmax()]
@@ -165,7 +164,7 @@ def manual_rank(grid: Grid, manual: Bools, seed: int = 0) -> Estimate:
     hand-written or without other templates are left out; n counts the hand-written ones ranked. The
     interval is over pairs within relations, moved as that of `fluctuation`.
     """
-    mixed = [b for b in blocks(grid) if 0 < manual[b.templates].sum() < len(b.templates)]
+    mixed = [b for b in grid.blocks if 0 < manual[b.templates].sum() < len(b.templates)]
     count = sum(int(manual[b.templates].sum()) for b in mixed)
     if not mixed:
         return Estimate.not_measured()
@@ -184,7 +183,7 @@ def manual_rank_by_chance(grid: Grid, manual: Bools) -> Estimate:
     Over the same relations as `manual_rank`; there is no chance in it, so it has no interval.
     """
     owners = grid.template_relations
-    asked = np.isin(np.arange(len(owners)), grid.template)
+    asked = ~np.isnan(template_accuracies(grid))
     total = count = 0.0
     for relation in np.unique(owners):
         own = (owners == relation) & asked

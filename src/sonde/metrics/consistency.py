@@ -16,7 +16,8 @@ import numpy as np
 from sonde.core.facts import Template
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import worst_best_mean
-from sonde.metrics.judged import Floats, Grid, Ints, blocks, cell_keys, mean_over_pairs
+from sonde.metrics.grid import Floats, Grid, Ints, Part
+from sonde.metrics.judged import mean_over_pairs
 
 Agreeing = Callable[[Ints, Ints, int], tuple[Ints, Ints]]
 """Given the group and the answer of each row and the number of groups: per group, how many pairs
@@ -25,7 +26,11 @@ of its rows agree, and how many pairs there are."""
 
 def agreement(grid: Grid) -> Floats:
     """Share of each pair's unordered prompt pairs with equal answers; nan where it has one."""
-    return _share(*equal_answers(grid.pair, grid.answer, len(grid.relations)))
+
+    def share(part: Part) -> Floats:
+        return _share(*equal_answers(part.grid.pair, part.grid.answer, len(part.pairs)))
+
+    return grid.of_pairs(share)
 
 
 def consist_of_texts(
@@ -53,7 +58,7 @@ def names_only(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Fl
     """
     agreement = over_names(grid, agreeing)
     every, some = np.full((2, len(grid.relations)), np.nan)
-    for block in blocks(grid) if not np.isnan(agreement).all() else ():
+    for block in grid.blocks if not np.isnan(agreement).all() else ():
         asked = (block.asked > 0).sum(axis=1)
         all_right = (block.asked > 0) & (block.right == block.asked)
         every[block.pairs] = all_right.sum(axis=1) / asked
@@ -71,24 +76,32 @@ def templates_only(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats
     A value for each pair, nan where it has none.
     """
     agreement = over_templates(grid, agreeing)
-    varied = blocks(grid) if not np.isnan(agreement).all() else ()
-    worst, best, _ = worst_best_mean(grid, varied)
+    if np.isnan(agreement).all():
+        return agreement, agreement, agreement
+    worst, best, _ = worst_best_mean(grid)
     return agreement, worst, best
 
 
 def over_names(grid: Grid, agreeing: Agreeing | None = None) -> Floats:
     """Agreement of each pair over names, averaged over its templates; nan where it has one name."""
-    keys, _, width = cell_keys(grid)
-    same, possible = (agreeing or equal_answers)(keys, grid.answer, int(width.sum()))
-    return _by_owner(same, possible, np.repeat(np.arange(len(width)), width), len(width))
+
+    def share(part: Part) -> Floats:
+        shape, agree = (len(part.pairs), len(part.templates)), agreeing or equal_answers
+        return _mean_share(agree(part.cells, part.grid.answer, shape[0] * shape[1]), shape)
+
+    return grid.of_pairs(share)
 
 
 def over_templates(grid: Grid, agreeing: Agreeing | None = None) -> Floats:
     """Agreement of each pair over templates, averaged over its names; nan where it has one."""
-    names, pairs = int(grid.name.max(initial=0)) + 1, len(grid.relations)
-    keys = _keys(grid.pair, names) + grid.name
-    same, possible = (agreeing or equal_answers)(keys, grid.answer, pairs * names)
-    return _by_owner(same, possible, np.repeat(np.arange(pairs), names), pairs)
+
+    def share(part: Part) -> Floats:
+        own, agree = part.grid, agreeing or equal_answers
+        shape = (len(part.pairs), int(own.name.max(initial=0)) + 1)
+        keys = _keys(own.pair, shape[1]) + own.name
+        return _mean_share(agree(keys, own.answer, shape[0] * shape[1]), shape)
+
+    return grid.of_pairs(share)
 
 
 def within_groups(
@@ -100,17 +113,23 @@ def within_groups(
 
     A value for each pair, nan where it has none.
     """
-    kept = grid.rows(groups[grid.template] >= 0)
-    agree, pairs = agreeing or equal_answers, len(grid.relations)
-    if not len(kept):
-        return np.full(pairs, np.nan), np.full(pairs, np.nan)
-    many = int(groups.max()) + 1
-    same, possible = agree(
-        _keys(kept.pair, many) + groups[kept.template], kept.answer, pairs * many
-    )
-    inner, inside = same.reshape(pairs, many).sum(axis=1), possible.reshape(pairs, many).sum(axis=1)
-    every, all_possible = agree(kept.pair, kept.answer, pairs)
-    return _share(inner, inside), _share(every - inner, all_possible - inside)
+    agree = agreeing or equal_answers
+
+    def shares(part: Part) -> Floats:
+        of_template, pairs = groups[part.templates], len(part.pairs)
+        kept = part.grid.rows(of_template[part.grid.template] >= 0)
+        if not len(kept):
+            return np.full((2, pairs), np.nan)
+        numbers, own = np.unique(of_template, return_inverse=True)
+        keys = _keys(kept.pair, len(numbers)) + own[kept.template]
+        inside = agree(keys, kept.answer, pairs * len(numbers))
+        inner, inner_pairs = (of.reshape(pairs, -1).sum(axis=1) for of in inside)
+        every, all_pairs = agree(kept.pair, kept.answer, pairs)
+        across = every - inner, all_pairs - inner_pairs
+        return np.stack([_share(inner, inner_pairs), _share(*across)])
+
+    inner, inter = grid.of_pairs(shares)
+    return inner, inter
 
 
 def paraphrase_groups(templates: Sequence[Template], owners: Ints) -> Ints:
@@ -171,9 +190,11 @@ def _share(same: Ints, possible: Ints) -> Floats:
     return np.where(possible > 0, same / np.maximum(possible, 1), np.nan)
 
 
-def _by_owner(same: Ints, possible: Ints, owner: Ints, owners: int) -> Floats:
-    """Mean share over the groups of each owner that can be compared; nan where none can."""
-    kept = possible > 0
-    total = np.bincount(owner[kept], weights=same[kept] / possible[kept], minlength=owners)
-    number = np.bincount(owner[kept], minlength=owners)
-    return np.where(number > 0, total / np.maximum(number, 1), np.nan)
+def _mean_share(agreed: tuple[Ints, Ints], shape: tuple[int, int]) -> Floats:
+    """Mean share of agreement over the groups of each pair, nan where none can be compared.
+
+    shape: pairs, and how many groups each has.
+    """
+    shares = _share(*agreed).reshape(shape)
+    number = (~np.isnan(shares)).sum(axis=1)
+    return np.where(number > 0, np.nansum(shares, axis=1) / np.maximum(number, 1), np.nan)

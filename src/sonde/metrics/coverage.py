@@ -5,19 +5,17 @@ Shares of pairs; intervals are over pairs within their relation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.metrics.estimates import Resampled, samples_of
-from sonde.metrics.judged import Block, Bools, Floats, Grid, Ints, Judged, blocks
+from sonde.metrics.judged import Bools, Floats, Grid, Ints, Judged
 
 
-def covered(grid: Grid, made: Sequence[Block]) -> tuple[Floats, Floats, Floats]:
+def covered(grid: Grid) -> tuple[Floats, Floats, Floats]:
     """Of each pair: the share of templates that know it, whether the best does, and whether any."""
     each, best, some = np.full((3, len(grid.relations)), np.nan)
-    for block in made:
+    for block in grid.blocks:
         each[block.pairs] = block.known.sum(axis=1) / (block.asked > 0).sum(axis=1)
         best[block.pairs] = block.known[:, block.known.sum(axis=0).argmax()]
         some[block.pairs] = block.known.any(axis=1)
@@ -27,7 +25,7 @@ def covered(grid: Grid, made: Sequence[Block]) -> tuple[Floats, Floats, Floats]:
 def known(grid: Grid) -> tuple[Ints, Ints, Bools]:
     """Template and pair of each cell asked, and whether it is known: right under some name."""
     parts = []
-    for block in blocks(grid):
+    for block in grid.blocks:
         pair, template = np.nonzero(block.asked)
         parts.append((block.templates[template], block.pairs[pair], block.known[pair, template]))
     if not parts:

@@ -33,7 +33,7 @@ from sonde.metrics.consistency import (
 )
 from sonde.metrics.coverage import covered
 from sonde.metrics.estimates import Sample, resampled_together, samples_of
-from sonde.metrics.judged import Block, Bools, Floats, Grid, blocks
+from sonde.metrics.judged import Block, Bools, Floats, Grid
 from sonde.reporting.build.multi_prompt.metrics import (
     ABOVE,
     ACC,
@@ -86,8 +86,8 @@ def measure(
 
     `further` numbers by their ids: a value for each pair, nan where it has none.
     """
-    made = blocks(grid)
-    columns = {**dict(_columns(grid, made)), **further}
+    made = grid.blocks
+    columns = {**dict(_columns(grid)), **further}
     overall, relations = _means(grid, made, columns, majority, seed)
     fluctuations: dict[Draw, Fluctuation] = {}
     for draw in DRAWN:
@@ -139,11 +139,11 @@ def _means(
     return overall, relations
 
 
-def _columns(grid: Grid, made: Sequence[Block]) -> Iterator[tuple[str, Floats]]:
+def _columns(grid: Grid) -> Iterator[tuple[str, Floats]]:
     """Numbers that have a value for each pair; nan where it has none."""
     shares = right_shares(grid)
-    templates = zip((WORST, BEST, MEAN), worst_best_mean(grid, made), strict=True)
-    reached = zip(COVERAGE, (shares, *covered(grid, made)), strict=True)
+    templates = zip((WORST, BEST, MEAN), worst_best_mean(grid), strict=True)
+    reached = zip(COVERAGE, (shares, *covered(grid)), strict=True)
     for metric, values in ((ACC, shares), *templates, (CONSIST, agreement(grid)), *reached):
         yield metric.id, values
 
