@@ -30,6 +30,9 @@ FIRST = "5389400"
 """The last commit of the first shape."""
 
 NAMES = 258
+OBJECTS = 10
+"""Of each relation of an invented world; all of them are watched."""
+
 LARGE = 2_000_000
 
 
@@ -145,7 +148,7 @@ def child(data: str, pairs: int, watched: int, prompts: int) -> Asked:
     told: list[int] = []
     assert dataset.size  # facts are read: what follows is asking
     with tempfile.TemporaryDirectory() as folder:
-        out, model = Path(folder) / "run", AtOnce()
+        out, model = Path(folder) / "run", AtOnce(watched if data else OBJECTS)
         began = time.perf_counter()
         run = sonde.run(probe, model, dataset, out, progress=lambda n, _: told.append(n))
         asked = time.perf_counter()
@@ -186,7 +189,7 @@ def watching(count: int | None) -> Any:
 class AtOnce:
     """A masked model that has its answers ready: random, so that nothing is packed together."""
 
-    def __init__(self) -> None:
+    def __init__(self, watched: int) -> None:
         from sonde.core.abilities import Identity
 
         self.identity = Identity(name="at-once", architecture="none")
@@ -194,8 +197,8 @@ class AtOnce:
         self.names = [f"word{i}" for i in range(30_000)]
         self.top = rng.zipf(1.3, (2**16, 5)).clip(0, 29_999).astype(np.int32)
         self.logps = -np.sort(rng.exponential(2, (2**16, 5)).astype(np.float32))
-        self.watched = -rng.exponential(8, (2**16, NAMES)).astype(np.float32)
-        self.ranks = rng.zipf(1.3, (2**16, NAMES)).clip(1, 30_000).astype(np.int32)
+        self.watched = -rng.exponential(8, (2**16, watched)).astype(np.float32)
+        self.ranks = rng.zipf(1.3, (2**16, watched)).clip(1, 30_000).astype(np.int32)
 
     def fill(self, prompts: Any) -> Iterator[tuple[Any, Any]]:
         """Yield (positions, answers), a block at a time."""
@@ -243,7 +246,7 @@ def world(pairs: int, prompts: int) -> Any:
                 id=f"{relation}:{n}",
                 relation=relation,
                 subject=Entity(id=f"s{n}", names=own),
-                objects=(Entity(id=f"o{n % 10}", names=(f"object{n % 10}",)),),
+                objects=(Entity(id=f"o{n % OBJECTS}", names=(f"object{n % OBJECTS}",)),),
             )
 
     return Dataset(card=Card(name="large"), relations=made, read=facts, fingerprint="large")

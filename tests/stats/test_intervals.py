@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from math import inf, sqrt
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
+from scipy.stats import t as student
 
 from sonde.stats.intervals import (
     Floats,
+    clustered_means,
     paired_difference,
     percentile_interval,
     resampled_means,
@@ -113,3 +117,18 @@ def test_a_difference_that_is_the_same_in_every_trial_has_a_width(gap: float, n:
 def test_two_wins_in_twelve_do_not_make_a_difference() -> None:
     wins = np.array([1.0, 1.0] + [0.0] * 10)
     assert paired_difference(wins, np.zeros(12))[0] < 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4), st.floats(-1, 1)), min_size=1))
+def test_means_of_many_groups_are_those_of_each(rows: list[tuple[int, int, float]]) -> None:
+    groups, clusters, values = (np.array(column) for column in zip(*rows, strict=True))
+    for number, mean, reach, n in zip(*clustered_means(values, clusters, groups), strict=True):
+        own, of = values[groups == number], clusters[groups == number]
+        assert n == len(own)
+        assert mean == pytest.approx(own.mean(), abs=1e-12)
+        off = [float((own[of == cluster] - own.mean()).sum()) for cluster in np.unique(of)]
+        if len(off) == 1:
+            assert reach == inf
+        else:
+            spread = sqrt(sum(o * o for o in off) * len(off) / (len(off) - 1)) / n
+            assert reach == pytest.approx(student.ppf(0.975, len(off) - 1) * spread, abs=1e-9)

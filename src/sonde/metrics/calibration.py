@@ -11,7 +11,7 @@ import numpy as np
 from sonde.core.reports import Estimate
 from sonde.metrics.estimates import spread_of
 from sonde.metrics.judged import Bools, Floats, Grid, Ints, around, stream
-from sonde.stats.intervals import DRAWS, clustered_mean, resampled_sums
+from sonde.stats.intervals import DRAWS, clustered_means, resampled_sums
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,27 +53,27 @@ def calibration(
     `relations` tells that of each pair. The bins stay as they were cut, and the interval of `ece`,
     which resampling can only raise, is moved so that its mean is the value.
     """
-    kept = np.flatnonzero(~np.isnan(confidence))
-    if not len(kept):
+    count = len(confidence) - int(np.isnan(confidence).sum())
+    if not count:
         return None
-    order = kept[np.argsort(confidence[kept], kind="stable")]
-    given, judged, count = confidence[order], right[order], len(order)
+    order = np.argsort(confidence, kind="stable")[:count]  # nan is last
+    given, judged, of_pair = confidence[order], right[order], pair[order]
+    del order
+    sizes = [len(part) for part in np.array_split(given, min(bins, count))]
+    parts = [slice(end - size, end) for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
     evened = _evened(given, judged)
-    sizes = [len(part) for part in np.array_split(order, min(bins, count))]
-    starts = np.cumsum([0, *sizes[:-1]])
-    gaps = np.add.reduceat(given - evened, starts)
+    cut = tuple(_bin(given[part], evened[part]) for part in parts)
+    gaps = np.array([(given[part] - evened[part]).sum() for part in parts])
+    del evened
     # as judged, not evened: what is shared among pairs would not vary between them
-    place = np.repeat(np.arange(len(sizes)), sizes)
-    drawn, prompts = _resampled_gaps(given - judged, place, pair[order], relations, seed)
+    sums = [np.bincount(of_pair[p], given[p] - judged[p], int(pair.max()) + 1) for p in parts]
+    drawn, prompts = _resampled_gaps(np.column_stack(sums), np.bincount(of_pair), relations, seed)
     ece = float(np.abs(gaps).sum()) / count
     draws = np.abs(drawn).sum(axis=1) / prompts
     return Calibration(
         overconf=around(float(gaps.sum()) / count, drawn.sum(axis=1) / prompts, n=count),
         ece=around(ece, np.clip(draws - draws.mean() + ece, 0.0, 1.0), n=count),
-        bins=tuple(
-            _bin(given[start : start + size], evened[start : start + size])
-            for start, size in zip(starts.tolist(), sizes, strict=True)
-        ),
+        bins=cut,
     )
 
 
@@ -101,15 +101,25 @@ def overconf_by(
     pair it is all of -1..1.
     """
     kept = ~np.isnan(confidence)
-    gap, group, of_pair = (confidence - right)[kept], groups[kept], pair[kept]
-    order = np.argsort(group, kind="stable")
-    numbers, starts = np.unique(group[order], return_index=True)
-    parts = np.split(order, starts[1:]) if len(order) else []
+    gap = (confidence - right)[kept]
+    found = zip(*clustered_means(gap, pair[kept], groups[kept]), strict=True)
     return [
-        (int(number), _clustered(gap[part], of_pair[part]), len(part))
-        for number, part in zip(numbers, parts, strict=True)
-        if len(part) >= floor
+        (int(number), _within(float(mean), float(reach), int(n)), int(n))
+        for number, mean, reach, n in found
+        if n >= floor
     ]
+
+
+def overconf_by_each(grid: Grid, sure: Floats, floor: int = 1) -> list[tuple[int, Estimate, int]]:
+    """The same of each template; `sure` is the confidence of each row of the grid."""
+    found = [
+        (int(part.templates[template]), estimate, n)
+        for part in grid.parts()
+        for template, estimate, n in overconf_by(
+            part.grid.template, sure[part.rows], part.grid.right, part.grid.pair, floor
+        )
+    ]
+    return sorted(found, key=lambda row: row[0])
 
 
 def overconf_by_template(grid: Grid, sure: Floats, floor: int, seed: int) -> dict[str, Estimate]:
@@ -119,7 +129,7 @@ def overconf_by_template(grid: Grid, sure: Floats, floor: int, seed: int) -> dic
     and min is their number of answers. The interval of the mean is over templates, that of stdev
     takes theirs for draws from one normal distribution.
     """
-    rows = [e for _, e, _ in overconf_by(grid.template, sure, grid.right, grid.pair, floor)]
+    rows = [estimate for _, estimate, _ in overconf_by_each(grid, sure, floor)]
     values = np.array([e.value for e in rows], dtype=np.float64)
     missing = Estimate.not_measured()
     found = {
@@ -136,29 +146,27 @@ def overconf_by_template(grid: Grid, sure: Floats, floor: int, seed: int) -> dic
 
 def _evened(confidence: Floats, right: Bools) -> Floats:
     """Each prompt's accuracy, shared among those of equal confidence; both sorted by confidence."""
-    first = np.concatenate([[0], np.flatnonzero(np.diff(confidence)) + 1])
+    first = np.concatenate([[0], np.flatnonzero(confidence[1:] != confidence[:-1]) + 1])
     sizes = np.diff(first, append=len(confidence))
     return np.repeat(np.add.reduceat(right, first, dtype=np.int64) / sizes, sizes)
 
 
 def _resampled_gaps(
-    gap: Floats, place: Ints, pair: Ints, relations: Ints | None, seed: int
+    sums: Floats, sizes: Ints, relations: Ints | None, seed: int
 ) -> tuple[Floats, Floats]:
-    """Sums of each bin's gaps when pairs are resampled, [draws, bins], and of prompts; [draws]."""
-    bins = int(place[-1]) + 1
-    sizes = np.bincount(pair)
-    sums = np.bincount(
-        pair.astype(np.int64) * bins + place, weights=gap, minlength=len(sizes) * bins
-    )
-    values = np.column_stack([sums.reshape(len(sizes), bins), sizes])
+    """Sums of each bin's gaps when pairs are resampled, [draws, bins], and of prompts; [draws].
+
+    sums [pairs, bins] and number of prompts [pairs] of those that were asked.
+    """
     asked = np.flatnonzero(sizes)
+    values = np.column_stack([sums[asked], sizes[asked]])
     if relations is None:
-        drawn = resampled_sums(values[asked], stream(seed, "calibration"))
+        drawn = resampled_sums(values, stream(seed, "calibration"))
     else:
         owners = relations[asked]
         drawn = np.sum(
             [
-                resampled_sums(values[asked[owners == relation]], stream(seed, str(relation)))
+                resampled_sums(values[owners == relation], stream(seed, str(relation)))
                 for relation in np.unique(owners)
             ],
             axis=0,
@@ -176,9 +184,8 @@ def _bin(confidence: Floats, judged: Floats) -> Bin:
     )
 
 
-def _clustered(gap: Floats, pair: Ints) -> Estimate:
-    value, low, high = clustered_mean(gap, pair)
-    return Estimate(value=value, low=max(low, -1.0), high=min(high, 1.0), n=len(gap))
+def _within(value: float, reach: float, n: int) -> Estimate:
+    return Estimate(value=value, low=max(value - reach, -1.0), high=min(value + reach, 1.0), n=n)
 
 
 def bias_level(shares: Floats) -> float:

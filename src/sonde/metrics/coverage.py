@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from sonde.core.reports import Estimate
-from sonde.metrics.estimates import Resampled, samples_of
+from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.judged import Bools, Floats, Grid, Ints, Judged
 
 
@@ -51,36 +51,32 @@ def names_help(judged: Judged, seed: int = 0) -> dict[str, Estimate]:
 
     Rows are sorted by pair, template and name. Not measured where a probe did not look at names.
     """
-    subject = object = Estimate.not_measured()
-    if judged.gold is not None:
-        subject = _subject_names(judged.grid, judged.gold, seed)
-    if judged.helped is not None and judged.compared is not None:
-        object = _object_names(judged.grid, judged.helped, judged.compared, seed)
-    return {"names_help.subject": subject, "names_help.object": object}
+    subject, object = {}, {}
+    for part in judged.grid.parts():
+        own, name = part.grid, str(part.relation)
+        if judged.gold is not None:
+            subject[name] = _subject_names(own, judged.gold[part.rows])
+        if judged.helped is not None and judged.compared is not None:
+            object[name] = _object_names(own, judged.helped[part.rows], judged.compared[part.rows])
+    return {
+        "names_help.subject": Resampled(subject, seed).mean_over_facts(),
+        "names_help.object": Resampled(object, seed).mean_over_facts(),
+    }
 
 
-def _subject_names(grid: Grid, gold: Floats, seed: int) -> Estimate:
-    """Share of (prompt, added subject name) where the correct answer is likelier than before."""
-    if not len(grid):
-        return Estimate.not_measured()
+def _subject_names(grid: Grid, gold: Floats) -> Sample:
+    """For each (prompt, added subject name), whether the correct answer is likelier than before."""
     same = (np.diff(grid.pair) == 0) & (np.diff(grid.template) == 0)
-    starts = np.flatnonzero(np.append(True, ~same))
+    starts = np.flatnonzero(np.append(len(grid) > 0, ~same))
     first: Ints = np.repeat(starts, np.diff(np.append(starts, len(grid))))
     added = (grid.name > 0) & (grid.name[first] == 0)
     helped = gold[added] > gold[first][added]
-    return _share(helped.astype(np.float64), grid, np.flatnonzero(added), seed)
+    return Sample(values=helped.astype(np.float64), clusters=grid.pair[added])
 
 
-def _object_names(grid: Grid, helped: Ints, compared: Ints, seed: int) -> Estimate:
-    """Share of (prompt, added object name) where the name is likelier than the usual one."""
+def _object_names(grid: Grid, helped: Ints, compared: Ints) -> Sample:
+    """For each (prompt, added object name), whether the name is likelier than the usual one."""
     rows = np.repeat(np.arange(len(grid)), compared)
     before = np.cumsum(compared) - compared
     turn = np.arange(len(rows)) - before[rows]
-    return _share((turn < helped[rows]).astype(np.float64), grid, rows, seed)
-
-
-def _share(values: Floats, grid: Grid, rows: Ints, seed: int) -> Estimate:
-    """The mean of some comparisons, each about the pair of a row of the grid."""
-    pairs = grid.pair[rows]
-    samples = samples_of(values, grid.relations[pairs], clusters=pairs)
-    return Resampled(samples, seed).mean_over_facts()
+    return Sample(values=(turn < helped[rows]).astype(np.float64), clusters=grid.pair[rows])

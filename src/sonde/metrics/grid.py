@@ -63,16 +63,10 @@ class Grid:
     def parts(self) -> Iterator[Part]:
         """The prompts of each relation, in order."""
         pair_places, template_places = _places(self.relations), _places(self.template_relations)
-        in_order = _ascends(self.pair) and _ascends(self.relations)
-        owners = None if in_order else self.relations[self.pair]
         for relation in np.unique(self.relations).tolist() or [0]:
             pairs = np.flatnonzero(self.relations == relation)
             templates = np.flatnonzero(self.template_relations == relation)
-            if owners is None:
-                ends = (pairs[0], pairs[-1] + 1) if len(pairs) else (0, 0)
-                rows: slice | Ints = slice(*np.searchsorted(self.pair, ends).tolist())
-            else:
-                rows = np.flatnonzero(owners == relation)
+            rows = self._rows_of(relation, pairs)
             own = self.rows(rows)
             if (self.template_relations[own.template] != relation).any():
                 raise ValueError(
@@ -86,6 +80,19 @@ class Grid:
                 template_relations=np.zeros(len(templates), dtype=np.int64),
             )
             yield Part(relation=relation, pairs=pairs, templates=templates, rows=rows, grid=grid)
+
+    @cached_property
+    def _in_order(self) -> bool:
+        """Whether prompts stand in the order of their relations."""
+        return all(bool((of[1:] >= of[:-1]).all()) for of in (self.pair, self.relations))
+
+    def _rows_of(self, relation: int, pairs: Ints) -> slice | Ints:
+        """The rows of a relation, which has these pairs."""
+        if not self._in_order:
+            return np.flatnonzero(self.relations[self.pair] == relation)
+        ends = [pairs[0], pairs[-1] + 1] if len(pairs) else [0, 0]
+        # as wide as pairs are, or all of these would be widened
+        return slice(*np.searchsorted(self.pair, np.array(ends, dtype=self.pair.dtype)).tolist())
 
     def of_pairs(self, measure: Callable[[Part], Floats]) -> Floats:
         """What is measured of each pair, a relation at a time so that little is in memory.
@@ -183,7 +190,3 @@ def _places(owners: Ints) -> Ints:
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return places
-
-
-def _ascends(numbers: Ints) -> bool:
-    return bool((numbers[1:] >= numbers[:-1]).all())

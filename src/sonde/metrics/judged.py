@@ -159,7 +159,10 @@ class Judged:
             *("answer", "right", "verdict", "rank", "confidence", "gold"),
         )
         return frame.with_columns(
-            prompt, polars.when(rank > 0).then(rank).alias("rank"), verdict=self.verdicts()
+            prompt,
+            col("gold").cast(polars.Float64),
+            polars.when(rank > 0).then(rank).alias("rank"),
+            verdict=self.verdicts(),
         ).select(*order, polars.exclude(order))
 
     def facts(self) -> DataFrame:

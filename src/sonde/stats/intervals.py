@@ -184,17 +184,28 @@ def clustered_mean(values: Floats, clusters: Ints) -> tuple[float, float, float]
     >>> clustered_mean(np.array([1.0, 1.0]), np.array([0, 0]))
     (1.0, -inf, inf)
     """
+    _, means, reaches, _ = clustered_means(values, clusters, np.zeros(len(values), dtype=np.int64))
+    mean, reach = float(means[0]), float(reaches[0])
+    return mean, mean - reach, mean + reach
+
+
+def clustered_means(
+    values: Floats, clusters: Ints, groups: Ints
+) -> tuple[Ints, Floats, Floats, Ints]:
+    """The same of many groups: their numbers, means, how far the intervals reach, and sizes."""
     from scipy.special import stdtrit
 
-    mean = float(values.mean())
-    _, index = np.unique(clusters, return_inverse=True)
-    count = int(index.max()) + 1
-    if count == 1:
-        return mean, -inf, inf
-    off = np.bincount(index, weights=values - mean)
-    spread = sqrt(float(off @ off) * count / (count - 1)) / len(values)
-    reach = float(stdtrit(count - 1, 0.975)) * spread
-    return mean, mean - reach, mean + reach
+    most = int(clusters.max(initial=0)) + 1
+    cells, index = np.unique(groups.astype(np.int64) * most + clusters, return_inverse=True)
+    sums, sizes = np.bincount(index, weights=values), np.bincount(index)
+    numbers, owners = np.unique(cells // most, return_inverse=True)
+    counts, n = np.bincount(owners), np.bincount(owners, weights=sizes)
+    means = np.bincount(owners, weights=sums) / n
+    off = sums - sizes * means[owners]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = np.sqrt(np.bincount(owners, weights=off * off) * counts / (counts - 1)) / n
+        reach = np.where(counts > 1, stdtrit(counts - 1, 0.975) * spread, inf)
+    return numbers, means, reach, n.astype(np.int64)
 
 
 def deviation(values: Sequence[float]) -> tuple[float, float, float]:

@@ -17,7 +17,7 @@ import numpy as np
 from sonde.analysis.runs import Compared, by_subject, drawn_sums
 from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
-from sonde.core.reports import Estimate
+from sonde.core.reports import FLAT, Estimate
 from sonde.metrics.distance import PULLED, SOLID, Monitored, combined, over_prompts
 from sonde.metrics.judged import Floats, Ints, stream
 from sonde.stats.intervals import percentile_interval, unvaried_difference, wilson
@@ -230,7 +230,7 @@ class Measure:
         value, facts = float(rows[0]), int(n.sum())
         if not self.share and subjects.sum() <= 1:
             return Estimate(value=value, low=None, high=None, n=facts)
-        if self.share and not np.ptp(rows):
+        if self.share and np.ptp(rows) <= FLAT:
             # so many independent facts say as much as a mean over relations of so many each
             trials = float(len(subjects) ** 2 / (1 / subjects).sum())
             flat = unvaried_difference if paired else _share_interval

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sonde.core.columns import Answers, Given, in_blocks
 from sonde.metrics.judged import Floats, Grid, Judged, Way, in_words
-from sonde.metrics.verdicts import Verdicts, judge_block
+from sonde.metrics.verdicts import judge_block
 from sonde.prompting.pairs import Keys, World
 
 
@@ -35,14 +35,18 @@ class Outcomes:
     ties: int
 
 
-JUDGED = ("answer", "rank", "tied", "confidence", "gold", "helped", "compared")
-COLUMNS = ("pair", "template", "name", *JUDGED)
+COLUMNS: dict[str, type[Any]] = {
+    **dict.fromkeys(("pair", "template", "answer", "rank"), np.int32),
+    **dict.fromkeys(("name", "helped", "compared"), np.int16),
+    **dict.fromkeys(("confidence", "gold"), np.float32),
+    "tied": np.bool_,
+}
+"""What is kept of each prompt, in few bytes."""
 
 
 def judge(known: World, answers: Given, way: Way = "filled") -> Outcomes:
     """Judge every answer, in whatever order they come; of two for a prompt the later one counts."""
-    keys = Keys(known)
-    columns: dict[str, list[NDArray[Any]]] = {name: [] for name in COLUMNS}
+    keys, columns = Keys(known), Growing()
     said: dict[str, int] = {}
     contents: dict[int, dict[tuple[int, str], Floats]] = {}
     candidates: dict[int, tuple[str, ...]] = {}
@@ -56,29 +60,31 @@ def judge(known: World, answers: Given, way: Way = "filled") -> Outcomes:
             contents.setdefault(relation, {})[template, subject] = logps
         owners = np.where(empty, 0, place["pair"])
         verdicts = judge_block(block, owners, correct if correct else {0: ()})
-        place |= _columns(verdicts, said)
-        for name in COLUMNS:
-            columns[name].append(place[name][~empty])
-    # each column's parts go as it is joined, so that few of them are there twice
-    none = [np.zeros(0, dtype=np.int32)]
-    whole = {name: np.concatenate(columns.pop(name) or none) for name in COLUMNS}
-    return _outcomes(known, whole, said, contents, candidates, way)
+        place |= verdicts.columns(said)
+        columns.add({name: place[name][~empty] for name in COLUMNS})
+    return _outcomes(known, columns.whole(), said, contents, candidates, way)
 
 
-def _columns(verdicts: Verdicts, said: dict[str, int]) -> dict[str, NDArray[Any]]:
-    """What is kept of some verdicts, in few bytes."""
-    columns = verdicts.columns(said)
-    small: dict[str, Any] = {
-        "answer": np.int32,
-        "rank": np.int32,
-        "confidence": np.float32,
-        "gold": np.float32,
-    }
-    small |= dict.fromkeys(("helped", "compared"), np.int16)
-    return {
-        **{name: columns[name].astype(kind) for name, kind in small.items()},
-        "tied": verdicts.tied,
-    }
+class Growing:
+    """Columns to which rows are added. Parts that are joined in the end would be there twice."""
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._columns = {name: np.empty(0, dtype=kind) for name, kind in COLUMNS.items()}
+
+    def add(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Some rows more."""
+        start, self._rows = self._rows, self._rows + len(columns["pair"])
+        for name, column in self._columns.items():
+            if len(column) < self._rows:
+                grown = np.empty(self._rows + self._rows // 2, dtype=column.dtype)
+                grown[:start] = column[:start]
+                self._columns[name] = column = grown
+            column[start : self._rows] = columns[name]
+
+    def whole(self) -> dict[str, NDArray[Any]]:
+        """Every row."""
+        return {name: column[: self._rows] for name, column in self._columns.items()}
 
 
 def _outcomes(
@@ -90,11 +96,12 @@ def _outcomes(
     way: Way,
 ) -> Outcomes:
     columns = _ordered(columns)
-    asked = np.unique(columns["pair"])
+    asked = np.count_nonzero(np.bincount(columns["pair"]))
     answerable = ~np.isnan(columns["gold"])
     prompts = len(answerable)
-    columns = {name: columns.pop(name)[answerable] for name in COLUMNS}
-    left = np.unique(columns["pair"])
+    if not answerable.all():
+        columns = {name: columns.pop(name)[answerable] for name in COLUMNS}
+    left = np.count_nonzero(np.bincount(columns["pair"]))
     answers = sorted(said)
     places = np.empty(len(answers), dtype=np.int32)
     places[[said[answer] for answer in answers]] = np.arange(len(answers))
@@ -120,7 +127,7 @@ def _outcomes(
         way=way,
         sure=confidence,
         rank=rank,
-        gold=columns["gold"].astype(np.float64),
+        gold=columns["gold"],
         helped=columns["helped"],
         compared=columns["compared"],
     )
@@ -128,7 +135,7 @@ def _outcomes(
         judged=judged,
         contents=contents,
         candidates=candidates,
-        pairs_unanswerable=len(asked) - len(left),
+        pairs_unanswerable=int(asked - left),
         prompts_unanswerable=prompts - len(rank),
         ties=int(columns["tied"].sum()),
     )

@@ -5,7 +5,7 @@ Knows outcomes, no prompts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,8 @@ from sonde.core.fact_frames import text_frame
 from sonde.core.facts import LAMA, Dataset
 from sonde.core.reports import Cell, Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import told_apart
-from sonde.metrics.accuracy import template_accuracies
-from sonde.metrics.calibration import overconf_by, overconf_by_template
-from sonde.metrics.consistency import (
-    over_names,
-    over_templates,
-)
+from sonde.metrics.accuracy import right_shares, template_accuracies
+from sonde.metrics.calibration import overconf_by_each, overconf_by_template
 from sonde.metrics.coverage import names_help
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.judged import Floats, Grid, Ints
@@ -50,7 +46,7 @@ from sonde.reporting.build.tables import (
 )
 
 if TYPE_CHECKING:
-    from polars import DataFrame
+    from polars import DataFrame, Expr, LazyFrame
 
 
 SINGLE = Metric(
@@ -80,6 +76,7 @@ def build_report(
 ) -> Report:
     """Everything BELIEF reports about some outcomes."""
     seed, grid = dataset.selection.seed, outcomes.judged.grid
+    further = {SINGLE.id: _single_prompt(known, grid), **moved(grid, known.templates)}
     common = sections(
         grid,
         relations=known.relations,
@@ -88,7 +85,7 @@ def build_report(
         draws=draws,
         seed=seed,
         majority=known.majority,
-        further={SINGLE.id: _single_prompt(known, grid), **moved(grid, known.templates)},
+        further=further,
     )
     bias = measure_bias(known, outcomes, seed)
     estimates = {
@@ -106,7 +103,7 @@ def build_report(
         headlines=(*common.headlines, *_headlines(estimates)),
         tables=_tables(common, estimates, known, outcomes, bias, floor, seed),
         figures=common.figures,
-        findings=(*common.findings, *_findings(estimates, known, grid, seed)),
+        findings=(*common.findings, *_findings(estimates, known, further, seed)),
         notes=_notes(filled, outcomes),
         judged=outcomes.judged,
     )
@@ -120,7 +117,8 @@ def _single_prompt(known: World, grid: Grid) -> Floats:
     firsts = np.unique(known.template_relations, return_index=True)[1]
     own = [first for first in firsts.tolist() if known.templates[first].origin == LAMA]
     guessable = [stand_in((names[0] for names in p.objects), p.names[0]) for p in known.pairs]
-    rows = (grid.name == 0) & np.isin(grid.template, own) & ~np.array(guessable, bool)[grid.pair]
+    asked = np.isin(np.arange(len(known.templates)), own)
+    rows = (grid.name == 0) & asked[grid.template] & ~np.array(guessable, bool)[grid.pair]
     right = np.full(len(known.pairs), np.nan)
     right[grid.pair[rows]] = grid.right[rows]
     return right
@@ -226,7 +224,7 @@ def _template_table(known: World, outcomes: Outcomes, bias: Bias) -> Table:
     """Accuracy, overconfidence and leaning of each template."""
     grid = outcomes.judged.grid
     accuracies = template_accuracies(grid)
-    over = {t: e for t, e, _ in overconf_by(grid.template, grid.confidence, grid.right, grid.pair)}
+    over = {t: e for t, e, _ in overconf_by_each(grid, grid.confidence)}
     rows: list[dict[str, Cell]] = []
     for number, template in enumerate(known.templates):
         lean = bias.leans.get(number)
@@ -259,7 +257,7 @@ def _template_table(known: World, outcomes: Outcomes, bias: Bias) -> Table:
 
 def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
     """What was answered about each pair; a draw by the seed where there are too many."""
-    pairs = np.unique(outcomes.judged.grid.pair)
+    pairs = np.flatnonzero(~np.isnan(right_shares(outcomes.judged.grid)))
     kept = pairs[drawn([known.pairs[p].fact for p in pairs], seed, SHOWN)]
     chosen = [known.pairs[p] for p in kept]
     texts = {
@@ -284,15 +282,22 @@ def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
 def _answers_of(outcomes: Outcomes, pairs: Ints) -> DataFrame:
     """Of each of some pairs, in order: how many prompts it has, and what was answered."""
     import polars
+
+    said = polars.Series(outcomes.judged.answers, dtype=polars.String)
+    chosen = np.isin(np.arange(len(outcomes.judged.grid.relations)), pairs)
+    found = []
+    for part in outcomes.judged.grid.parts():
+        own = part.grid.rows(chosen[part.pairs][part.grid.pair])
+        columns = {n: getattr(own, n) for n in ("answer", "right", "confidence")}
+        prompts = polars.LazyFrame({"pair": part.pairs[own.pair], **columns})
+        found.append(_summed_up(prompts, polars.lit(said)))
+    return polars.concat(found).sort("pair")
+
+
+def _summed_up(prompts: LazyFrame, said: Expr) -> DataFrame:
+    import polars
     from polars import col
 
-    grid, answers = outcomes.judged.grid, outcomes.judged.answers
-    rows = np.flatnonzero(np.isin(grid.pair, pairs))
-    columns = {
-        name: getattr(grid, name)[rows] for name in ("pair", "answer", "right", "confidence")
-    }
-    prompts = polars.LazyFrame(columns)
-    said = polars.lit(polars.Series(answers, dtype=polars.String))
     counts = (
         prompts.group_by("pair", "answer")
         .len()
@@ -310,7 +315,9 @@ def _answers_of(outcomes: Outcomes, pairs: Ints) -> DataFrame:
     return means.join(counts, on="pair", how="left", maintain_order="left").collect()
 
 
-def _findings(estimates: Estimates, known: World, grid: Grid, seed: int) -> tuple[str, ...]:
+def _findings(
+    estimates: Estimates, known: World, further: Mapping[str, Floats], seed: int
+) -> tuple[str, ...]:
     found = []
     single, mean = estimates[SINGLE.id].value, estimates[ACC.id].value
     if single is not None and mean is not None:
@@ -324,7 +331,7 @@ def _findings(estimates: Estimates, known: World, grid: Grid, seed: int) -> tupl
             "Asked about nothing, a single template leans towards some answers with bias level "
             f"{alone:.3f}, the average of a relation's templates with {together:.3f}."
         )
-    found += _driver(grid, seed)
+    found += _driver(further, seed)
     owners = np.bincount(known.template_relations, minlength=len(known.relations))
     fixed = [known.relations[r].id for r in np.flatnonzero(owners == 1)]
     if fixed:
@@ -332,9 +339,9 @@ def _findings(estimates: Estimates, known: World, grid: Grid, seed: int) -> tupl
     return tuple(found)
 
 
-def _driver(grid: Grid, seed: int) -> Iterator[str]:
+def _driver(further: Mapping[str, Floats], seed: int) -> Iterator[str]:
     """Whether another name or another template changes answers more often, in the same pairs."""
-    names, templates = over_names(grid), over_templates(grid)
+    names, templates = (further[DRIVER[0].of(only=only, what="").id] for only in DRIVERS.values())
     both = ~np.isnan(names) & ~np.isnan(templates)
     if not both.any():
         return

@@ -13,7 +13,12 @@ from sonde.core.facts import Dataset
 from sonde.core.reports import Curves, Estimate, Estimates, Metric, Report, Table
 from sonde.metrics.abstention import ABSTENTION
 from sonde.metrics.accuracy import one_word_rate
-from sonde.metrics.calibration import calibration, overconf_by, overconf_by_template
+from sonde.metrics.calibration import (
+    calibration,
+    overconf_by,
+    overconf_by_each,
+    overconf_by_template,
+)
 from sonde.metrics.consistency import consist_of_texts
 from sonde.metrics.estimates import Sample
 from sonde.probes.belief_icl.judge import Outcomes
@@ -226,7 +231,7 @@ def _length_figure(estimates: Estimates) -> Curves:
 
 def _template_table(outcomes: Outcomes, floor: int) -> Table:
     grid, world = outcomes.judged.grid, outcomes.world
-    rows = overconf_by(grid.template, outcomes.judged.sure, grid.right, grid.pair, floor)
+    rows = overconf_by_each(grid, outcomes.judged.sure, floor)
     fields: list[Field[tuple[int, Estimate, int]]] = [
         Field("relation", lambda row: world.relations[world.template_relations[row[0]]].id),
         Field("template", lambda row: world.templates[row[0]].text),

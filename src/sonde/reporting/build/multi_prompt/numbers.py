@@ -98,12 +98,12 @@ def measure(
             overall |= _fluctuation(moved, draw)
             fluctuations[draw] = moved
     bins = _calibrate(grid, overall, seed)
-    owners = grid.relations[grid.pair]
-    for relation, named in relations.items():
-        rows = grid.rows(owners == relation)
-        _calibrate(rows, named, seed)
-        if consist is not None:
-            named[CONSIST.id] = consist(rows)
+    for part in grid.parts():
+        if named := relations.get(part.relation):
+            rows = grid.rows(part.rows)
+            _calibrate(rows, named, seed)
+            if consist is not None:
+                named[CONSIST.id] = consist(rows)
     if consist is not None:
         overall[CONSIST.id] = consist(grid)
     return Numbers(
@@ -164,10 +164,7 @@ def _fluctuation(moved: Fluctuation | None, draw: Draw) -> Named:
 
 def _calibrate(grid: Grid, named: Named, seed: int) -> Sequence[Bin]:
     """Add the calibration to some numbers; gives its bins."""
-    sure = ~np.isnan(grid.confidence)
-    found = calibration(
-        grid.confidence[sure], grid.right[sure], grid.pair[sure], 10, seed, grid.relations
-    )
+    found = calibration(grid.confidence, grid.right, grid.pair, 10, seed, grid.relations)
     if found is None:
         return ()
     named |= {OVERCONF.id: found.overconf, ECE.id: found.ece}

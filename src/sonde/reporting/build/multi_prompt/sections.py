@@ -136,8 +136,8 @@ def _estimates(
 def _counts(grid: Grid, relations: int) -> dict[str, int]:
     return {
         "relations": relations,
-        "pairs": len(np.unique(grid.pair)),
-        "templates": len(np.unique(grid.template)),
+        "pairs": sum(len(block.pairs) for block in grid.blocks),
+        "templates": sum(len(block.templates) for block in grid.blocks),
         "prompts": len(grid),
         "prompts_with_confidence": int((~np.isnan(grid.confidence)).sum()),
     }
