@@ -18,7 +18,10 @@ from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.metrics.estimates import Resampled, samples_of
 from sonde.metrics.grid import Block as Block
-from sonde.metrics.grid import Bools, Floats, Grid, Ints
+from sonde.metrics.grid import Bools as Bools
+from sonde.metrics.grid import Floats as Floats
+from sonde.metrics.grid import Grid as Grid
+from sonde.metrics.grid import Ints as Ints
 from sonde.stats.intervals import percentile_interval
 
 if TYPE_CHECKING:

@@ -98,9 +98,9 @@ def measure(
             overall |= _fluctuation(moved, draw)
             fluctuations[draw] = moved
     bins = _calibrate(grid, overall, seed)
-    for part in grid.parts():
-        if named := relations.get(part.relation):
-            rows = grid.rows(part.rows)
+    for of in grid.parts():
+        if named := relations.get(of.relation):
+            rows = grid.rows(of.rows)
             _calibrate(rows, named, seed)
             if consist is not None:
                 named[CONSIST.id] = consist(rows)
