@@ -18,12 +18,19 @@ pytestmark = pytest.mark.browser
 
 def column(page: Page, number: int) -> list[str]:
     """The texts of a column of the browsable table, as far as its page shows them."""
-    return page.locator(f".browse tbody td:nth-child({number})").all_inner_texts()
+    unpacked(page)
+    return page.locator(f"#browse tbody td:nth-child({number})").all_inner_texts()
+
+
+def unpacked(page: Page) -> None:
+    """Wait until the rows of the browsable table are there."""
+    page.locator("#browse .pager button").first.wait_for()
 
 
 def sort_by(page: Page, title: str) -> None:
     """Click a heading of the browsable table."""
-    page.locator(".browse thead").get_by_role("button", name=title, exact=True).click()
+    unpacked(page)
+    page.locator("#browse thead").get_by_role("button", name=title, exact=True).click()
 
 
 def test_the_page_opens_with_its_numbers_and_a_drawn_figure(opened: Opener) -> None:
@@ -38,17 +45,17 @@ def test_the_page_opens_with_its_numbers_and_a_drawn_figure(opened: Opener) -> N
 def test_search_narrows_the_rows_whatever_case_and_accents(opened: Opener) -> None:
     page = opened(lama()).page
     page.get_by_label("Search").fill("SAO tome P36")
-    expect(page.locator(".range")).to_contain_text("found (of 5,000)")
+    expect(page.locator("#browse .range")).to_contain_text("found (of 5,000)")
     assert {text.split()[0] for text in column(page, 2)} == {"São"}
     page.get_by_label("Search").fill("no such words anywhere")
-    expect(page.locator(".browse tbody")).to_have_text("No rows match.")
+    expect(page.locator("#browse tbody")).to_have_text("No rows match.")
 
 
 def test_sorting_sorts_numbers_as_numbers_and_what_is_missing_last(opened: Opener) -> None:
     page = opened(lama()).page
     for direction in ("ascending", "descending"):
         sort_by(page, "Rank")
-        expect(page.locator(".browse th[data-kind=count]")).to_have_attribute(
+        expect(page.locator("#browse th[data-kind=count]")).to_have_attribute(
             "aria-sort", direction
         )
         ranks = [int(text.replace(",", "")) for text in column(page, 7)]
@@ -56,7 +63,7 @@ def test_sorting_sorts_numbers_as_numbers_and_what_is_missing_last(opened: Opene
     page.get_by_role("button", name="Last page").click()
     assert set(column(page, 7)) == {"–"}
     sort_by(page, "Rank")
-    expect(page.locator(".browse th[data-kind=count]")).to_have_attribute("aria-sort", "none")
+    expect(page.locator("#browse th[data-kind=count]")).to_have_attribute("aria-sort", "none")
     assert column(page, 2)[0].endswith(" 0")
 
 
@@ -72,23 +79,23 @@ def test_a_written_out_table_sorts_by_its_values(opened: Opener) -> None:
 def test_the_verdict_filter_keeps_only_that_verdict(opened: Opener) -> None:
     page = opened(lama()).page
     page.get_by_role("radio", name="skipped").check()
-    expect(page.locator(".range")).to_have_text("Rows 1–50 of 500 found (of 5,000)")
+    expect(page.locator("#browse .range")).to_have_text("Rows 1–50 of 500 found (of 5,000)")
     assert set(column(page, 8)) == {"– skipped"}
     page.get_by_role("radio", name="all").check()
-    expect(page.locator(".range")).to_have_text("Rows 1–50 of 5,000")
+    expect(page.locator("#browse .range")).to_have_text("Rows 1–50 of 5,000")
 
 
 def test_five_thousand_rows_are_paged(opened: Opener) -> None:
     page = opened(lama()).page
-    expect(page.locator(".browse tbody tr")).to_have_count(50)
+    expect(page.locator("#browse tbody tr")).to_have_count(50)
     page.get_by_role("button", name="Next page").click()
-    expect(page.locator(".range")).to_have_text("Rows 51–100 of 5,000")
+    expect(page.locator("#browse .range")).to_have_text("Rows 51–100 of 5,000")
     page.get_by_role("button", name="Last page").click()
-    expect(page.locator(".range")).to_have_text("Rows 4,951–5,000 of 5,000")
+    expect(page.locator("#browse .range")).to_have_text("Rows 4,951–5,000 of 5,000")
     expect(page.get_by_role("button", name="Next page")).to_be_disabled()
     page.get_by_label("Page", exact=True).fill("3")
     page.get_by_label("Page", exact=True).press("Enter")
-    expect(page.locator(".range")).to_have_text("Rows 101–150 of 5,000")
+    expect(page.locator("#browse .range")).to_have_text("Rows 101–150 of 5,000")
 
 
 def test_the_table_can_be_worked_from_the_keyboard(opened: Opener) -> None:
@@ -98,7 +105,7 @@ def test_the_table_can_be_worked_from_the_keyboard(opened: Opener) -> None:
     expect(page.get_by_role("radio", name="right")).to_be_checked()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.locator(".browse th").first).to_have_attribute("aria-sort", "ascending")
+    expect(page.locator("#browse th").first).to_have_attribute("aria-sort", "ascending")
 
 
 def test_the_theme_button_turns_page_and_figure(opened: Opener) -> None:
@@ -148,6 +155,46 @@ def test_the_page_never_scrolls_sideways(opened: Opener) -> None:
             assert page.evaluate("() => document.documentElement.scrollWidth") <= width
 
 
+def wide_table(columns: int) -> Report:
+    """A table of so many estimates beside a long label, each with an n of its own."""
+    titles = (Column(title="relation"), *(Column(title=f"metric {k}", kind="percent")
+                                          for k in range(columns)))  # fmt: skip
+    rows = tuple((f"P{i} located in the administrative territorial entity",
+                  *(estimate(0.1 + 0.01 * k, 900 + i * k) for k in range(columns)))
+                 for i in range(3))  # fmt: skip
+    table = Table(id="wide", title="Wide", columns=titles, rows=rows)
+    return Report(title="R", estimates={}, tables=(table,))
+
+
+CUT = "() => [...document.querySelectorAll('.scroll')].filter((box) => box.scrollWidth > box.clientWidth).length"  # noqa: E501
+
+
+def test_no_table_is_cut_at_a_desk(opened: Opener) -> None:
+    for report in (lama(60), wide_table(3), wide_table(6)):
+        page = opened(report).page
+        page.set_viewport_size({"width": 1400, "height": 900})
+        assert page.evaluate(CUT) == 0
+
+
+def test_a_wide_table_scrolls_in_its_own_box_and_its_first_column_stays(opened: Opener) -> None:
+    page = opened(wide_table(6)).page
+    page.set_viewport_size({"width": 400, "height": 900})
+    assert page.evaluate(CUT) == 1
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
+    first = page.locator("#table-wide tbody th").first
+    before = first.bounding_box()
+    page.locator("#table-wide .scroll").evaluate("(box) => { box.scrollLeft = 200; }")
+    assert first.bounding_box() == before and before is not None and before["width"] < 200
+
+
+def test_all_estimates_are_found_by_their_names(opened: Opener) -> None:
+    page = opened(lama(10)).page
+    page.get_by_text("estimates by name").click()
+    box = page.locator("#estimates")
+    box.get_by_label("Search").fill("unseen")
+    expect(box.locator(".range")).to_contain_text("found (of 6)")
+
+
 def test_the_browser_writes_cells_as_python_does(opened: Opener) -> None:
     page, cells = opened(lama(10)).page, tricky_cells()
     sent = [[raw, kind] for raw, _, kind in cells]
@@ -187,6 +234,7 @@ def test_long_and_short_tables_show_the_same_cells(opened: Opener) -> None:
     short = Table(id="short", title="S", columns=columns, rows=rows)
     long = Table(id="long", title="L", columns=columns, rows=rows, browsable=True)
     page = opened(Report(title="R", summary="", estimates={}, tables=(short, long))).page
+    unpacked(page)
     texts = [
         [" ".join(text.split()) for text in page.locator(f"#table-{id} tbody tr").all_inner_texts()]
         for id in ("short", "long")

@@ -41,7 +41,9 @@ def test_hostile_text_adds_no_elements_and_no_handlers() -> None:
     made = Elements(page(hostile(), {"<b>": HOSTILE}))
     assert "img" not in made.names and "b" not in made.names
     assert not any(name.startswith("on") for name in made.attributes)
-    assert made.names.count("script") == 4 + 7  # theme, tables, provenance, own; figures' points
+    assert (
+        made.names.count("script") == 5 + 7
+    )  # theme, two tables, provenance, own; figures' points
 
 
 def test_hostile_text_is_on_the_page_as_text() -> None:

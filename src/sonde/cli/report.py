@@ -22,6 +22,7 @@ from sonde.core.errors import MissingExtra, SondeError, UsageError
 from sonde.core.files import whole
 from sonde.core.reports import Report
 from sonde.core.settings import parse
+from sonde.reporting.build.parts import trimmed
 from sonde.reporting.render.figures import svg
 from sonde.reporting.render.html import page, picture_page, read_pictures
 from sonde.reporting.render.json import as_json as to_json
@@ -127,11 +128,12 @@ def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> 
 
 def write_figures(report: Report, folder: Path, format: Format) -> list[Path]:
     """Write every figure of a report into a folder under its id; the paths written."""
-    if not report.figures:
+    figures = trimmed(report).figures
+    if not figures:
         return []
     browser = find_browser() if format == "png" else ""
-    paths = [folder / name for name in file_names([f.id for f in report.figures], format)]
-    drawings = [svg(figure) for figure in report.figures]
+    paths = [folder / name for name in file_names([f.id for f in figures], format)]
+    drawings = [svg(figure) for figure in figures]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         contents = [f"{drawing}\n".encode() for drawing in drawings]

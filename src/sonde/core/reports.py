@@ -154,7 +154,8 @@ class Curves(Picture):
     """Curves over one pair of axes; `diagonal` draws where x and y are equal.
 
     `kind` is that of y, and of x too without an `x_kind`; `marks` are named places on the x axis.
-    With `x_labels` every x stands at or near the place of a label, counted from 0.
+    With `x_labels` every x stands at or near the place of a label, counted from 0. A point whose
+    size is below `least` is not drawn: so few say nothing.
     """
 
     x_axis: str
@@ -164,6 +165,7 @@ class Curves(Picture):
     x_kind: Literal["percent", "number"] | None = None
     marks: tuple[tuple[str, float], ...] = ()
     x_labels: tuple[str, ...] = ()
+    least: int = 0
 
     def __post_init__(self) -> None:
         last = len(self.x_labels) - 0.5

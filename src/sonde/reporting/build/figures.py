@@ -26,6 +26,7 @@ from sonde.metrics.calibration import Bin
 from sonde.metrics.judged import Floats
 from sonde.reporting.build.tables import titled
 
+LEAST = 10  # answers of a bin whose accuracy is drawn
 WHISKERS = "Whiskers are 95 % intervals."
 
 Named = Mapping[str, Metric]
@@ -138,6 +139,7 @@ def calibration(
         y_axis="accuracy of the bin",
         curves=curves,
         diagonal=True,
+        least=LEAST,
         note=f"Ten bins of equally many {what}. On the diagonal confidence can be trusted; below "
         f"it {'the' if len(bins) == 1 else 'a'} model is too sure.",
     )

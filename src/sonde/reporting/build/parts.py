@@ -85,7 +85,8 @@ def shown(parts: Iterable[Part | None]) -> tuple[Part, ...]:
 
 def trimmed(report: Report) -> Report:
     """The report without tables and figures that have nothing to show, whoever made it."""
-    return replace(report, tables=shown(report.tables), figures=shown(report.figures))
+    figures = tuple(figure for figure in shown(report.figures) if not _too_few(figure))
+    return replace(report, tables=shown(report.tables), figures=figures)
 
 
 def left_out(tables: Iterable[Table]) -> tuple[str, ...]:
@@ -120,6 +121,13 @@ def has_content(part: Table | Figure | str) -> bool:
             return bool(part.rows)
         case str():
             return bool(part)
+
+
+def _too_few(figure: Figure) -> bool:
+    """Whether every point of curves stands for fewer than are worth drawing."""
+    if not isinstance(figure, Curves) or not figure.least:
+        return False
+    return all(n < figure.least for curve in figure.curves for n in curve.sizes)
 
 
 def _has_numbers(table: Table) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Literal
@@ -16,6 +16,7 @@ from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Headline, Rep
 Scale = Unit
 
 NOT_MEASURED = "not measured"
+WRAPPED = 26  # letters of a text that need not be broken
 DASH = "–"
 MINUS = "−"
 VERDICTS = {True: "right", False: "wrong", None: "skipped"}
@@ -179,22 +180,20 @@ class Shown:
     kind: Literal["text", "estimate", "missing", "verdict"]
     value: str
     interval: str = ""
-    n: str = ""
     mark: str = ""
     spaced: bool = False
 
 
-def shown_cell(cell: Cell, kind: ColumnKind, own: bool = False) -> Shown:
-    """What a cell shows; an estimate with its interval, and its n where it has one of its `own`."""
+def shown_cell(cell: Cell, kind: ColumnKind) -> Shown:
+    """What a cell shows; an estimate with its interval."""
     if kind == "verdict":
         word = verdict(cell)
         return Shown(kind="verdict", value=word, mark=MARKS.get(word, ""))
     if isinstance(cell, Estimate):
         if known(cell.value) is None:
             return Shown(kind="missing", value=DASH, spaced=True)
-        n = fixed(cell.n, 0) if own else ""
         value, ends = number(cell.value, kind), interval(cell, kind)
-        return Shown(kind="estimate", value=value, interval=ends, n=n)
+        return Shown(kind="estimate", value=value, interval=ends)
     if cell is None:
         return Shown(kind="missing", value=DASH)
     if isinstance(cell, bool):
@@ -208,59 +207,124 @@ def cell_text(cell: Cell, kind: ColumnKind) -> str:
     return " ".join(part for part in (shown.mark, shown.value, shown.interval) if part)
 
 
-def sort_key(cell: Cell, kind: ColumnKind) -> str:
-    """What a column sorts by: the plain number where there is one; nothing when not measured."""
+def sort_key(cell: Cell) -> str:
+    """What a cell of numbers sorts by; nothing when not measured."""
     value = cell.value if isinstance(cell, Estimate) else cell
-    if kind == "verdict":
-        return verdict(cell)
-    return "" if value is None or value != value else str(value)
+    if value is None or value != value:
+        return ""
+    return str(brief(value)) if isinstance(value, float) else str(value)
 
 
 def browsable_data(table: Table) -> dict[str, object]:
-    """The table as the page's script reads it; cells stay raw so that they sort as numbers."""
-    columns = [{"title": c.title, "kind": c.kind} for c in table.columns]
-    return {"columns": columns, "rows": [[raw(cell) for cell in row] for row in table.rows]}
+    """The table as the page's script reads it, by column; raw, so that numbers sort as numbers."""
+    columns = []
+    for i, column in enumerate(table.columns):
+        values = [raw(row[i]) for row in table.rows]
+        columns.append({"title": column.title, "kind": column.kind, **coded(values)})
+    return {"columns": columns, "count": len(table.rows)}
+
+
+def coded(values: Sequence[object]) -> dict[str, object]:
+    """Values as they are, or, of words that come again and again, each once and its numbers."""
+    if not all(isinstance(value, str) for value in values):
+        return {"values": values}
+    codes: dict[object, int] = {}
+    found = [codes.setdefault(value, len(codes)) for value in values]
+    return (
+        {"names": list(codes), "codes": found}
+        if len(codes) * 2 < len(found)
+        else {"values": values}
+    )
 
 
 def raw(cell: Cell) -> object:
     """A cell as JSON: an estimate is a list of value, low, high and n."""
     if isinstance(cell, Estimate):
         return [raw(cell.value), raw(cell.low), raw(cell.high), cell.n]
-    if isinstance(cell, float) and not math.isfinite(cell):
-        return None if math.isnan(cell) else fixed(cell, 0)
+    if isinstance(cell, float):
+        return brief(cell) if math.isfinite(cell) else None if math.isnan(cell) else fixed(cell, 0)
     return cell
 
 
-def with_n(table: Table) -> Table:
-    """The same table with a column for the n of its estimates, unless a column shows it already.
+def brief(value: float) -> float:
+    """A number with the six digits that matter; what is nearly 0 or 1 does not become so.
 
-    Where the estimates of a row rest on different numbers there is no such column, and `apart`
-    says so: each cell then carries its own.
+    >>> brief(0.12345678), brief(0.99999999), brief(3.0)
+    (0.123457, 0.99999999, 3.0)
     """
-    counts = tuple(row_n(row) for row in table.rows)
-    if apart(table) or not any(counts):
-        return table
-    pairs = tuple(zip(table.rows, counts, strict=True))
-    width = range(len(table.columns))
-    if any(all(row[i] == n for row, n in pairs if n is not None) for i in width):
-        return table
-    rows = tuple((*row, n) for row, n in pairs)
-    column = Column(title="n", kind="count", help="how many things the estimates average")
-    return replace(table, columns=(*table.columns, column), rows=rows)
+    short = float(f"{value:.6g}")
+    return value if short in (0.0, 1.0) else short
 
 
-def row_n(row: Iterable[Cell]) -> int | None:
-    """The number that a row's measured estimates average, taken from the first of them."""
-    return next((c.n for c in row if isinstance(c, Estimate) and c.value is not None), None)
+def across(table: Table) -> int:
+    """How many letters a table is wide with intervals beside their values; long texts can wrap."""
+    widths = []
+    for i, column in enumerate(table.columns):
+        longest = max((len(cell_text(row[i], column.kind)) for row in table.rows), default=0)
+        most = WRAPPED if column.kind == "text" else longest
+        widths.append(max(min(longest, most), len(column.title)) + 3)
+    return sum(widths)
 
 
-def apart(table: Table) -> bool:
-    """Whether some row holds estimates over different numbers of things."""
-    return any(
-        isinstance(cell, Estimate) and cell.value is not None and cell.n != row_n(row)
-        for row in table.rows
-        for cell in row
-    )
+def with_n(table: Table) -> Table:
+    """The same table with a column for the numbers of things that its estimates average.
+
+    Columns whose estimates rest on the same numbers share one, behind the last of them, or at the
+    end if there is no other; none is added for numbers that a column shows already.
+    """
+    groups = counted(table)
+    width = len(table.columns)
+    ends = [max(at) for at, _ in groups] if len(groups) > 1 else [width - 1] * len(groups)
+    added = {
+        end: (n_column(table, at), counts)
+        for end, (at, counts) in zip(ends, groups, strict=True)
+        if not any(shows(table, i, counts) for i in range(width))
+    }
+    columns: list[Column] = []
+    taken: list[Sequence[Cell]] = []
+    for i, column in enumerate(table.columns):
+        columns.append(column)
+        taken.append([row[i] for row in table.rows])
+        if i in added:
+            columns.append(added[i][0])
+            taken.append(added[i][1])
+    return replace(table, columns=tuple(columns), rows=tuple(zip(*taken, strict=True)))
+
+
+def counted(table: Table) -> list[tuple[list[int], list[int | None]]]:
+    """Columns whose estimates rest on the same numbers, with the number of each row."""
+    groups: list[tuple[list[int], list[int | None]]] = []
+    for i in range(len(table.columns)):
+        counts = [row_n(row[i]) for row in table.rows]
+        if not any(counts):
+            continue
+        for at, known_counts in groups:
+            if all(
+                a is None or b is None or a == b for a, b in zip(counts, known_counts, strict=True)
+            ):
+                at.append(i)
+                known_counts[:] = [a or b for a, b in zip(counts, known_counts, strict=True)]
+                break
+        else:
+            groups.append(([i], counts))
+    return groups
+
+
+def row_n(cell: Cell) -> int | None:
+    """The number that an estimate averages, where it was measured."""
+    return cell.n if isinstance(cell, Estimate) and known(cell.value) is not None else None
+
+
+def shows(table: Table, i: int, counts: Sequence[int | None]) -> bool:
+    """Whether a column holds just these numbers."""
+    pairs = zip(table.rows, counts, strict=True)
+    return all(row[i] == n for row, n in pairs if n is not None)
+
+
+def n_column(table: Table, at: Sequence[int]) -> Column:
+    """The column of the numbers behind the estimates of some columns."""
+    titles = ", ".join(filter(None, (table.columns[i].title for i in at))) or "the estimates"
+    return Column(title="n", kind="count", help=f"how many things are averaged: {titles}")
 
 
 def read_headline(headline: Headline, report: Report) -> Read:

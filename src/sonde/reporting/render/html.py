@@ -12,6 +12,7 @@ import base64
 import hashlib
 import json
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from html import unescape
@@ -29,7 +30,8 @@ from sonde.reporting.render.figures import OnPage, on_page
 from sonde.reporting.render.json import plain
 from sonde.reporting.render.numbers import FAINT, Shade, parted, signed_weight, to_table, visible
 
-SCRIPTS = ("cells.js", "browse.js", "sort.js", "figures.js", "page.js")
+SCRIPTS = ("unpack.js", "cells.js", "browse.js", "sort.js", "figures.js", "page.js")
+ACROSS = 140  # letters from which on a table has its intervals below their values
 LONG = 1000  # rows up to here are written out whole where a browsable table was not asked for
 PNG_SCALE = 2  # picture points per pixel
 UNSAFE_IN_JSON = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -45,7 +47,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters["json_block"] = json_block
+    environment.filters |= {"json_block": json_block, "packed": packed}
+    environment.globals["across"] = ACROSS
     return environment
 
 
@@ -60,6 +63,14 @@ def json_block(value: object, id: str = "") -> Markup:
     named = Markup(' id="{}"').format(id) if id else ""
     block = Markup('<script type="application/json"{}>{}</script>')
     return block.format(named, Markup(data.translate(UNSAFE_IN_JSON)))
+
+
+def packed(value: object) -> Markup:
+    """Data for a script to unpack: JSON, deflated, in letters that mean nothing in HTML."""
+    data = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    deflated = zlib.compress(data.encode("utf-8", "replace"), 9)
+    letters = base64.b64encode(deflated).decode()
+    return Markup('<script type="text/plain" data-packed="">{}</script>').format(letters)
 
 
 def asset(name: str) -> str:

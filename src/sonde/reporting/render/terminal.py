@@ -174,7 +174,7 @@ def without_detail(table: Table) -> Table:
 
 def drawn(table: Table, between: str) -> Grid:
     """The table with value and interval apart by a space or a line break."""
-    table_n, own = cells.with_n(table), cells.apart(table)
+    table_n = cells.with_n(table)
     headed = any(column.title for column in table.columns)
     rows = Grid(
         box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, show_header=headed
@@ -184,7 +184,7 @@ def drawn(table: Table, between: str) -> Grid:
         column_cells = [row[i] for row in shown]
         aligned = between == " " and any(isinstance(cell, Estimate) for cell in column_cells)
         width = value_width(column_cells, column) if aligned else 0
-        texts.append([cell_shown(cell, column, between, own, width) for cell in column_cells])
+        texts.append([cell_shown(cell, column, between, width) for cell in column_cells])
         add_column(rows, column, texts[-1], left=aligned or column.kind in ("text", "verdict"))
     for row in zip(*texts, strict=True):
         rows.add_row(*row)
@@ -208,14 +208,13 @@ def add_column(rows: Grid, column: Column, texts: Sequence[Text], left: bool) ->
     )
 
 
-def cell_shown(cell: Cell, column: Column, between: str, own: bool, width: int) -> Text:
-    """A cell; an estimate with its interval, and with its n when rows do not share one."""
-    shown = cells.shown_cell(cell, column.kind, own)
+def cell_shown(cell: Cell, column: Column, between: str, width: int) -> Text:
+    """A cell; an estimate with its interval."""
+    shown = cells.shown_cell(cell, column.kind)
     if shown.kind == "verdict":
         words = " ".join(part for part in (shown.mark, shown.value) if part)
         return line(words, VERDICT_STYLES.get(shown.value, ""))
-    n = f"n={shown.n}" if shown.n else ""
-    parts = (shown.value.rjust(width), shown.interval, n)
+    parts = (shown.value.rjust(width), shown.interval)
     return line(between.join(part for part in parts if part))
 
 

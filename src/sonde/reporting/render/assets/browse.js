@@ -18,28 +18,32 @@
     return () => { clearTimeout(timer); timer = setTimeout(act, PAUSE); };
   }
 
-  function browse(root, id) {
-    const { columns, rows } = JSON.parse(root.querySelector("script").textContent);
-    const title = root.dataset.title;
+  // the values of a column: as they are, or words that come again by their numbers
+  function column({ title, kind, values, names, codes }) {
+    return { title, kind, values: values || codes.map((code) => names[code]) };
+  }
+
+  function browse(root, id, data) {
+    const columns = data.columns.map(column), all = Array.from({ length: data.count }, (_, i) => i);
     const body = root.querySelector("tbody");
     const heads = [...root.querySelectorAll("thead th")];
     const state = { words: [], verdicts: new Map(), column: -1, direction: 0, page: 0 };
-    let order = rows.map((_, i) => i), found = order, folded = null;
+    let order = all, found = order, folded = null;
 
     function haystack(i) {
-      folded ??= rows.map((row) => fold(row.map((cell, c) => cells.words(cell, columns[c].kind)).join("\n")));
+      folded ??= all.map((k) => fold(columns.map(({ kind, values }) => cells.words(values[k], kind)).join("\n")));
       return folded[i];
     }
     function matches(i) {
-      for (const [c, word] of state.verdicts) if (cells.verdict(rows[i][c]) !== word) return false;
+      for (const [c, word] of state.verdicts) if (cells.verdict(columns[c].values[i]) !== word) return false;
       return state.words.every((word) => haystack(i).includes(word));
     }
     function sortRows() {
-      order = rows.map((_, i) => i);
+      order = all;
       if (!state.direction) return;
-      const kind = columns[state.column].kind;
-      const keys = rows.map((row) => cells.key(row[state.column], kind));
-      order.sort((a, b) => cells.compare(keys[a], keys[b], state.direction) || a - b);
+      const { kind, values } = columns[state.column];
+      const keys = values.map((value) => cells.key(value, kind));
+      order = [...all].sort((a, b) => cells.compare(keys[a], keys[b], state.direction) || a - b);
     }
     function refresh() {
       found = state.words.length || state.verdicts.size ? order.filter(matches) : order;
@@ -56,7 +60,7 @@
     }
     function draw() {
       const start = state.page * PAGE, shown = found.slice(start, start + PAGE);
-      body.replaceChildren(...shown.map((i) => make("tr", { role: "row" }, ...rows[i].map(cellNode))));
+      body.replaceChildren(...shown.map((i) => make("tr", { role: "row" }, ...columns.map(({ values }, c) => cellNode(values[i], c)))));
       if (!shown.length) {
         const none = make("td", { colspan: columns.length, class: "none" }, "No rows match.");
         body.replaceChildren(make("tr", { role: "row" }, none));
@@ -65,8 +69,8 @@
     }
     function describe(start, count) {
       const n = (value) => cells.fixed(value, 0);
-      const of = found.length === rows.length ? n(rows.length) : `${n(found.length)} found (of ${n(rows.length)})`;
-      root.querySelector(".range").textContent = count ? `Rows ${n(start + 1)}\u2013${n(start + count)} of ${of}` : `No rows found (of ${n(rows.length)})`;
+      const of = found.length === all.length ? n(all.length) : `${n(found.length)} found (of ${n(all.length)})`;
+      root.querySelector(".range").textContent = count ? `Rows ${n(start + 1)}\u2013${n(start + count)} of ${of}` : `No rows found (of ${n(all.length)})`;
       const last = lastPage();
       pager.first.disabled = pager.previous.disabled = state.page === 0;
       pager.next.disabled = pager.last.disabled = state.page >= last;
@@ -109,7 +113,7 @@
     }
     function makeFilter(column, c) {
       const counts = new Map();
-      for (const row of rows) counts.set(cells.verdict(row[c]), (counts.get(cells.verdict(row[c])) || 0) + 1);
+      for (const value of column.values) counts.set(cells.verdict(value), (counts.get(cells.verdict(value)) || 0) + 1);
       const usual = ["right", "wrong", "skipped"];
       const rank = (word) => (usual.indexOf(word) + 1 || usual.length + 1);
       const names = [...counts.keys()].sort((a, b) => rank(a) - rank(b) || cells.compare(a, b, 1));
@@ -123,7 +127,7 @@
         });
         return make("label", {}, input, make("span", {}, text, " ", make("small", {}, cells.fixed(count, 0))));
       };
-      group.append(make("div", {}, option("", "all", rows.length), ...names.map((word) => option(word, word, counts.get(word)))));
+      group.append(make("div", {}, option("", "all", all.length), ...names.map((word) => option(word, word, counts.get(word)))));
       return group;
     }
     function sortBy(c) {
@@ -146,5 +150,12 @@
     draw();
   }
 
-  document.querySelectorAll("[data-browse]").forEach(browse);
+  // one after the other, so that the page can be read meanwhile; what is folded away when it is opened
+  (async () => {
+    for (const [id, root] of document.querySelectorAll("[data-browse]").entries()) {
+      const start = async () => browse(root, id, await unpacked(root)), folded = root.closest("details:not([open])");
+      if (folded) folded.addEventListener("toggle", start, { once: true });
+      else await start();
+    }
+  })();
 })();

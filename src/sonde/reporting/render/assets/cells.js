@@ -98,7 +98,7 @@ const cells = (function () {
     if (cell === null || (Array.isArray(cell) && cell[0] === null)) return missing();
     if (Array.isArray(cell)) {
       const made = document.createDocumentFragment();
-      const parts = [["value", number(cell[0], kind)], ["interval", interval(cell, kind)], ["n", "n = " + fixed(cell[3], 0)]];
+      const parts = [["value", number(cell[0], kind)], ["interval", interval(cell, kind)]];
       for (const [css, text] of parts) if (text) made.append(span(css, text), "\n");
       return made;
     }

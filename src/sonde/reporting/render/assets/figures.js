@@ -31,9 +31,10 @@
   }
 
   function lively(root) {
-    const plot = root.querySelector(".plot"), tips = JSON.parse(root.querySelector("script").textContent);
+    const plot = root.querySelector(".plot");
     const drawings = [...plot.querySelectorAll("svg")].map((svg) => ({ svg, points: [...svg.querySelectorAll(".points > *")], places: null }));
-    let shown = null;
+    let shown = null, tips = null;
+    unpacked(root).then((found) => { tips = found; });
 
     function current() {
       const drawing = drawings.find(({ svg }) => svg.clientWidth > 0);
@@ -43,7 +44,7 @@
     function show(drawing, place) {
       if (shown) shown.point.classList.remove("on");
       shown = place;
-      if (!place) { tip.remove(); return; }
+      if (!place || !tips) { tip.remove(); return; }
       place.point.classList.add("on");
       describe(tips[drawing.points.indexOf(place.point)]);
       document.body.append(tip);

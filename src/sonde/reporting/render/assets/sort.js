@@ -2,7 +2,7 @@
 (function () {
   "use strict";
   function key(cell, kind) {
-    const value = cell.dataset.key;
+    const value = cell.dataset.key ?? cell.textContent;
     if (value === "") return null;
     const number = Number(value);
     return kind === "text" || kind === "verdict" || Number.isNaN(number) ? value : number;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from sonde.core.reports import Curve, Curves
 from sonde.reporting.render.cells import Scale, fixed, known, told
@@ -46,7 +46,7 @@ def curves(canvas: Canvas, plot: Curves) -> None:
     largest = max((n for curve in plot.curves for n in curve.sizes), default=0)
     for k in range(len(plot.curves)):
         line(canvas, plot, k, (x, y), largest)
-    if not any(points(curve) for curve in plot.curves):
+    if not any(points(plot, curve) for curve in plot.curves):
         canvas.remark("not measured", (x.start + x.end) / 2, (y.start + y.end) / 2, "middle")
     feet(canvas, plot, x, y, largest)
 
@@ -93,7 +93,7 @@ def axes(
         canvas.words(words, 0, canvas.height + LINE / 2)
         canvas.height += LINE
     named = placed(canvas, plot.marks, x)
-    canvas.height += 6 + room_above(named)
+    canvas.height += 10 + room_above(named)
     top, bottom = canvas.height, canvas.height + body
     y = Linear(*y_reach, bottom, top)
     y_axis(canvas, x, y, y_places, numbers)
@@ -117,7 +117,7 @@ def counted(plot: Curves, axis: str) -> bool:
 def line(canvas: Canvas, plot: Curves, k: int, at: tuple[Linear, Linear], largest: int) -> None:
     """One curve: a line through the points that were measured, with their whiskers."""
     curve, (x, y) = plot.curves[k], at
-    kept = points(curve)
+    kept = points(plot, curve)
     spots = [(x(curve.x[i]), y(curve.y[i])) for i in kept]
     with canvas.group(data_series=k, **stroke(canvas, k)):
         if curve.joined:
@@ -135,13 +135,13 @@ def line(canvas: Canvas, plot: Curves, k: int, at: tuple[Linear, Linear], larges
             canvas.point(outline(k, px, py, r), tip(plot, curve, i))
 
 
-def points(curve: Curve) -> list[int]:
-    """The points to draw: both coordinates known, and something in the bin."""
-    return [
-        i
-        for i, (x, y) in enumerate(zip(curve.x, curve.y, strict=True))
-        if known(x) is not None and known(y) is not None and (not curve.sizes or curve.sizes[i])
-    ]
+def points(plot: Curves, curve: Curve) -> list[int]:
+    """The points to draw: both coordinates known, and enough in the bin."""
+    enough = max(1, plot.least)
+    sizes = curve.sizes or (enough,) * len(curve.x)
+    places = enumerate(zip(curve.x, curve.y, sizes, strict=True))
+    return [i for i, (x, y, n) in places if known(x) is not None and known(y) is not None
+            and n >= enough]  # fmt: skip
 
 
 def radius(n: int, largest: int) -> float:
@@ -177,7 +177,7 @@ def reaches(plot: Curves) -> tuple[Reach, Reach]:
     xs = [value for _, value in plot.marks]
     ys: list[float] = []
     for curve in plot.curves:
-        for i in points(curve):
+        for i in points(plot, curve):
             xs.append(curve.x[i])
             ys += [curve.y[i], *curve.low[i : i + 1], *curve.high[i : i + 1]]
     if plot.x_labels:
@@ -191,6 +191,16 @@ def reaches(plot: Curves) -> tuple[Reach, Reach]:
 def x_kind(plot: Curves) -> Scale:
     """How places on the x axis are written."""
     return plot.x_kind or plot.kind
+
+
+def sizes_told(plot: Curves, largest: int) -> Iterator[str]:
+    """What the size of a point means, and how many points are too small to be drawn."""
+    if largest:
+        yield f"larger points stand for more, at most {fixed(largest, 0)}"
+    few = sum(0 < n < plot.least for curve in plot.curves for n in curve.sizes)
+    if few:
+        which = "one point of fewer than {0} is" if few == 1 else "{1} points of fewer than {0} are"
+        yield which.format(plot.least, few) + " not drawn"
 
 
 def feet(canvas: Canvas, plot: Curves, x: Linear, y: Linear, largest: int) -> None:
@@ -208,8 +218,7 @@ def feet(canvas: Canvas, plot: Curves, x: Linear, y: Linear, largest: int) -> No
         x_numbers(canvas, x, canvas.height + 6 + LINE / 2, x_kind(plot), x_places(canvas, plot, x))
         canvas.height += LINE + 8
     axis_title(canvas, plot.x_axis, x)
-    if largest:
-        words = f"larger points stand for more, at most {fixed(largest, 0)}"
+    for words in sizes_told(plot, largest):
         canvas.remark(words, x.end, canvas.height + LINE / 2 + 2, "end")
         canvas.height += LINE + 2
     canvas.height += 6

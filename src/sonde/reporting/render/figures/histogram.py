@@ -26,7 +26,7 @@ def histogram(canvas: Canvas, plot: Histogram) -> None:
     step = narrowest(plot)
     marks = [(f"{name} {told(value, plot.kind, step)}", value) for name, value in plot.marks]
     named = placed(canvas, marks, x)
-    top = canvas.height + LINE + 6 + room_above(named)
+    top = canvas.height + LINE + 10 + room_above(named)
     bottom = top + (BODY_NARROW if canvas.narrow else BODY)
     y = Linear(0.0, most, bottom, top)
     y_axis(canvas, x, y, places, numbers)
