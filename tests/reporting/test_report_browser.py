@@ -157,12 +157,15 @@ def test_the_page_never_scrolls_sideways(opened: Opener) -> None:
 
 def wide_table(columns: int) -> Report:
     """A table of so many estimates beside a long label, each with an n of its own."""
-    titles = (Column(title="relation"), *(Column(title=f"metric {k}", kind="percent")
-                                          for k in range(columns)))  # fmt: skip
-    rows = tuple((f"P{i} located in the administrative territorial entity",
-                  *(estimate(0.1 + 0.01 * k, 900 + i * k) for k in range(columns)))
-                 for i in range(3))  # fmt: skip
-    table = Table(id="wide", title="Wide", columns=titles, rows=rows)
+    metrics = (Column(title=f"metric {k}", kind="percent") for k in range(columns))
+    long = "located in the administrative territorial entity"
+    rows: list[tuple[Cell, ...]] = []
+    for i in range(3):
+        cells = (estimate(0.1 + 0.01 * k, 900 + i * k) for k in range(columns))
+        rows.append((f"P{i} {long}", *cells))
+    table = Table(
+        id="wide", title="Wide", columns=(Column(title="relation"), *metrics), rows=tuple(rows)
+    )
     return Report(title="R", estimates={}, tables=(table,))
 
 

@@ -85,8 +85,8 @@ def shown(parts: Iterable[Part | None]) -> tuple[Part, ...]:
 
 def trimmed(report: Report) -> Report:
     """The report without tables and figures that have nothing to show, whoever made it."""
-    figures = tuple(figure for figure in shown(report.figures) if not _too_few(figure))
-    return replace(report, tables=shown(report.tables), figures=figures)
+    figures = [figure for figure in report.figures if not _too_few(figure)]
+    return replace(report, tables=shown(report.tables), figures=shown(figures))
 
 
 def left_out(tables: Iterable[Table]) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ from sonde.reporting.render.numbers import FAINT, Shade, parted, signed_weight, 
 from sonde.reporting.render.terminal_text import line
 
 MOST_ROWS = 60
+TEXT = 10  # letters of a text at least, where there are more
 MOST_BLOCKS = 40
 BLOCKS = " ▁▂▃▄▅▆▇█"
 # from grey to a full colour, which shows on dark and on light ground; the words on it are white
@@ -197,14 +198,15 @@ def value_width(found: Sequence[Cell], column: Column) -> int:
 
 
 def add_column(rows: Grid, column: Column, texts: Sequence[Text], left: bool) -> None:
-    """A column under its title; only text may wrap."""
+    """A column under its title; only text may wrap, and not letter by letter."""
     widths = (max(map(len, text.plain.splitlines()), default=0) for text in texts)
+    longest = max(widths, default=0)
     rows.add_column(
         line(column.title),
         justify="left" if left else "right",
         overflow="fold",
         no_wrap=column.kind != "text",
-        min_width=None if column.kind == "text" else max(widths, default=0),
+        min_width=min(longest, TEXT) if column.kind == "text" else longest,
     )
 
 
