@@ -19,6 +19,7 @@ from sonde.runs.probes import find_probe
 from sonde.runs.run import Run
 
 if TYPE_CHECKING:
+    from sonde.data.tables.columns import Given
     from sonde.runs.guessing import Guessable
 
 
@@ -30,24 +31,27 @@ def dataset(
     limit: int | None = None,
     seed: int = 0,
     wording: str | Sequence[str] = (),
+    columns: Given | None = None,
     drop_guessable: Guessable | None = None,
     guesser: Model | str | None = None,
     device: str = "auto",
 ) -> Dataset:
-    """Open a dataset by bundled name or folder; `limit` is the most facts asked per relation.
+    """Open a dataset: a bundled name, a folder, a table; `limit`: the most facts per relation.
 
-    `wording`, such as lpaqa:FOLDER, or several of them, names templates that take the place of the
-    dataset's own. `drop_guessable` leaves out facts that can be guessed from names, judged for
-    `names` by the masked model `guesser`, which is loaded on `device`.
+    `wording`, such as "The capital of [X] is [Y]." or lpaqa:FOLDER, or several of them, are
+    templates that take the place of the dataset's own. `columns` of a table says which is what:
+    {"subject": "Wine", "object": ["Region", "Grape"]}. `drop_guessable` leaves out facts that can
+    be guessed from names, judged for `names` by the masked model `guesser`, loaded on `device`.
     """
     selection = Selection(split=split, relations=tuple(relations), limit=limit, seed=seed)
-    whole = whole_dataset(reference, wording, drop_guessable, guesser, device)
+    whole = whole_dataset(reference, wording, columns, drop_guessable, guesser, device)
     return whole.select(selection)
 
 
 def whole_dataset(
     reference: str,
     wording: str | Sequence[str] = (),
+    columns: Given | None = None,
     drop_guessable: Guessable | None = None,
     guesser: Model | str | None = None,
     device: str = "auto",
@@ -56,7 +60,7 @@ def whole_dataset(
     from sonde.runs.guessing import check_guesser, unguessable
 
     check_guesser(drop_guessable, named=bool(guesser))
-    whole = catalog.load(reference, wording)
+    whole = catalog.load(reference, wording, columns)
     if drop_guessable is None:
         return whole
     judge = model(guesser, device=device) if isinstance(guesser, str) else guesser

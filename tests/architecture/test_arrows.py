@@ -86,6 +86,8 @@ HEAVY = {
     "httpx",
     "jinja2",
     "sacrebleu",
+    "datasets",
+    "fastexcel",
 }
 """Imported in one place each, never when sonde is."""
 
@@ -94,6 +96,8 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "transformers": ("models/torch/", "lab/training/"),
     "safetensors": ("models/optimised.py", "models/torch/", "optimise/"),
     "captum": "models/torch/attribution.py",
+    "datasets": "data/tables/hub.py",
+    "fastexcel": "data/tables/files.py",
     "gguf": "models/torch/loading/open.py",
     "huggingface_hub": "models/torch/loading/weights.py",
     "jinja2": "reporting/render/html.py",

@@ -59,7 +59,7 @@ def test_a_dataset_that_is_not_there_is_named(sonde: Sonde, data: Path, tmp_path
     said = sonde("data", "show", tmp_path / "empty").refused(3, "no dataset.json")
     assert "lama" in said, "the readers are named"
     file = data / "relations.jsonl"
-    sonde("data", "check", file).refused(3, f"{file} is not a folder")
+    sonde("data", "check", file).refused(3, f"{file} is a part of a dataset; give its folder")
 
 
 def test_a_template_that_is_not_there_is_refused_before_a_folder_is_made(

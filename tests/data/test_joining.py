@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,10 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Fact
 from sonde.data.catalog import load
 from sonde.data.format import open_dataset, write_dataset
+from sonde.data.lines import Row
 from sonde.data.statistics import relation_counts, totals
+from sonde.data.tables.dataset import Table, dataset_of
+from sonde.data.tables.faults import Faults
 from sonde.testing import check_dataset
 from tests.docs.pages import DOCS, first_cells
 
@@ -219,4 +223,10 @@ def test_every_count_of_what_is_left_out_is_documented(lama: str, tmp_path: Path
     (tmp_path / "P17-subclass.json").write_text('{"relations": ["Where is [X]?"]}')
     found = {**load(f"{lama}+pararel:{p}+aliases:{a}").notes, **load(str(tmp_path / "m")).notes}
     found |= load(f"fktc:{tmp_path}").notes
+    half = Row({"subject": "Ann", "object": "", "spoken": "Dutch"}, "row 1")
+    table = Table(source="t", file="t", title="t", rows=[half])
+    given = {"object": ["object", "spoken"]}
+    found |= dataset_of(table, given, Faults("t", "")).notes
+    rows = [half, Row({**half.values, "object": "Dutch"}, "row 2")]
+    found |= dataset_of(replace(table, rows=rows, published=True), {}, Faults("t", "")).notes
     assert set(found) == set(first_cells(DOCS / "data-sources.md", "What is left out"))

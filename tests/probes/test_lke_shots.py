@@ -14,7 +14,7 @@ from sonde.core.answers import Answered, Scored
 from sonde.core.columns import one_by_one
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Score
+from sonde.core.prompts import Score, prompts_of
 from sonde.core.reports import Curves
 from sonde.probes.lke.shots import LkeShots, first_reaching
 from sonde.prompting.sequences import Separators, asked, examples, training
@@ -134,9 +134,10 @@ def test_a_relation_with_fewer_facts_shows_all_it_has() -> None:
     )
 
 
-def test_without_training_facts_nothing_is_asked() -> None:
-    with pytest.raises(DataError, match="no training facts"):
-        list(LkeShots().ask(world([fact("P36", "Peru", "Lima"), fact("P36", "Chile", "Quito")])))
+def test_without_training_facts_each_is_an_example_of_the_other() -> None:
+    data = world([fact("P36", "Peru", "Lima"), fact("P36", "Chile", "Quito")])
+    prompts = list(prompts_of(LkeShots(n=(1,), seeds=1).ask(data)))
+    assert [prompt.prefix for prompt in prompts] == ["Chile Quito Peru ", "Peru Lima Chile "]
 
 
 def test_without_a_second_option_nothing_is_asked() -> None:

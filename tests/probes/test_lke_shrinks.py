@@ -10,7 +10,7 @@ import pytest
 from sonde.core.abilities import Probe
 from sonde.core.errors import DataError, PromptTooLong
 from sonde.core.facts import Entity, Fact
-from sonde.core.prompts import Score
+from sonde.core.prompts import Score, prompts_of
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
@@ -49,18 +49,25 @@ def test_as_many_training_facts_as_asked_for_are_no_finding() -> None:
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_a_relation_without_training_facts_is_left_out_and_told(probe: Kind) -> None:
-    data = world([*facts()[:8], fact("P1303", "Gus", "violin"), fact("P1303", "Hal", "guitar")])
+def test_a_relation_without_training_facts_shows_others_that_are_asked(probe: Kind) -> None:
+    players = {"Gus": "violin", "Hal": "guitar", "Ida": "piano", "Jan": "flute"}
+    data = world([*facts()[:8], *(fact("P1303", name, what) for name, what in players.items())])
     report = read(probe(), data)
-    assert report.counts["relations"] == 1
+    assert report.counts["relations"] == 2
     assert report.counts["relations_without_training"] == 1
-    assert "were not asked: P1303" in " ".join(report.findings)
+    assert "asked about: P1303" in " ".join(report.findings)
+    for prompt in prompts_of(IcLke().ask(data)):
+        if prompt.key.relation == "P1303":
+            assert prompt.prefix.count(prompt.key.subject) == 1, "it is not its own example"
+            others = set(players) - {prompt.key.subject}
+            assert all(f"{name} {players[name]} " in prompt.prefix for name in others)
 
 
 @pytest.mark.parametrize("probe", PROBES)
-def test_no_training_facts_at_all_are_refused(probe: Kind) -> None:
-    with pytest.raises(DataError, match=r"no training facts .* split 'train'"):
-        list(probe().ask(world(ASKED)))
+def test_a_fact_that_is_alone_in_its_relation_is_refused(probe: Kind) -> None:
+    wrong = (Entity.named("Cairo"),)
+    with pytest.raises(DataError, match="a relation needs two facts at least"):
+        list(probe().ask(world([replace(ASKED[0], wrong=wrong)])))
 
 
 @pytest.mark.parametrize("probe", PROBES)

@@ -10,14 +10,23 @@ from typing import Any, Literal
 from sonde.attribution.asking import Parted, Shape, cleaned, find_fact, free, of_fact
 from sonde.attribution.report import Attributed, report
 from sonde.cli.console import waiting, writing
-from sonde.cli.options import DATA, PAGE, SEED, LoadOptions, argument, matching, option, verb
+from sonde.cli.options import (
+    DATA,
+    PAGE,
+    SEED,
+    LoadOptions,
+    SourceOptions,
+    argument,
+    matching,
+    option,
+    verb,
+)
 from sonde.cli.report import show_report
 from sonde.core.abilities import Attributes, Generates, Model
 from sonde.core.errors import UsageError
 from sonde.core.progress import told
 from sonde.core.prompts import Generate, Key, Prompt
 from sonde.core.reports import Report
-from sonde.data.catalog import load
 from sonde.models.load import attributor
 from sonde.reporting.render.json import as_json as to_json
 from sonde.reporting.render.json import json_text
@@ -37,6 +46,7 @@ class PromptOptions:
         "The answer to attribute (default: the model's own; a fact's object).", None
     )
     data: str = option(DATA, "atlas", "--data", "-d")
+    source: SourceOptions
     fact: str = option("Id of a fact: its anchor, framing and interference prompts.", "")
     relation: str = option("The fact's relation, if its id needs one.", "")
     own: bool = option("Of a fact, attribute what the model itself answers.", False, "--own")
@@ -116,7 +126,7 @@ def attribute(wanted: AttributeOptions) -> None:
 
 def _of_fact(of: PromptOptions, seed: int) -> tuple[str, list[Parted]]:
     """What the report is called, and the fact's prompts."""
-    dataset = load(of.data)
+    dataset = of.source.load(of.data)
     dataset = replace(dataset, selection=replace(dataset.selection, seed=seed))
     fact = find_fact(dataset, of.fact, of.relation)
     prompts = of_fact(dataset, fact, matching(Shape, of), of.answer)

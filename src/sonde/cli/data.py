@@ -13,7 +13,16 @@ from sonde import api
 from sonde.cli import build
 from sonde.cli.annotate import annotate
 from sonde.cli.console import output, print_table, say, waiting, writing
-from sonde.cli.options import DEVICE, FOLDER, FactOptions, argument, group, option, verb
+from sonde.cli.options import (
+    DEVICE,
+    FOLDER,
+    FactOptions,
+    SourceOptions,
+    argument,
+    group,
+    option,
+    verb,
+)
 from sonde.core.abilities import abilities
 from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, DataError, MissingExtra, UsageError
@@ -46,7 +55,17 @@ MOST = 100
 
 MEANS = ("objects per fact", "names of a subject", "names of an object")
 
-NAME = "A bundled name, a folder, or READER:FOLDER; +SOURCE:FOLDER adds to it."
+NAME = (
+    "A table (.csv, .tsv, .jsonl, .parquet, .xlsx), a bundled name, a folder, hub:OWNER/NAME, or "
+    "READER:FOLDER; +SOURCE:FOLDER adds to it."
+)
+
+
+OWN = (
+    ("FILE.csv", "a table of facts; so .tsv, .jsonl, .parquet and .xlsx (docs/tables.md)"),
+    ("hub:OWNER/NAME", "a table of the Hugging Face Hub; :CONFIG where it has several"),
+)
+"""Datasets that users bring."""
 
 
 def ls() -> None:
@@ -57,7 +76,7 @@ def ls() -> None:
     bundled = [(name, open_dataset(p).card.description) for name, p in catalog.bundled().items()]
     readers = [(f"{reader.name}:FOLDER", reader.summary) for reader in catalog.readers().values()]
     more = [(f"…+{each.name}:FOLDER", each.summary) for each in catalog.additions().values()]
-    print_table(("dataset", "what it is"), [*bundled, *readers, *more])
+    print_table(("dataset", "what it is"), [*bundled, *OWN, *readers, *more])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +86,7 @@ class ShowOptions:
     name: str = argument(NAME)
     relation: str = option("Show this relation in full.", "")
     facts: int = option("How many facts to show.", 5)
+    source: SourceOptions
 
 
 @verb
@@ -75,7 +95,7 @@ def show(wanted: ShowOptions) -> None:
 
     Example: sonde data show atlas --relation P36
     """
-    dataset = catalog.load(wanted.name)
+    dataset = wanted.source.load(wanted.name)
     card = dataset.card
     say(f"{card.name} {card.version}  ({dataset.fingerprint})")
     if card.description:
@@ -102,7 +122,8 @@ def show_relation(dataset: Dataset, relation: Relation, facts: int) -> None:
 class CheckOptions:
     """Which folder is checked, and what follows."""
 
-    path: Path = argument("A dataset folder.")
+    path: Path = argument("A dataset folder, or a table.")
+    source: SourceOptions
     seal: bool = option(
         "Write the content's hash into dataset.json if it is sound.", False, "--seal"
     )
@@ -118,7 +139,7 @@ def check(wanted: CheckOptions) -> None:
     if is_dataset(path):
         found = folder_faults(path)
     else:
-        dataset = catalog.load(str(path))
+        dataset = wanted.source.load(str(path))
         if write:
             raise UsageError(
                 f"--seal is for a folder in sonde's own form, which {path} is not; make one with: "
@@ -155,6 +176,7 @@ class StatsOptions:
     """Which datasets are counted."""
 
     names: list[str] = argument("Datasets; several are set side by side, totals only.")
+    source: SourceOptions
     diversity: bool = option("Also how much templates differ (slow).", False, "--diversity")
 
 
@@ -164,7 +186,7 @@ def stats(wanted: StatsOptions) -> None:
 
     Example: sonde data stats atlas --diversity
     """
-    datasets = [catalog.load(name) for name in wanted.names]
+    datasets = [wanted.source.load(name) for name in wanted.names]
     counts = [relation_counts(dataset) for dataset in datasets]
     sums = [totals(each) for each in counts]
     if len(datasets) == 1:
@@ -265,6 +287,8 @@ class ConvertOptions:
 def convert(wanted: ConvertOptions) -> None:
     """Write any dataset, joined or not, as a folder in sonde's own form.
 
+    Example: sonde data convert facts.csv --wording "The capital of [X] is [Y]." -o ./capitals
+
     Example: sonde data convert lama:./LAMA+pararel:./pararel -o ./joined
     """
     out = wanted.out
@@ -288,6 +312,7 @@ class VocabularyOptions:
         "A model; give it once for each of several.", MISSING, "--model", "-m"
     )
     data: str = option("The dataset whose words are tried.", MISSING, "--data", "-d")
+    source: SourceOptions
     out: Path = option("The file to write, a word a line.", MISSING, "--out", "-o")
     device: str = option(DEVICE, "auto")
 
@@ -301,7 +326,7 @@ def vocabulary(wanted: VocabularyOptions) -> None:
     out = wanted.out
     if out.exists():
         raise UsageError(f"{out} is there; name a new file")
-    dataset = catalog.load(wanted.data)
+    dataset = wanted.source.load(wanted.data)
     words = words_of(dataset)
     single_tokens: dict[str, frozenset[str]] = {}
     for model in dict.fromkeys(wanted.models):

@@ -38,6 +38,7 @@ from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.models.load import check, examiner
 from sonde.reporting.render.terminal_text import line
 from sonde.runs.probes import find_probe
+from sonde.runs.unworded import refuse_unworded
 
 STYLES: dict[Verdict, str] = {
     "ok": "green",
@@ -82,6 +83,7 @@ def doctor(wanted: DoctorOptions) -> None:
     )
     with waiting(f"reading {wanted.ask.data}"):
         refuse_repeats(dataset, dataset.asked_relations())
+    refuse_unworded(probe, dataset)
     model = wanted.load.load(wanted.ask.model, dataset)
     with waiting("looking at prompts, one text at a time"):
         diagnosis = _diagnosis(probe, model, dataset, wanted.limit)

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-DATA = "Dataset: a bundled name, a folder, or sources joined by a plus ('sonde data ls')."
+DATA = (
+    "Dataset: a table (facts.csv, .tsv, .jsonl, .parquet, .xlsx), a bundled name, a folder, "
+    "hub:OWNER/NAME, or sources joined by a plus ('sonde data ls')."
+)
 CHANGE = "Set a probe setting: KEY=VALUE; repeatable."
 DEVICE = "auto, cpu or cuda."
 DRAWS = "Decides every draw."
@@ -36,7 +39,7 @@ FORCE = "Replace a dataset that is there."
 JSON = "Print every estimate with its stable name."
 NAMED = "What the dataset is called."
 PAGE = "Write the self-contained HTML report here."
-RELATIONS = "Only these relations, separated by commas."
+RELATIONS = "Only these relations, by id or label, separated by commas."
 REVISION = "Revision of a hub model."
 SEED = "Seed of every draw."
 SPLIT = "Which split of the dataset to ask about."
@@ -230,13 +233,38 @@ def pairs(texts: list[str] | None) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """How a dataset is read and worded."""
+
+    wording: list[str] | None = option(
+        'Templates in the place of the dataset\'s own: "The capital of [X] is [Y].", '
+        "RELATION=SENTENCE, a file of sentences, SOURCE:FOLDER, or a dataset; repeatable.",
+        None,
+    )
+    columns: list[str] | None = option(
+        "Which column of a table is what, where their names do not say it: "
+        "subject=COLUMN,object=COLUMN; several objects are a relation each.",
+        None,
+    )
+
+    def load(self, name: str) -> Dataset:
+        """The dataset of a name."""
+        from sonde.data import catalog
+
+        return catalog.load(name, self.wording or (), self.given())
+
+    def given(self) -> dict[str, list[str]]:
+        """The columns of each role."""
+        from sonde.data.tables.columns import parse_columns
+
+        return parse_columns(self.columns or ())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FactOptions:
     """What becomes of a dataset before facts are selected."""
 
-    wording: list[str] | None = option(
-        "Templates in the place of the dataset's own: SOURCE:FOLDER, or a dataset; repeatable.",
-        None,
-    )
+    source: SourceOptions = field(default_factory=SourceOptions)
     drop_guessable: Literal["string", "names"] | None = option(
         "Leave out facts whose object's name is in the subject's; 'names': also those that "
         "--guesser guesses from a person's name.",
@@ -248,7 +276,8 @@ class FactOptions:
         """The whole dataset of a name; a guesser is loaded on the device."""
         from sonde import api
 
-        given = (self.wording or (), self.drop_guessable, self.guesser)
+        source = self.source
+        given = (source.wording or (), source.given(), self.drop_guessable, self.guesser)
         with waiting(f"opening {name}"):
             return api.whole_dataset(name, *given, device)
 
@@ -335,9 +364,12 @@ class RunOptions:
 
     def prepare(self, probe: Probe) -> tuple[Probe, Model, Dataset]:
         """The probe, the model and the dataset; names are looked at first."""
+        from sonde.runs.unworded import refuse_unworded
+
         self.check(probe)
         probe = changed(probe, self.settings)
         dataset = self.select.of(self.ask.facts.open(self.ask.data, self.load.device))
+        refuse_unworded(probe, dataset)
         return probe, self.load.load(self.ask.model, dataset), dataset
 
 

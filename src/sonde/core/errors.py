@@ -87,7 +87,7 @@ class CorruptShard(StoreError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint naming what the user may have meant, or everything there is.
+    """A hint naming what the user may have meant, whatever the case, or everything there is.
 
     >>> nearest("lma", ["lama", "belief"])
     "did you mean 'lama'?"
@@ -95,7 +95,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     'known: belief, lama'
     """
     names = sorted(known)
-    close = get_close_matches(word, names, n=3, cutoff=0.5)
+    folded = {name.casefold(): name for name in names}
+    close = get_close_matches(word.casefold(), folded, n=3, cutoff=0.5)
     if close:
-        return "did you mean " + " or ".join(repr(name) for name in close) + "?"
+        return "did you mean " + " or ".join(repr(folded[name]) for name in close) + "?"
     return "known: " + (", ".join(names) or "none")

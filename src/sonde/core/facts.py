@@ -172,13 +172,22 @@ class Dataset:
         """The dataset's name."""
         return self.card.name
 
-    def relation(self, id: str) -> Relation:
-        """The relation of that id."""
+    def relation(self, name: str) -> Relation:
+        """The relation of that id, or else of that label, whatever its case."""
         for relation in self.relations:
-            if relation.id == id:
+            if relation.id == name:
                 return relation
-        hint = nearest(id, (r.id for r in self.relations))
-        raise UsageError(f"dataset {self.name!r} has no relation {id!r}; {hint}")
+        wanted = name.casefold()
+        found = [r for r in self.relations if wanted in (r.label.casefold(), r.id.casefold())]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(relation.id for relation in found)
+            raise UsageError(
+                f"{name!r} is the label of several relations; name one by its id: {ids}"
+            )
+        hint = nearest(name, {word for r in self.relations for word in (r.id, r.label)})
+        raise UsageError(f"dataset {self.name!r} has no relation {name!r}; {hint}")
 
     def frame(self, relation: str) -> DataFrame:
         """Every fact of a relation, of all splits: a row each, columns as in `fact_frames`."""
@@ -219,6 +228,8 @@ class Dataset:
 
     def select(self, selection: Selection) -> Dataset:
         """The same dataset, asking about other facts; refuses a selection that leaves nothing."""
+        ids = tuple(self.relation(name).id for name in selection.relations)
+        selection = replace(selection, relations=ids)
         chosen = replace(self, selection=selection)
         if selection.limit is not None and selection.limit < 1:
             raise UsageError(f"limit must be at least 1, not {selection.limit}")

@@ -6,6 +6,7 @@ that BELIEF asks about. Facts are still read a relation at a time.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,10 +20,17 @@ from sonde.core.facts import Card, Dataset
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import is_dataset, open_dataset
 from sonde.data.readers import ADDITIONS, DATASETS
+from sonde.data.sentences import is_sentence, worded_by
+from sonde.data.tables.columns import PAGE, Given
+from sonde.data.tables.files import TABLES, is_table, tables
+from sonde.data.tables.hub import HUB, open_hub
+from sonde.data.tables.open import open_table
 from sonde.data.wordings import Wordings, worded, wordings_of
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
+log = logging.getLogger(__name__)
 
 BUNDLED = Path(__file__).parent / "bundled"
 
@@ -78,18 +86,20 @@ def bundled() -> dict[str, Path]:
     return {p.name: p for p in sorted(BUNDLED.iterdir()) if is_dataset(p)}
 
 
-def load(reference: str, wording: str | Sequence[str] = ()) -> Dataset:
-    """Open a dataset: a bundled name, a folder, or READER:FOLDER; +SOURCE:FOLDER adds to it.
+def load(
+    reference: str, wording: str | Sequence[str] = (), columns: Given | None = None
+) -> Dataset:
+    """Open a bundled dataset, a folder, a table or READER:FOLDER; +SOURCE:FOLDER adds to it.
 
     `lama:A+pararel:B+aliases:C` is LAMA's facts under ParaRel's patterns with more names.
-    `wording`, one SOURCE:FOLDER or dataset or several, names templates that together take the place
-    of the dataset's own and leave its facts as they are.
+    `wording`, one sentence, SOURCE:FOLDER or dataset or several, are templates that together take
+    the place of the dataset's own and leave its facts as they are. `columns` of a table: see there.
     """
     first, *rest = _parts(reference)
-    dataset = _joined(_load_one(first), rest) if rest else _load_one(first)
-    named = [wording] if isinstance(wording, str) else wording
-    sources = [part for text in named if text for part in _parts(text)]
-    return _reworded(dataset, sources) if sources else dataset
+    one = _load_one(first, columns or {})
+    dataset = _joined(one, rest) if rest else one
+    given = [text for text in ([wording] if isinstance(wording, str) else wording) if text]
+    return _reworded(dataset, given) if given else dataset
 
 
 def _parts(reference: str) -> list[str]:
@@ -98,12 +108,18 @@ def _parts(reference: str) -> list[str]:
     return re.split(rf"\+(?=(?:{names}):)", reference)
 
 
-def _reworded(dataset: Dataset, named: Sequence[str]) -> Dataset:
-    """The same facts under other sources' templates."""
-    sources = [_wordings(text) for text in named]
+def _reworded(dataset: Dataset, given: Sequence[str]) -> Dataset:
+    """The same facts under given sentences and other sources' templates."""
+    said = [text for text in given if is_sentence(text)]
+    named = [part for text in given if text not in said for part in _parts(text)]
+    sources = [worded_by(said, dataset)] if said else []
+    sources += [_wordings(text) for text in named]
     reworded = worded(dataset, sources)
     if not reworded.relations:
-        raise DataError(f"{'+'.join(named)} has no template for any relation of {dataset.name!r}")
+        raise DataError(f"{'+'.join(given)} has no template for any relation of {dataset.name!r}")
+    kept = {relation.id for relation in reworded.relations}
+    if said and (left := [r.label for r in dataset.relations if r.id not in kept]):
+        log.info("left out, for no wording was given: %s", ", ".join(left))
     cards = [source.card for source in sources]
     names = [card.name for card in cards]
     card = _joined_card(
@@ -111,6 +127,10 @@ def _reworded(dataset: Dataset, named: Sequence[str]) -> Dataset:
         name=f"{dataset.name} under {'+'.join(names)}",
         description=f"{dataset.name} under the templates of {', '.join(names)}",
     )
+    if not named and not any(relation.templates for relation in dataset.relations):
+        card = dataset.card  # these are its own sentences
+        counts = {name: count for name, count in reworded.notes.items() if count}
+        reworded = replace(reworded, notes=counts)
     parts = ["reworded", dataset.fingerprint, *(source.fingerprint for source in sources)]
     return replace(reworded, card=card, fingerprint=fingerprint(parts))
 
@@ -122,10 +142,10 @@ def _wordings(text: str) -> Wordings:
     if colon and scheme in able:
         return cast(TemplateReader, able[scheme]).templates(_there(place))
     if text in bundled() or scheme in readers() or is_dataset(Path(text).expanduser()):
-        return wordings_of(_load_one(text))
+        return wordings_of(_load_one(text, {}))
     raise UsageError(
-        f"no source of templates called {scheme!r} (write SOURCE:FOLDER, as in "
-        "lpaqa:./LPAQA/mine, or a dataset); "
+        f"no source of templates called {scheme!r} (write a sentence with [X] and [Y], a file of "
+        f"them, SOURCE:FOLDER as in lpaqa:./LPAQA/mine, or a dataset: {PAGE}); "
         f"{nearest(scheme, [*able, *readers(), *bundled()])}"
     )
 
@@ -167,37 +187,65 @@ def _joined_card(cards: Sequence[Card], *, name: str, description: str) -> Card:
     )
 
 
-def _load_one(reference: str) -> Dataset:
+def _load_one(reference: str, columns: Given) -> Dataset:
+    if reference.startswith(f"{HUB}:"):
+        return open_hub(reference.partition(":")[2], columns)
+    scheme, colon, rest = reference.partition(":")
+    named = colon and scheme in readers()
+    path = Path(reference).expanduser()
+    if not named and is_table(path) and not path.is_dir():
+        if inside := [folder for folder in path.parents[:2] if is_dataset(folder)]:
+            raise DataError(f"{path} is a part of a dataset; give its folder: {inside[0]}")
+        return open_table(path, columns)
+    if columns:
+        raise UsageError(f"--columns is for tables; {reference} is none ({PAGE})")
     if reference in bundled():
         return open_dataset(bundled()[reference])
-    scheme, colon, rest = reference.partition(":")
-    if colon and scheme in readers():
+    if named:
         return readers()[scheme].read(_folder(rest))
     if colon and scheme in additions():
         raise UsageError(
             f"{scheme} holds no facts; name a dataset before it, such as lama:FOLDER+{reference}"
         )
-    if colon and scheme.isidentifier() and not Path(reference).exists():
-        raise UsageError(f"no reader called {scheme!r}; {nearest(scheme, readers())}")
-    if not Path(reference).exists() and "/" not in reference:
+    if colon and scheme.isidentifier() and not path.exists():
+        raise UsageError(f"no reader called {scheme!r}; {nearest(scheme, [HUB, *readers()])}")
+    if not path.exists() and "/" not in reference:
         raise UsageError(
-            f"no dataset called {reference!r}, and no folder of that name; "
+            f"no dataset called {reference!r}, and no folder or table of that name ({PAGE}); "
             f"{nearest(reference, [*bundled(), *readers()])}"
         )
-    folder = _folder(reference)
+    return _open_folder(_folder(reference))
+
+
+def _open_folder(folder: Path) -> Dataset:
+    """A folder in sonde's own form, or one that a reader knows."""
     if is_dataset(folder):
         return open_dataset(folder)
     for reader in readers().values():
         if reader.recognises(folder):
             return reader.read(folder)
+    held = [path for path in tables(folder) if path.parent == folder]
+    instead = f"; it holds tables: give one of them, such as {held[0]}" if held else ""
     raise DataError(
         f"{folder} is no dataset: it has no dataset.json, and no reader knows its files "
-        f"(readers: {', '.join(sorted(readers()))}); see 'sonde data --help'"
+        f"(readers: {', '.join(sorted(readers()))}){instead}. {PAGE} says how your own facts are "
+        "read, docs/data-sources.md what readers look for"
     )
 
 
 def _folder(text: str) -> Path:
-    return _existing(text, Path.is_dir, "is not a folder; give the folder that holds the dataset")
+    path = Path(text).expanduser()
+    if path.is_file():
+        endings = ", ".join(TABLES)
+        raise DataError(
+            f"{path} is not a folder, and no table by its ending ({endings}); {PAGE} says what is "
+            "read"
+        )
+    return _existing(
+        text,
+        Path.is_dir,
+        f"is not a folder; give the folder that holds the dataset, or a table ({PAGE})",
+    )
 
 
 def _there(text: str) -> Path:

@@ -1,17 +1,14 @@
-"""Read JSON and tables so that every fault names its file, its line and what was expected.
+"""Read JSON so that every fault names its file, its line and what was expected.
 
-Whole files are decoded at once; only where that fails are they read line by line, to say why.
-Tables are JSON lines, CSV or Parquet; cells that hold lists or objects may also be written as text,
-in JSON or as Python writes them.
+Whole files are decoded at once; only where that fails are they read line by line, to say why. Cells
+that hold lists or objects may also be written as text, in JSON or as Python writes them.
 """
 
 from __future__ import annotations
 
 import ast
-import csv
 import gzip
 import json
-import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import inf
@@ -261,50 +258,3 @@ def structure(row: Row, key: str) -> Any:
         return ast.literal_eval(value)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         raise row.fault(f"{key!r} must be a list, also as JSON or Python text", value) from None
-
-
-def _csv_rows(path: Path) -> Iterator[Row]:
-    csv.field_size_limit(sys.maxsize)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            for values in reader:
-                yield Row(dict(values), f"{path}, line {reader.line_num}")
-    except FileNotFoundError:
-        raise DataError(f"{path} is missing") from None
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not a CSV file in UTF-8 ({error})") from None
-
-
-def _parquet_rows(path: Path) -> Iterator[Row]:
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            number = 0
-            for batch in file.iter_batches(batch_size=BATCH):
-                for values in batch.to_pylist():
-                    number += 1
-                    yield Row(values, f"{path}, row {number}")
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path}: not a Parquet file that can be read ({error})") from None
-
-
-TABLES: dict[str, Callable[[Path], Iterator[Row]]] = {
-    ".jsonl": read_rows,
-    ".csv": _csv_rows,
-    ".parquet": _parquet_rows,
-}
-"""How a table is read, by the ending of its file."""
-
-
-def tables(folder: Path) -> list[Path]:
-    """The tables in a folder and one level below it, in order of their paths."""
-    paths = (*folder.glob("*"), *folder.glob("*/*"))  # no deeper: any folder may be asked about
-    return sorted(p for p in paths if p.suffix in TABLES and p.is_file())
-
-
-def read_table(path: Path) -> Iterator[Row]:
-    """The rows of a table, each with its place for complaints."""
-    return TABLES.get(path.suffix, read_rows)(path)

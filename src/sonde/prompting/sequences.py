@@ -149,12 +149,14 @@ def spaced(text: str, parts: Iterable[tuple[int, int]]) -> tuple[tuple[int, int]
 
 
 def training(dataset: Dataset, relation: str, seeds: Iterable[int]) -> tuple[tuple[Line, ...], ...]:
-    """Every fact of the relation that is for training, in the order of each draw; none without any.
+    """Every fact of the relation that is for training, in the order of each draw.
 
-    Of the facts about one subject only the first is there.
+    Where there is none, every fact: whoever asks about one leaves it out of its own examples. Of
+    the facts about one subject only the first is there.
     """
     # read once: a fact with its wrong options is long
-    facts = [fact for fact in dataset.facts(relation) if fact.split == TRAIN]
+    every = list(dataset.facts(relation))
+    facts = [fact for fact in every if fact.split == TRAIN] or every
     return tuple(tuple(map(line_of, drawn(facts, seed))) for seed in seeds) if facts else ()
 
 

@@ -23,6 +23,7 @@ from sonde.runs.prompt_length import fitting
 from sonde.runs.run import default_folder, describe
 from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, shards, weights
 from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
+from sonde.runs.unworded import refuse_unworded
 from sonde.store.manifest import Manifest, differences, mismatch
 from sonde.store.runs import RunFolder
 
@@ -132,6 +133,7 @@ def plan(
     `exact` counts every shard of a large run. `seconds` bounds the measurement; 0 leaves it out.
     """
     probe = probe.suited(abilities(model))
+    refuse_unworded(probe, dataset)
     manifest = describe(probe, model, dataset, shard_weight)
     folder = Path(out) if out is not None else default_folder(manifest)
     began = time.perf_counter()

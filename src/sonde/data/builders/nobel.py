@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Source, Style, Template
 from sonde.core.fingerprints import draw_key
-from sonde.data.lines import Row, read_table
+from sonde.data.lines import Row
+from sonde.data.tables.files import read_table
 
 if TYPE_CHECKING:
     from polars import DataFrame

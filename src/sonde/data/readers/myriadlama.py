@@ -23,11 +23,12 @@ from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sonde.core.errors import DataError
+from sonde.core.errors import DataError, SondeError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Template
 from sonde.data.format import hash_files
-from sonde.data.lines import Row, read_table, structure, tables
+from sonde.data.lines import Row, structure
+from sonde.data.tables.files import read_table, tables
 from sonde.data.wordings import Wording, gather, kind_of, known_relation
 
 COLUMNS = ("uuid", "rel_uri", "sub_ent", "obj_uris", "obj_ents", "template", "is_manual")
@@ -47,7 +48,7 @@ class MyriadLamaReader:
         for path in tables(folder)[:1]:
             try:
                 return all(set(COLUMNS) <= set(row.values) for row in islice(read_table(path), 1))
-            except DataError:
+            except SondeError:  # it may need a library, too
                 return False
         return False
 
@@ -55,7 +56,7 @@ class MyriadLamaReader:
         """Collect the rows."""
         paths = tables(folder)
         if not paths:
-            raise DataError(f"{folder} holds no .jsonl, .csv or .parquet file")
+            raise DataError(f"{folder} holds no table, such as a .jsonl, .csv or .parquet file")
         column = _key(paths)
         collected: dict[str, _Relation] = {}
         for row in _rows(paths):

@@ -30,7 +30,8 @@ SENTENCES = {
     "facts_fewer_options": "{has} fewer options than the {options} asked for, because the dataset "
     "names few wrong objects ({shortage}). Take data with more, such as T-REx-MC ('sonde data "
     "build trex-mc'), or ask for no more than there are: --options {least}.",
-    "relations_without_training": "{has} no training facts and were not asked: {without}.",
+    "relations_without_training": "{has} no training facts, so examples are other facts that are "
+    "asked about: {without}.",
     "facts_without_options": "{has} only one option and were not asked about.",
     "facts_without_examples": "{has} no example but one about the same subject, and were not asked "
     "about.",
@@ -80,8 +81,7 @@ class Item:
 class Shown:
     """A relation: its facts, of which `items` are asked about, and its training facts by draw.
 
-    A fact is left out that has no second option, or no example about another subject. Without
-    training facts nothing is asked.
+    A fact is left out that has no second option, or no example about another subject.
     """
 
     relation: Relation
@@ -168,8 +168,8 @@ class Asked:
                 "('wrong')"
             )
         raise DataError(
-            f"dataset {self.dataset.name!r} has no training facts to show as examples for what is "
-            f"asked; give some facts of each relation the split {TRAIN!r}, or name other relations"
+            f"dataset {self.dataset.name!r} has no fact to show as an example for what is asked; a "
+            "relation needs two facts at least: add some, or name other relations"
         )
 
     @property
@@ -232,7 +232,8 @@ class Asked:
 
     @property
     def _without_training(self) -> list[str]:
-        return [each.relation.id for each in self.shown if not each.draws]
+        splits = ((r.id, self.dataset.frame(r.id)["split"]) for r in self.relations)
+        return [id for id, split in splits if len(split) and TRAIN not in split]
 
     @cached_property
     def _short(self) -> list[tuple[str, list[Item]]]:

@@ -101,8 +101,8 @@ class Monitor:
         if not some:
             raise DataError(
                 f"dataset {dataset.name!r} has no question to ask: monitor needs templates of "
-                "style 'question', such as 'Where was [X] born? [Y].', and facts that are not all "
-                "examples; 'sonde data build fktc' makes questions"
+                "style 'question', such as --wording 'Where was [X] born? [Y].', and facts that "
+                "are not all examples; 'sonde data build fktc' makes questions"
             )
 
     def read(self, dataset: Dataset, answered: Given) -> Report:

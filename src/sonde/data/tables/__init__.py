@@ -1,0 +1,1 @@
+"""Tables as datasets: their files, what a cell holds, which column is what."""

@@ -1,0 +1,145 @@
+"""Which column of a table is what: by its usual names, or as the user says. Knows no cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from sonde.core.errors import DataError, UsageError, nearest
+
+PAGE = "docs/tables.md"
+
+USUAL: Mapping[str, tuple[str, ...]] = {
+    "subject": (
+        *("subject", "subj", "sub", "head", "s", "x", "sub_label", "subject_label", "entity"),
+        *("question", "problem", "name", "title"),
+    ),
+    "object": (
+        *("object", "obj", "tail", "o", "y", "obj_label", "object_label"),
+        *("answer", "answers", "target", "correct_answer", "gold"),
+    ),
+    "relation": ("relation", "rel", "predicate", "property", "prop", "p"),
+    "aliases": (
+        *("aliases", "object_aliases", "obj_aliases", "o_aliases", "answer_aliases"),
+        *("possible_answers", "alternatives"),
+    ),
+    "subject_aliases": ("subject_aliases", "subj_aliases", "sub_aliases", "s_aliases"),
+    "wrong": ("wrong", "wrong_answers", "incorrect_answers", "distractors"),
+    "template": ("template", "pattern", "prompt", "question", "sentence"),
+    "id": ("id", "fact_id", "uuid"),
+    "subject_id": ("subject_id", "sub_uri", "s_uri", "subj_id", "sub_id"),
+    "object_id": ("object_id", "obj_uri", "o_uri", "obj_id"),
+    "split": ("split",),
+}
+"""What a column can be, with the names by which it is found, the likeliest first."""
+
+NEEDED = ("subject", "object")
+
+QUESTIONS = ("question", "problem")
+"""Columns of subjects that are questions themselves."""
+
+Given = Mapping[str, str | Sequence[str]]
+"""What the user says: the column of each role, or several of objects; '' for none."""
+
+Roles = Mapping[str, tuple[str, ...]]
+"""The columns that were found, by role; several of `object` are a relation each."""
+
+
+def parse_columns(texts: Iterable[str]) -> dict[str, list[str]]:
+    """ROLE=COLUMN texts, several in one separated by commas.
+
+    >>> parse_columns(["subject=Wine,object=Region", "object=Grape"])
+    {'subject': ['Wine'], 'object': ['Region', 'Grape']}
+    """
+    given: dict[str, list[str]] = {}
+    for part in (part for text in texts for part in text.split(",")):
+        role, equals, column = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise UsageError(
+                f"--columns takes ROLE=COLUMN, separated by commas, such as subject=Wine,"
+                f"object=Region; not {part!r}"
+            )
+        given.setdefault(role, []).append(column)
+    return given
+
+
+def find_columns(table: str, columns: Sequence[str], given: Given) -> Roles:
+    """The columns of each role: those that are given, then those found by their usual names."""
+    roles = _given(table, columns, given)
+    free = {plain(c): c for c in reversed(columns) if c not in _taken(roles)}
+    for role, names in USUAL.items():
+        if role not in roles and (usual := [name for name in names if name in free]):
+            roles[role] = (free.pop(usual[0]),)
+    roles = {role: found for role, found in roles.items() if found}
+    if missing := [role for role in NEEDED if role not in roles]:
+        raise DataError(_missing(table, columns, roles, missing))
+    return roles
+
+
+def plain(column: str) -> str:
+    """A column's name as it is compared.
+
+    >>> plain("Sub-Label "), plain("subject ID")
+    ('sub_label', 'subject_id')
+    """
+    return re.sub(r"[^\w]+", "_", column.strip().casefold()).strip("_")
+
+
+def is_usual(column: str) -> bool:
+    """Whether a column is called by a role, so that its name does not say what it holds."""
+    return any(plain(column) in names for names in USUAL.values())
+
+
+def _given(table: str, columns: Sequence[str], given: Given) -> dict[str, tuple[str, ...]]:
+    roles: dict[str, tuple[str, ...]] = {}
+    for role, said in given.items():
+        names = (said,) if isinstance(said, str) else tuple(said)
+        if role not in USUAL:
+            raise UsageError(f"a column cannot be {role!r} of a fact; {nearest(role, USUAL)}")
+        if len(names) > 1 and role != "object":
+            raise UsageError(
+                f"two columns are given for {role}: {', '.join(names)}; only objects may be several"
+            )
+        roles[role] = tuple(_column(table, columns, name) for name in names if name)
+    if len(roles.get("object", ())) > 1:
+        if roles.get("relation"):
+            raise UsageError(
+                "several columns of objects are a relation each; give one, or no relation"
+            )
+        roles["relation"] = ()
+    return roles
+
+
+def _column(table: str, columns: Sequence[str], name: str) -> str:
+    for alike in (name.__eq__, lambda c: plain(c) == plain(name)):
+        if found := [column for column in columns if alike(column)]:
+            return found[0]
+    hint = nearest(name, columns)
+    raise UsageError(f"{table} has no column {name!r}; {hint}. See {PAGE}")
+
+
+def _taken(roles: Mapping[str, tuple[str, ...]]) -> set[str]:
+    return {column for found in roles.values() for column in found}
+
+
+def _missing(table: str, columns: Sequence[str], roles: Roles, missing: Sequence[str]) -> str:
+    """What was looked for, what was found, and a flag to copy."""
+    sought = " and ".join(f"for the {role} ({', '.join(USUAL[role])})" for role in missing)
+    taken = {found[0]: f" (the {role})" for role, found in roles.items()}
+    there = ", ".join(f"{column}{taken.get(column, '')}" for column in columns)
+    return (
+        f"{table} has no column with a usual name {sought}.\n"
+        f"Its columns: {there} (in a CSV file the first line names them).\n"
+        f"Say which is what{_example(columns, roles)}. See {PAGE}"
+    )
+
+
+def _example(columns: Sequence[str], roles: Roles) -> str:
+    free = [column for column in columns if column not in _taken(roles)]
+    needed = [role for role in NEEDED if role not in roles]
+    if len(free) < len(needed):
+        return "; a table needs two columns at least"
+    chosen = {role: roles[role][0] if role in roles else free.pop(0) for role in NEEDED}
+    pairs = ",".join(f"{role}={column}" for role, column in chosen.items())
+    flag = f'"{pairs}"' if re.search(r"[^\w=,.-]", pairs) else pairs
+    return f", such as: --columns {flag} (object= may come several times, a relation each)"

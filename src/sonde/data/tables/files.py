@@ -1,0 +1,160 @@
+"""The rows of a table in a file: CSV, TSV, JSON lines, Parquet or Excel. Knows no columns.
+
+A line that cannot be read is complained of with its place, and hides no other. The place of a row
+is its line in a text file, and in a spreadsheet its number there.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from sonde.core.errors import DataError, MissingExtra
+from sonde.data.lines import BATCH, Complain, Row, raw_lines, read_each, refuse
+
+DELIMITERS = ",;\t"
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
+SHOWN = 10
+"""How many of many faults are told one by one."""
+
+
+def _csv_rows(path: Path, complain: Complain) -> Iterator[Row]:
+    csv.field_size_limit(sys.maxsize)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            mark = _delimiter(file.readline(), path)
+            file.seek(0)
+            reader = csv.reader(file, delimiter=mark, strict=True)
+            yield from _under_header(path, reader, complain)
+    except FileNotFoundError:
+        complain(DataError(f"{path} is missing"))
+    except UnicodeDecodeError:
+        complain(DataError(_not_utf8(path)))
+    except csv.Error as error:
+        complain(
+            DataError(f"{path}, line {reader.line_num}: {error}; is a quotation mark left open?")
+        )
+
+
+def _under_header(path: Path, reader: Iterator[list[str]], complain: Complain) -> Iterator[Row]:
+    """Rows as objects; blank lines are passed over, and columns without a name left out."""
+    header = [name.strip() for name in next(reader, [])]
+    for name, often in Counter(filter(None, header)).items():
+        if often > 1:
+            complain(
+                DataError(f"{path}, line 1: {often} columns are called {name!r}; name them apart")
+            )
+    for cells in reader:
+        where = f"{path}, line {reader.line_num}"  # type: ignore[attr-defined]
+        if len(cells) > len(header) and any(cells[len(header) :]):
+            complain(
+                DataError(
+                    f"{where}: {len(cells)} cells under a header of {len(header)}; put a cell that "
+                    "holds the separator in double quotes"
+                )
+            )
+        elif any(cells):
+            cells += [""] * (len(header) - len(cells))
+            named = zip(header, cells, strict=False)
+            yield Row({name: cell for name, cell in named if name}, where)
+
+
+def _delimiter(header: str, path: Path) -> str:
+    """What separates cells: the commonest candidate of the header."""
+    return "\t" if path.suffix.lower() == ".tsv" else max(DELIMITERS, key=header.count)
+
+
+def _not_utf8(path: Path) -> str:
+    """Which lines of a file are no UTF-8, and what to do about them."""
+    with path.open("rb") as file:
+        if file.read(2) in UTF16:
+            return f"{path} is in UTF-16; {_convert(path, 'UTF-16')}"
+    bad, good = [], 0
+    for number, (_, raw) in enumerate(raw_lines(path), 1):
+        try:
+            good += not raw.decode().isascii()
+        except UnicodeDecodeError:
+            bad.append((number, raw.decode("latin-1").strip()[:60]))
+    lines = ", ".join(str(number) for number, _ in bad[:SHOWN])
+    more = f" and {len(bad) - SHOWN:,} more" if len(bad) > SHOWN else ""
+    number, text = bad[0]
+    said = f"{path} is not in UTF-8: line{'s' * (len(bad) > 1)} {lines}{more}"
+    if good:
+        return (
+            f"{said}; others hold UTF-8, so it mixes encodings: write these lines anew in UTF-8 "
+            f"(line {number} may mean {text!r})"
+        )
+    return f"{said}; if line {number} means {text!r}, it is in Latin-1: {_convert(path, 'LATIN1')}"
+
+
+def _convert(path: Path, encoding: str) -> str:
+    new = path.with_stem(f"{path.stem}-utf8")
+    return f"save it as UTF-8, or run: iconv -f {encoding} -t UTF-8 {path} > {new}"
+
+
+def _json_rows(path: Path, complain: Complain) -> Iterator[Row]:
+    return (row for _, row in read_each(path, lambda row: row, complain))
+
+
+def _parquet_rows(path: Path, complain: Complain) -> Iterator[Row]:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            number = 0
+            for batch in file.iter_batches(batch_size=BATCH):
+                for values in batch.to_pylist():
+                    number += 1
+                    yield Row(values, f"{path}, row {number}")
+    except (OSError, pyarrow.ArrowException) as error:
+        complain(DataError(f"{path}: not a Parquet file that can be read ({error})"))
+
+
+def _excel_rows(path: Path, complain: Complain) -> Iterator[Row]:
+    """The rows of the first sheet; its first row is the header."""
+    if find_spec("fastexcel") is None:
+        raise MissingExtra(
+            f"{path} needs fastexcel, which reads Excel files; run: pip install 'sonde[excel]', or "
+            "save the sheet as CSV (UTF-8)"
+        )
+    import fastexcel
+
+    try:
+        sheet = fastexcel.read_excel(path).load_sheet(0, dtypes="string").to_polars()
+    except (fastexcel.FastExcelError, OSError) as error:
+        complain(DataError(f"{path}: not an Excel file that can be read ({error})"))
+        return
+    for number, cells in enumerate(sheet.iter_rows(), 2):
+        if any(cells):
+            yield Row(dict(zip(sheet.columns, cells, strict=True)), f"{path}, row {number}")
+
+
+TABLES: dict[str, Callable[[Path, Complain], Iterator[Row]]] = {
+    ".csv": _csv_rows,
+    ".tsv": _csv_rows,
+    ".jsonl": _json_rows,
+    ".parquet": _parquet_rows,
+    ".xlsx": _excel_rows,
+}
+"""How a table is read, by the ending of its file."""
+
+
+def is_table(path: Path) -> bool:
+    """Whether a path has the ending of a table."""
+    return path.suffix.lower() in TABLES
+
+
+def tables(folder: Path) -> list[Path]:
+    """The tables in a folder and one level below it, in order of their paths."""
+    paths = (*folder.glob("*"), *folder.glob("*/*"))  # no deeper: any folder may be asked about
+    return sorted(p for p in paths if is_table(p) and p.is_file())
+
+
+def read_table(path: Path, complain: Complain = refuse) -> Iterator[Row]:
+    """The rows of a table, each with its place for complaints."""
+    return TABLES.get(path.suffix.lower(), _json_rows)(path, complain)
