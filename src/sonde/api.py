@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def dataset(
-    reference: str,
+    reference: str | Path,
     *,
     split: str = "test",
     relations: tuple[str, ...] = (),
@@ -49,7 +49,7 @@ def dataset(
 
 
 def whole_dataset(
-    reference: str,
+    reference: str | Path,
     wording: str | Sequence[str] = (),
     columns: Given | None = None,
     drop_guessable: Guessable | None = None,
@@ -60,7 +60,7 @@ def whole_dataset(
     from sonde.runs.guessing import check_guesser, unguessable
 
     check_guesser(drop_guessable, named=bool(guesser))
-    whole = catalog.load(reference, wording, columns)
+    whole = catalog.load(str(reference), wording, columns)
     if drop_guessable is None:
         return whole
     judge = model(guesser, device=device) if isinstance(guesser, str) else guesser

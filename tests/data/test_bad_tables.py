@@ -110,6 +110,12 @@ def test_a_file_in_another_encoding_is_told_with_its_lines(tmp_path: Path) -> No
     assert "iconv -f UTF-16" in refusal(written(tmp_path, text.encode("utf-16")))
 
 
+def test_json_lines_in_another_encoding_are_told_the_same(tmp_path: Path) -> None:
+    text = '{"subject": "Austria", "object": "Österreich"}\n' * 2
+    said = refusal(written(tmp_path, text.encode("latin-1"), "facts.jsonl"))
+    assert "is not in UTF-8: lines 1, 2;" in said and "iconv -f LATIN1" in said
+
+
 def test_mixed_encodings_are_told_from_another_one(tmp_path: Path) -> None:
     text = "subject,object\nÖsterreich,Wien\n".encode() + "França,Paris\n".encode("latin-1")
     said = refusal(written(tmp_path, text))

@@ -193,6 +193,13 @@ def test_aliases_ids_splits_and_wrong_options_are_read(tmp_path: Path) -> None:
     assert [entity.name for entity in fact.wrong] == ["Cusco"], "what is right is no wrong option"
 
 
+def test_a_column_can_be_left_alone(tmp_path: Path) -> None:
+    path = csv(tmp_path, "id,subject,object\n1,Peru,Lima\n1,Chile,Santiago\n")
+    dataset = load(path, columns={"id": ""})
+    assert [fact.id for fact in facts(dataset)] == ["facts:Peru", "facts:Chile"]
+    assert facts(dataset)[0].details == {"id": "1"}
+
+
 @pytest.mark.parametrize(
     ("cell", "texts"),
     [

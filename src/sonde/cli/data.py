@@ -361,7 +361,8 @@ VERBS = {
 }
 app = group(
     "List, show, check, count, convert, judge and build datasets.\n\n"
-    "Example: sonde data show atlas --relation P36",
+    "Example: sonde data show atlas --relation capital\n\n"
+    "Example: sonde data check facts.csv --columns subject=Wine,object=Region",
     VERBS,
     VERBS.__getitem__,
 )

@@ -85,7 +85,8 @@ def _long(probe: Probe, dataset: Dataset, left: float, whole: float) -> str:
 
 app = components(
     "Put a probe's questions to a model and report what it knows.\n\n"
-    "Example: sonde run lama -m smollm2 -d atlas --limit 10",
+    "Example: sonde run lama -m smollm2 -d atlas --limit 10\n\n"
+    'Example: sonde run lama -m smollm2 -d facts.csv --wording "The capital of [X] is [Y]."',
     run_probe,
     all_probes(),
     "sonde run {name} -m smollm2 -d atlas --limit 10",

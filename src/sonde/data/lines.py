@@ -31,6 +31,8 @@ UNSOUND = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OSError)
 
 BATCH = 4096
 
+NOT_UTF8 = "not UTF-8"
+
 Complain = Callable[[DataError], None]
 """What is done about a line that cannot be read: `refuse` ends there, another may go on."""
 
@@ -222,7 +224,7 @@ def _text(raw: bytes, where: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise DataError(f"{where}: not UTF-8 ({error.reason})") from None
+        raise DataError(f"{where}: {NOT_UTF8} ({error.reason})") from None
 
 
 def _closely(text: str, where: str) -> Any:

@@ -43,7 +43,9 @@ def _worded(dataset: Dataset, style: Style) -> Dataset:
 
 
 def _template(relation: Relation, style: Style) -> Template:
-    return Template(id=relation.id, text=WORDS[style].format(relation.label), style=style)
+    label = relation.label.replace("_", " ")
+    label = label.lower() if label.istitle() else label
+    return Template(id=relation.id, text=WORDS[style].format(label), style=style)
 
 
 def _asks(probe: Probe, dataset: Dataset) -> bool:

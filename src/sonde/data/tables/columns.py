@@ -70,7 +70,7 @@ def find_columns(table: str, columns: Sequence[str], given: Given) -> Roles:
     for role, names in USUAL.items():
         if role not in roles and (usual := [name for name in names if name in free]):
             roles[role] = (free.pop(usual[0]),)
-    roles = {role: found for role, found in roles.items() if found}
+    roles = {role: roles[role] for role in USUAL if roles.get(role)}
     if missing := [role for role in NEEDED if role not in roles]:
         raise DataError(_missing(table, columns, roles, missing))
     return roles

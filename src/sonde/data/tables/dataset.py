@@ -224,7 +224,7 @@ def dataset_of(table: Table, given: Given, faults: Faults) -> Dataset:
     dataset = Dataset(
         card=Card(
             name=table.title,
-            licence="not stated",
+            licence="see its publisher" if table.published else "not stated",
             sources=(table.file,),
             description=f"made of {table.file}: {_columns_told(roles)}",
         ),
@@ -283,8 +283,10 @@ def _tell(table: Table, dataset: Dataset, roles: Roles, collected: _Collector) -
     )
     kinds = ", ".join(f"{r.id} ({r.kind})" for r in relations[:NAMED])
     more = f" and {len(relations) - NAMED:,} more" if len(relations) > NAMED else ""
+    what = "types" if "relation" in roles or len(roles["object"]) > 1 else "relation"
     first = next(dataset.facts(relations[0].id)).id
-    log.info("made up: relation %s%s, and ids such as %r", kinds, more, first)
+    ids = "" if "id" in roles else f", and ids such as {first!r}"
+    log.info("made up: %s %s%s%s", what, kinds, more, ids)
     if count := collected.marked():
         holds = counted(count, "object holds", "objects hold")
         log.warning("%s ';'; to name several objects in a cell, put %r between them", holds, "|")

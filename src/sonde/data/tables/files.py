@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from sonde.core.errors import DataError, MissingExtra
-from sonde.data.lines import BATCH, Complain, Row, raw_lines, read_each, refuse
+from sonde.data.lines import BATCH, NOT_UTF8, Complain, Row, raw_lines, read_each, refuse
 
 DELIMITERS = ",;\t"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -97,7 +97,10 @@ def _convert(path: Path, encoding: str) -> str:
 
 
 def _json_rows(path: Path, complain: Complain) -> Iterator[Row]:
-    return (row for _, row in read_each(path, lambda row: row, complain))
+    def told(fault: DataError) -> None:
+        complain(DataError(_not_utf8(path)) if NOT_UTF8 in str(fault) else fault)
+
+    return (row for _, row in read_each(path, lambda row: row, told))
 
 
 def _parquet_rows(path: Path, complain: Complain) -> Iterator[Row]:
