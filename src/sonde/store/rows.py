@@ -168,13 +168,15 @@ def filled_columns(answers: FilledColumns) -> dict[str, Any]:
     """The columns of filled positions; names are numbered in the order in which they stand."""
     there = answers.top >= 0
     flat = answers.top[there]
-    used, first, places = np.unique(flat, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    codes = np.empty(len(order), dtype=np.int32)
-    codes[order] = np.arange(len(order), dtype=np.int32)
-    words = pa.array([answers.names[u] for u in used[order].tolist()], pa.string())
-    ends = np.cumsum([0, *there.sum(axis=1)], dtype=np.int32)
-    named = pa.DictionaryArray.from_arrays(pa.array(codes[places]), words)
+    first = np.full(len(answers.names), len(flat))
+    first[flat[::-1]] = np.arange(len(flat))[::-1]  # of several places the last one written stays
+    used = np.flatnonzero(first < len(flat))
+    used = used[np.argsort(first[used])]
+    codes = np.empty(len(first), dtype=np.int32)
+    codes[used] = np.arange(len(used))
+    words = pa.array([answers.names[u] for u in used.tolist()], pa.string())
+    ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
+    named = pa.DictionaryArray.from_arrays(pa.array(codes[flat]), words)
     columns = {
         "top": pa.ListArray.from_arrays(ends, named),
         "top_logps": _float_lists(ends, answers.top_logps[there]),
@@ -233,9 +235,7 @@ def stacked(parts: Sequence[tuple[Head, Mapping[str, Any]]]) -> dict[str, Any]:
 
 def _joined(pieces: Sequence[Any]) -> Any:
     """Columns under each other; lists of names are numbered anew, for all of them together."""
-    if not pieces[0].type.equals(ANSWERS["top"]):
-        return pa.concat_arrays(pieces)
-    return _encoded_lists(pa.concat_arrays([p.cast(pa.list_(pa.string())) for p in pieces]))
+    return pa.chunked_array(pieces).unify_dictionaries().combine_chunks()
 
 
 def same_prompts(table: pa.Table, prompts: Prompts) -> bool:
