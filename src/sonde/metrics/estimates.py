@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import FLAT, Estimate
+from sonde.core.threads import side_by_side
 from sonde.core.words import LEVEL
 from sonde.stats import paired
 from sonde.stats.intervals import (
@@ -257,10 +258,14 @@ def resampled_together(
     for number in made.values():
         for name, sample in number.samples.items():
             alike.setdefault((name, sample.cluster_numbers().tobytes()), []).append(number)
-    for (name, _), members in alike.items():
+
+    def draw(of: tuple[tuple[str, bytes], list[Resampled]]) -> None:
+        (name, _), members = of
         drawn = draws_of([number.samples[name] for number in members], draw_key(seed, name))
         for number, draws in zip(members, drawn, strict=True):
             number._drawn[name] = draws
+
+    side_by_side(draw, alike.items())
     return made
 
 

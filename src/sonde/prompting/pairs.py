@@ -153,20 +153,20 @@ class Keys:
             (relations[owners[t]], template.id): t for t, template in enumerate(known.templates)
         }
         owners = known.pair_relations.tolist()
-        pairs = [(relations[owners[p]], p, pair) for p, pair in enumerate(known.pairs)]
-        self.pairs = {(relation, pair.fact): p for relation, p, pair in pairs}
+        self.most = max((len(pair.names) for pair in known.pairs), default=1)
         self.names = {
-            (relation, pair.fact, name): number
-            for relation, _, pair in pairs
+            (relations[owners[p]], pair.fact, name): p * self.most + number
+            for p, pair in enumerate(known.pairs)
             for number, name in reversed(list(enumerate(pair.names)))
         }
 
     def places(self, block: Answers) -> dict[str, NDArray[Any]]:
         """The numbers of every prompt's pair, template and name; pair -1 for a content-free one."""
+        named = block.numbers(("relation", "fact", "subject"), self.names, _none)
         return {
-            "pair": block.numbers(("relation", "fact"), self.pairs, _none),
+            "pair": named // self.most,
             "template": block.numbers(("relation", "template"), self.templates),
-            "name": block.numbers(("relation", "fact", "subject"), self.names, _none),
+            "name": named % self.most,
         }
 
     def content_free(self, block: Answers, row: int) -> tuple[int, int, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from math import inf, sqrt
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ KEPT = 2**27
 """Bytes of counts that are kept; those that were asked for last stay."""
 
 _kept: OrderedDict[tuple[str, int, int], tuple[list[Counts], Any]] = OrderedDict()
+_alone = Lock()
 
 
 def resampled_sums(values: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Floats:
@@ -64,15 +66,15 @@ def times_drawn(rows: int, rng: np.random.Generator, draws: int) -> Iterator[Cou
         yield from _drawn(rows, rng, draws)
         return
     key = (str(rng.bit_generator.state), rows, draws)
-    if key in _kept:
-        _kept.move_to_end(key)
-        blocks, rng.bit_generator.state = _kept[key]
-        yield from blocks
-        return
-    blocks = list(_drawn(rows, rng, draws))
-    _kept[key] = blocks, rng.bit_generator.state
-    while sum(block.nbytes for each, _ in _kept.values() for block in each) > KEPT:
-        _kept.popitem(last=False)
+    with _alone:
+        found = _kept.pop(key, None)
+    if found is None:
+        found = list(_drawn(rows, rng, draws)), rng.bit_generator.state
+    blocks, rng.bit_generator.state = found
+    with _alone:  # several threads may draw at once
+        _kept[key] = found  # the last one now
+        while sum(block.nbytes for each, _ in _kept.values() for block in each) > KEPT:
+            _kept.popitem(last=False)
     yield from blocks
 
 

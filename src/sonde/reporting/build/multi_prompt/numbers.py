@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from sonde.core.facts import Template
 from sonde.core.reports import Estimate
+from sonde.core.threads import side_by_side
 from sonde.metrics.accuracy import (
     Fluctuation,
     manual_rank,
@@ -91,21 +93,19 @@ def measure(
     overall, relations = _means(grid, made, columns, majority, seed)
     fluctuations: dict[Draw, Fluctuation] = {}
     for draw in DRAWN:
-        parts = {block.relation: relation_spread(block, draw, seed) for block in made}
-        for relation, part in parts.items():
-            relations[relation] |= _fluctuation(fluctuates([part], draw, draws, seed), draw)
-        if moved := fluctuates(list(parts.values()), draw, draws, seed):
+        spreads = side_by_side(partial(relation_spread, draw=draw, seed=seed), made)
+        for block, spread in zip(made, spreads, strict=True):
+            relations[block.relation] |= _fluctuation(fluctuates([spread], draw, draws, seed), draw)
+        if moved := fluctuates(spreads, draw, draws, seed):
             overall |= _fluctuation(moved, draw)
             fluctuations[draw] = moved
     bins = _calibrate(grid, overall, seed)
-    for of in grid.parts():
-        if named := relations.get(of.relation):
-            rows = grid.rows(of.rows)
-            _calibrate(rows, named, seed)
-            if consist is not None:
-                named[CONSIST.id] = consist(rows)
+    rows = {part.relation: part.rows for part in grid.parts() if part.relation in relations}
+    side_by_side(lambda id: _calibrate(grid.rows(rows[id]), relations[id], seed), rows)
     if consist is not None:
         overall[CONSIST.id] = consist(grid)
+        for id, own in rows.items():
+            relations[id][CONSIST.id] = consist(grid.rows(own))
     return Numbers(
         overall=overall,
         relations=relations,
