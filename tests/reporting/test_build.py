@@ -12,7 +12,7 @@ from sonde.core.facts import Relation
 from sonde.core.reports import Column, Estimate, Metric, Report, Table
 from sonde.metrics.calibration import Bin
 from sonde.reporting.build.figures import bars, calibration, distribution, dots_by_relation, strip
-from sonde.reporting.build.parts import above_on_relations, headline, left_out, shown
+from sonde.reporting.build.parts import above_on_relations, headline, left_out, shown, trimmed
 from sonde.reporting.build.tables import (
     Field,
     across,
@@ -102,6 +102,13 @@ def test_a_figure_shows_the_best_relation_first_whichever_way_is_better() -> Non
     assert dots_by_relation(ESTIMATES, TWO, {"m": WRONG}, **words).labels == ("B b", "A a")
     unmeasured = ESTIMATES | {"right.relation.B": NONE}
     assert dots_by_relation(unmeasured, TWO, {"m": RIGHT}, **words).labels == ("A a",)
+
+
+def test_a_calibration_of_fewer_than_ten_answers_a_bin_is_not_shown() -> None:
+    for n, seen in ((9, False), (10, True)):
+        bins = tuple(Bin(low=0.0, high=1.0, confidence=0.5, accuracy=0.5, n=n) for _ in range(10))
+        report = Report(title="R", estimates={}, figures=(calibration({"model": bins}),))
+        assert bool(trimmed(report).figures) == seen
 
 
 def test_what_has_nothing_to_show_is_left_out() -> None:

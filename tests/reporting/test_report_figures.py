@@ -137,6 +137,20 @@ def test_the_diagonal_runs_through_the_whole_square() -> None:
     assert made.legend == ["m", "both equal"]
 
 
+def test_points_that_stand_for_too_few_are_not_drawn_and_counted() -> None:
+    made = drawn(tiny_curves(least=50))
+    assert len(made.points()) == 1 and "each point stands for 100" in made.texts
+    assert "one point of fewer than 50 is not drawn" in made.texts
+    assert len(rows(tiny_curves(least=50))) == 3
+
+
+def test_points_of_about_the_same_size_look_alike() -> None:
+    curve = Curve(name="m", x=(0.1, 0.5), y=(0.2, 0.4), sizes=(100, 101))
+    made = drawn(tiny_curves(curves=(curve,)))
+    assert "each point stands for about 101" in made.texts
+    assert len({re.findall(r"a([\d.]+) ", p.get("d") or "")[0] for p in made.points()}) == 1
+
+
 def test_curves_without_a_point_say_that_nothing_was_measured() -> None:
     made = drawn(tiny_curves(curves=(Curve(name="m", x=(), y=()),)))
     assert "not measured" in made.texts

@@ -48,10 +48,16 @@ def test_columns_that_rest_on_others_have_their_own_behind_them() -> None:
     assert table.rows[0][2] == 7 and table.rows[0][4] == 90
 
 
+def test_numbers_behind_estimates_of_other_numbers_say_whose_they_are() -> None:
+    table = made((A, B, C), (measured(7), measured(90), measured(7)))
+    assert titles(table) == ["A", "B", "n of B", "C", "n"]
+    assert table.rows[0][2] == 90 and table.rows[0][4] == 7
+
+
 def test_numbers_that_a_column_shows_already_are_not_repeated() -> None:
     pairs = Column(title="pairs", kind="count")
     table = made((pairs, A, B), (7, measured(7), measured(90)))
-    assert titles(table) == ["pairs", "A", "B", "n"]
+    assert titles(table) == ["pairs", "A", "B", "n of B"]
     assert titles(made((pairs, A), (7, measured(7)))) == ["pairs", "A"]
 
 

@@ -267,27 +267,29 @@ def across(table: Table) -> int:
 
 
 def with_n(table: Table) -> Table:
-    """The same table with a column for the numbers of things that its estimates average.
+    """The same table with columns for the numbers of things that its estimates average.
 
     Columns whose estimates rest on the same numbers share one, behind the last of them, or at the
-    end if there is no other; none is added for numbers that a column shows already.
+    end if there is no other; none is added for numbers that a column shows already. One that stands
+    behind estimates of other numbers too says whose it is.
     """
     groups = counted(table)
     width = len(table.columns)
-    ends = [max(at) for at, _ in groups] if len(groups) > 1 else [width - 1] * len(groups)
-    added = {
-        end: (n_column(table, at), counts)
-        for end, (at, counts) in zip(ends, groups, strict=True)
-        if not any(shows(table, i, counts) for i in range(width))
-    }
+    missing = [(at, counts) for at, counts in groups
+               if not any(shows(table, i, counts) for i in range(width))]  # fmt: skip
+    ends = {max(at) if len(groups) > 1 else width - 1: (at, counts) for at, counts in missing}
     columns: list[Column] = []
     taken: list[Sequence[Cell]] = []
+    before: set[int] = set()
     for i, column in enumerate(table.columns):
         columns.append(column)
         taken.append([row[i] for row in table.rows])
-        if i in added:
-            columns.append(added[i][0])
-            taken.append(added[i][1])
+        before |= {i} if any(i in at for at, _ in groups) else set()
+        if i in ends:
+            at, counts = ends[i]
+            columns.append(n_column(table, at, alone=before <= set(at)))
+            taken.append(counts)
+            before = set()
     return replace(table, columns=tuple(columns), rows=tuple(zip(*taken, strict=True)))
 
 
@@ -321,10 +323,11 @@ def shows(table: Table, i: int, counts: Sequence[int | None]) -> bool:
     return all(row[i] == n for row, n in pairs if n is not None)
 
 
-def n_column(table: Table, at: Sequence[int]) -> Column:
-    """The column of the numbers behind the estimates of some columns."""
+def n_column(table: Table, at: Sequence[int], alone: bool) -> Column:
+    """The column of the numbers behind the estimates of some columns, `alone` behind no others."""
     titles = ", ".join(filter(None, (table.columns[i].title for i in at))) or "the estimates"
-    return Column(title="n", kind="count", help=f"how many things are averaged: {titles}")
+    help = f"how many things are averaged: {titles}"
+    return Column(title="n" if alone else f"n of {titles}", kind="count", help=help)
 
 
 def read_headline(headline: Headline, report: Report) -> Read:

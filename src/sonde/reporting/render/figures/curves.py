@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from sonde.core.reports import Curve, Curves
 from sonde.reporting.render.cells import Scale, fixed, known, told
@@ -27,7 +27,7 @@ from sonde.reporting.render.figures.scales import Linear, from_zero, tick_words,
 from sonde.reporting.render.figures.text import wrapped
 
 WIDTH, BODY, BODY_NARROW = 640, 420, 290  # pixels of curves: about a square
-SMALL, LARGE = 3.5, 10  # radii of points in pixels
+SMALL, USUAL, LARGE = 3.5, 4.0, 10  # radii of points in pixels
 
 Reach = tuple[float, float]
 
@@ -43,12 +43,12 @@ def curves(canvas: Canvas, plot: Curves) -> None:
         low, high = max(x.low, y.low), min(x.high, y.high)
         canvas.path(joined([(x(end), y(end)) for end in (low, high)]), stroke_width="1.5",
                     stroke=canvas.colour("muted"), stroke_dasharray="2 3")  # fmt: skip
-    largest = max((n for curve in plot.curves for n in curve.sizes), default=0)
+    sizes = drawn_sizes(plot)
     for k in range(len(plot.curves)):
-        line(canvas, plot, k, (x, y), largest)
+        line(canvas, plot, k, (x, y), sizes)
     if not any(points(plot, curve) for curve in plot.curves):
         canvas.remark("not measured", (x.start + x.end) / 2, (y.start + y.end) / 2, "middle")
-    feet(canvas, plot, x, y, largest)
+    feet(canvas, plot, x)
 
 
 def entries(canvas: Canvas, plot: Curves) -> list[Entry]:
@@ -114,7 +114,9 @@ def counted(plot: Curves, axis: str) -> bool:
     return whole(v for c in plot.curves for v in getattr(c, axis) if known(v) is not None)
 
 
-def line(canvas: Canvas, plot: Curves, k: int, at: tuple[Linear, Linear], largest: int) -> None:
+def line(
+    canvas: Canvas, plot: Curves, k: int, at: tuple[Linear, Linear], sizes: Sequence[int]
+) -> None:
     """One curve: a line through the points that were measured, with their whiskers."""
     curve, (x, y) = plot.curves[k], at
     kept = points(plot, curve)
@@ -131,7 +133,7 @@ def line(canvas: Canvas, plot: Curves, k: int, at: tuple[Linear, Linear], larges
                         stroke_dasharray="none")  # fmt: skip
     with canvas.points(k, fill=canvas.ink(k), fill_opacity=".85"):
         for i, (px, py) in zip(kept, spots, strict=True):
-            r = radius(curve.sizes[i], largest) if curve.sizes else 4.0
+            r = radius(curve.sizes[i], sizes) if curve.sizes else USUAL
             canvas.point(outline(k, px, py, r), tip(plot, curve, i))
 
 
@@ -144,13 +146,23 @@ def points(plot: Curves, curve: Curve) -> list[int]:
             and n >= enough]  # fmt: skip
 
 
-def radius(n: int, largest: int) -> float:
-    """The radius of a point whose area follows n.
+def drawn_sizes(plot: Curves) -> list[int]:
+    """The sizes of the points that are drawn, where they have any."""
+    return [c.sizes[i] for c in plot.curves if c.sizes for i in points(plot, c)]
 
-    >>> radius(100, 100), radius(25, 100), radius(1, 10000)
-    (10.0, 5.0, 3.5)
+
+def alike(sizes: Sequence[int]) -> bool:
+    """Whether no size differs so much that it should be seen."""
+    return max(sizes) <= 1.2 * min(sizes)
+
+
+def radius(n: int, sizes: Sequence[int]) -> float:
+    """The radius of a point whose area follows n, where sizes differ.
+
+    >>> radius(100, [25, 100]), radius(25, [25, 100]), radius(1, [1, 10000]), radius(9, [9, 10])
+    (10.0, 5.0, 3.5, 4.0)
     """
-    return max(SMALL, LARGE * (n / largest) ** 0.5) if largest else SMALL
+    return USUAL if alike(sizes) else max(SMALL, LARGE * (n / max(sizes)) ** 0.5)
 
 
 def tip(plot: Curves, curve: Curve, i: int) -> str:
@@ -193,17 +205,21 @@ def x_kind(plot: Curves) -> Scale:
     return plot.x_kind or plot.kind
 
 
-def sizes_told(plot: Curves, largest: int) -> Iterator[str]:
+def sizes_told(plot: Curves) -> Iterator[str]:
     """What the size of a point means, and how many points are too small to be drawn."""
-    if largest:
-        yield f"larger points stand for more, at most {fixed(largest, 0)}"
+    sizes = drawn_sizes(plot)
+    if sizes and alike(sizes):
+        about = "" if min(sizes) == max(sizes) else "about "
+        yield f"each point stands for {about}{fixed(max(sizes), 0)}"
+    elif sizes:
+        yield f"larger points stand for more, at most {fixed(max(sizes), 0)}"
     few = sum(0 < n < plot.least for curve in plot.curves for n in curve.sizes)
     if few:
         which = "one point of fewer than {0} is" if few == 1 else "{1} points of fewer than {0} are"
         yield which.format(plot.least, few) + " not drawn"
 
 
-def feet(canvas: Canvas, plot: Curves, x: Linear, y: Linear, largest: int) -> None:
+def feet(canvas: Canvas, plot: Curves, x: Linear) -> None:
     """Below the body: the numbers or labels of the x axis, its title, what sizes mean."""
     if plot.x_labels:
         slot = x.length / len(plot.x_labels)
@@ -218,7 +234,7 @@ def feet(canvas: Canvas, plot: Curves, x: Linear, y: Linear, largest: int) -> No
         x_numbers(canvas, x, canvas.height + 6 + LINE / 2, x_kind(plot), x_places(canvas, plot, x))
         canvas.height += LINE + 8
     axis_title(canvas, plot.x_axis, x)
-    for words in sizes_told(plot, largest):
+    for words in sizes_told(plot):
         canvas.remark(words, x.end, canvas.height + LINE / 2 + 2, "end")
         canvas.height += LINE + 2
     canvas.height += 6
