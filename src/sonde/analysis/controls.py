@@ -6,7 +6,7 @@ Knows judged prompts and numbers, nothing of files or models.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sonde.analysis.runs import Aligned, with_counts
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Table
@@ -77,13 +77,15 @@ def unpaired(headlines: Sequence[Headline], runs: Mapping[str, Estimates]) -> Be
             for metric in metrics
         },
         tables=(
-            side_by_side(
-                runs,
-                metrics,
-                look,
-                id="controls",
-                title="Beside the controls",
-                note="This probe judges no single prompts, so that differences are not tested.",
+            _leading(
+                side_by_side(
+                    runs,
+                    metrics,
+                    look,
+                    id="controls",
+                    title="Beside the controls",
+                    note="This probe judges no single prompts, so that differences are not tested.",
+                )
             ),
         ),
     )
@@ -109,7 +111,7 @@ def _summary(names: Sequence[str], relations: Sequence[str], estimates: Estimate
         above = sum(_is_above(name, f"relation.{id}", estimates) for id in relations)
         return f"{above} of {len(relations)}"
 
-    return side_by_side(
+    summary = side_by_side(
         names,
         [
             *(ACCURACY, OF_CONTROL, ABOVE),
@@ -122,6 +124,12 @@ def _summary(names: Sequence[str], relations: Sequence[str], estimates: Estimate
         title="Beside the controls",
         note="Means over relations, on what the model and all controls were asked.",
     )
+    return _leading(summary)
+
+
+def _leading(beside: Table) -> Table:
+    """Whoever asks for controls wants to see them first."""
+    return replace(beside, leads=True)
 
 
 def _is_above(name: str, over: str, estimates: Estimates) -> bool:

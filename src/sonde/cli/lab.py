@@ -140,7 +140,7 @@ class ValidateOptions:
 def validate(wanted: ValidateOptions) -> None:
     """Ask every estimator about models whose knowledge is known, and say how far it is right.
 
-    Example: sonde lab validate models/causal models/masked -o runs/lab
+    Example: sonde lab validate --shipped --estimators lama -o runs/lab
     """
     models = [*(wanted.models or ()), *(shipped_models() if wanted.shipped else ())]
     if not models:
@@ -214,7 +214,7 @@ WORLD_HELP = (
 TRAIN_HELP = (
     "The folder is an ordinary transformers model: ask it as hf:FOLDER. The same command goes on "
     "with a training that was broken off.\n\n"
-    "Example: sonde lab train worlds/0 --kind causal --size tiny -o models/0-causal"
+    "Example: sonde lab train worlds/0 --kind causal --size 64x2 --epochs 1 -o models/0-causal"
 )
 
 

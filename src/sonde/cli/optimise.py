@@ -124,9 +124,12 @@ def _percent(share: float | None) -> str:
 
 app = components(
     "Make templates out of training facts, to ask with.\n\n"
-    "Example: sonde optimise optiprompt -m hf:FOLDER -d lama:FOLDER -o prompts/opti\n\n"
-    "Then: sonde run lama -m soft:prompts/opti -d lama:FOLDER --wording optimised:prompts/opti",
+    "Example: sonde optimise optiprompt -m hf:FOLDER -d lama:FOLDER --relations P36 --limit 50 "
+    "-o prompts/opti\n\n"
+    "Then: sonde run lama -m soft:prompts/opti -d lama:FOLDER --wording optimised:prompts/opti "
+    "--relations P36 --limit 50",
     run_method,
     methods(),
-    "sonde optimise {name} -m hf:FOLDER -d lama:FOLDER -o prompts/{name}",
+    "sonde optimise {name} -m hf:FOLDER -d lama:FOLDER --relations P36 --limit 50 "
+    "-o prompts/{name}",
 )

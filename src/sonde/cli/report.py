@@ -17,7 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from sonde.cli.console import output, print_json, say, waiting, writing
-from sonde.cli.options import JSON, PAGE, Format, PictureOptions, argument, option, pairs, verb
+from sonde.cli.options import (
+    ALL_TABLES,
+    JSON,
+    PAGE,
+    Format,
+    PictureOptions,
+    argument,
+    option,
+    pairs,
+    verb,
+)
 from sonde.core.errors import MissingExtra, SondeError, UsageError
 from sonde.core.files import whole
 from sonde.core.reports import Report
@@ -53,6 +63,7 @@ class ReportOptions:
     """Which run is read, how, and what is shown of it."""
 
     folder: Path = argument("The folder of a finished run, or of a sweep.")
+    all_tables: bool = option(ALL_TABLES, False, "--all-tables")
     as_json: bool = option(JSON, False, "--json")
     html: Path | None = option(PAGE, None)
     pictures: PictureOptions
@@ -68,7 +79,8 @@ def report(wanted: ReportOptions) -> None:
     Example: sonde report runs/demo --json
     """
     changes = pairs(wanted.settings)
-    if is_sweep(wanted.folder):
+    swept = is_sweep(wanted.folder)
+    if swept:
         sweep = open_sweep(wanted.folder)
         with waiting("reading the answers"):
             read = sweep.report(**parse(type(sweep.cells[0][1].probe()), changes))
@@ -84,6 +96,7 @@ def report(wanted: ReportOptions) -> None:
         html=wanted.html,
         pictures=wanted.pictures,
         as_json=wanted.as_json,
+        brief=not (swept or wanted.all_tables),
     )
 
 
@@ -101,6 +114,7 @@ def show_report(
     html: Path | None = None,
     pictures: PictureOptions = NO_PICTURES,
     as_json: bool = False,
+    brief: bool = False,
 ) -> None:
     """Show a report and write what is wanted of it; `lines` say at the end where it comes from."""
     if html is not None:
@@ -110,7 +124,7 @@ def show_report(
     if as_json:
         print_json(to_json(report, provenance))
         return
-    show(report, output())
+    show(report, output(), brief=brief)
     written = [] if html is None else [f"report: {html}"]
     for line in (*lines, *written, *(f"figure: {path}" for path in drawn)):
         say(line, soft_wrap=True)

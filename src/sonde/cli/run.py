@@ -15,6 +15,7 @@ from typing import Any
 
 from sonde.cli.console import print_table, progress, resumable, say, training, waiting
 from sonde.cli.options import (
+    ALL_TABLES,
     AskOptions,
     FactOptions,
     LoadOptions,
@@ -45,6 +46,7 @@ class BesideOptions:
         "",
     )
     html: bool = option("Write report.html into the folder.", True, "--html/--no-html")
+    all_tables: bool = option(ALL_TABLES, False, "--all-tables")
     plan: bool = option("Print what the run would cost, as 'sonde plan' does.", False, "--plan")
 
 
@@ -71,7 +73,13 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     load = partial(asked.load.load, data=dataset)
     run_controls(names, asked.ask.model, settled, dataset, done.path, load=load, watch=progress)
     page = done.path / "report.html" if beside.html else None
-    show_report(read_run(done), done.provenance(), [f"run: {done.path}"], html=page)
+    show_report(
+        read_run(done),
+        done.provenance(),
+        [f"run: {done.path}"],
+        html=page,
+        brief=not beside.all_tables,
+    )
 
 
 def _long(probe: Probe, dataset: Dataset, left: float, whole: float) -> str:
@@ -89,9 +97,18 @@ app = components(
     'Example: sonde run lama -m smollm2 -d facts.csv --wording "The capital of [X] is [Y]."',
     run_probe,
     all_probes(),
-    "sonde run {name} -m smollm2 -d atlas --limit 10",
+    "sonde run {name} -m smollm2 -d atlas --relations P36,P30 --limit 3",
     summaries(),
 )
+
+
+NEXT = """
+What to try next:
+  look at the report    open {run}/report.html in a browser
+  ask your own table    sonde run lama -m smollm2 -d my.csv --wording "The capital of [X] is [Y]."
+  ask another model     sonde run lama -m hf:FOLDER --limit 12 -o runs/other
+  compare the two       sonde compare {run} runs/other
+  more probes           sonde probes"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +126,7 @@ def demo(wanted: DemoOptions) -> None:
 
     Then a small model whose knowledge is known, to see how far the probe is right.
 
-    Example: sonde demo --limit 30 -o runs/longer
+    Example: sonde demo --limit 5 -o runs/shorter
     """
     asked = RunOptions(
         ask=AskOptions(model="smollm2", facts=FactOptions()),
@@ -119,6 +136,7 @@ def demo(wanted: DemoOptions) -> None:
     )
     run_probe(find_probe("lama")(), asked, BesideOptions())
     show_known(wanted.out / "lab")
+    say(NEXT.format(run=wanted.out), soft_wrap=True)
 
 
 def show_known(out: Path) -> None:
@@ -150,7 +168,7 @@ class SweepOptions:
 def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
     """Run a probe over a grid of settings, the runs side by side.
 
-    Example: sonde sweep ic-lke -m smollm2 -d atlas --limit 5 --over n=1,5,20
+    Example: sonde sweep ic-lke -m smollm2 --relations P36,P30 --limit 5 --over n=1,5,20
     """
     kind = find_probe(wanted.probe)
     over = axes(kind, wanted.over)
@@ -187,7 +205,7 @@ def axes(kind: type, texts: list[str]) -> dict[str, list[Any]]:
 def models() -> None:
     """List the ways to name a model.
 
-    Example: sonde run lama -m hf:./my-model
+    Example: sonde run lama -m hf:./my-model --limit 10
     """
     from sonde.models.load import schemes
 
@@ -198,7 +216,7 @@ def models() -> None:
 def probes() -> None:
     """List the probes and their settings.
 
-    Example: sonde run lama -m smollm2 --template 2
+    Example: sonde run lama -m smollm2 --template 2 --limit 10
     """
     for name, probe in sorted(all_probes().items()):
         say(f"{name}: {inspect.getdoc(probe)}")

@@ -66,7 +66,10 @@ Cell = str | int | float | bool | Estimate | None
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Table:
-    """Rows under typed columns; a `browsable` one can be long and is searched, not printed."""
+    """Rows under typed columns; a `browsable` one can be long and is searched, not printed.
+
+    One that `leads` belongs to the first screen.
+    """
 
     id: str
     title: str
@@ -74,6 +77,7 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     browsable: bool = False
+    leads: bool = False
 
     def __repr__(self) -> str:
         return f"<Table {self.id!r}: {len(self.rows):,} rows, {len(self.columns)} columns>"

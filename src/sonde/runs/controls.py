@@ -106,6 +106,8 @@ def attach_controls(of: Run, report: Report, reading: Mapping[str, Any] | None =
     The run's own answers are not read again where the report has what its probe judged.
     """
     runs, faults = control_runs(of)
+    for fault in faults:
+        log.warning(fault)
     if not runs:
         return replace(report, notes=(*report.notes, *faults)) if faults else report
     from sonde.analysis.controls import paired, unpaired

@@ -18,7 +18,7 @@ from sonde.core.reports import (
     Report,
     Table,
 )
-from sonde.core.words import NAMED, against_control, counted, trust
+from sonde.core.words import against_control, counted, trust
 from sonde.metrics.accuracy import accuracy_at_over
 from sonde.metrics.calibration import Bin, calibration
 from sonde.metrics.estimates import spread_of
@@ -322,7 +322,7 @@ def _findings(choices: Choices, reading: Reading) -> Iterator[str]:
     estimates, relations = choices.estimates, choices.asked.relations
     yield against_control("Accuracy", estimates[ABOVE.at(RELATIONS)])
     if len(relations) > 1:
-        yield above_on_relations(estimates, ABOVE, relations, NAMED)
+        yield above_on_relations(estimates, ABOVE, relations)
     yield trust(estimates[OVERCONF.at()])
     spread = estimates[OVER_SEEDS.at(RELATIONS)].value
     if spread is not None:

@@ -7,7 +7,7 @@ lists its rules, `findings=shown((against_control("P@1", …), above_on_relation
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
@@ -35,6 +35,12 @@ from sonde.reporting.catalogue import OVER
 
 COMMONEST = "always the commonest object"
 
+FEW = 5
+"""Relations that a finding names."""
+
+ALIKE = 5e-4
+"""Shares, and scores, that read alike."""
+
 
 def headline(
     metric: Metric,
@@ -58,9 +64,7 @@ def headline(
     )
 
 
-def above_on_relations(
-    estimates: Estimates, above: Metric, relations: Iterable[Relation], most: int = 1000
-) -> str:
+def above_on_relations(estimates: Estimates, above: Metric, relations: Iterable[Relation]) -> str:
     """On how many relations the model is clearly above the control, and on which it is not."""
     rows = [(titled(r), estimates[above.at(f"relation.{r.id}")]) for r in relations]
     measured = [(name, estimate) for name, estimate in rows if estimate.value is not None]
@@ -71,7 +75,7 @@ def above_on_relations(
         return "The model is clearly above the control on every relation."
     return (
         f"The model is clearly above the control on {len(measured) - len(unclear)} of "
-        f"{len(measured)} relations. It is not on: {listed(unclear, most)}."
+        f"{len(measured)} relations. It is not on: {listed(unclear, FEW)}."
     )
 
 
@@ -84,9 +88,33 @@ def shown(parts: Iterable[Part | None]) -> tuple[Part, ...]:
 
 
 def trimmed(report: Report) -> Report:
-    """The report without tables and figures that have nothing to show, whoever made it."""
+    """The report without tables, figures and headlines that show nothing, or nothing new."""
     figures = [figure for figure in report.figures if not _too_few(figure)]
-    return replace(report, tables=shown(report.tables), figures=shown(figures))
+    return replace(
+        report,
+        tables=shown(report.tables),
+        figures=shown(figures),
+        headlines=tuple(
+            line
+            for i, line in enumerate(report.headlines)
+            if not any(_repeats(line, before, report) for before in report.headlines[:i])
+        ),
+    )
+
+
+def _repeats(line: Headline, before: Headline, report: Report) -> bool:
+    """Whether a headline shows the numbers of another one, averaged in another way."""
+    metric, _, over = line.estimate.rpartition(".mean_over_")
+    if not metric or "." in over or not before.estimate.startswith(f"{metric}.mean_over_"):
+        return False
+    pairs = zip(_numbers(line, report), _numbers(before, report), strict=True)
+    return all(a == b or (a and b and abs(a - b) < ALIKE) for a, b in pairs)
+
+
+def _numbers(line: Headline, report: Report) -> Iterator[float | None]:
+    for name in (line.estimate, line.control, line.difference):
+        estimate = report.estimates.get(name)
+        yield from (estimate.value, estimate.low, estimate.high) if estimate else (None,) * 3
 
 
 def left_out(tables: Iterable[Table]) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ from sonde.reporting.render.terminal_text import line
 
 MOST_ROWS = 60
 TEXT = 10  # letters of a text at least, where there are more
+MOST_FINDINGS = 3
 MOST_BLOCKS = 40
 BLOCKS = " ▁▂▃▄▅▆▇█"
 # from grey to a full colour, which shows on dark and on light ground; the words on it are white
@@ -44,15 +45,60 @@ GREY, TOWARDS, AWAY = (0x70, 0x75, 0x7A), (0x0B, 0x5F, 0xD0), (0xB8, 0x4A, 0x00)
 VERDICT_STYLES = {"right": "green", "wrong": "red", "skipped": "dim"}
 
 
-def show(report: Report, console: Console) -> None:
-    """Print a report: title, summary, headline numbers, findings, tables, counts and notes."""
+def show(report: Report, console: Console, *, brief: bool = False) -> None:
+    """Print a report: title, summary, headline numbers, findings, tables, counts and notes.
+
+    In brief it fits on a screen: the headline numbers, or else the first table, and some findings.
+    """
     console.print()
     console.print(line(report.title, "bold"))
     if report.summary:
         console.print(line(report.summary))
-    for part in parts(trimmed(report), console):
+    report = trimmed(report)
+    for part in brief_parts(report, console) if brief else parts(report, console):
         console.print(part)
     console.print()
+
+
+def brief_parts(report: Report, console: Console) -> Iterator[RenderableType]:
+    """What is to be seen first, and a line that names the rest."""
+    if report.headlines:
+        yield from section("Headline numbers", headlines(report, apart=False))
+        yield indent(line("Brackets hold 95% intervals.", "dim"))
+    for table in leading(report):
+        yield from table_section(table, console)
+    if report.findings:
+        yield from section("Findings", listed(report.findings[:MOST_FINDINGS]))
+    for figure in report.figures:
+        if isinstance(figure, HeatStrip):
+            yield from figure_section(figure, console)
+    if counted := [(name, count) for name, count in report.counts.items() if count]:
+        yield Text()
+        words = (f"{cells.spoken(name)} {cells.fixed(count, 0)}" for name, count in counted)
+        yield line(f"Counts: {', '.join(words)}.", "dim")
+    if rest := not_in_brief(report):
+        yield line(f"Not shown: {rest} (--all-tables shows them here).", "dim")
+
+
+def leading(report: Report) -> tuple[Table, ...]:
+    """The tables that lead or, without any headline number, the first that is not for browsing."""
+    first = [] if report.headlines else [t for t in report.tables if not t.browsable][:1]
+    return tuple(table for table in report.tables if table.leads or table in first)
+
+
+def not_in_brief(report: Report) -> str:
+    """What a brief report leaves out, counted."""
+    tables = len(report.tables) - len(leading(report))
+    figures = sum(not isinstance(figure, HeatStrip) for figure in report.figures)
+    findings = len(report.findings[MOST_FINDINGS:])
+    left_out = (
+        (findings, "1 more finding", "more findings"),
+        (tables, "1 table", "tables"),
+        (figures, "1 figure", "figures"),
+        (len(report.notes), "1 note", "notes"),
+    )
+    named = [one if n == 1 else f"{n} {many}" for n, one, many in left_out if n]
+    return " and ".join(filter(None, (", ".join(named[:-1]), *named[-1:])))
 
 
 def parts(report: Report, console: Console) -> Iterator[RenderableType]:
@@ -93,15 +139,15 @@ def bare_grid() -> Grid:
     return Grid.grid(padding=(0, 2, 0, 0))
 
 
-def headlines(report: Report) -> Grid:
-    """Each headline number over its control and the difference between them."""
+def headlines(report: Report, *, apart: bool = True) -> Grid:
+    """Each headline number over its control and the difference between them; `apart`: spaced."""
     rows = bare_grid()
     rows.add_column(overflow="fold")
     rows.add_column(justify="right", no_wrap=True)
     rows.add_column(no_wrap=True)
     rows.add_column(no_wrap=True)
     for i, headline in enumerate(report.headlines):
-        if i:
+        if i and apart:
             rows.add_row()
         add_headline(rows, cells.read_headline(headline, report))
     return rows

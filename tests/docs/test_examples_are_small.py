@@ -1,0 +1,86 @@
+"""What a help text tells to run is done in about a minute on two cores; counted, not timed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.cli.main import main
+from sonde.cli.options import ComputeOptions
+from sonde.core.abilities import Identity
+from sonde.runs.effort import total_work
+from sonde.runs.shards import OPTION
+from sonde.runs.sweep import cells
+
+from .pages import PAGES
+from .program import verbs
+
+MOST = 60_000
+"""Options and texts of an example. `sonde demo`, which takes about a minute, has 44,820."""
+
+
+@dataclass(frozen=True)
+class Able:
+    """Can do what SmolLM2 can, and does nothing."""
+
+    identity: Identity = field(default_factory=lambda: Identity(name="able", architecture="none"))
+
+    def score(self, prompts: Any) -> Any: ...
+    def generate(self, prompts: Any) -> Any: ...
+    def sample(self, prompts: Any) -> Any: ...
+    def trace(self, prompts: Any) -> Any: ...
+
+
+def examples() -> Iterator[str]:
+    """Every command that a help text names."""
+    for verb in verbs().values():
+        for part in " ".join((verb.help or "").split()).split("Example: ")[1:]:
+            yield part.partition(" Then: ")[0]
+
+
+def in_documents() -> Iterator[str]:
+    """Every command in the documents that puts a probe to SmolLM2."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+        for found in re.finditer(r"^ *\$? ?(sonde (?:run|sweep) [^\n`]*)", text, re.MULTILINE):
+            if " -m smollm2" in found[1] and "[OPTIONS]" not in found[1]:
+                yield " ".join(found[1].split())
+
+
+RUN = sorted(
+    {text for text in examples() if re.match("sonde (run|sweep) .*-m smollm2", text)}
+    | {text for text in in_documents() if not re.search("LAMA|my.csv|facts.csv|wines", text)}
+)
+
+
+def test_there_are_examples() -> None:
+    assert len(RUN) > 15
+
+
+@pytest.mark.parametrize("text", RUN)
+def test_an_example_is_about_a_minutes_work(
+    text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ComputeOptions, "load", lambda *_, **__: Able())
+    monkeypatch.setattr(
+        "sonde.cli.plan.show_plan", lambda *given: asked.append((given[0], given[2]))
+    )
+
+    def sweep(probe: Any, _: Any, dataset: Any, over: Any, *__: Any, **___: Any) -> None:
+        asked.extend((each, dataset) for _, each in cells(probe, over))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sonde.runs.sweep.sweep", sweep)
+    words = shlex.split(text)[1:]
+    main([*words, "--plan"] if words[0] == "run" else words)
+    can: Any = frozenset({"score", "generate", "sample", "trace"})
+    work = sum(total_work(probe.suited(can), dataset) for probe, dataset in asked)
+    assert 0 < work / OPTION <= MOST, f"{work // OPTION:,} options and texts"
