@@ -149,6 +149,13 @@ def test_tables_that_are_not_the_same_are_left_to_each_run(other: Table) -> None
     assert laid(report(other), report(own)) == []
 
 
+def test_in_a_run_without_a_table_nothing_was_measured() -> None:
+    own = table({"sentence": [0.1]}, "accuracy")
+    [made] = laid(report(), report(own), report(own))
+    assert made.rows == (("sentence", None, estimate(0.1), estimate(0.1)),)
+    assert laid(report(), report(), report(own)) == []
+
+
 def test_a_row_that_is_given_and_not_measured_is_left_out() -> None:
     columns = (Column(title="verdict"), Column(title="true ones", kind="percent"))
     rows = (("option", estimate(0.4)), ("always True", 1.0))
@@ -195,7 +202,7 @@ def test_a_curve_of_each_run_is_drawn_with_the_place_that_it_marks() -> None:
     assert made.marks == (("a: 95% with 5", 5.0), ("b: 95% with 2", 2.0))
 
 
-@pytest.mark.parametrize(("parts", "ids"), [(2, ["f-p0", "f-p1"]), (4, ["f"])])
+@pytest.mark.parametrize(("parts", "ids"), [(2, ["f", "f-p1"]), (4, ["f"])])
 def test_few_curves_become_a_figure_each_and_of_many_the_first_does(
     parts: int, ids: list[str]
 ) -> None:
@@ -298,6 +305,13 @@ def test_heat_maps_follow_each_other_on_one_scale() -> None:
 def test_every_kind_of_figure_but_coloured_texts_has_a_way_to_hold_several_runs() -> None:
     kinds = {DotPlot, Curves, Histogram, Strip, Boxes, HeatMap, Bars, HeatStrip}
     assert set(OVERLAYS) == kinds - {HeatStrip}
+
+
+def test_a_figure_is_drawn_of_the_runs_that_have_it() -> None:
+    reports = {name: report(figures=(curves("m", 0.1),)) for name in "bc"}
+    [made] = side_figures({"a": report(), **reports})
+    assert isinstance(made, Curves) and [curve.name for curve in made.curves] == ["b", "c"]
+    assert list(side_figures({"a": report(), "b": reports["b"]})) == []
 
 
 def test_figures_of_another_kind_or_other_labels_are_left_to_each_run() -> None:

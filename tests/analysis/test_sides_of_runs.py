@@ -175,25 +175,79 @@ def test_runs_of_different_probes_are_compared_without_their_own_reports(make: M
     assert not any(table.title.endswith("run by run") for table in report.tables)
 
 
+PAPERS = {
+    "MONITOR, table 2": ("framing", "tasks", "sentence question true_statement false_statement"),
+    "MONITOR, table 3": ("framing", "interference", "nothing the_right_name a_wrong_name"),
+    "BELIEF, table 11": ("belief", "summary", "worst_templates best_templates mean_of_templates"),
+    "BELIEF, coverage": ("belief", "coverage", "average maximum oracle"),
+    "BELIEF, bias level": ("belief", "bias", "a_single_prompt all_prompts"),
+    "BELIEF, Overconf by tokens": ("belief-icl", "overconf-by-length", "1 2 3"),
+    "IC-LKE, figure 3": ("lke-baselines", "by-way", "in-context manual_templates"),
+}
+"""Of a paper's table: the probe, the table that has its numbers, and what its rows are called."""
+
+
+@pytest.mark.parametrize("item", PAPERS)
+def test_the_papers_tables_have_a_place_for_every_run(item: str, analysed: Analysed) -> None:
+    probe, id, rows = PAPERS[item]
+    [found] = [table for table in analysed(probe)[0].tables if table.id == id]
+    titles = [column.title for column in found.columns]
+    assert titles[-len(NAMES) :] == list(NAMES)
+    told = {cell for row in found.rows for cell in row if isinstance(cell, str)}
+    assert {name.replace("_", " ") for name in rows.split()} <= told
+
+
+DRAWN = {
+    "MONITOR, figure 11": ("framing", "accuracy-by-paraphrase-question-by-equal-names"),
+    "IC-LKE, figure 1": ("lke-shots", "accuracy-by-examples"),
+    "IC-LKE, figure 3": ("lke-baselines", "accuracy-by-way"),
+    "IC-LKE, figure 4": ("lke-baselines", "accuracy-by-wording-behind-examples"),
+    "IC-LKE, figure 8": ("ic-lke", "accuracy-at-k"),
+    "IC-LKE, figure 12": ("lke-baselines", "in-context-and-templates"),
+    "BELIEF, Overconf by tokens": ("belief-icl", "overconf-by-length"),
+}
+
+
+@pytest.mark.parametrize("item", DRAWN)
+def test_the_papers_figures_are_drawn_for_every_run(item: str, analysed: Analysed) -> None:
+    probe, id = DRAWN[item]
+    report, _ = analysed(probe)
+    [figure] = [figure for figure in report.figures if figure.id == id]
+    drawn = [n for n in NAMES if any(value is not None for value in values(figure, n))]
+    assert len(drawn) > 1
+
+
+def test_answers_that_are_written_are_ways_of_asking_of_their_own(analysed: Analysed) -> None:
+    """IC-LKE, figure 16."""
+    [figure] = [f for f in analysed("lke-baselines")[0].figures if f.id == "accuracy-by-way"]
+    assert isinstance(figure, Labelled)
+    assert {"written, in-context", "written, manual templates"} <= set(figure.labels)
+
+
 def test_the_first_number_is_drawn_against_size_in_each_relation(
     make: Make, tmp_path: Path
 ) -> None:
+    """MONITOR, figure 7."""
+    sizes = (("majority", 7), ("naive-bayes", 1), ("scripted", 3))
     known = tmp_path / "mine.toml"
     known.write_text(
         "".join(
             f'[[model]]\nname = "{name}"\nfamily = "counting"\nsize = {size}000000000\n'
-            for name, size in (("majority", 7), ("naive-bayes", 1), ("scripted", 3))
+            for name, size in sizes
         )
     )
-    runs = make("framing")
+    runs = make("monitor")
     report = sonde.analyse(*runs, models=known)
     figures = {figure.id: figure for figure in report.figures}
-    scaling, relations = figures["scaling"], figures["scaling-relations-counting"]
-    assert isinstance(scaling, Curves) and isinstance(relations, Curves)
-    assert scaling.curves[0].x == (1.0, 3.0, 7.0)
-    assert [curve.name for curve in relations.curves] == ["continent", "capital"]
-    largest = runs[1].report().estimates["accuracy.wp.relation.P30"].value
-    assert relations.curves[0].y[-1] == largest
+    relations = figures["scaling-relations-counting"]
+    assert isinstance(relations, Curves)
+    assert relations.title == "MONITOR in each relation, against size: counting"
+    own = {size: run.report() for run, (_, size) in zip(runs[::-1], sizes[1::-1], strict=False)}
+    for curve in relations.curves:
+        id = {"continent": "P30", "capital": "P36"}[curve.name]
+        for size, y in zip(curve.x, curve.y, strict=True):
+            if size in own:
+                assert own[int(size)].estimates[f"monitor.relation.{id}"].value == y
     [board] = [table for table in report.tables if table.id == "headlines"]
     titles = [column.title for column in board.columns]
     assert titles == ["number", "naive-bayes", "scripted", "majority"], "from the smallest"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,14 @@ def test_a_prompt_is_its_template_with_the_name_that_was_asked() -> None:
     assert frame["name"].to_list() == ["Austria", "Austria", "Misr $1", "Misr $1"]
     assert frame["prompt"].to_list()[0] == "The capital of Austria is ___."
     assert frame["prompt"].to_list()[3] == "___ is the capital of Misr $1."
+
+
+def test_only_what_was_written_can_be_empty() -> None:
+    silent = np.array([False, False, False, True])
+    chosen, written = judged(), replace(judged(abstained=silent), answers=("Vienna", ""))
+    assert not chosen.empty.any()
+    assert written.empty.tolist() == [False, True, True, False]
+    assert written.frame()["verdict"].to_list() == ["right", "empty", "empty", "abstained"]
 
 
 def test_what_was_not_measured_is_null() -> None:

@@ -12,6 +12,9 @@ import pytest
 import sonde
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
+from sonde.core.settings import settings_of
+from sonde.metrics.judged import FACT_COLUMNS
+from sonde.runs.probes import probes
 from sonde.runs.run import Run
 
 LINE = 160  # characters
@@ -99,6 +102,22 @@ def test_facts_have_what_is_right_what_was_said_and_how_that_was_judged(run: Run
     assert row["subject"] == "Belgium" and row["gold"] == "Brussels"
     assert row["verdict"] == ("right" if row["answer"] == "Brussels" else "wrong")
     assert row["rank"] > 1 and 0 < row["confidence"] < 1
+
+
+@pytest.mark.parametrize("name", sorted(probes()))
+def test_facts_have_the_same_columns_whatever_the_probe(name: str, tmp_path: Path) -> None:
+    data = sonde.dataset("atlas", relations=("P36",), limit=4)
+    known = {s.name for s in settings_of(probes()[name])}
+    small = {"samples": 0, "draws": 50, "seeds": 1, "paraphrases": 1, "frames": 1, "templates": 1}
+    some = {key: small[key] for key in known & small.keys() if name != "belief" or key == "draws"}
+    if name == "belief-icl":
+        some.pop("templates")
+    probe = sonde.probe(name, **some)
+    made = sonde.run(probe, sonde.model("control:majority", data=data), data, tmp_path / "run")
+    facts = made.facts()
+    assert facts.columns == list(FACT_COLUMNS) and facts.height >= 4
+    assert facts["gold"].null_count() == facts["subject"].null_count() == 0
+    assert set(facts["verdict"]) <= {"right", "wrong", "empty", "abstained"}
 
 
 def test_the_package_lists_its_public_names_and_no_others() -> None:

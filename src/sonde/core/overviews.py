@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from sonde.core.reports import Cell, Column, Report, Table
+from sonde.core.words import counted
 
 if TYPE_CHECKING:
     from sonde.core.facts import Dataset, Relation
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
 
 def asks(dataset: Dataset) -> str:
     """What a dataset holds and what of it is asked, on a line; no fact is read for it."""
-    selection, relations = dataset.selection, len(dataset.asked_relations())
-    all_of = "" if relations == len(dataset.relations) else f" of {len(dataset.relations)}"
+    selection, asked, every = dataset.selection, dataset.asked_relations(), dataset.relations
+    some = "" if len(asked) == len(every) else f"{len(asked)} of "
     most = "" if selection.limit is None else f", at most {selection.limit:,} facts of each"
-    return f"{relations}{all_of} relations, split {selection.split!r}{most}"
+    return f"{some}{counted(len(every), 'relation', 'relations')}, split {selection.split!r}{most}"
 
 
 def listing(id: str, title: str, entries: Iterable[tuple[str, Cell]]) -> Table:

@@ -200,11 +200,18 @@ class Judged:
         from polars import Series
 
         codes = np.where(self.grid.right, 0, 1)
+        codes[self.empty] = 2
         if self.abstained is not None:
-            empty = np.array([not answer for answer in self.answers], dtype=np.bool_)
-            codes[empty[self.grid.answer] & ~self.grid.right] = 2
             codes[self.abstained] = 3
         return Series("verdict", VERDICTS).gather(codes)
+
+    @property
+    def empty(self) -> Bools:
+        """Which of the answers were to be written and are empty."""
+        if self.abstained is None:
+            return np.zeros(len(self.grid), dtype=np.bool_)
+        nothing = np.array([not answer for answer in self.answers], dtype=np.bool_)
+        return np.asarray(nothing[self.grid.answer] & ~self.grid.right)
 
     def _names(self) -> tuple[list[str | None], Ints]:
         """All names of subjects one after the other, and which of them each prompt has."""

@@ -53,14 +53,14 @@ Runs = Mapping[str, Any]
 
 
 def side_figures(reports: Mapping[str, Report]) -> Iterator[Figure]:
-    """Every figure that all reports have."""
+    """Every figure that two reports have, of the runs that have it."""
     every = {run: {f.id: f for f in report.figures} for run, report in reports.items()}
-    first = next(iter(every.values()))
-    for id, figure in first.items():
+    for id in dict.fromkeys(id for own in every.values() for id in own):
         same = {run: own[id] for run, own in every.items() if id in own}
-        alike = {type(other) for other in same.values()} == {type(figure)}
-        if len(same) == len(every) and alike and type(figure) in OVERLAYS:
-            yield from OVERLAYS[type(figure)](figure, same)
+        first, *others = same.values()
+        alike = others and all(type(other) is type(first) for other in others)
+        if alike and type(first) in OVERLAYS:
+            yield from OVERLAYS[type(first)](first, same)
 
 
 Part = TypeVar("Part", Curve, Series)
@@ -89,11 +89,11 @@ class Named(NamedTuple):
     title: str
 
 
-def _named(figure: Picture, part: str = "", several: bool = False) -> Named:
-    """A figure by the part that it shows, in its id too where there are several."""
+def _named(figure: Picture, part: str = "", number: int = 0) -> Named:
+    """A figure by the part that it shows, in its id too unless it is the first."""
     slug = re.sub(r"[^\w]+", "-", part.lower()).strip("-")
     return Named(
-        f"{figure.id}-{slug}" if several and slug else figure.id,
+        f"{figure.id}-{slug or number}" if number else figure.id,
         f"{figure.title}: {part}" if part else figure.title,
     )
 
@@ -104,7 +104,7 @@ def _curves(first: Curves, runs: Runs) -> Iterator[Figure]:
         return
     parts = _few(_parts([figure.curves for figure in runs.values()]))
     for k, (name, curves) in enumerate(parts.items()):
-        called = _named(first, name, len(parts) > 1)
+        called = _named(first, name, k)
         yield replace(
             first,
             id=called.id,
@@ -142,7 +142,7 @@ def _labelled(first: DotPlot | Bars, runs: Runs) -> Iterator[Figure]:
     moving = {name: s for name, s in parts.items() if s[0] not in same}
     drawn = _few(moving)
     for k, (name, series) in enumerate(drawn.items()):
-        called = _named(first, name if len(moving) > 1 else "", len(drawn) > 1)
+        called = _named(first, name if len(moving) > 1 else "", k)
         of_runs = [replace(s, name=run) for run, s in zip(runs, series, strict=True)]
         yield _by_label(first, called, labels, of_runs, same if k == 0 else [])
 
@@ -209,9 +209,9 @@ def _boxes(first: Strip | Boxes, runs: Runs) -> Iterator[Figure]:
     own = {run: _dots(figure) for run, figure in runs.items()}
     boxes: dict[str, Dots]
     if len(labels) <= (FEW_PANELS if len(labels) * len(runs) <= FEW_BOXES else MOST_PANELS):
-        for label in labels:
+        for k, label in enumerate(labels):
             boxes = {run: dots.get(label, []) for run, dots in own.items()}
-            yield _box_figure(first, _named(first, label, len(labels) > 1), boxes)
+            yield _box_figure(first, _named(first, label, k), boxes)
     elif len(labels) * len(runs) <= FEW_BOXES:
         boxes = {f"{label}: {run}": d.get(label, []) for label in labels for run, d in own.items()}
         yield _box_figure(first, _named(first), boxes)
@@ -250,8 +250,8 @@ def _box_figure(first: Strip | Boxes, called: Named, boxes: Mapping[str, Dots]) 
 def _maps(first: HeatMap, runs: Runs) -> Iterator[Figure]:
     """One map after the other, all on one scale."""
     low, high = min(f.low for f in runs.values()), max(f.high for f in runs.values())
-    for run, figure in list(runs.items())[:FEW_MAPS]:
-        called = _named(first, run, several=True)
+    for k, (run, figure) in enumerate(list(runs.items())[:FEW_MAPS]):
+        called = _named(first, run, k)
         yield replace(figure, id=called.id, title=called.title, low=low, high=high)
 
 

@@ -91,11 +91,20 @@ def _named(id: str, title: str, kind: str, kinds: Sequence[str]) -> dict[str, st
 
 
 def shared_tables(reports: Sequence[Report]) -> Iterator[list[Table]]:
-    """Every table that all reports have, less those to be searched."""
+    """Every table that two reports have, less those to be searched; in one that lacks it nothing
+    was measured."""
     every = [{table.id: table for table in report.tables} for report in reports]
-    for id, first in every[0].items():
-        if not first.browsable and all(id in tables for tables in every):
-            yield [tables[id] for tables in every]
+    for id in dict.fromkeys(id for tables in every for id in tables):
+        found = [tables[id] for tables in every if id in tables]
+        if len(found) > 1 and not found[0].browsable:
+            yield [tables.get(id) or _blank(found[0]) for tables in every]
+
+
+def _blank(table: Table) -> Table:
+    """The table with nothing but what its rows are called."""
+    width = heads(table)
+    rows = ((*row[:width], *(None for _ in row[width:])) for row in table.rows)
+    return replace(table, rows=tuple(rows))
 
 
 def table_lines(tables: Sequence[Table]) -> Iterator[Lines]:
