@@ -33,7 +33,7 @@ from sonde.reporting.build.multi_prompt.metrics import (
     OVERCONF,
 )
 from sonde.reporting.build.multi_prompt.metrics import METRICS as MULTI_PROMPT
-from sonde.reporting.build.multi_prompt.sections import Draw, sections
+from sonde.reporting.build.multi_prompt.sections import Draw, Sections, sections
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, browse, drawn, table, titled
 from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
@@ -85,17 +85,8 @@ def build_report(
 
     `attempts`: settings to try where most answers are empty.
     """
-    seed, judged, world = dataset.selection.seed, outcomes.judged, outcomes.world
-    shared = sections(
-        judged.grid,
-        relations=world.relations,
-        templates=world.templates,
-        draw=draw,
-        draws=draws,
-        seed=seed,
-        majority=outcomes.by_majority,
-        consist=lambda part: consist_of_texts(part, judged.answers, alike, seed),
-    )
+    seed, judged = dataset.selection.seed, outcomes.judged
+    shared = _sections(outcomes, draw, draws, seed)
     silent, answers = abstentions(judged, seed, over=FACTS), _written(outcomes)
     estimates = {
         **shared.estimates,
@@ -135,6 +126,21 @@ def build_report(
         ),
         notes=notes,
         judged=judged,
+    )
+
+
+def _sections(outcomes: Outcomes, draw: Draw, draws: int, seed: int) -> Sections:
+    """What BELIEF reports of many prompts; two written answers agree if one holds the other."""
+    judged, world = outcomes.judged, outcomes.world
+    return sections(
+        judged.grid,
+        relations=world.relations,
+        templates=world.templates,
+        draw=draw,
+        draws=draws,
+        seed=seed,
+        majority=outcomes.by_majority,
+        consist=lambda part: consist_of_texts(part, judged.answers, alike, seed),
     )
 
 
