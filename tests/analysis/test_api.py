@@ -8,6 +8,7 @@ import pytest
 
 import sonde
 from sonde.core.errors import DataError, UsageError
+from sonde.core.reports import Estimate
 from sonde.models.scripted import Scripted
 from tests.data import sources
 
@@ -46,6 +47,19 @@ def test_paraphrase_groups_that_the_data_do_not_name_are_not_measured(
     # the templates themselves are there, and both runs were asked in them
     assert report.counts["templates"] == 2
     assert report.estimates["templates_only.consist.run.scripted"].value is not None
+
+
+def test_lama_s_own_template_stands_beside_the_worst_and_the_best(runs: list[sonde.Run]) -> None:
+    """BELIEF, table 11."""
+    report = sonde.analyse(*runs)
+    [short] = [table for table in report.tables if table.id == "summary"]
+    assert [column.title for column in short.columns] == ["number", "scripted", "majority"]
+    told = {
+        row[0]: [cell.value for cell in row[1:] if isinstance(cell, Estimate)] for row in short.rows
+    }
+    own = [run.report().estimates["single_prompt.acc_at_1"].value for run in runs]
+    assert told["LAMA"] == own
+    assert {"worst templates", "best templates", "mean of templates"} <= set(told)
 
 
 def test_a_table_of_your_own_names_families(runs: list[sonde.Run], tmp_path: Path) -> None:

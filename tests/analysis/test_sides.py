@@ -156,6 +156,14 @@ def test_in_a_run_without_a_table_nothing_was_measured() -> None:
     assert laid(report(), report(), report(own)) == []
 
 
+def test_rows_that_are_only_numbered_are_left_to_each_run() -> None:
+    columns = (Column(title="bin", kind="count"), Column(title="accuracy", kind="percent"))
+    own = Table(id="t", title="T", columns=columns, rows=((1, 0.5), (2, 0.7)))
+    assert laid(report(own), report(own)) == []
+    measured = replace(own, rows=((1, estimate(0.5)), (5, estimate(0.7))))
+    assert len(laid(report(measured), report(measured))) == 1
+
+
 def test_a_row_that_is_given_and_not_measured_is_left_out() -> None:
     columns = (Column(title="verdict"), Column(title="true ones", kind="percent"))
     rows = (("option", estimate(0.4)), ("always True", 1.0))

@@ -96,8 +96,15 @@ def shared_tables(reports: Sequence[Report]) -> Iterator[list[Table]]:
     every = [{table.id: table for table in report.tables} for report in reports]
     for id in dict.fromkeys(id for tables in every for id in tables):
         found = [tables[id] for tables in every if id in tables]
-        if len(found) > 1 and not found[0].browsable:
+        if len(found) > 1 and not found[0].browsable and not _numbered(found):
             yield [tables.get(id) or _blank(found[0]) for tables in every]
+
+
+def _numbered(tables: Sequence[Table]) -> bool:
+    """Whether rows have numbers for names and estimate nothing, as bins do and places in a text:
+    the fifth row of one run has nothing to do with that of another."""
+    cells = (cell for table in tables for row in table.rows for cell in row)
+    return tables[0].columns[0].kind == "count" and not any(isinstance(c, Estimate) for c in cells)
 
 
 def _blank(table: Table) -> Table:

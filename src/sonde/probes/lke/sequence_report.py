@@ -309,18 +309,17 @@ def _place_table(places: DataFrame, relations: Sequence[Relation], shape: Shape)
 def _along(estimates: Estimates, longest: int, changed: bool) -> Curves:
     """Means of tenths, drawn at the middle of each tenth of the longest sequence."""
 
-    def means(name: str, metric: Metric, aside: float) -> Curve:
-        at = (((k - 0.5) * longest / PARTS + 0.5 + aside, t) for t, k in TENTHS.items())
+    def means(name: str, metric: Metric) -> Curve:
+        at = (((k - 0.5) * longest / PARTS + 0.5, t) for t, k in TENTHS.items())
         return curve(name, ((place, estimates[metric.at(tenth)]) for place, tenth in at))
 
-    clean = means("as it is", CLEAN, 0.0)
+    clean = means("as it is", CLEAN)
     return Curves(
         id="along-the-sequence",
         title="Probability of the object along the sequence",
         x_axis="place in the sequence",
         y_axis="mean probability of the object",
-        # aside, so that neither hides the other
-        curves=(clean, means("changed", CHANGED, longest / 150)) if changed else (clean,),
+        curves=(clean, means("changed", CHANGED)) if changed else (clean,),
         x_kind="number",
         note="Each point averages a tenth of the sequence, less the replaced facts where it is "
         "changed; whiskers are 95 % intervals.",

@@ -28,6 +28,7 @@ from sonde.reporting.render.figures.text import wrapped
 
 WIDTH, BODY, BODY_NARROW = 640, 420, 290  # pixels of curves: about a square
 SMALL, USUAL, LARGE = 3.5, 4.0, 10  # radii of points in pixels
+ASIDE, ASIDE_MOST = 5.0, 24.0  # pixels from one curve with whiskers to the next, and over all
 
 Reach = tuple[float, float]
 
@@ -120,7 +121,8 @@ def line(
     """One curve: a line through the points that were measured, with their whiskers."""
     curve, (x, y) = plot.curves[k], at
     kept = points(plot, curve)
-    spots = [(x(curve.x[i]), y(curve.y[i])) for i in kept]
+    beside = aside(plot, k)
+    spots = [(x(curve.x[i]) + beside, y(curve.y[i])) for i in kept]
     with canvas.group(data_series=k, **stroke(canvas, k)):
         if curve.joined:
             canvas.path(joined(spots))
@@ -135,6 +137,21 @@ def line(
         for i, (px, py) in zip(kept, spots, strict=True):
             r = radius(curve.sizes[i], sizes) if curve.sizes else USUAL
             canvas.point(outline(k, px, py, r), tip(plot, curve, i))
+
+
+def aside(plot: Curves, k: int) -> float:
+    """How many pixels the k-th curve stands aside, so that no whisker hides one at the same place.
+
+    >>> def drawn(x): return Curve(name="", x=(x,), y=(0.5,), low=(0.4,), high=(0.6,))
+    >>> def of(*xs): return Curves(id="", title="", x_axis="", y_axis="", curves=[*map(drawn, xs)])
+    >>> aside(of(1, 1), 0), aside(of(1, 1), 1), aside(of(1, 2), 0), aside(of(1), 0)
+    (-2.5, 2.5, 0.0, 0.0)
+    """
+    several = [set(curve.x) for curve in plot.curves if curve.low]
+    if len(several) < 2 or sum(map(len, several)) == len(set.union(*several)):
+        return 0.0
+    step = min(ASIDE, ASIDE_MOST / (len(plot.curves) - 1))
+    return step * (k - (len(plot.curves) - 1) / 2)
 
 
 def points(plot: Curves, curve: Curve) -> list[int]:
