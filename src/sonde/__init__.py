@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sonde.api import analyse as analyse
+    from sonde.analysis.report import Comparison as Comparison
+    from sonde.api import compare as compare
     from sonde.api import dataset as dataset
     from sonde.api import learning as learning
     from sonde.api import model as model
@@ -65,7 +66,8 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _MODULES = {
-    "sonde.api": ("analyse", "dataset", "learning", "model", "probe"),
+    "sonde.analysis.report": ("Comparison",),
+    "sonde.api": ("compare", "dataset", "learning", "model", "probe"),
     "sonde.core.abilities": ("Ability", "Identity", "Model", "need"),
     "sonde.core.answers": ("Filled", "Generated", "Sampled", "Scored", "Traced"),
     "sonde.core.columns": ("Answers",),

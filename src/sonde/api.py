@@ -14,11 +14,12 @@ from sonde.core.settings import build
 from sonde.data import catalog
 from sonde.models import load as models
 from sonde.models.options import BosChoice, LoadOptions
-from sonde.runs.compare import asked_of, compared, load_learning, opened
+from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened
 from sonde.runs.probes import find_probe
 from sonde.runs.run import Run
 
 if TYPE_CHECKING:
+    from sonde.analysis.report import Comparison
     from sonde.data.tables.columns import Given
     from sonde.runs.guessing import Guessable
 
@@ -97,33 +98,38 @@ def probe(name: str, **settings: Any) -> Probe:
     return cast(Probe, build(find_probe(name), settings))
 
 
-def analyse(
+def compare(
     *runs: Run | str | Path,
+    across_probes: bool = False,
     groups: str = "family",
     models: str | Path | None = None,
     draw: Literal["relation", "pair"] = "relation",
     floor: int = 100,
     frames: int = 4,
     seed: int = 0,
-) -> Report:
-    """Compare two or more finished runs, or the folders of them, as `sonde analyse` does.
+) -> Comparison:
+    """Compare two or more finished runs, or the folders of them, as `sonde compare` does.
 
-    The first is what the others' accuracy is compared with. `models` names a table of your own.
-    `frames` is how many frames the prompt ablation of runs of `monitor` keeps.
+    The first is what the others are compared with. Gives a verdict, a report and the facts that
+    flipped. `models` names a table of your own; `frames` is how many frames the prompt ablation of
+    runs of `monitor` keeps.
     """
-    from sonde.analysis.report import analyse as compare
+    from sonde.analysis import report
     from sonde.analysis.runs import Reading
 
     if seed < 0:
         raise UsageError(f"seed must not be negative, found {seed}")
     if frames < 1:
         raise UsageError(f"frames must be at least 1, found {frames}")
+    found = opened(runs)
+    if not across_probes:
+        of_one_probe(found)
     reading = Reading(draw=draw, floor=floor, frames=frames, seed=seed)
-    return compare(compared(opened(runs), groups, models), reading)
+    return report.compare(compared(found, groups, models), reading)
 
 
 def learning(*runs: Run | str | Path, easy: tuple[str, ...] = (), seed: int = 0) -> Report:
-    """What runs of `lama` may have learnt from training facts, as `sonde analyse --learning` says.
+    """What runs of `lama` may have learnt from training facts, as `sonde compare --learning` says.
 
     The first run is what the others' accuracy is compared with; NAME=FOLDER names a run. `easy`
     names the runs whose right answers make a fact easy: by default naive Bayes and random models

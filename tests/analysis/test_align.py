@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from polars import DataFrame
 
 from sonde.analysis.runs import align
 from sonde.core.errors import UsageError
@@ -69,9 +70,25 @@ def test_one_run_is_refused() -> None:
         align([TWO_BY_TWO])
 
 
-def test_different_datasets_are_refused_naming_both() -> None:
+def about(**gold: list[str]) -> DataFrame:
+    """What pairs are about: their ids, a subject of their own, what is right of each."""
+    rows = [{"fact": id, "subject": id.upper(), "gold": names} for id, names in gold.items()]
+    return DataFrame(rows)
+
+
+def test_in_different_datasets_facts_are_the_same_by_what_they_say() -> None:
+    here = replace(TWO_BY_TWO, facts=about(f0=["Rome", "Paris"], f1=["Oslo"]))
+    there = replace(
+        TWO_BY_TWO, name="b", dataset="e", facts=about(f0=["Paris", "Rome"], f1=["Bern"])
+    )
+    found = align([here, there])
+    assert found.first.pairs == ("f0",), "the other has another answer"
+    assert found.left_out == {"a": 2, "b": 2}
+
+
+def test_different_datasets_without_a_common_fact_are_refused_naming_both() -> None:
     other = replace(TWO_BY_TWO, name="b", dataset="e")
-    with pytest.raises(UsageError, match="'a' was asked d, 'b' e; only runs on the same dataset"):
+    with pytest.raises(UsageError, match="share no fact: they were asked d and e"):
         align([TWO_BY_TWO, other])
 
 

@@ -1,31 +1,35 @@
-"""The page of `sonde analyse` names every estimate and every count."""
+"""The page of `sonde compare` names every estimate and every count."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 
-from sonde.analysis.report import analyse
+import numpy as np
+
 from sonde.analysis.runs import Reading
 from tests.analysis import monitors
-from tests.analysis.world import asked, run
+from tests.analysis.world import asked, changed, report_of, run
 from tests.docs.pages import DOCS, first_cells, section
 
-PAGE = DOCS / "analyse.md"
+PAGE = DOCS / "compare.md"
 WIDE = run("wide", [[[0], [1]], [[0], [0]]], group="g")
 SMALL = run("small", [[[0], [1]]], group="h")
 KIN = [
-    asked("wide", [[1, 0]], group="g", family="f", size=2, stage="base"),
-    asked("small", [[1, 1]], group="h", family="f", size=1, stage="base"),
+    changed(run, guessable=np.array([True, False]))
+    for run in (
+        asked("wide", [[1, 0]], group="g", family="f", size=2, stage="base"),
+        asked("small", [[1, 1]], group="h", family="f", size=1, stage="base"),
+    )
 ]
 MONITORED = [
     replace(monitors.run(name, monitors.monitored(seed, (4,))), group="g")
     for seed, name in enumerate(("wide", "small"))
 ]
 READING = Reading(draws=100)
-REPORT = analyse([WIDE, SMALL], READING)
-FRAMED = analyse(MONITORED, READING)
-ESTIMATES = {**REPORT.estimates, **analyse(KIN, READING).estimates, **FRAMED.estimates}
+REPORT = report_of([WIDE, SMALL], READING)
+FRAMED = report_of(MONITORED, READING)
+ESTIMATES = {**REPORT.estimates, **report_of(KIN, READING).estimates, **FRAMED.estimates}
 
 PLACES = {
     "ROW": "(wide|small)",
@@ -33,6 +37,8 @@ PLACES = {
     "RUN": "(wide|small)",
     "GROUP": "(g|h)",
     "RELATION": "R0",
+    "KIND": r"[\w-]+",
+    "MEMBERS": r"[\w-]+",
     "SUBSET": r"(first|draw_\d)",
     "STAT": "(pearson|p|spearman)",
 }

@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from sonde.analysis.report import analyse
 from sonde.analysis.runs import Compared, Reading
 from sonde.core.reports import Bars, Curves, HeatMap, Report
-from tests.analysis.world import asked, changed, run, table
+from tests.analysis.world import asked, changed, report_of, run, table
 
 READING = Reading(draws=200, floor=1)
 
 GOOD = replace(run("good", [[[0], [0]], [[0], [1]]], group="g"), seconds=12.5)
 POOR = run("poor", [[[1], [0]], [[1], [1]]], group="p")
-REPORT = analyse([GOOD, POOR], READING)
+REPORT = report_of([GOOD, POOR], READING)
 
 
 def figure(report: Report, id: str) -> object:
@@ -61,7 +60,7 @@ def test_one_figure_has_the_calibration_of_all_runs_that_were_sure_of_something(
     assert figure(REPORT, "calibration") is None
     grid = replace(GOOD.judged.grid, confidence=np.array([0.9, 0.8, 0.7, np.nan]))
     sure = changed(GOOD, grid=grid)
-    curves = figure(analyse([sure, replace(sure, name="twin"), POOR], READING), "calibration")
+    curves = figure(report_of([sure, replace(sure, name="twin"), POOR], READING), "calibration")
     assert isinstance(curves, Curves) and curves.diagonal
     assert [(c.name, sum(c.sizes)) for c in curves.curves] == [("good", 3), ("twin", 3)]
 
@@ -80,10 +79,11 @@ def test_templates_whose_rank_differs_are_named_with_the_runs() -> None:
 
 def test_what_was_left_out_is_counted_and_said_and_the_runs_stand_also_alone() -> None:
     wide = run("wide", [[[0], [0]], [[0], [0]], [[1], [1]]])
-    report = analyse([wide, POOR], READING)
+    report = report_of([wide, POOR], READING)
     assert report.counts["prompts"] == 4
     assert report.counts["prompts_left_out.run.wide"] == 2
-    assert "Left out: wide 2 prompts" in report.notes[0]
+    assert any("Left out: wide 2 prompts" in note for note in report.notes)
+    assert "4 prompts that both were asked (67% of wide's)" in report.summary
     assert report.estimates["acc_at_1.run.wide"].value == 1
     assert report.estimates["own.acc_at_1.run.wide"].value == 2 / 3
     counts = [row[2] for row in table(report, "comparison-own").rows]
@@ -92,20 +92,22 @@ def test_what_was_left_out_is_counted_and_said_and_the_runs_stand_also_alone() -
 
 def test_nothing_left_out_makes_no_second_table() -> None:
     assert "comparison-own" not in [t.id for t in REPORT.tables]
-    assert "Nothing was left out" in REPORT.notes[0]
+    assert any("Nothing was left out" in note for note in REPORT.notes)
+    assert "which is all they were asked" in REPORT.summary
 
 
 def test_runs_that_answered_in_different_ways_are_told_apart() -> None:
     assert not any("different ways" in note for note in REPORT.notes)
-    report = analyse([GOOD, changed(POOR, way="written")], READING)
-    assert any("different ways (filled, written)" in note for note in report.notes)
+    report = report_of([GOOD, changed(POOR, way="written")], READING)
+    said = "different ways (good: filled in a word; poor: wrote a text)"
+    assert said in report.summary and any(said in note for note in report.notes)
 
 
 def test_runs_that_know_nothing_are_said_to() -> None:
     nothing = [run(name, [[[1], [1]]]) for name in ("a", "b")]
-    report = analyse(nothing, READING)
-    assert "None of them knows anything" in report.summary
-    assert not any("most often" in finding for finding in report.findings)
+    report = report_of(nothing, READING)
+    assert "a and b cannot be told apart" in report.title
+    assert "None of the runs knows anything." in report.findings
 
 
 def found(report: Report, *words: str) -> list[str]:
@@ -118,41 +120,39 @@ def many(name: str, right: int, of: int = 40, relations: int = 1) -> Compared:
     return asked(name, [[int(i < right) for i in range(of)]] * relations)
 
 
-def test_who_is_right_most_often_is_said_only_where_a_paired_test_says_so() -> None:
-    [said] = found(REPORT, "right most often")
-    assert said == (
-        "Which run is right most often cannot be told: good (75.0%) is not distinguishable "
-        "from poor."
-    )
-    [clear] = found(analyse([many("a", 30), many("b", 10), many("c", 0)], READING), "most often")
-    assert clear == "a is right most often: 75.0% of a pair's prompts."
-    [tied] = found(analyse([many("a", 30), many("b", 28), many("c", 0)], READING), "most often")
-    assert tied == (
-        "Which run is right most often cannot be told: a (75.0%) is not distinguishable from b."
+def test_who_is_best_is_said_only_where_a_paired_test_says_so() -> None:
+    assert REPORT.title.startswith("good and poor cannot be told apart: −50.0 points [")
+    clear = report_of([many("a", 30), many("b", 10), many("c", 0)], READING)
+    assert clear.title.startswith("a (75.0%) is best of 3: +50.0 points [")
+    assert clear.title.endswith("p < 0.001 over b (25.0%), on 40 facts asked of all")
+    tied = report_of([many("a", 30), many("b", 28), many("c", 0)], READING)
+    assert tied.title == (
+        "Which of 3 runs is best cannot be told: a (75.0%) cannot be told apart from b (70.0%), on "
+        "40 facts asked of all"
     )
 
 
 def test_one_pair_of_runs_makes_no_finding_of_a_correlation() -> None:
     ease = [[int(i < n) for i in range(40)] for n in (5, 20, 35)]
     hard = [[int(i < n) for i in range(40)] for n in (2, 15, 38)]
-    two = analyse([asked("a", ease), asked("b", hard)], READING)
+    two = report_of([asked("a", ease), asked("b", hard)], READING)
     assert two.estimates["correlation.mean"].value is not None
     assert not found(two, "same relations easy", "agree least")
-    three = analyse([asked("a", ease), asked("b", hard), asked("c", ease)], READING)
+    three = report_of([asked("a", ease), asked("b", hard), asked("c", ease)], READING)
     assert found(three, "same relations easy")
 
 
 def test_no_two_runs_are_said_to_agree_least_on_templates_unless_a_test_says_so() -> None:
     runs = [GOOD, POOR, replace(GOOD, name="twin")]
-    [said] = found(analyse(runs, READING), "which templates are good")
+    [said] = found(report_of(runs, READING), "which templates are good")
     assert "cannot be told" in said
 
 
 def test_relations_are_known_best_or_least_only_where_a_test_says_so() -> None:
-    apart = analyse([asked("a", [[1] * 40, [0] * 40]), asked("b", [[1] * 40, [0] * 40])], READING)
+    apart = report_of([asked("a", [[1] * 40, [0] * 40]), asked("b", [[1] * 40, [0] * 40])], READING)
     [said] = found(apart, "known best")
     assert "R0 is known best (100.0%)" in said
-    few = analyse([asked("a", [[1] * 3, [0] * 3]), asked("b", [[1] * 3, [0] * 3])], READING)
+    few = report_of([asked("a", [[1] * 3, [0] * 3]), asked("b", [[1] * 3, [0] * 3])], READING)
     [said] = found(few, "known best")
     assert said == (
         "Which relation is known best over all runs cannot be told: R0 (100.0%) is not "
@@ -162,8 +162,9 @@ def test_relations_are_known_best_or_least_only_where_a_test_says_so() -> None:
 
 def test_what_two_runs_share_is_said_both_ways_and_of_several_from_least_to_most() -> None:
     assert found(REPORT, "knows") == [
-        "Of what good knows, poor knows 33.3%; of what poor knows, good knows 100.0%."
+        "Of what good knows, poor knows 33.3%; of what poor knows, good knows 100.0%.",
+        "Of what any run knows, 66.7% is known in one run only.",
     ]
-    several = analyse([GOOD, POOR, replace(GOOD, name="twin")], READING)
+    several = report_of([GOOD, POOR, replace(GOOD, name="twin")], READING)
     [said] = found(several, "another knows")
     assert said == "Of what one run knows, another knows 33.3% to 100.0%, by the two runs."

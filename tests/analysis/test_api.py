@@ -1,4 +1,4 @@
-"""`sonde.analyse` from Python: stored runs in, a report out, as the command makes it."""
+"""`sonde.compare` from Python: stored runs in, a verdict and a report out, as of the command."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[sonde.Run]:
 
 
 def test_runs_and_their_folders_give_the_same_report(runs: list[sonde.Run]) -> None:
-    report = sonde.analyse(*runs)
-    assert report == sonde.analyse(*[run.path for run in runs])
-    assert report == sonde.analyse(*[str(run.path) for run in runs])
+    report = sonde.compare(*runs).report
+    assert report == sonde.compare(*[run.path for run in runs]).report
+    assert report == sonde.compare(*[str(run.path) for run in runs]).report
     assert report.counts["runs"] == 2
     assert report.estimates["accuracy.mean_over_relations.run.scripted"].value == 1
     assert report.estimates["acc_at_1.run.scripted"].value == 1
@@ -42,7 +42,7 @@ def test_runs_and_their_folders_give_the_same_report(runs: list[sonde.Run]) -> N
 def test_paraphrase_groups_that_the_data_do_not_name_are_not_measured(
     runs: list[sonde.Run],
 ) -> None:
-    report = sonde.analyse(*runs)
+    report = sonde.compare(*runs).report
     assert report.estimates["manual.rank.run.scripted"].value is None
     # the templates themselves are there, and both runs were asked in them
     assert report.counts["templates"] == 2
@@ -65,7 +65,7 @@ def test_lama_s_own_template_stands_beside_the_worst_and_the_best(runs: list[son
 def test_a_table_of_your_own_names_families(runs: list[sonde.Run], tmp_path: Path) -> None:
     table = tmp_path / "mine.toml"
     table.write_text(TABLE)
-    report = sonde.analyse(*runs, models=table)
+    report = sonde.compare(*runs, models=table).report
     [board] = [t for t in report.tables if t.id == "leaderboard"]
     assert {row[1]: (row[2], row[3]) for row in board.rows} == {
         "scripted": ("tables", 7),
@@ -74,16 +74,16 @@ def test_a_table_of_your_own_names_families(runs: list[sonde.Run], tmp_path: Pat
     [note] = [note for note in report.notes if "Family unknown" in note]
     assert "majority" in note and "scripted" not in note
     with pytest.raises(DataError, match="missing"):
-        sonde.analyse(*runs, models=tmp_path / "nowhere.toml")
+        sonde.compare(*runs, models=tmp_path / "nowhere.toml")
 
 
 def test_what_the_command_refuses_is_refused(runs: list[sonde.Run]) -> None:
     with pytest.raises(UsageError, match="at least two runs"):
-        sonde.analyse(runs[0])
+        sonde.compare(runs[0])
     with pytest.raises(UsageError, match="given twice"):
-        sonde.analyse(runs[0], runs[0].path)
+        sonde.compare(runs[0], runs[0].path)
     with pytest.raises(UsageError, match="seed"):
-        sonde.analyse(*runs, seed=-1)
+        sonde.compare(*runs, seed=-1)
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +100,8 @@ def steady(tmp_path_factory: pytest.TempPathFactory) -> list[sonde.Run]:
 
 
 def test_runs_of_monitor_are_compared_in_monitor_too(steady: list[sonde.Run]) -> None:
-    report = sonde.analyse(*steady, frames=2)
-    assert report == sonde.analyse(*[run.path for run in steady], frames=2)
+    report = sonde.compare(*steady, frames=2).report
+    assert report == sonde.compare(*[run.path for run in steady], frames=2).report
     assert report.estimates["monitor.run.scripted"].value == 0
     assert report.estimates["monitor.run.scripted"].n == 4
     assert report.estimates["anchor_rate.run.scripted"].value == 1
@@ -113,7 +113,7 @@ def test_runs_of_monitor_are_compared_in_monitor_too(steady: list[sonde.Run]) ->
 
 def test_fewer_frames_than_one_are_refused(steady: list[sonde.Run]) -> None:
     with pytest.raises(UsageError, match="frames must be at least 1"):
-        sonde.analyse(*steady, frames=0)
+        sonde.compare(*steady, frames=0)
 
 
 def test_runs_of_other_probes_beside_leave_monitor_out(
@@ -126,5 +126,8 @@ def test_runs_of_other_probes_beside_leave_monitor_out(
         data,
         out=tmp_path / "other",
     )
-    report = sonde.analyse(steady[0], other)
+    report = sonde.compare(steady[0], other, across_probes=True).report
     assert not any(name.startswith("monitor") for name in report.estimates)
+    assert "different probes (monitor: monitor; belief-icl: belief-icl)" in report.summary
+    with pytest.raises(UsageError, match="runs of different probes ask different things"):
+        sonde.compare(steady[0], other)

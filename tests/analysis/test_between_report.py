@@ -6,10 +6,9 @@ from statistics import stdev
 
 import pytest
 
-from sonde.analysis.report import analyse
 from sonde.analysis.runs import Reading
 from sonde.core.reports import Estimate, HeatMap, Report
-from tests.analysis.world import asked, run, table
+from tests.analysis.world import asked, report_of, run, table
 from tests.grids import measured
 
 READING = Reading(draws=200)
@@ -24,7 +23,7 @@ CHAT = asked(
     family="f", size=9_000_000, stage="fine-tuned", base="large",
 )  # fmt: skip
 STRANGER = asked("stranger", [[0, 0, 0, 1], [0, 0], [1, 1]], group="unknown (stranger)")
-REPORT = analyse([SMALL, LARGE, CHAT, STRANGER], READING)
+REPORT = report_of([SMALL, LARGE, CHAT, STRANGER], READING)
 
 
 def heat(report: Report, id: str) -> HeatMap | None:
@@ -90,18 +89,19 @@ def test_a_fine_tuned_model_stands_against_its_base() -> None:
     assert any("chat is" in f and "than large, its base" in f for f in REPORT.findings)
 
 
-def test_the_first_table_has_each_runs_difference_to_the_first() -> None:
-    shown = table(REPORT, "comparison")
-    place = [c.title for c in shown.columns].index("vs. the first run")
-    assert shown.rows[0][place] is None and "less that of small" in shown.note
-    assert [value(row[place]) for row in shown.rows[1:]] == pytest.approx([3 / 8, 0, 0])
+def test_every_run_stands_also_less_the_first() -> None:
+    shown = table(REPORT, "measures")
+    assert [row[0] for row in shown.rows[4:]] == [
+        "large less small", "chat less small", "stranger less small"
+    ]  # fmt: skip
+    assert [value(row[1]) for row in shown.rows[4:]] == pytest.approx([3 / 8, 0, 0])
     assert all(len(row) == len(shown.columns) for row in shown.rows)
 
 
 def test_families_that_are_not_known_are_said() -> None:
     [note] = [n for n in REPORT.notes if "Family unknown" in n]
     assert "stranger" in note and "small" not in note
-    known = analyse([SMALL, LARGE], READING)
+    known = report_of([SMALL, LARGE], READING)
     assert not any("Family unknown" in n for n in known.notes)
 
 
@@ -119,12 +119,12 @@ def test_one_template_per_relation_leaves_what_needs_several_not_measured() -> N
     assert heat(REPORT, "rank-agreement") is None
     assert "ranks" not in {table.id for table in REPORT.tables}
     assert any("asked in one template" in note for note in REPORT.notes)
-    several = analyse([run("a", [[[0], [1]]]), run("b", [[[1], [0]]])], READING)
+    several = report_of([run("a", [[[0], [1]]]), run("b", [[[1], [0]]])], READING)
     assert not any("asked in one template" in note for note in several.notes)
 
 
 def test_one_relation_leaves_what_needs_several_not_measured() -> None:
-    report = analyse([asked("a", [[1, 0]]), asked("b", [[1, 1]])], READING)
+    report = report_of([asked("a", [[1, 0]]), asked("b", [[1, 1]])], READING)
     assert report.estimates["correlation.mean"].value is None
     assert report.estimates["accuracy.stdev_over_relations.run.a"].value is None
     assert report.estimates["accuracy.mean_over_relations.run.a"].value == 0.5
@@ -136,7 +136,7 @@ def test_one_relation_leaves_what_needs_several_not_measured() -> None:
 
 def test_the_order_of_runs_changes_no_value_under_its_name() -> None:
     runs = [SMALL, LARGE, CHAT, STRANGER]
-    other = analyse(runs[::-1], READING).estimates
+    other = report_of(runs[::-1], READING).estimates
     for name, estimate in REPORT.estimates.items():
         if ".minus.small" not in name:  # the first run is what others are compared with
             assert other[name].value == pytest.approx(estimate.value), name

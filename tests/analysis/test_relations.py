@@ -43,7 +43,7 @@ def test_every_relation_counts_the_same_in_a_runs_accuracy() -> None:
 
 def test_relations_are_ordered_by_their_mean_over_runs() -> None:
     assert values(found(GOOD, POOR), "relation.R0", "relation.R1", "relation.R2") == [0.5, 0.75, 0]
-    assert compare([GOOD, POOR], Reading(draws=100)).relations == ["R1", "R0", "R2"]
+    assert compare(align([GOOD, POOR]), Reading(draws=100)).relations == ["R1", "R0", "R2"]
 
 
 def test_a_pair_counts_by_the_share_of_its_prompts_that_are_right() -> None:

@@ -76,7 +76,7 @@ def analysed(make: Make) -> Analysed:
     def of(probe: str) -> Together:
         runs = make(probe)
         own = {name: run.report() for name, run in zip(NAMES, runs, strict=True)}
-        return sonde.analyse(*runs), own
+        return sonde.compare(*runs).report, own
 
     return of
 
@@ -153,7 +153,7 @@ def values(figure: Figure, run: str = "") -> Iterator[Any]:
 @pytest.mark.parametrize("probe", sorted(set(SETTINGS) - {"eic-lke", "lke-sequence"}))
 def test_runs_are_read_on_the_facts_that_all_were_asked(probe: str, make: Make) -> None:
     (fewer, few, _), (more, *_) = make(probe, 3), make(probe, 4)
-    report = sonde.analyse(few, more)
+    report = sonde.compare(few, more).report
     again, whole = fewer.report(), more.report().estimates
     first = next(h.estimate for h in again.headlines if whole[h.estimate].value is not None)
     assert report.estimates[f"{first}.run.scripted"] == again.estimates[first] != whole[first]
@@ -164,14 +164,14 @@ def test_runs_are_read_on_the_facts_that_all_were_asked(probe: str, make: Make) 
 def test_prompts_about_several_facts_cannot_be_taken_apart_and_the_report_says_so(
     make: Make,
 ) -> None:
-    report = sonde.analyse(make("eic-lke", 3)[1], make("eic-lke", 4)[2])
+    report = sonde.compare(make("eic-lke", 3)[1], make("eic-lke", 4)[2]).report
     [note] = [note for note in report.notes if "run by run" in note]
     assert "6 are the same in all runs (majority 6, naive-bayes 8)" in note
 
 
 def test_runs_of_different_probes_are_compared_without_their_own_reports(make: Make) -> None:
     data = make("lama")[0], make("belief")[1]
-    report = sonde.analyse(*data)
+    report = sonde.compare(*data, across_probes=True).report
     assert not any(table.title.endswith("run by run") for table in report.tables)
 
 
@@ -237,7 +237,7 @@ def test_the_first_number_is_drawn_against_size_in_each_relation(
         )
     )
     runs = make("monitor")
-    report = sonde.analyse(*runs, models=known)
+    report = sonde.compare(*runs, models=known).report
     figures = {figure.id: figure for figure in report.figures}
     relations = figures["scaling-relations-counting"]
     assert isinstance(relations, Curves)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from sonde.analysis.runs import Compared, Lineage
+from sonde.analysis.report import compare
+from sonde.analysis.runs import Compared, Lineage, Reading
 from sonde.core.facts import Template
 from sonde.core.reports import Estimate, Report, Table
 from sonde.metrics.judged import Grid, Judged
@@ -77,3 +78,8 @@ def matrix(estimates: Mapping[str, Estimate], pattern: str, *names: str) -> list
 def table(report: Report, id: str) -> Table:
     """A table of a report."""
     return next(t for t in report.tables if t.id == id)
+
+
+def report_of(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
+    """The report of runs that are compared."""
+    return compare(runs, reading).report

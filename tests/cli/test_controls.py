@@ -172,7 +172,7 @@ def test_a_run_of_belief_has_controls_too(sonde: Sonde, tmp_path: Path) -> None:
     assert "naive-bayes" in done.out
 
 
-def test_runs_of_lama_can_be_analysed(sonde: Sonde, run: Path) -> None:
-    done = sonde("analyse", run, run / "controls" / "naive-bayes")
+def test_runs_of_lama_can_be_compared(sonde: Sonde, run: Path) -> None:
+    done = sonde("compare", run, run / "controls" / "naive-bayes")
     assert done.code == 0, done.err
-    assert "2 runs on atlas" in done.out and "naive-bayes" in done.out
+    assert "2 runs of lama on atlas" in done.out and "naive-bayes" in done.out

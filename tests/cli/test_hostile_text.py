@@ -155,7 +155,7 @@ def test_runs_and_reports_show_it_as_it_is(
         harmless(sonde("run", probe, *words, "--seed", "1"), "holds a different run")
     one = tmp_path / "belief[/INST]\x1b[5m"
     two = shutil.copytree(one, f"{one}2")
-    harmless(sonde("analyse", f"a{every.replace('=', ' ')}={one}", two), "a" + every[:6], str(two))
+    harmless(sonde("compare", f"a{every.replace('=', ' ')}={one}", two), "a" + every[:6], str(two))
 
 
 def test_json_means_the_same_and_is_harmless(sonde: Sonde, run: Path) -> None:
@@ -167,7 +167,7 @@ def test_json_means_the_same_and_is_harmless(sonde: Sonde, run: Path) -> None:
 
 REFUSED: list[tuple[str, ...]] = [
     ("report", "{}"),
-    ("analyse", "{}", "{}"),
+    ("compare", "{}", "{}"),
     ("run", "lama", "-m", "{}"),
     ("run", "lama", "-m", "hf:./{}"),
     ("run", "lama", "-m", "gguf:./{}"),

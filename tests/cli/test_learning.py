@@ -1,4 +1,4 @@
-"""`sonde analyse --learning`: stored runs of lama under several templates, with their controls."""
+"""`sonde compare --learning`: stored runs of lama under several templates, with their controls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_runs_under_other_templates_are_compared_by_fact(sonde: Sonde, folder: Path) -> None:
     runs = (f"manual={folder / 'majority'}", f"opti={folder / 'worded'}", folder / "naive-bayes")
-    done = sonde("analyse", "--learning", *runs, "--json")
+    done = sonde("compare", "--learning", *runs, "--json")
     assert done.code == 0, done.err
     printed = json.loads(done.out)
     estimates = printed["estimates"]
@@ -48,7 +48,7 @@ def test_runs_under_other_templates_are_compared_by_fact(sonde: Sonde, folder: P
 
 def test_the_report_is_shown_written_and_made_from_python(sonde: Sonde, folder: Path) -> None:
     runs = [f"manual={folder / 'majority'}", f"prior={folder / 'class-prior'}"]
-    done = sonde("analyse", "--learning", *runs, "--easy", "prior", "-o", folder / "page")
+    done = sonde("compare", "--learning", *runs, "--easy", "prior", "-o", folder / "page")
     assert done.code == 0, done.err
     for words in ("What 2 runs on lama may have learnt", "Accuracy by relation type", "prior"):
         assert words in done.out
@@ -87,11 +87,11 @@ def test_uhn_leaves_out_what_each_run_s_own_filter_does(sonde: Sonde, tmp_path: 
 
 def test_what_cannot_be_read_is_refused(sonde: Sonde, folder: Path) -> None:
     one, two = folder / "majority", folder / "class-prior"
-    sonde("analyse", "--learning", one, two, "--easy", "bayes").refused(2, "'bayes'", "majority")
-    sonde("analyse", one, two, "--easy", "majority").refused(2, "--learning")
-    sonde("analyse", "--learning", f"a={one}", f"a={two}").refused(2, "same name")
-    sonde("analyse", "--learning", f"={one}", two).refused(2, "NAME=FOLDER")
+    sonde("compare", "--learning", one, two, "--easy", "bayes").refused(2, "'bayes'", "majority")
+    sonde("compare", one, two, "--easy", "majority").refused(2, "--learning")
+    sonde("compare", "--learning", f"a={one}", f"a={two}").refused(2, "same name")
+    sonde("compare", "--learning", f"={one}", two).refused(2, "NAME=FOLDER")
     other = folder / "belief"
     words = ("-m", "control:majority", "-d", "atlas", "--relations", "P30", "--limit", "3")
     assert sonde("run", "belief", *words, "--no-html", "-o", other).code == 0
-    sonde("analyse", "--learning", one, other).refused(2, "run of 'belief'", "lama")
+    sonde("compare", "--learning", one, other).refused(2, "run of 'belief'", "lama")

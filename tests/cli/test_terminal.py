@@ -85,7 +85,7 @@ VERBS = (
     ("plan", "belief"),
     ("plan", "belief-icl"),
     ("report",),
-    ("analyse",),
+    ("compare",),
     ("attribute",),
     ("data",),
     ("data", "ls"),

@@ -109,7 +109,7 @@ class Reread:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """Runs compared, by `sonde.analyse`."""
+    """Runs compared, by `sonde.compare`."""
 
     of: tuple[str, ...]
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Analysis:
         return nearness(*(shop.asked[one] for one in self.of))
 
     def document(self, name: str, shop: Workshop) -> Document:
-        return plain_report(sonde.analyse(*map(shop.run, self.of), **self.options))
+        return plain_report(sonde.compare(*map(shop.run, self.of), **self.options).report)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from sonde.analysis.comparison.report import comparison_report
+from sonde.analysis.differences.care import cares
+from sonde.analysis.differences.facts import facts_of_runs, flipped, with_change
+from sonde.analysis.differences.numbers import Differences
+from sonde.analysis.differences.report import in_front
+from sonde.analysis.differences.verdict import Verdict, verdict
 from sonde.analysis.reliability.report import with_reliability
-from sonde.analysis.runs import Compared, Reading
+from sonde.analysis.runs import Compared, Reading, align
 from sonde.analysis.sides.lines import shared_headlines
 from sonde.analysis.sides.report import with_sides
 from sonde.core.reports import DotPlot, Estimate, Headline, Metric, Report
 from sonde.reporting.build.figures import dots
 from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import by_place
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 NARROW = 2
 """Numbers that a terminal shows of every cell; a page shows all."""
@@ -27,12 +36,45 @@ Cells = Sequence[tuple[Mapping[str, Any], Report]]
 """The settings of each cell, and its report."""
 
 
-def analyse(runs: Sequence[Compared], reading: Reading | None = None) -> Report:
-    """Everything that can be said about runs of one dataset on what all of them were asked: side by
-    side, of MONITOR where all of them measured it, and what their own reports share."""
-    reading = reading or Reading()
-    report = with_reliability(comparison_report(runs, reading), runs, reading)
-    return with_sides(report, runs)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Comparison:
+    """Runs compared: the verdict, the report, and every fact that all of them were asked.
+
+    `facts`: relation, fact, subject, gold, and of each run `answer NAME`, `right NAME` (the share
+    of its prompts) and `confidence NAME`; of two runs also the `change` from first to second.
+    """
+
+    names: tuple[str, ...]
+    verdict: Verdict
+    report: Report
+    facts: DataFrame
+
+    @property
+    def flipped(self) -> DataFrame:
+        """The facts that some of the runs know and others do not."""
+        return flipped(self.facts, self.names)
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        return self.report._repr_html_()
+
+
+def compare(runs: Sequence[Compared], reading: Reading | None = None) -> Comparison:
+    """Everything that can be said about runs on what all of them were asked: who is better, on
+    what, the runs side by side, MONITOR where all of them measured it, and what their own reports
+    share."""
+    reading, care, aligned = reading or Reading(), tuple(cares(runs)), align(runs)
+    side_by_side = with_reliability(comparison_report(aligned, reading), runs, reading)
+    of = Differences(aligned=aligned, seed=reading.seed)
+    decided, facts = verdict(of, care), facts_of_runs(of.aligned)
+    return Comparison(
+        names=tuple(of.names),
+        verdict=decided,
+        report=with_sides(in_front(of, decided, facts, side_by_side), runs),
+        facts=with_change(facts, *of.names) if len(of.names) == 2 else facts,
+    )
 
 
 def sweep_report(title: str, cells: Cells) -> Report:
@@ -104,5 +146,5 @@ def _spread(metric: Metric, reports: Mapping[str, Report]) -> str:
     words = f"{{:{'.1%' if metric.unit == 'percent' else '.3f'}}}".format
     return (
         f"{metric.label} lies between {words(measured[low])} ({low}) and {words(measured[high])} "
-        f"({high}); whether two cells differ is for a paired test to say (sonde analyse)."
+        f"({high}); whether two cells differ is for a paired test to say (sonde compare)."
     )

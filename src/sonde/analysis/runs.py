@@ -6,7 +6,7 @@ Knows judged prompts and where models come from, nothing of files or of how prom
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -57,13 +57,33 @@ class Lineage:
     base: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """How a run was made: by which probe of which version of sonde, with which settings, in words;
+    on what, from how many prompts in how many seconds. `tokenizer` names what the model reads with.
+    `offered`: what may be answered, by relation, where the dataset decides it.
+    """
+
+    probe: str = ""
+    version: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    tokenizer: str = ""
+    device: str = ""
+    parameters: str = ""
+    dtype: str = ""
+    prompts: int | None = None
+    seconds: float | None = None
+    offered: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Compared:
     """A run: a model in a setting. `dataset` names what it was asked, content and all.
 
     Runs with equal `setting` were asked in the same way, so that only their models differ.
     `monitored` is there for a run whose probe measures MONITOR, `report` where all runs are of one
-    probe: its own report on the facts that all of them were asked.
+    probe: its own report on the facts that all of them were asked. `facts`: what its pairs are
+    about (`differences/facts.py`), where that is known.
     """
 
     name: str
@@ -75,12 +95,16 @@ class Compared:
     setting: str = ""
     monitored: Monitored | None = None
     report: Report | None = None
+    made: Made = Made()
+    facts: DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Aligned:
-    """Runs with the same prompts in the same order, and how many each had beside them."""
+    """Runs with the same prompts in the same order, and how many each had beside them; `asked`: the
+    same runs with all their prompts."""
 
+    asked: tuple[Compared, ...]
     runs: tuple[Compared, ...]
     left_out: Mapping[str, int]
 
@@ -220,21 +244,21 @@ def tuned(runs: Sequence[Compared]) -> list[Kin]:
 def align(runs: Sequence[Compared]) -> Aligned:
     """The runs on the prompts they share: same pair, same template, same name of the subject.
 
-    Refuses runs on different datasets and runs that share nothing.
+    In different datasets, which may use one id for different facts, a pair is the same where its
+    subject and its answers are. Refuses runs that share nothing.
     """
     _check(runs)
-    frames = (_prompts(run.judged, f"row {i}") for i, run in enumerate(runs))
+    datasets = list(dict.fromkeys(run.dataset for run in runs))
+    frames = (_prompts(run, f"row {i}", len(datasets) > 1) for i, run in enumerate(runs))
     shared = reduce(lambda one, other: one.join(other, on=KEY), frames)
     if not len(shared):
-        raise UsageError(
-            "the runs share no prompt: not one pair was asked in the same template in all of them; "
-            "compare runs of the same facts ('--limit', '--relations', the seed) and templates"
-        )
+        raise UsageError(_nothing_shared(datasets))
     grid, at = runs[0].judged.grid, shared["row 0"].to_numpy()
     order = np.lexsort([grid.name[at], grid.template[at], grid.pair[at]])
     kept = [r.judged.rows(shared[f"row {i}"].to_numpy()[order]) for i, r in enumerate(runs)]
     first = _counted_anew(kept[0])
     return Aligned(
+        asked=tuple(runs),
         runs=tuple(
             replace(run, judged=_numbered_as(first, judged))
             for run, judged in zip(runs, kept, strict=True)
@@ -247,11 +271,6 @@ def _check(runs: Sequence[Compared]) -> None:
     if len(runs) < 2:
         raise UsageError(f"an analysis compares at least two runs; {len(runs)} was given")
     for run in runs:
-        if run.dataset != runs[0].dataset:
-            raise UsageError(
-                f"{runs[0].name!r} was asked {runs[0].dataset}, {run.name!r} {run.dataset}; only "
-                "runs on the same dataset, in the same version, can be compared"
-            )
         if not len(run.judged.grid):
             raise UsageError(f"{run.name!r} has no prompt that could be judged; leave it out")
     names = [run.name for run in runs]
@@ -259,25 +278,53 @@ def _check(runs: Sequence[Compared]) -> None:
         raise UsageError(f"two runs have the same name: {', '.join(names)}")
 
 
+def _nothing_shared(datasets: Sequence[str]) -> str:
+    if len(datasets) > 1:
+        return (
+            f"the runs share no fact: they were asked {' and '.join(datasets)}; compare runs on "
+            "the same dataset, or on datasets that have facts and templates in common"
+        )
+    return (
+        "the runs share no prompt: not one pair was asked in the same template in all of them; "
+        "compare runs of the same facts ('--limit', '--relations', the seed) and templates"
+    )
+
+
 KEY = ("relation", "fact", "template", "name")
 """What two prompts have in common that are the same in two runs."""
 
 
-def _prompts(judged: Judged, row: str) -> DataFrame:
-    """The key of every prompt and, called `row`, where it stands."""
+def _prompts(run: Compared, row: str, by_content: bool) -> DataFrame:
+    """The key of every prompt and, called `row`, where it stands; with what pairs and templates
+    say in the key where their ids may not mean the same in all runs."""
     from polars import DataFrame, Series
 
-    grid = judged.grid
+    judged, grid = run.judged, run.judged.grid
     relations, templates = ([x.id for x in named] for named in (judged.relations, judged.templates))
+    pairs = list(judged.pairs)
+    if by_content:
+        templates = [f"{template.id}: {template.text}" for template in judged.templates]
+        pairs = _with_content(run)
     return DataFrame(
         {
             "relation": Series(relations).gather(grid.relations[grid.pair]),
-            "fact": Series(judged.pairs).gather(grid.pair),
+            "fact": Series(pairs).gather(grid.pair),
             "template": Series(templates).gather(grid.template),
             "name": grid.name,
             row: np.arange(len(grid)),
         }
     ).unique(KEY, keep="first", maintain_order=True)
+
+
+def _with_content(run: Compared) -> list[str]:
+    """Pairs by their ids, subjects and answers; one of which nothing is known is like no other."""
+    if run.facts is None:
+        return [f"{run.name}: {id}" for id in run.judged.pairs]
+    said = {
+        id: f"{id}: {subject}: {sorted(gold)}"
+        for id, subject, gold in run.facts.select("fact", "subject", "gold").iter_rows()
+    }
+    return [said.get(id, f"{run.name}: {id}") for id in run.judged.pairs]
 
 
 def _counted_anew(judged: Judged) -> Judged:
@@ -295,6 +342,7 @@ def _counted_anew(judged: Judged) -> Judged:
         relations=tuple(judged.relations[r] for r in relations),
         pairs=tuple(judged.pairs[p] for p in pairs),
         names=tuple(judged.names[p] for p in pairs) if judged.names else (),
+        objects=tuple(judged.objects[p] for p in pairs) if judged.objects else (),
         templates=tuple(judged.templates[t] for t in templates),
     )
 
@@ -308,5 +356,6 @@ def _numbered_as(first: Judged, judged: Judged) -> Judged:
         relations=first.relations,
         pairs=first.pairs,
         names=first.names,
+        objects=first.objects,
         templates=first.templates,
     )

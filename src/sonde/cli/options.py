@@ -54,11 +54,13 @@ def group(
     *,
     flags: Callable[..., None] = lambda: None,
     summaries: Mapping[str, str] = MappingProxyType({}),
+    former: Mapping[str, str] = MappingProxyType({}),
     epilog: str | None = None,
 ) -> Any:
     """A command that has commands of its own, each a function or a group that `find` gives.
 
     A command with a line in `summaries` is listed by that line; others are imported to be listed.
+    By a `former` name a command is found and never listed.
     """
     app = typer.Typer(
         callback=flags,
@@ -69,7 +71,7 @@ def group(
         rich_markup_mode=None,
     )
     command: Any = typer.main.get_command(app)
-    command.commands = Verbs(names, find)
+    command.commands = Verbs(names, find, former)
     command.format_commands = partial(_list_commands, command.commands, summaries)
     return command
 
@@ -91,12 +93,19 @@ def summary(command: Any) -> str:
 class Verbs(Mapping[str, Any]):
     """The commands of a group by name; none is imported or made before it is looked up."""
 
-    def __init__(self, names: Collection[str], find: Callable[[str], Any]) -> None:
+    def __init__(
+        self,
+        names: Collection[str],
+        find: Callable[[str], Any],
+        former: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._names = names
         self._find = find
+        self._former = former
 
     def __getitem__(self, name: str) -> Any:
         """The command of that name."""
+        name = self._former.get(name, name)
         if name not in self._names:
             raise KeyError(name)
         found = self._find(name)

@@ -24,9 +24,9 @@ VERBS = {
         "sonde.cli.report:report",
         "Recompute a run's report from its stored answers.",
     ),
-    "analyse": (
-        "sonde.cli.analyse:analyse",
-        "Compare finished runs: what they share, where they differ.",
+    "compare": (
+        "sonde.cli.compare:compare",
+        "Say which of two or more finished runs is better, and on what.",
     ),
     "plan": (
         "sonde.cli.plan:app",
@@ -70,6 +70,9 @@ VERBS = {
 The lines stand here too, so that the list is written without importing any verb.
 """
 
+FORMER = {"analyse": "compare"}
+"""What verbs were called before; no list has these names."""
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -101,6 +104,7 @@ app = group(
     VERBS,
     _find,
     flags=options,
+    former=FORMER,
     summaries={name: line for name, (_, line) in VERBS.items()},
     epilog="Start with: sonde demo. Exit codes are listed in docs/exit-codes.md.",
 )

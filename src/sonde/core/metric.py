@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Literal
 
-Unit = Literal["percent", "number", "count"]
+Unit = Literal["percent", "points", "number", "count"]
+"""Points are differences of shares, which have a sign."""
+
 ColumnKind = Unit | Literal["text", "verdict"]
 Better = Literal["higher", "lower", "nearer 0", ""]
 

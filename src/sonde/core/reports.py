@@ -316,8 +316,9 @@ class Report:
     """Everything a probe found, ready to be shown anywhere.
 
     `estimates` and `counts` have stable, documented names such as `p_at_1.mean_over_relations`;
-    `metrics` say what the estimates are. `judged`: every prompt as the probe judged it
-    (`sonde.metrics.judged.Judged`), for what is read beside the report; it is never shown itself.
+    `metrics` say what the estimates are. `verdict`: what a comparison comes to; its sentence is the
+    title. `judged`: every prompt as the probe judged it (`sonde.metrics.judged.Judged`), for what
+    is read beside the report; it is never shown itself.
     """
 
     title: str
@@ -330,6 +331,7 @@ class Report:
     findings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     metrics: tuple[Metric, ...] = ()
+    verdict: Any = None
     judged: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -24,11 +24,12 @@ Agreeing = Callable[[Ints, Ints, int], tuple[Ints, Ints]]
 of its rows agree, and how many pairs there are."""
 
 
-def agreement(grid: Grid) -> Floats:
+def agreement(grid: Grid, agreeing: Agreeing | None = None) -> Floats:
     """Share of each pair's unordered prompt pairs with equal answers; nan where it has one."""
 
     def share(part: Part) -> Floats:
-        return _share(*equal_answers(part.grid.pair, part.grid.answer, len(part.pairs)))
+        own, agree = part.grid, agreeing or equal_answers
+        return _share(*agree(own.pair, own.answer, len(part.pairs)))
 
     return grid.of_pairs(share)
 

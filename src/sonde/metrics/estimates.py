@@ -22,6 +22,7 @@ from sonde.stats.intervals import (
     percentile_interval,
     resampled_means,
     unvaried_difference,
+    widening,
     wilson,
 )
 
@@ -154,7 +155,13 @@ def _shares(samples: Sequence[Sample]) -> bool:
     return all(c.min() >= 0 and c.max() <= 1 for c in columns)
 
 
-def p_value(samples: Mapping[str, Sample], seed: int, name: str, over: Over = "relations") -> float:
+def p_value(
+    samples: Mapping[str, Sample],
+    seed: int,
+    name: str,
+    over: Over = "relations",
+    draws: int = paired.DRAWS,
+) -> float:
     """Of the mean difference of samples with a control, over relations or over facts.
 
     McNemar's exact test where it is what is asked: one relation, outcomes of 0 or 1, facts of
@@ -163,7 +170,27 @@ def p_value(samples: Mapping[str, Sample], seed: int, name: str, over: Over = "r
     """
     kept = [sample for sample in samples.values() if len(sample.values)]
     sizes = [len(sample.values) if over == "facts" else 1 for sample in kept]
-    return _p(kept, sizes, f"p:{name}", seed) if kept else 1.0
+    return _p(kept, sizes, f"p:{name}", seed, draws) if kept else 1.0
+
+
+def hold_together(differences: Sequence[Estimate]) -> list[Estimate]:
+    """Differences of which several are looked at: their intervals are widened so that all of them
+    hold together (Bonferroni), their p values corrected for how many there are (Holm).
+
+    An interval reaches to 0 where the test does not tell its difference from 0.
+    """
+    ps = [d.p for d in differences if d.p is not None]
+    wide, corrected = widening(len(ps)), iter(paired.holm(ps))
+    return [d if d.p is None else _widened(d, wide, next(corrected)) for d in differences]
+
+
+def _widened(difference: Estimate, times: float, p: float) -> Estimate:
+    """The ends so many times as far from the value, within -1 and 1."""
+    value, (low, high) = difference.value or 0.0, difference.ends
+    low, high = value - (value - low) * times, value + (high - value) * times
+    if p >= LEVEL:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return replace(difference, low=max(low, -1.0), high=min(high, 1.0), p=p)
 
 
 def _p(

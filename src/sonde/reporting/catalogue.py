@@ -17,7 +17,7 @@ RELATIONS, FACTS = "mean_over_relations", "mean_over_facts"
 OVER = {RELATIONS: "mean over relations", FACTS: "mean over facts"}
 """What estimates average over, by the end of their names."""
 
-UNITS = {"percent": "share", "number": "number", "count": "count"}
+UNITS = {"percent": "share", "points": "difference", "number": "number", "count": "count"}
 
 
 def shares(*rows: tuple[str, str, str, Better]) -> tuple[Metric, ...]:

@@ -16,7 +16,8 @@ from sonde.runs.run import Run, open_run
 
 if TYPE_CHECKING:
     from sonde.analysis.learning.facts import Learning
-    from sonde.analysis.runs import Compared, Lineage
+    from sonde.analysis.runs import Compared, Lineage, Made
+    from sonde.core.facts import Dataset
     from sonde.core.reports import Report
     from sonde.metrics.distance import Monitored, Monitors
     from sonde.metrics.judged import Judged
@@ -37,7 +38,7 @@ def opened(given: Sequence[Run | str | Path]) -> dict[str, Run]:
     """
     if len(given) < 2:
         raise UsageError(
-            "an analysis compares at least two runs; name their folders: sonde analyse RUN RUN …"
+            "a comparison needs at least two runs; name their folders: sonde compare RUN RUN …"
         )
     chosen = [_named(run) for run in given]
     folders = [run.path if isinstance(run, Run) else run for _, run in chosen]
@@ -52,6 +53,17 @@ def opened(given: Sequence[Run | str | Path]) -> dict[str, Run]:
     if len(set(called)) < len(called):
         raise UsageError(f"two runs have the same name: {', '.join(called)}")
     return dict(zip(called, runs, strict=True))
+
+
+def of_one_probe(runs: Mapping[str, Run]) -> None:
+    """Refuse runs of different probes, whose numbers are not of the same thing."""
+    made = {name: run.manifest.probe["name"] for name, run in runs.items()}
+    if len(set(made.values())) > 1:
+        told = ", ".join(f"{name} is a run of {probe}" for name, probe in made.items())
+        raise UsageError(
+            f"runs of different probes ask different things: {told}; compare runs of one probe, or "
+            "add --across-probes (across_probes=True) to compare what they have in common"
+        )
 
 
 def _named(run: Run | str | Path) -> tuple[str, Run | Path]:
@@ -73,6 +85,7 @@ def compared(
 
     models: a table of models whose entries win over all others.
     """
+    from sonde.analysis.differences.facts import facts_of_pairs
     from sonde.analysis.runs import Compared
     from sonde.metrics.distance import Monitors
 
@@ -80,21 +93,56 @@ def compared(
     grouped = group_names(list(runs.values()), groups, table)
     probes = [run.probe() for run in runs.values()]
     of_all = all(isinstance(probe, Monitors) for probe in probes)  # of no use unless all have it
+    contents = {run.manifest.dataset["fingerprint"] for run in runs.values()}
     read = _read(runs)
-    return [
-        Compared(
-            name=name,
-            group=group,
-            judged=read[name].judged,
-            dataset=_dataset(run),
-            seconds=run.provenance()["run"]["seconds"],
-            lineage=_lineage(run, table),
-            setting=_setting(run),
-            monitored=_monitored(run) if of_all else None,
-            report=read[name].report,
+    found: list[Compared] = []
+    for (name, run), group in zip(runs.items(), grouped, strict=True):
+        judged, told = read[name].judged, not found or len(contents) > 1
+        dataset = run.dataset() if told else None  # of one dataset the first run tells it all
+        offered = _offered(judged, dataset) if dataset and len(contents) > 1 else {}
+        found.append(
+            Compared(
+                name=name,
+                group=group,
+                judged=judged,
+                dataset=_dataset(run),
+                seconds=run.provenance()["run"]["seconds"],
+                lineage=_lineage(run, table),
+                setting=_setting(run),
+                monitored=_monitored(run) if of_all else None,
+                report=read[name].report,
+                made=_made(run, offered),
+                facts=facts_of_pairs(dataset, judged.pairs) if dataset else None,
+            )
         )
-        for (name, run), group in zip(runs.items(), grouped, strict=True)
-    ]
+    return found
+
+
+def _made(run: Run, offered: Mapping[str, frozenset[str]]) -> Made:
+    from sonde.analysis.runs import Made
+
+    probe, model, took = run.manifest.probe, run.manifest.model, run.provenance()["run"]
+    details = model.get("details", {})
+    devices = dict.fromkeys(entry["model"].get("device", "") for entry in took["sessions"])
+    return Made(
+        probe=probe["name"],
+        version=probe.get("sonde", ""),
+        settings={k: _word(v) for k, v in {**probe["settings"], **probe["reading"]}.items()},
+        tokenizer=model.get("tokenizer") or "",
+        device=", ".join(filter(None, devices)) or details.get("device", ""),
+        parameters=details.get("parameters", ""),
+        dtype=model.get("dtype") or "",
+        prompts=took["prompts"],
+        seconds=took["seconds"],
+        offered=offered,
+    )
+
+
+def _offered(judged: Judged, dataset: Dataset) -> dict[str, frozenset[str]]:
+    """What may be answered in each relation, where options are chosen from."""
+    if judged.way != "scored":
+        return {}
+    return {r.id: frozenset(dataset.object_names(r.id)) for r in judged.relations}
 
 
 class Read(NamedTuple):

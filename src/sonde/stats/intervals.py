@@ -136,6 +136,31 @@ def paired_difference(first: Floats, second: Floats) -> tuple[float, float]:
     return p1 - p2 - sqrt(max(down, 0.0)), p1 - p2 + sqrt(max(up, 0.0))
 
 
+def widening(looks: int) -> float:
+    """How many times as far the ends of an interval lie from its value where so many are looked at
+    and all of them are to hold together, 95 times in 100 (Bonferroni).
+
+    >>> widening(1), round(widening(20), 2)
+    (1.0, 1.54)
+    """
+    from scipy.special import ndtri
+
+    return float(ndtri(1 - 0.025 / looks)) / Z if looks > 1 else 1.0
+
+
+def largest_distance(draws: Floats) -> Floats:
+    """How far from its value each of several numbers lies at most, 95 times in 100 all together.
+
+    draws [draws, numbers] of the bootstrap; numbers that depend on each other may. Distances are
+    measured in standard errors, of which the largest of each draw counts (max-|t|); 0 where a
+    number does not vary.
+    """
+    off = np.abs(draws - draws.mean(axis=0))
+    spread = draws.std(axis=0)
+    largest = np.divide(off, spread, out=np.zeros_like(off), where=spread > ROUNDING).max(axis=1)
+    return np.asarray(np.quantile(largest, 0.95) * spread)
+
+
 def unvaried_difference(difference: float, n: float) -> tuple[float, float]:
     """Interval of a difference, from -1 to 1, that is the same in every trial.
 

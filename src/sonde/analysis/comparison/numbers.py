@@ -19,11 +19,9 @@ from sonde.analysis.comparison.couples import (
 from sonde.analysis.runs import (
     UNKNOWN,
     Aligned,
-    Compared,
     Kin,
     Lineage,
     Reading,
-    align,
     smallest_and_largest,
     tuned,
 )
@@ -32,7 +30,7 @@ from sonde.metrics.accuracy import one_word_rate
 from sonde.metrics.calibration import Bin, overconf_by_template
 from sonde.metrics.consistency import consist_of_texts, matching_answers
 from sonde.metrics.coverage import names_help
-from sonde.metrics.estimates import Lead, Resampled, lead, p_value
+from sonde.metrics.estimates import Lead, Resampled, lead
 from sonde.metrics.judged import Floats, Judged, around, stream
 from sonde.reporting.build.multi_prompt.metrics import ABOVE, MAJORITY, METRICS, ONE_WORD
 from sonde.reporting.build.multi_prompt.numbers import manual_ranks, measure, moved
@@ -56,7 +54,6 @@ class Comparison:
     """What reports of several runs need: all estimates by name, of each run the bins of its
     calibration curve, and which runs are kin."""
 
-    asked: tuple[Compared, ...]
     aligned: Aligned
     reading: Reading
     estimates: Estimates
@@ -97,9 +94,9 @@ class Comparison:
         return self.estimates[f"accuracy.relation.{id}{f'.run.{run}' if run else ''}"]
 
 
-def compare(runs: Sequence[Compared], reading: Reading) -> Comparison:
+def compare(aligned: Aligned, reading: Reading) -> Comparison:
     """Compare all runs; every difference is paired, with its interval over pairs."""
-    aligned, seed = align(runs), reading.seed
+    runs, seed = aligned.asked, reading.seed
     sizes, fine_tuned, templates = smallest_and_largest(runs), tuned(runs), TemplateOrder(aligned)
     estimates = dict(accuracies(aligned, seed))
     bins: dict[str, Sequence[Bin]] = {}
@@ -110,7 +107,6 @@ def compare(runs: Sequence[Compared], reading: Reading) -> Comparison:
         numbers, _ = numbers_of(run.judged, reading)
         estimates |= {f"own.{id}.run.{run.name}": estimate for id, estimate in numbers.items()}
     return Comparison(
-        asked=tuple(runs),
         aligned=aligned,
         reading=reading,
         estimates={
@@ -227,17 +223,6 @@ def run_order(lineages: Sequence[Lineage], accuracies: Sequence[float]) -> tuple
         for members in sorted(families.values(), key=standing)
         for i in sorted(members, key=lambda i: (-accuracies[i], lineages[i].model))
     )
-
-
-def leading_run(of: Comparison) -> Lead | None:
-    """The run that is right most often, tested pair by pair."""
-    values = {name: of.estimates[f"acc_at_1.run.{name}"].value or 0.0 for name in of.names}
-
-    def test(one: str, other: str) -> float:
-        samples = paired(of.aligned, one, other).samples
-        return p_value(samples, of.reading.seed, f"runs:{one}:{other}", over="facts")
-
-    return lead(values, test)
 
 
 def leading_relation(of: Comparison, *, lowest: bool = False) -> Lead | None:

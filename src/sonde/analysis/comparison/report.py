@@ -15,44 +15,26 @@ from sonde.analysis.comparison.numbers import (
     Comparison,
     compare,
     leading_relation,
-    leading_run,
 )
 from sonde.analysis.comparison.tables import tables
-from sonde.analysis.runs import UNKNOWN, Aligned, Compared, Reading, relation_name, with_counts
-from sonde.core.reports import Figure, Headline, HeatMap, Report
+from sonde.analysis.runs import UNKNOWN, Aligned, Reading, relation_name, with_counts
+from sonde.core.reports import Figure, HeatMap, Report
 from sonde.core.words import in_points, named, sided
 from sonde.reporting.build.figures import bars, calibration, heat
 from sonde.reporting.build.multi_prompt.metrics import COVERAGE, METRICS, ONE_WORD, OVERALL
 from sonde.reporting.build.parts import left_out, shown
 from sonde.reporting.catalogue import used
 
-HEADLINES = (
-    Headline(label="Sharing rate, mean over pairs of runs", estimate="sharing.mean"),
-    Headline(label="… of runs in the same group", estimate="sharing.within"),
-    Headline(label="… of runs in different groups", estimate="sharing.between"),
-    Headline(label="Known in one run only, of all known", estimate="known_in_one_run"),
-    Headline(
-        label="Same relations easy, Pearson's r over relations",
-        estimate="correlation.mean",
-        kind="number",
-    ),
-    Headline(
-        label="Agreement on templates, Kendall's τ-b", estimate="rank_agreement.mean", kind="number"
-    ),
-)
 
-
-def comparison_report(runs: Sequence[Compared], reading: Reading) -> Report:
-    """Everything that can be said about runs of one dataset on the prompts they share."""
-    of = compare(runs, reading)
+def comparison_report(aligned: Aligned, reading: Reading) -> Report:
+    """Everything that runs have in common on the prompts they share, and each on its own."""
+    of = compare(aligned, reading)
     built = tuple(tables(of))
     return Report(
-        title=f"{len(runs)} runs on {runs[0].dataset.split(' (')[0]}",
-        summary=_summary(of),
+        title=_title(aligned),
         metrics=used((*METRICS, *OVERALL, ONE_WORD, MEAN, STDEV, ONLY), of.estimates),
         estimates=of.estimates,
         counts=_counts(of.aligned),
-        headlines=HEADLINES,
         tables=shown(built),
         figures=shown(_figures(of)),
         findings=tuple(_findings(of)),
@@ -72,19 +54,15 @@ def _counts(aligned: Aligned) -> dict[str, int]:
     }
 
 
-def _summary(of: Comparison) -> str:
-    first, alone = of.aligned.first, of.estimates["known_in_one_run"].value
-    asked = (
-        f"{len(of.names)} runs are compared on the {len(first.grid):,} prompts that all of "
-        f"them were asked: {len(first.pairs):,} pairs, {len(first.templates):,} templates"
-    )
-    if alone is None:
-        return f"{asked}. None of them knows anything."
-    return f"{asked}. Of what any of them knows, {alone:.1%} is known in one run only."
+def _title(aligned: Aligned) -> str:
+    """How many runs of which probe on which dataset."""
+    probes = dict.fromkeys(run.made.probe for run in aligned.runs if run.made.probe)
+    datasets = dict.fromkeys(run.dataset.split(" (")[0] for run in aligned.runs)
+    of = f" of {' and '.join(probes)}" if probes else ""
+    return f"{len(aligned.runs)} runs{of} on {' and '.join(datasets)}"
 
 
 def _findings(of: Comparison) -> Iterator[str]:
-    yield from _most_often(of)
     yield from _shared(of)
     within, between = (of.estimates[f"sharing.{part}"].value for part in ("within", "between"))
     if within is not None and between is not None:
@@ -100,18 +78,6 @@ def _findings(of: Comparison) -> Iterator[str]:
     yield from _template_order(of)
 
 
-def _most_often(of: Comparison) -> Iterator[str]:
-    first = leading_run(of)
-    if first is not None and first.value > 0:
-        share = f"{first.value:.1%}"
-        yield named(
-            f"{first.best} is right most often: {share} of a pair's prompts.",
-            "Which run is right most often",
-            f"{first.best} ({share})",
-            first.tied,
-        )
-
-
 def _shared(of: Comparison) -> Iterator[str]:
     """What two runs share, both ways, or how far that goes between several; none is singled out."""
     rates = {
@@ -119,12 +85,17 @@ def _shared(of: Comparison) -> Iterator[str]:
         for a, b in permutations(of.names, 2)
         if (value := of.estimates[f"sharing.runs.{a}.in.{b}"].value) is not None
     }
+    alone = of.estimates["known_in_one_run"].value
+    if alone is None:
+        yield "None of the runs knows anything."
     if len(of.names) == 2 and rates:
         both = "; ".join(f"of what {a} knows, {b} knows {v:.1%}" for (a, b), v in rates.items())
         yield f"{both[0].upper()}{both[1:]}."
     elif rates:
         low, high = min(rates.values()), max(rates.values())
         yield f"Of what one run knows, another knows {low:.1%} to {high:.1%}, by the two runs."
+    if rates:
+        yield f"Of what any run knows, {alone:.1%} is known in one run only."
 
 
 def _best_and_least(of: Comparison) -> Iterator[str]:
@@ -176,12 +147,6 @@ def _notes(aligned: Aligned) -> Iterator[str]:
         "the same pair, template and name of the subject."
         + (f" Left out: {left} prompts." if left else " Nothing was left out.")
     )
-    ways = dict.fromkeys(run.judged.way for run in aligned.runs)
-    if len(ways) > 1:
-        yield (
-            f"The runs answered in different ways ({', '.join(ways)}), which count other things as "
-            "right and as sure: compare their numbers with care."
-        )
     lineages = [run.lineage for run in aligned.runs]
     unknown = dict.fromkeys(x.model for x in lineages if x.family == UNKNOWN and x.model)
     if unknown:

@@ -9,7 +9,7 @@ import numpy as np
 from sonde.analysis.comparison.couples import Ranked, Word, couples_by_group, groups_of
 from sonde.analysis.comparison.numbers import MEAN, ONLY, STDEV, Comparison
 from sonde.analysis.runs import Kin, relation_name
-from sonde.core.reports import Cell, Estimate, Metric, Table
+from sonde.core.reports import Estimate, Metric, Table
 from sonde.reporting.build.multi_prompt import metrics as multi_prompt
 from sonde.reporting.build.tables import Field, across, browse, side_by_side, table
 
@@ -28,7 +28,8 @@ def tables(of: Comparison) -> Iterator[Table]:
     yield _leaderboard(of)
     yield _extremes(of)
     yield from _kin_tables(of)
-    yield from _group_tables(of)
+    if len(set(groups_of(of.aligned).values())) < len(of.names):  # else no two runs share one
+        yield from _group_tables(of)
     yield _ranks(of)
     yield from _wordings(of)
     yield _relations(of)
@@ -36,16 +37,12 @@ def tables(of: Comparison) -> Iterator[Table]:
 
 def _comparison(of: Comparison, *, alone: bool = False) -> Table:
     """The papers' table: a row per run, on the shared prompts or on all it was asked."""
-    runs = {run.name: run for run in (of.asked if alone else of.aligned.runs)}
-    first, prefix = of.names[0], "own." if alone else ""
-    against = f"Acc@1 less that of {first}, the first run, on the same pairs"
+    runs = {run.name: run for run in (of.aligned.asked if alone else of.aligned.runs)}
+    prefix = "own." if alone else ""
     spread, stdev, _ = multi_prompt.fluctuation(of.reading.draw)
 
     def look(name: str, metric: Metric) -> Estimate:
         return of.estimates[f"{prefix}{metric.id}.run.{name}"]
-
-    def less(name: str) -> Cell:
-        return of.estimates.get(f"acc_at_1.runs.{name}.minus.{first}")
 
     wordless = all(look(name, multi_prompt.ONE_WORD).n == 0 for name in runs)
     return side_by_side(
@@ -54,7 +51,6 @@ def _comparison(of: Comparison, *, alone: bool = False) -> Table:
             Field("group", lambda name: runs[name].group, detail=True),
             Field("prompts", lambda n: len(runs[n].judged.grid), "count", "judged prompts", True),
             multi_prompt.ACC,
-            *([] if alone else [Field("vs. the first run", less, "percent", against)]),
             spread.named("range"),
             stdev.named("stdev").detail(),
             multi_prompt.CONSIST,
@@ -67,8 +63,7 @@ def _comparison(of: Comparison, *, alone: bool = False) -> Table:
         title="The runs on all prompts of their own" if alone else "The runs side by side",
         note="As each run's own report has them; prompts differ between the rows."
         if alone
-        else "On the prompts that all runs were asked. A dash means not measured. "
-        f"Vs. the first run: {against}.",
+        else "On the prompts that all runs were asked. A dash means not measured.",
     )
 
 
@@ -95,7 +90,7 @@ def _leaderboard(of: Comparison) -> Table:
         ],
         of.of_run,
         id="leaderboard",
-        title="Leaderboard",
+        title="Accuracy over relations, and what a run alone knows",
         note="Accuracy: of a pair the share of right prompts, averaged over the pairs of a "
         "relation, then over relations. It alone: of what a run knows, what no other knows.",
     )

@@ -95,6 +95,7 @@ def reliability(runs: Sequence[Compared], reading: Reading) -> Reliability:
         equals=[(common.names[a], common.names[b]) for a, b in pairs],
         estimates={
             **dict(_of_runs(common, numbers)),
+            **dict(_less_the_first(common, numbers["monitor"])),
             **dict(_of_equals(common, numbers, pairs, seed)),
             **dict(_of_subsets(common, numbers["monitor"], subsets)),
             **{name: link.r for name, link in links.items()},
@@ -177,6 +178,13 @@ def _of_runs(common: Common, numbers: Mapping[str, Measure]) -> Named:
             yield f"{name}.run.{run}", number.mean(i)
         for r, relation in enumerate(common.relations):
             yield f"monitor.relation.{relation.id}.run.{run}", numbers["monitor"].cell(i, r)
+
+
+def _less_the_first(common: Common, monitor: Measure) -> Named:
+    """How much higher MONITOR is than in the first run, over the relations that both have."""
+    first, *others = common.names
+    for i, run in enumerate(others, 1):
+        yield f"monitor.runs.{run}.minus.{first}", monitor.difference(i, 0)
 
 
 def equals(common: Common, numbers: Mapping[str, Measure]) -> list[tuple[int, int]]:

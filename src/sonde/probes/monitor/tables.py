@@ -180,7 +180,7 @@ def _cost(outcomes: Outcomes) -> Table:
         id="cost",
         title="What it costs",
         note="The full grid asks every frame with nothing told and after every wrong name; set "
-        "full to ask it, and compare the seconds of the two runs with 'sonde analyse'.",
+        "full to ask it, and compare the seconds of the two runs with 'sonde compare'.",
     )
 
 

@@ -34,6 +34,8 @@ from sonde.reporting.build.tables import titled
 from sonde.reporting.catalogue import OVER
 
 COMMONEST = "always the commonest object"
+NUMBERS = ("percent", "points", "number")
+"""What columns of numbers hold; counts stand beside them."""
 
 FEW = 5
 """Relations that a finding names."""
@@ -160,7 +162,7 @@ def _too_few(figure: Figure) -> bool:
 
 def _has_numbers(table: Table) -> bool:
     """Whether a row has a number, where columns are for such; any row will do where none is."""
-    numbers = [i for i, column in enumerate(table.columns) if column.kind in ("percent", "number")]
+    numbers = [i for i, column in enumerate(table.columns) if column.kind in NUMBERS]
     if not numbers or table.browsable:
         return bool(table.rows)
     return any(_measured(row[i]) for row in table.rows for i in numbers)

@@ -111,6 +111,8 @@ def number(value: float | None, kind: ColumnKind) -> str:
         return DASH
     if kind == "percent":
         return share(value)
+    if kind == "points":
+        return signed(value, "percent")
     if kind == "count":
         return fixed(value, 0)
     return plain_number(value)
@@ -135,6 +137,8 @@ def written(estimate: Estimate, kind: ColumnKind) -> Written:
     """An estimate in words, for where there is room to say "not measured"."""
     if known(estimate.value) is None:
         return Written(value=NOT_MEASURED, interval="", n="")
+    if kind == "points":
+        return written_difference(estimate, "percent")
     return Written(
         value=number(estimate.value, kind),
         interval=interval(estimate, kind),

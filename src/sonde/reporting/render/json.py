@@ -30,6 +30,7 @@ def as_json(report: Report, provenance: Mapping[str, object]) -> dict[str, Json]
         "provenance": plain(provenance),
         **({"strips": plain(strips)} if strips else {}),
         "title": report.title,
+        **({} if report.verdict is None else {"verdict": plain(report.verdict)}),
     }
 
 

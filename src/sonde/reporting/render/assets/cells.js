@@ -27,6 +27,7 @@ const cells = (function () {
     if (value === null) return DASH;
     if (typeof value !== "number") return String(value);
     if (kind === "percent") return share(value);
+    if (kind === "points") return (value > 0 ? "+" : "") + fixed(value * 100, 1);
     return kind === "count" ? fixed(value, 0) : plainNumber(value);
   }
   function interval([value, low, high], kind) {

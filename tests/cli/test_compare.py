@@ -1,4 +1,4 @@
-"""`sonde analyse`: finished runs side by side, named by what sets them apart."""
+"""`sonde compare`: which of finished runs is better; they are named by what sets them apart."""
 
 from __future__ import annotations
 
@@ -37,16 +37,49 @@ def icl(sonde: Sonde, out: Path, *more: str, data: str = "atlas") -> Path:
 
 
 def test_two_runs_are_compared_and_written(sonde: Sonde, folder: Path) -> None:
-    done = sonde("analyse", folder / "majority", folder / "nothing", "-o", folder / "both")
+    done = sonde("compare", folder / "majority", folder / "nothing", "-o", folder / "both")
     assert done.code == 0, done.err
-    for words in ("2 runs on atlas", "The runs side by side", "majority", "scripted"):
-        assert words in done.out
+    first = done.out.strip().splitlines()[0]
+    assert first.startswith("majority and scripted cannot be told apart: ")
+    for words in ("2 runs of belief on atlas", "6 facts of 2 relations"):
+        assert words in " ".join(done.out.split())
     page = (folder / "both" / "report.html").read_text()
-    assert "Sharing rate" in page and "majority" in page
+    for words in (first[:50], "Differences by relation", "What was asked, and what it took"):
+        assert words in page, words
+
+
+def test_the_former_name_of_the_verb_is_understood_and_not_listed(
+    sonde: Sonde, folder: Path
+) -> None:
+    words = (folder / "majority", folder / "nothing", "--json")
+    now, before = (json.loads(sonde(verb, *words).out) for verb in ("compare", "analyse"))
+    assert now == before
+    assert "compare" in sonde("--help").out and "analyse" not in sonde("--help").out
+
+
+def test_json_has_the_verdict_in_words_and_numbers(sonde: Sonde, folder: Path) -> None:
+    printed = json.loads(sonde("compare", folder / "majority", folder / "nothing", "--json").out)
+    verdict = printed["verdict"]
+    assert verdict["sentence"] == printed["title"]
+    assert verdict["word"] == "cannot be told apart" and verdict["facts"] == 6
+    named = printed["estimates"]["difference.runs.scripted.minus.majority"]
+    assert verdict["difference"] == named and named["p"] > 0.05
+    assert verdict["best"] == ["majority", "scripted"]
+
+
+def test_what_differs_beside_the_models_is_said_before_any_number(
+    sonde: Sonde, tmp_path: Path
+) -> None:
+    zero = icl(sonde, tmp_path / "zero", "--context", "zero-shot")
+    two = icl(sonde, tmp_path / "two", "--context", "relation")
+    done = sonde("compare", zero, two)
+    assert "different settings (context zero-shot / relation" in done.err
+    summary = " ".join(done.out.partition("Headline numbers")[0].split())
+    assert "Take care: They were asked or read with different settings" in summary
 
 
 def test_json_has_every_estimate_and_the_provenance_of_each_run(sonde: Sonde, folder: Path) -> None:
-    done = sonde("analyse", folder / "majority", folder / "nothing", "--json")
+    done = sonde("compare", folder / "majority", folder / "nothing", "--json")
     printed = json.loads(done.out)
     assert printed["estimates"]["consist.run.majority"]["value"] == 1
     assert "sharing.runs.majority.in.scripted" in printed["estimates"]
@@ -65,7 +98,7 @@ def test_runs_are_named_by_the_settings_that_differ(sonde: Sonde, tmp_path: Path
     assert group_names(stored, "context") == ["zero-shot", "template", "template"]
     assert group_names(stored, "family") == ["unknown (majority)"] * 3
     assert group_names(stored, "x, y,y") == ["x", "y", "y"]
-    done = sonde("analyse", zero, asks, two, "--groups", "context")
+    done = sonde("compare", zero, asks, two, "--groups", "context")
     assert done.code == 0, done.err
     assert "Left out: " in " ".join(done.out.split()), "QA asks question templates only"
 
@@ -74,6 +107,9 @@ def test_settings_are_compared_with_those_of_the_same_probe(sonde: Sonde, folder
     zero = icl(sonde, folder / "zero", "--context", "zero-shot")
     four = icl(sonde, folder / "four", "--context", "relation")
     runs = opened([zero, four, folder / "majority"])
+    refused = sonde("compare", zero, folder / "majority").refused(2, "--across-probes")
+    assert "belief-icl is a run of belief-icl, belief is a run of belief" in refused
+    assert sonde("compare", zero, folder / "majority", "--across-probes").code == 0
     assert list(runs) == ["belief-icl zero-shot", "belief-icl relation", "belief"]
     assert group_names(list(runs.values()), "context") == ["zero-shot", "relation", "none"]
 
@@ -104,41 +140,48 @@ def test_an_option_names_a_table_of_models_that_wins(
     own.write_text('[[model]]\nname = "majority"\nfamily = "chosen"\n')
     monkeypatch.setenv("SONDE_MODELS", str(usual))
     runs = (folder / "majority", folder / "nothing")
-    done = sonde("analyse", *runs, "--models", own)
+    done = sonde("compare", *runs, "--models", own)
     assert done.code == 0, done.err
     assert "chosen" in done.out and "usual" not in done.out
     said = " ".join(done.out.split())
     assert "Family unknown, because the table of models does not have them: scripted" in said
-    sonde("analyse", *runs, "--models", folder / "none.toml").refused(3, "none.toml", "missing")
+    sonde("compare", *runs, "--models", folder / "none.toml").refused(3, "none.toml", "missing")
 
 
 def test_what_cannot_be_compared_is_refused(
     sonde: Sonde, folder: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     majority, nothing = folder / "majority", folder / "nothing"
-    sonde("analyse", majority).refused(2, "at least two runs")
-    sonde("analyse", majority, majority).refused(2, "given twice")
-    sonde("analyse", majority, folder / "nowhere").refused(5, "nowhere")
-    sonde("analyse", majority, nothing, "--groups", "contxt").refused(2, "'contxt'", "known")
-    sonde("analyse", majority, nothing, "--groups", "a,b,c").refused(2, "3 groups for 2 runs")
+    sonde("compare", majority).refused(2, "at least two runs")
+    sonde("compare", majority, majority).refused(2, "given twice")
+    sonde("compare", majority, folder / "nowhere").refused(5, "nowhere")
+    sonde("compare", majority, nothing, "--groups", "contxt").refused(2, "'contxt'", "known")
+    sonde("compare", majority, nothing, "--groups", "a,b,c").refused(2, "3 groups for 2 runs")
     with monkeypatch.context() as patched:
         patched.setattr(Run, "probe", lambda *_: object())
-        refused = sonde("analyse", majority, nothing).refused(2, "probe 'belief'", "belief-icl")
+        refused = sonde("compare", majority, nothing).refused(2, "probe 'belief'", "belief-icl")
     assert str(majority) in refused
     other = folder / "other"
     asked = ("run", "belief", "-m", "control:majority", "-d", data, "--no-html", "-o", other)
     assert sonde(*asked).code == 0
-    sonde("analyse", majority, other).refused(2, "atlas", "world", "same dataset")
+    sonde("compare", majority, other).refused(2, "atlas", "world", "share no fact")
+
+
+def test_an_unfinished_run_is_refused(sonde: Sonde, folder: Path) -> None:
+    (folder / "nothing" / "complete.json").unlink()
+    sonde("compare", folder / "majority", folder / "nothing").refused(
+        5, "nothing", "unfinished run"
+    )
 
 
 def test_runs_of_different_facts_share_nothing(sonde: Sonde, folder: Path) -> None:
     out = folder / "elsewhere"
     words = ("-m", "control:majority", "-d", "atlas", "--relations", "P37", "--limit", "3")
     assert sonde("run", "belief", *words, "--no-html", "-o", out).code == 0
-    sonde("analyse", folder / "majority", out).refused(2, "share no prompt")
+    sonde("compare", folder / "majority", out).refused(2, "share no prompt")
 
 
 def test_a_page_that_cannot_be_written_is_said(sonde: Sonde, folder: Path) -> None:
     (folder / "file").write_text("")
-    done = sonde("analyse", folder / "majority", folder / "nothing", "-o", folder / "file")
+    done = sonde("compare", folder / "majority", folder / "nothing", "-o", folder / "file")
     done.refused(5, "cannot be written")

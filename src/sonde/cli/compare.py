@@ -1,4 +1,4 @@
-"""`sonde analyse RUN RUN …`: set finished runs side by side; no model is needed."""
+"""`sonde compare RUN RUN …`: which of finished runs is better, and on what; no model is needed."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sonde.analysis import report
+from sonde.analysis.differences.care import cares
 from sonde.analysis.learning.report import learning_report
-from sonde.analysis.report import analyse as compare
 from sonde.analysis.runs import Reading
-from sonde.cli.console import waiting, writing
+from sonde.cli.console import tell, waiting, writing
 from sonde.cli.options import JSON, PictureOptions, argument, listed, matching, option, verb
 from sonde.cli.report import show_report
 from sonde.core.errors import UsageError
 from sonde.core.reports import Report
-from sonde.runs.compare import asked_of, compared, load_learning, opened
+from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened
 from sonde.runs.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnalyseOptions:
+class CompareOptions:
     """Which runs are compared, and how."""
 
     folders: list[Path] = argument(
-        "The folders of finished runs, or NAME=FOLDER; the first is what others stand beside."
+        "The folders of finished runs, or NAME=FOLDER; the first is what others are compared with."
+    )
+    across_probes: bool = option(
+        "Compare runs of different probes on what they have in common.", False, "--across-probes"
     )
     groups: str = option(
         "Runs that belong together: family, model, stage, architecture, corpus, probe, a setting "
@@ -51,18 +55,18 @@ class AnalyseOptions:
 
 
 @verb
-def analyse(wanted: AnalyseOptions) -> None:
-    """Compare finished runs: what they share, where they differ.
+def compare(wanted: CompareOptions) -> None:
+    """Say which of two or more finished runs is better, and on what.
 
-    Example: sonde analyse runs/zero-shot runs/four-shot -o runs/both
+    Example: sonde compare runs/small runs/large -o runs/both
     """
     runs, out = opened(wanted.folders), wanted.out
-    report = _report(runs, wanted)
+    found = _compared(runs, wanted)
     if out is not None:
         with writing(out):
             out.mkdir(parents=True, exist_ok=True)
     show_report(
-        report,
+        found,
         {name: run.provenance() for name, run in runs.items()},
         [f"run: {run.path} ({name})" for name, run in runs.items()],
         html=None if out is None else out / "report.html",
@@ -71,7 +75,7 @@ def analyse(wanted: AnalyseOptions) -> None:
     )
 
 
-def _report(runs: dict[str, Run], wanted: AnalyseOptions) -> Report:
+def _compared(runs: dict[str, Run], wanted: CompareOptions) -> Report:
     if wanted.easy and not wanted.learning:
         raise UsageError("--easy says what is easy for --learning; give both")
     if wanted.seed < 0:
@@ -81,7 +85,11 @@ def _report(runs: dict[str, Run], wanted: AnalyseOptions) -> Report:
             learning = load_learning(runs, listed(wanted.easy))
         with waiting("comparing the runs"):
             return learning_report(learning, asked_of(runs), wanted.seed)
+    if not wanted.across_probes:
+        of_one_probe(runs)
     with waiting("reading the answers"):
-        comparison = compared(runs, wanted.groups, wanted.models)
+        found = compared(runs, wanted.groups, wanted.models)
+    for care in cares(found):
+        tell(f"take care: {care}")
     with waiting("comparing the runs"):
-        return compare(comparison, matching(Reading, wanted))
+        return report.compare(found, matching(Reading, wanted)).report

@@ -1,0 +1,247 @@
+"""How much more often one run is right than another, on the same facts: of all, in each relation,
+in each group, and of every two of many runs, with tests and intervals that hold together.
+
+Every fact counts the same; its value is the share of its prompts that are right. Facts of one
+subject are drawn, and swapped, together. Knows aligned runs, nothing of tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations, permutations
+
+import numpy as np
+
+from sonde.analysis.differences.groups import Group, groups
+from sonde.analysis.runs import Aligned, drawn_sums
+from sonde.core.reports import Estimate, Estimates, Metric
+from sonde.core.words import told_apart
+from sonde.metrics.accuracy import right_shares
+from sonde.metrics.consistency import agreement, matching_answers
+from sonde.metrics.estimates import ByFact, Resampled, hold_together, p_value
+from sonde.metrics.judged import Floats, Grid, Judged, around
+from sonde.stats.intervals import largest_distance, unvaried_difference
+from sonde.stats.paired import DRAWS, holm
+
+RIGHT = Metric(
+    "accuracy.mean_over_facts", "right", "percent", "share of a fact's prompts right, over facts"
+)
+LESS = Metric("difference", "difference", "points", "paired by fact", better="")
+LOOKS = 100
+"""Draws of a permutation test for each that is looked at, so that a corrected p can be small."""
+
+Couple = tuple[str, str]
+"""Two runs, of which the second is subtracted from the first."""
+
+Place = tuple[str, str]
+"""A group: its kind and its name."""
+
+Named = Iterator[tuple[str, Estimate]]
+
+
+def minus(couple: Couple) -> str:
+    """How the names of estimates of two runs end."""
+    return f"runs.{couple[0]}.minus.{couple[1]}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Differences:
+    """Runs on the facts that all of them were asked, and what tells them apart.
+
+    `pooled`: every two runs, the second named first; with three or more, intervals and p hold for
+    all of these together. `others`: every run with the first one, in whose place it is looked at.
+    """
+
+    aligned: Aligned
+    seed: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """What the runs are called."""
+        return self.aligned.names
+
+    @property
+    def others(self) -> list[Couple]:
+        """Every other run, less the first."""
+        first, *others = self.names
+        return [(other, first) for other in others]
+
+    @cached_property
+    def by_fact(self) -> ByFact:
+        """The facts by relation; those of one subject belong together."""
+        facts = self.aligned.runs[0].facts
+        clusters = None if facts is None else dict(facts.select("fact", "cluster").iter_rows())
+        return self.aligned.by_pair(self.seed, clusters)
+
+    @cached_property
+    def shares(self) -> dict[str, Floats]:
+        """Of each run the share of each fact's prompts that are right."""
+        return dict(zip(self.names, self.aligned.shares(), strict=True))
+
+    @cached_property
+    def pooled(self) -> dict[Couple, Estimate]:
+        """Of every two runs the difference over all facts."""
+        couples = [(b, a) for a, b in combinations(self.names, 2)]
+        found = {couple: self._overall(*couple) for couple in couples}
+        return found if len(self.names) < 3 else self._together(found)
+
+    def _overall(self, run: str, other: str) -> Estimate:
+        resampled = self.by_fact.resampled(self.shares[run], self.shares[other])
+        # the name of the stream says nothing of the order in which the runs were given
+        p = p_value(resampled.samples, self.seed, LESS.id, over="facts")
+        return replace(resampled.mean_over_facts(), p=p)
+
+    def _together(self, found: Mapping[Couple, Estimate]) -> dict[Couple, Estimate]:
+        """The same with intervals that hold for all couples (max-|t|), and p corrected (Holm)."""
+        columns: dict[str, tuple[Floats, Floats | None]] = {
+            n: (s, None) for n, s in self.shares.items()
+        }
+        drawn = {n: _draws_over_facts(of) for n, of in self.by_fact.together(columns).items()}
+        reach = largest_distance(np.column_stack([drawn[a] - drawn[b] for a, b in found]))
+        ps = holm([estimate.p or 0.0 for estimate in found.values()])
+        made = {}
+        for (couple, estimate), far, p in zip(found.items(), reach.tolist(), ps, strict=True):
+            value = estimate.value or 0.0
+            low, high = max(value - far, -1.0), min(value + far, 1.0)
+            if not far:
+                low, high = unvaried_difference(value, estimate.n)
+            made[couple] = replace(estimate, low=low, high=high, p=p)
+        return made
+
+    def of(self, run: str, other: str) -> Estimate:
+        """How much more often a run is right than another."""
+        if (run, other) in self.pooled:
+            return self.pooled[run, other]
+        e = self.pooled[other, run]
+        low, high = (None if end is None else -end for end in (e.high, e.low))
+        return replace(e, value=None if e.value is None else -e.value, low=low, high=high)
+
+    @cached_property
+    def accuracies(self) -> dict[str, Estimate]:
+        """How often each run is right."""
+        return {n: self.by_fact.resampled(s).mean_over_facts() for n, s in self.shares.items()}
+
+    @cached_property
+    def leaders(self) -> list[str]:
+        """The runs, the one that is right most often first; equal ones as they were given."""
+        return sorted(self.names, key=lambda name: -(self.accuracies[name].value or 0.0))
+
+    @cached_property
+    def ranks(self) -> dict[str, tuple[int, int]]:
+        """Between which ranks each run lies: behind those that are clearly better, before those
+        that are clearly worse."""
+        made = {}
+        for name in self.leaders:
+            apart = [self.of(name, other) for other in self.names if other != name]
+            clear = [difference.value or 0.0 for difference in apart if told_apart(difference)]
+            worse, better = (sum(sign * value > 0 for value in clear) for sign in (1, -1))
+            made[name] = (1 + better, len(self.names) - worse)
+        return made
+
+    @cached_property
+    def relations(self) -> dict[tuple[str, Couple], Estimate]:
+        """By relation and couple; all of them hold together."""
+        found = {}
+        ids = self.by_fact.ids
+        for couple in self.others:
+            resampled = self.by_fact.resampled(*(self.shares[name] for name in couple))
+            for id in ids:
+                found[id, couple] = self._tested(resampled, [id], len(ids) * len(self.others))
+        return dict(zip(found, hold_together(list(found.values())), strict=True))
+
+    @cached_property
+    def groups(self) -> dict[tuple[Place, Couple], Estimate]:
+        """By group and couple, what was asked of the group alone; all of them hold together."""
+        kept = groups(self.aligned)
+        looks = len(kept) * len(self.others)
+        found = {}
+        for group in kept:
+            shares = self._shares_in(group)
+            for couple in self.others:
+                resampled = self.by_fact.resampled(*(shares[name] for name in couple))
+                made = self._tested(resampled, list(resampled.samples), looks)
+                found[(group.kind, group.name), couple] = made
+        return dict(zip(found, hold_together(list(found.values())), strict=True))
+
+    def _shares_in(self, group: Group) -> dict[str, Floats]:
+        return {
+            run.name: right_shares(run.judged.grid.rows(group.prompts)) for run in self.aligned.runs
+        }
+
+    def _tested(self, of: Resampled, relations: Sequence[str], looks: int) -> Estimate:
+        """A difference over the facts of some relations with the p of its test."""
+        samples = {id: of.samples[id] for id in relations}
+        made = of.weighted_mean({id: float(len(s.values)) for id, s in samples.items()})
+        draws = max(DRAWS, LOOKS * looks)
+        return replace(made, p=p_value(samples, self.seed, LESS.id, over="facts", draws=draws))
+
+    @cached_property
+    def consist(self) -> dict[Couple, Estimate]:
+        """How much more often two prompts of a fact get the same answer."""
+        agree = {run.name: _agreement(run.judged) for run in self.aligned.runs}
+        return {
+            couple: self.by_fact.resampled(*(agree[name] for name in couple)).mean_over_facts()
+            for couple in self.others
+        }
+
+    @cached_property
+    def overconf(self) -> dict[Couple, Estimate]:
+        """How much further confidence is above accuracy, over the prompts that have one."""
+        runs = {run.name: run.judged.grid for run in self.aligned.runs}
+        return {couple: self._overconf(*(runs[name] for name in couple)) for couple in self.others}
+
+    def _overconf(self, run: Grid, other: Grid) -> Estimate:
+        columns = np.column_stack([column for grid in (run, other) for column in _gaps(grid)])
+        if not columns[:, [1, 3]].sum(axis=0).all():
+            return Estimate.not_measured()
+        of = self.by_fact
+        drawn = drawn_sums(columns, of.relation, of.ids, self.seed, of.subject)
+        gap, sure, less, beside = sum(drawn).T  # type: ignore[union-attr]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rows = gap / sure - less / beside
+        kept = rows[1:][np.isfinite(rows[1:])]
+        return around(float(rows[0]), kept, n=int(columns[:, 1].sum()))
+
+    def estimates(self) -> Estimates:
+        """Every number by its stable name."""
+        return dict(self._named())
+
+    def _named(self) -> Named:
+        for name, estimate in self.accuracies.items():
+            yield RIGHT.at(f"run.{name}"), estimate
+        for couple in permutations(self.names, 2):
+            yield LESS.at(minus(couple)), self.of(*couple)
+        for (id, couple), estimate in self.relations.items():
+            yield LESS.at(f"relation.{id}.{minus(couple)}"), estimate
+        for ((kind, name), couple), estimate in self.groups.items():
+            group = re.sub(r"[^\w.-]+", "-", f"{kind}.{name}")
+            yield LESS.at(f"group.{group}.{minus(couple)}"), estimate
+        for metric, found in (("consist", self.consist), ("overconf", self.overconf)):
+            for couple, estimate in found.items():
+                yield f"{metric}.{minus(couple)}", estimate
+
+
+def _draws_over_facts(of: Resampled) -> Floats:
+    """The mean over facts, drawn anew many times."""
+    sizes = {name: len(sample.values) for name, sample in of.samples.items()}
+    total = sum(sizes.values())
+    parts = [of.draws(name) * (size / total) for name, size in sizes.items()]
+    return np.asarray(np.sum(parts, axis=0))
+
+
+def _agreement(judged: Judged) -> Floats:
+    """How often two prompts of each pair get the same answer."""
+    matches = judged.matches
+    return agreement(judged.grid, matches and matching_answers(judged.answers, matches))
+
+
+def _gaps(grid: Grid) -> tuple[Floats, Floats]:
+    """Of each pair the sum of confidence less right, and over how many prompts."""
+    sure, pairs = ~np.isnan(grid.confidence), len(grid.relations)
+    gaps = (grid.confidence - grid.right)[sure]
+    sums: Floats = np.bincount(grid.pair[sure], gaps, minlength=pairs).astype(np.float64)
+    counts: Floats = np.bincount(grid.pair[sure], minlength=pairs).astype(np.float64)
+    return sums, counts

@@ -1,0 +1,108 @@
+"""Who is better, in one line: from the test and the interval, never from the two numbers alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sonde.analysis.differences.numbers import Differences
+from sonde.core.reports import Estimate
+from sonde.core.words import counted, listed, points, told_apart
+
+Word = Literal["better", "worse", "cannot be told apart", "best"]
+
+SMALL = 0.001
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the comparison comes to.
+
+    `word`: of two runs what the second is to the first; of several whether one is best. `best`: the
+    runs that may be the best one. `difference`: the second less the first, or, of several runs, the
+    first less the second of those that are right most often. `ranks` of each run, from and to.
+    """
+
+    sentence: str
+    word: Word
+    best: tuple[str, ...]
+    difference: Estimate
+    facts: int
+    ranks: dict[str, tuple[int, int]]
+    care: tuple[str, ...] = field(default=())
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def verdict(of: Differences, care: tuple[str, ...] = ()) -> Verdict:
+    """The verdict on two runs or more."""
+    best = tuple(name for name, (rank, _) in of.ranks.items() if rank == 1)
+    second, first = (of.names[1], of.names[0]) if len(of.names) == 2 else of.leaders[:2][::-1]
+    if len(of.names) == 2:
+        difference = of.of(second, first)
+        word, sentence = _of_two(first, second, difference)
+    else:
+        difference = of.of(first, second)
+        word, sentence = _of_several(of, best, difference)
+    facts = counted(difference.n, "fact", "facts")
+    return Verdict(
+        sentence=f"{sentence}, on {facts} asked of {'both' if len(of.names) == 2 else 'all'}",
+        word=word,
+        best=best,
+        difference=difference,
+        facts=difference.n,
+        ranks=of.ranks,
+        care=care,
+    )
+
+
+def _of_two(first: str, second: str, difference: Estimate) -> tuple[Word, str]:
+    if not told_apart(difference):
+        return "cannot be told apart", (
+            f"{first} and {second} cannot be told apart: {tested(difference)}"
+        )
+    word: Word = "better" if (difference.value or 0.0) > 0 else "worse"
+    return word, f"{second} is {word} than {first}: {tested(difference)}"
+
+
+def _of_several(of: Differences, best: tuple[str, ...], lead: Estimate) -> tuple[Word, str]:
+    count = len(of.names)
+    shares = {name: f"{name} ({of.accuracies[name].value or 0.0:.1%})" for name in of.leaders}
+    if len(best) == 1:
+        first, second = of.leaders[:2]
+        return "best", f"{shares[first]} is best of {count}: {tested(lead)} over {shares[second]}"
+    if len(best) == count:
+        return "cannot be told apart", (
+            f"The {count} runs cannot be told apart: {listed(list(shares.values()))}"
+        )
+    tied = [shares[name] for name in best[1:]]
+    return "cannot be told apart", (
+        f"Which of {count} runs is best cannot be told: {shares[best[0]]} cannot be told apart "
+        f"from {listed(tied)}"
+    )
+
+
+def tested(difference: Estimate) -> str:
+    """A difference with its interval and its p.
+
+    >>> tested(Estimate(value=0.032, low=0.011, high=0.054, n=9, p=0.003))
+    '+3.2 points [+1.1, +5.4], p = 0.003'
+    """
+    ends = ""
+    if difference.low is not None and difference.high is not None:
+        ends = f" [{points(difference.low)}, {points(difference.high)}]"
+    return f"{points(difference.value or 0.0)} points{ends}, {spoken_p(difference.p)}"
+
+
+def spoken_p(p: float | None) -> str:
+    """A p value in a sentence.
+
+    >>> spoken_p(0.0004), spoken_p(0.0312), spoken_p(0.55)
+    ('p < 0.001', 'p = 0.031', 'p = 0.55')
+    """
+    if p is None:
+        return "p not measured"
+    if p < SMALL:
+        return f"p < {SMALL}"
+    return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
