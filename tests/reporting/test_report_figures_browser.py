@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from random import Random
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -105,6 +107,21 @@ def test_a_click_in_the_legend_hides_a_series_and_brings_it_back(opened: Opener)
     for shown in (False, True):
         entry.click()
         expect(bars).to_be_visible(visible=shown)
+
+
+def test_a_figure_is_saved_in_the_colours_of_the_page(opened: Opener, tmp_path: Path) -> None:
+    page = opened(belief()).page
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
+        with page.expect_download() as waiting:
+            page.locator("#figure-sharing").get_by_role("button", name="Save as SVG").click()
+        assert waiting.value.suggested_filename == "sharing.svg"
+        path = tmp_path / f"{theme}.svg"
+        waiting.value.save_as(path)
+        text = path.read_text(encoding="utf-8")
+        ElementTree.fromstring(text)
+        assert "var(" not in text and "color-mix" not in text
+    assert (tmp_path / "light.svg").read_bytes() != (tmp_path / "dark.svg").read_bytes()
 
 
 def test_no_word_of_a_figure_is_cut_or_runs_into_another(opened: Opener) -> None:

@@ -1,4 +1,4 @@
-// Point at a figure to read what is there, walk through its points with the arrow keys, click a name to hide its series.
+// Point at a figure to read what is there, walk through its points with the arrow keys, click a name to hide its series, save it.
 (function () {
   "use strict";
   const NEAR = 14; // pixels from which the pointer reaches a point
@@ -86,5 +86,24 @@
     });
   }
 
+  // a copy that stands alone: the colours of the theme, as they are now, on the page's paper
+  function alone(svg) {
+    const copy = svg.cloneNode(true), paper = document.createElementNS(svg.namespaceURI, "rect");
+    const own = [svg, ...svg.querySelectorAll("*")], made = [copy, ...copy.querySelectorAll("*")];
+    for (const [k, part] of made.entries()) {
+      for (const name of ["fill", "stroke"]) if (part.hasAttribute(name)) part.setAttribute(name, getComputedStyle(own[k])[name]);
+    }
+    for (const [name, value] of Object.entries({ width: "100%", height: "100%", fill: getComputedStyle(document.body).backgroundColor })) paper.setAttribute(name, value);
+    copy.prepend(paper);
+    return new XMLSerializer().serializeToString(copy);
+  }
+  function save(button) {
+    const drawing = new Blob([alone(button.closest("figure").querySelector(".wide"))], { type: "image/svg+xml" });
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(drawing), download: button.dataset.save });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
   document.querySelectorAll("[data-figure]").forEach(lively);
+  document.querySelectorAll("[data-save]").forEach((button) => button.addEventListener("click", () => save(button)));
 })();

@@ -137,9 +137,9 @@ class Canvas:
         self.words(words, x, y, size=11, anchor=anchor, colour="muted", stroke_width=4,
                    stroke=self.colour("paper"), paint_order="stroke")  # fmt: skip
 
-    def wide(self, words: str, size: float = 0.0) -> float:
+    def wide(self, words: str) -> float:
         """How wide words are."""
-        return measure(words, size or self.size)
+        return measure(words, self.size)
 
     def svg(self, **attributes: Attribute) -> str:
         """The whole drawing, for a page."""

@@ -99,7 +99,7 @@ def axes(
     y = Linear(*y_reach, bottom, top)
     y_axis(canvas, x, y, y_places, numbers)
     places = [] if plot.x_labels else x_places(canvas, plot, x)
-    x_axis(canvas, x, (top, bottom), x_kind(plot), places=places, zero=not plot.x_labels)
+    x_axis(canvas, x, (top, bottom), places, zero=not plot.x_labels)
     draw_marks(canvas, named, x, (top, bottom))
     canvas.height = bottom
     return x, y

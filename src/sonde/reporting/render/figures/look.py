@@ -103,9 +103,8 @@ def x_axis(
     canvas: Canvas,
     x: Linear,
     body: tuple[float, float],
-    kind: Scale,
-    *,
     places: Sequence[float],
+    *,
     zero: bool = True,
 ) -> None:
     """Lines over the body at round numbers, a stronger one at zero."""
@@ -193,7 +192,7 @@ def rows(
     middles = tuple(top + 4 + row * (i + 0.5) for i in range(len(plot.labels)))
     guides = "".join(f"M{short(x.start)} {short(y)}H{short(x.end)}" for y in middles)
     canvas.path(guides, stroke=canvas.colour("rule"), stroke_dasharray="1 3")
-    x_axis(canvas, x, (top, bottom), plot.kind, places=places)
+    x_axis(canvas, x, (top, bottom), places)
     for words, y in zip(plot.labels, middles, strict=True):
         label(canvas, words, room, y, room + 0.5)
     canvas.height = bottom
