@@ -5,19 +5,21 @@ Knows facts, answers and numbers, nothing of prompts or tables.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sonde.core.columns import Given, in_blocks
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate, Metric
 from sonde.core.scores import Normalise
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import Sample, resampled_together
 from sonde.metrics.verdicts import judge_block
 
 if TYPE_CHECKING:
-    from polars import DataFrame
+    from polars import DataFrame, Series
 
 FACTS, RELATIONS = "mean_over_facts", "mean_over_relations"
 
@@ -42,21 +44,23 @@ def judge(dataset: Dataset, answers: Given, normalise: Normalise = "none") -> Da
         numbers = block.numbers(("relation", "fact"), places).astype(np.int64)
         owners = np.maximum(numbers, 0)
         found = judge_block(block, owners, correct, normalise)
-        parts.append(
-            block.frame.select("relation", "fact", "template", name="subject")
-            .with_columns(
-                subject=facts["subject_id"].gather(owners),
-                answer=polars.Series([*found.names, ""], dtype=polars.String).gather(
-                    np.where(found.answer < 0, len(found.names), found.answer)
-                ),
-                right=polars.Series(found.rank == 1),
-                rank=polars.Series(found.rank),
-                confidence=polars.Series(found.confidence),
-                gold=polars.Series(found.gold),
-            )
-            .filter(polars.Series(numbers >= 0))
-        )
+        said = np.where(found.answer < 0, len(found.names), found.answer)
+        columns = {
+            **{name: _texts(*block.codes(name)) for name in ("relation", "fact", "template")},
+            "name": _texts(*block.codes("subject")),
+            "subject": facts["subject_id"].gather(owners),
+            "answer": _texts(said, [*found.names, ""]),
+            "right": found.rank == 1,
+            **{name: getattr(found, name) for name in ("rank", "confidence", "gold")},
+        }
+        parts.append(polars.DataFrame(columns).filter(polars.Series(numbers >= 0)))
     return polars.concat(parts)
+
+
+def _texts(numbers: NDArray[Any], texts: Sequence[str]) -> Series:
+    from polars import Series, String
+
+    return Series(texts, dtype=String).gather(numbers)
 
 
 def mean(
@@ -74,15 +78,16 @@ def mean(
     Rows with an equal `cluster` are resampled together. With `minus`, the column of a control, it
     is the mean of the paired difference.
     """
+    used = dict.fromkeys(name for name in (by, cluster, value, minus) if name is not None)
     samples = {
         str(name): Sample(
             values=part[value].cast(float).to_numpy(),
             clusters=part[cluster].rank("dense").to_numpy().astype(np.int64),
             minus=None if minus is None else part[minus].cast(float).to_numpy(),
         )
-        for (name,), part in frame.sort(by, cluster).group_by(by, maintain_order=True)
+        for (name,), part in frame.select(*used).sort(by, cluster).group_by(by, maintain_order=True)
     }
-    resampled = Resampled(samples, seed)
+    resampled = resampled_together({metric.id: samples}, seed)[metric.id]
     return {
         metric.at(RELATIONS): resampled.mean_over_relations(),
         metric.at(FACTS): resampled.mean_over_facts(),

@@ -63,9 +63,10 @@ def summed(parts: Sequence[Floats]) -> Floats:
 
 
 def drawn(distribution: Floats, n: int, rng: np.random.Generator) -> Ints:
-    """n independent numbers from a distribution."""
+    """n independent numbers from a distribution, in order."""
     below = np.cumsum(distribution)
-    return np.searchsorted(below / below[-1], rng.random(n), side="right").astype(np.int64)
+    drawn = np.sort(rng.random(n))  # what is looked up in order is found faster
+    return np.searchsorted(below / below[-1], drawn, side="right").astype(np.int64)
 
 
 def range_interval(distribution: Floats, n: int) -> tuple[int, int]:

@@ -219,20 +219,26 @@ def clustered_mean(values: Floats, clusters: Ints) -> tuple[float, float, float]
 def clustered_means(
     values: Floats, clusters: Ints, groups: Ints
 ) -> tuple[Ints, Floats, Floats, Ints]:
-    """The same of many groups: their numbers, means, how far the intervals reach, and sizes."""
+    """The same of many groups: their numbers, means, how far the intervals reach, and sizes.
+
+    Groups and clusters are counted from 0; a group has values of some clusters, maybe not of all.
+    """
     from scipy.special import stdtrit
 
-    most = int(clusters.max(initial=0)) + 1
-    cells, index = np.unique(groups.astype(np.int64) * most + clusters, return_inverse=True)
-    sums, sizes = np.bincount(index, weights=values), np.bincount(index)
-    numbers, owners = np.unique(cells // most, return_inverse=True)
-    counts, n = np.bincount(owners), np.bincount(owners, weights=sizes)
-    means = np.bincount(owners, weights=sums) / n
-    off = sums - sizes * means[owners]
+    shape = int(clusters.max(initial=-1)) + 1, int(groups.max(initial=-1)) + 1
+    cells = clusters.astype(np.int64) * shape[1] + groups
+    sums, sizes = (
+        np.bincount(cells, weights=of, minlength=shape[0] * shape[1]).reshape(shape)
+        for of in (values, None)
+    )
+    n, counts = sizes.sum(axis=0), np.count_nonzero(sizes, axis=0)
+    numbers = np.flatnonzero(n)
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.sqrt(np.bincount(owners, weights=off * off) * counts / (counts - 1)) / n
+        means = sums.sum(axis=0) / n
+        off = sums - sizes * means
+        spread = np.sqrt((off * off).sum(axis=0) * counts / (counts - 1)) / n
         reach = np.where(counts > 1, stdtrit(counts - 1, 0.975) * spread, inf)
-    return numbers, means, reach, n.astype(np.int64)
+    return numbers, means[numbers], reach[numbers], n[numbers]
 
 
 def deviation(values: Sequence[float]) -> tuple[float, float, float]:

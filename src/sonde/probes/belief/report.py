@@ -62,6 +62,8 @@ METRICS = (*BY_RELATION, *multi_prompt.OVERALL)
 
 
 SHOWN = 20_000
+TOGETHER = 2**20
+"""Prompts that are summed up at once, about."""
 
 
 def build_report(
@@ -283,15 +285,14 @@ def _answers_of(outcomes: Outcomes, pairs: Ints) -> DataFrame:
     """Of each of some pairs, in order: how many prompts it has, and what was answered."""
     import polars
 
-    said = polars.Series(outcomes.judged.answers, dtype=polars.String)
-    chosen = np.isin(np.arange(len(outcomes.judged.grid.relations)), pairs)
+    grid = outcomes.judged.grid
+    said = polars.lit(polars.Series(outcomes.judged.answers, dtype=polars.String))
     found = []
-    for part in outcomes.judged.grid.parts():
-        own = part.grid.rows(chosen[part.pairs][part.grid.pair])
-        columns = {n: getattr(own, n) for n in ("answer", "right", "confidence")}
-        prompts = polars.LazyFrame({"pair": part.pairs[own.pair], **columns})
-        found.append(_summed_up(prompts, polars.lit(said)))
-    return polars.concat(found).sort("pair")
+    for some in np.array_split(pairs, len(grid) // TOGETHER + 1):
+        own = grid.rows(np.isin(np.arange(len(grid.relations)), some)[grid.pair])
+        columns = {n: getattr(own, n) for n in ("pair", "answer", "right", "confidence")}
+        found.append(_summed_up(polars.LazyFrame(columns), said))
+    return polars.concat(found)
 
 
 def _summed_up(prompts: LazyFrame, said: Expr) -> DataFrame:
