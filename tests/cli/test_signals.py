@@ -90,6 +90,15 @@ def test_stopping_while_the_model_loads_makes_no_folder(
     assert not out.exists()
 
 
+@pytest.mark.parametrize("verb", ["plan lama", "doctor", "attribute --fact P36:Q38"])
+def test_what_keeps_nothing_says_so(tmp_path: Path, verb: str) -> None:
+    running = begin((*verb.split(), "-m", "slow:load"), with_slow_model(tmp_path))
+    assert running.stderr is not None
+    assert running.stderr.readline() == "loading\n"
+    running.send_signal(signal.SIGINT)
+    assert end(running) == Done(130, "", "interrupted; nothing was kept\n")
+
+
 def test_what_was_told_to_ignore_ctrl_c_ignores_it(tmp_path: Path) -> None:
     data, out = many_shards(tmp_path / "data", facts=20), tmp_path / "out"
     words = ("run", "lama", "-m", "slow:0.02", "-d", data, "-o", out, "--no-html")

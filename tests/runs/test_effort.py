@@ -12,6 +12,7 @@ import pytest
 
 import sonde
 from sonde.core.progress import advance, begin, heard, part, told
+from sonde.data.format import write_dataset
 from sonde.runs.effort import shorter
 from tests import tiny
 from tests.worlds import dataset_of, numbered
@@ -100,6 +101,19 @@ def test_parts_are_heard_as_parts_and_items_without_what_makes_them() -> None:
             advance(3)
     advance(7)  # nobody listens
     assert listener.told == [("items", 2), 1, 1, 1.5]
+
+
+def test_reading_a_run_and_writing_a_dataset_tell_how_far_they_are(tmp_path: Path) -> None:
+    dataset, listener = numbered(), Heard()
+    run = sonde.run(sonde.probe("lama"), Listing(), dataset, tmp_path / "out", shard_weight=12)
+    with heard(listener):
+        run.report()
+        write_dataset(dataset, tmp_path / "data")
+    read = (f"reading {tmp_path / 'out'}", 6)
+    assert listener.told == [
+        *(read, *[1] * 6, ("working out the numbers", 0)),
+        *(("writing data", 2), 1, 1),
+    ]
 
 
 def test_prompts_of_more_work_count_for_more(tmp_path: Path) -> None:

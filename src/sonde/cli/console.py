@@ -35,8 +35,8 @@ PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
 LONG = 600.0
 """Seconds from which work is long enough to say so before it is done."""
 
-MEASURED = 8.0
-"""Seconds that something goes on before that is judged."""
+MEASURED, LATE = 8.0, 120.0
+"""Seconds that something goes on before that is judged, and after which it is not said any more."""
 
 Tick = Callable[[float, int], None]
 """Told how much is done, of how much."""
@@ -50,8 +50,14 @@ def output() -> Console:
     return _guarded(Console(width=None if sys.stdout.isatty() else 100, **PLAIN))
 
 
+_with_bars: list[Console] = []
+"""Consoles that show a bar now; what others write would break it."""
+
+
 def errors() -> Console:
-    """Messages and progress."""
+    """Messages and progress; messages go above the bar where there is one."""
+    if _with_bars:
+        return _with_bars[-1]
     return _guarded(Console(stderr=True, soft_wrap=True, **PLAIN))
 
 
@@ -123,9 +129,9 @@ class Messages(logging.Handler):
 class Bar:
     """How far some work is: a spinner and the seconds, and a bar once it is known how much it is.
 
-    Nothing is shown without a terminal; a bar that `stays` is left there at the end. Where the work
-    will take more than `LONG`, `long` is told once the seconds that are left and those of the
-    whole, and gives the line that is then printed.
+    Nothing is shown without a terminal, nor within another bar; one that `stays` is left there at
+    the end. Where the work will take more than `LONG`, `long` is told once the seconds that are
+    left and those of the whole, and gives the line that is then printed.
     """
 
     def __init__(
@@ -138,7 +144,7 @@ class Bar:
             Filled(table_column=_cut(ratio=1)),
             Reckoned(table_column=Column(no_wrap=True)),
             console=self._console,
-            disable=not self._console.is_terminal,
+            disable=bool(_with_bars) or not self._console.is_terminal,
             expand=True,
             transient=not stays,
         )
@@ -148,9 +154,13 @@ class Bar:
 
     def __enter__(self) -> Self:
         self._shown.start()
+        _with_bars.append(self._console)
         return self
 
     def __exit__(self, *_: object) -> None:
+        _with_bars.remove(self._console)
+        if self._shown.tasks[0].total is None:  # there is nothing to tell of it
+            self._shown.live.transient = True
         self._shown.stop()
 
     def tick(self, done: float, total: float, how: str = "") -> None:
@@ -158,7 +168,7 @@ class Bar:
         self._done = done
         self._pace.tick(done)
         self._shown.update(self._task, completed=done, total=total, how=legible(how))
-        if self._long is None or self._pace.elapsed < MEASURED:
+        if self._long is None or not MEASURED <= self._pace.elapsed <= LATE:
             return
         left, rate = self._pace.left(total), self._pace.rate
         if left is not None and rate is not None and left > LONG:
@@ -200,7 +210,7 @@ class Reckoned(bars.ProgressColumn):
         """In words."""
         pace: Pace = task.fields["pace"]
         if task.total is None:
-            return Text(duration(int(pace.elapsed)) if pace.elapsed >= 2 else "")
+            return Text(roughly(pace.elapsed) if pace.elapsed >= 2 else "")
         done, total = int(task.completed + 1e-6), int(task.total)
         share = int(100 * task.completed / max(task.total, 1e-9))
         words = [f"{share}%", f"{done:,}/{total:,} {task.fields['unit']}".rstrip()]
@@ -208,7 +218,7 @@ class Reckoned(bars.ProgressColumn):
         if task.completed >= task.total:
             words.append(f"in {duration(pace.elapsed)}")
         elif left is None or rate is None:
-            words.append(duration(int(pace.elapsed)) if pace.elapsed >= 1 else "")
+            words.append(roughly(pace.elapsed) if pace.elapsed >= 1 else "")
         else:
             words += [frequency(rate), f"{roughly(left)} left"]
         return Text("  ".join(filter(None, [*words, task.fields["how"]])))
