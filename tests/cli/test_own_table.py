@@ -56,7 +56,7 @@ def test_in_context_probes_need_no_sentence_and_no_split(
     probe: str, wines: Path, tmp_path: Path, sonde: Sonde
 ) -> None:
     words = ("-m", "control:majority", "-d", wines, "--columns", COLUMNS, "--limit", 10)
-    done = sonde("run", probe, *words, "-o", tmp_path / "run")
+    done = sonde("run", probe, *words, "-o", tmp_path / "run", "--all-tables")
     assert done.code == 0, done.err
     assert "no training facts" in done.out
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sonde.core.errors import UsageError
-from sonde.core.facts import Dataset, Selection
+from sonde.core.facts import Dataset, Relation, Selection
 from sonde.data.catalog import load
 from tests.worlds import world
 
@@ -100,6 +100,12 @@ def test_a_relation_is_found_by_its_label_whatever_its_case() -> None:
     assert chosen.selection.relations == ("P36", "P30"), "a run keeps ids"
     with pytest.raises(UsageError, match=r"no relation 'captial'; did you mean 'capital'"):
         atlas.relation("captial")
+
+
+def test_a_label_that_is_the_id_is_not_said_twice() -> None:
+    relation = Relation(id="Grape", label="grape", kind="N-M")
+    assert relation.title == "Grape"
+    assert load("atlas").relation("P36").title == "P36 capital"
 
 
 def test_a_label_that_two_relations_have_names_neither() -> None:

@@ -110,7 +110,7 @@ def show(wanted: ShowOptions) -> None:
 
 def show_relation(dataset: Dataset, relation: Relation, facts: int) -> None:
     """Print a relation's templates and some of its facts."""
-    say(f"\n{relation.id} {relation.label} ({relation.kind})")
+    say(f"\n{relation.title} ({relation.kind})")
     for template in relation.templates:
         say(f"  {template.id:10} {template.source:10} {template.style:9} {template.text}")
     for fact in islice(dataset.facts(relation.id), facts):

@@ -119,6 +119,12 @@ class Relation:
     kind: Kind
     templates: tuple[Template, ...] = field(default=(), repr=False)
 
+    @property
+    def title(self) -> str:
+        """What it is called in a line: its id, and the label where that says more."""
+        alike = self.id.casefold() == self.label.casefold()
+        return self.id if alike else f"{self.id} {self.label}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:

@@ -329,7 +329,7 @@ def _scheme(
 
 def _shares(dataset: Dataset, left: DataFrame, counted: Count) -> tuple[Share, ...]:
     """What each relation takes of what is left, the most expensive first."""
-    labels = {relation.id: relation.label for relation in dataset.relations}
+    labels = {r.id: r.label for r in dataset.relations if r.title != r.id}
     sums = left.select("relation", "prompts", "options", "work").group_by("relation").sum()
     shares = []
     for relation, prompts, options, work in sums.iter_rows():

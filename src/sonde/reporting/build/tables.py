@@ -73,8 +73,8 @@ RELATION_IN_ONE: tuple[Field[Relation], ...] = (Field("relation", lambda r: titl
 
 
 def titled(relation: Relation) -> str:
-    """A relation as figures and long tables call it; one of a table is its own label."""
-    return " ".join(dict.fromkeys((relation.id, relation.label)))
+    """A relation as figures and long tables call it."""
+    return relation.title
 
 
 def measured(value: float) -> float | None:
