@@ -14,6 +14,7 @@ import pytest
 from sonde.cli.main import main
 from sonde.cli.options import ComputeOptions
 from sonde.core.abilities import Identity
+from sonde.data.catalog import bundled
 from sonde.runs.effort import total_work
 from sonde.runs.shards import OPTION
 from sonde.runs.sweep import cells
@@ -54,9 +55,12 @@ def in_documents() -> Iterator[str]:
 
 
 RUN = sorted(
-    {text for text in examples() if re.match("sonde (run|sweep) .*-m smollm2", text)}
-    | {text for text in in_documents() if not re.search("LAMA|my.csv|facts.csv|wines", text)}
+    text
+    for text in {*examples(), *in_documents()}
+    if re.match("sonde (run|sweep) .*-m smollm2", text)
+    and re.search(r"-d (\S+)|$", text)[1] in (None, *bundled())  # type: ignore[index]
 )
+"""Those that ask about a dataset which comes with sonde."""
 
 
 def test_there_are_examples() -> None:
