@@ -161,10 +161,11 @@ def verb(
 
     The help text is that of the function or, followed by `help`, that of the component.
     """
-    kinds: dict[str, Any] = inspect.get_annotations(act, eval_str=True)
+    # a component stands for what its parameter is said to be, which need not be imported
+    first = next(iter(inspect.get_annotations(act).values()))
+    known = None if component is None else {first: component}
+    kinds: dict[str, Any] = inspect.get_annotations(act, locals=known, eval_str=True)
     del kinds["return"]
-    if component is not None:
-        kinds[next(iter(kinds))] = component
 
     def call(**values: Any) -> None:
         act(**{name: _filled(kind, values) for name, kind in kinds.items()})

@@ -11,7 +11,7 @@ import inspect
 from dataclasses import MISSING, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sonde.cli.console import print_table, progress, resumable, say, training, waiting
 from sonde.cli.options import (
@@ -28,12 +28,14 @@ from sonde.cli.options import (
     verb,
 )
 from sonde.cli.pace import roughly
-from sonde.core.abilities import Probe, abilities
 from sonde.core.errors import UsageError
-from sonde.core.facts import Dataset
 from sonde.core.settings import parse, settings_of
 from sonde.runs.probes import find_probe, summaries
 from sonde.runs.probes import probes as all_probes
+
+if TYPE_CHECKING:
+    from sonde.core.abilities import Probe
+    from sonde.core.facts import Dataset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,7 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     asked.check(probe)
     from sonde.cli.plan import PlanOptions, show_plan
     from sonde.cli.report import read_run, show_report
+    from sonde.core.abilities import abilities
     from sonde.runs.controls import chosen, run_controls
     from sonde.runs.run import run
     from sonde.runs.shards import SHARD_WEIGHT
