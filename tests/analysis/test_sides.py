@@ -187,6 +187,23 @@ def test_headlines_have_their_control_under_them_and_units_apart() -> None:
     assert (shares.id, others.id) == ("headlines", "headlines-number")
 
 
+@pytest.mark.parametrize("runs", [2, FEW_RUNS + 1])
+def test_controls_of_one_name_stand_apart_where_they_are_different_numbers(runs: int) -> None:
+    lines = tuple(
+        Headline(
+            label=f"{task}, mean", estimate=task, control=f"{task}.c", control_label="commonest"
+        )
+        for task in ("Sentences", "Questions")
+    )
+    numbers = {"Sentences": 0.5, "Sentences.c": 0.1, "Questions": 0.6, "Questions.c": 0.2}
+    own = report(headlines=lines, estimates={k: estimate(v) for k, v in numbers.items()})
+    [made] = laid(*[own] * runs)
+    assert [cell.value for cell in cells(made)].count(0.1) == runs
+    assert [cell.value for cell in cells(made)].count(0.2) == runs
+    told = [row[0] for row in made.rows] if runs == 2 else [c.title for c in made.columns]
+    assert told[-1] == "… commonest (Questions)"
+
+
 def overlaid(*figures: Figure) -> list[Figure]:
     """The figures of runs that have these."""
     reports = {name: report(figures=(f,)) for name, f in zip(NAMES, figures, strict=False)}

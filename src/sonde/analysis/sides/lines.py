@@ -64,11 +64,7 @@ def headline_lines(reports: Sequence[Report]) -> Iterator[Lines]:
     shared = shared_headlines(reports)
     kinds = list(dict.fromkeys(headline.kind for headline in shared))
     for kind in kinds:
-        labels: dict[str, dict[str, str]] = {}
-        for headline in (h for h in shared if h.kind == kind):
-            named = labels.setdefault(headline.estimate, {headline.estimate: headline.label})
-            if headline.control:
-                named[headline.control] = f"{CONTROL} {headline.control_label or 'control'}"
+        labels = _labels([headline for headline in shared if headline.kind == kind])
         yield Lines(
             **_named("headlines", "Headline numbers", kind, kinds),
             note="",
@@ -76,10 +72,28 @@ def headline_lines(reports: Sequence[Report]) -> Iterator[Lines]:
             likeness=Column(title="", kind=kind),
             lines=tuple(
                 Line(row=(label,), number="", cells=tuple(r.estimates.get(name) for r in reports))
-                for named in labels.values()
-                for name, label in named.items()
+                for label, name in labels.items()
             ),
         )
+
+
+def _labels(headlines: Sequence[Headline]) -> dict[str, str]:
+    """The names of numbers by what they are called: each headline, then what it is held against,
+    which also says of what where that would be told twice."""
+    controls: dict[str, dict[str, str]] = {h.estimate: {} for h in headlines}
+    used: dict[str, str] = {}
+    for headline in headlines:
+        if headline.control:
+            label = f"{CONTROL} {headline.control_label or 'control'}"
+            if used.setdefault(label, headline.control) != headline.control:
+                label = f"{label} ({headline.label.partition(',')[0]})"
+            controls[headline.estimate][label] = headline.control
+    named = {headline.estimate: headline.label for headline in reversed(headlines)}
+    return {
+        label: name
+        for estimate, own in controls.items()
+        for label, name in ({named[estimate]: estimate} | own).items()
+    }
 
 
 def _named(id: str, title: str, kind: str, kinds: Sequence[str]) -> dict[str, str]:

@@ -122,7 +122,7 @@ def _in_rows(lines: Lines, runs: Sequence[Compared]) -> Laid:
 def _titles(rows: Sequence[Row]) -> list[tuple[str, bool]]:
     """Rows as titles of columns, each with whether it is for wide pages only, as controls are.
 
-    A single cell goes up to a comma or a colon where that tells rows apart.
+    A single cell goes up to a comma or a colon where that tells rows apart, a control as it is.
 
     >>> _titles([("Acc@1, mean over pairs",), ("PFD: how far frames move",)])
     [('Acc@1', False), ('PFD', False)]
@@ -130,10 +130,13 @@ def _titles(rows: Sequence[Row]) -> list[tuple[str, bool]]:
     [('question, lemmas', False), ('question, equal names', False), ('statement, option', True)]
     """
     whole = [", ".join(str(cell) for cell in row if cell not in (None, "")) for row in rows]
-    short = [title.partition(",")[0].partition(":")[0] for title in whole]
+    controls = [title.startswith(CONTROL) for title in whole]
+    short = [
+        title if control else title.partition(",")[0].partition(":")[0]
+        for title, control in zip(whole, controls, strict=True)
+    ]
     single = all(len(row) == 1 for row in rows) and len(set(short)) == len(short)
     titles = short if single else whole
-    controls = [title.startswith(CONTROL) for title in titles]
     sizes = (0 if c else max(CELL, len(t) + 2) for t, c in zip(titles, controls, strict=True))
     wide = [end > ROOM for end in accumulate(sizes)]
     return list(zip(titles, map(or_, wide, controls), strict=True))
