@@ -51,7 +51,7 @@ def test_paraphrase_groups_that_the_data_do_not_name_are_not_measured(
 
 def test_lama_s_own_template_stands_beside_the_worst_and_the_best(runs: list[sonde.Run]) -> None:
     """BELIEF, table 11."""
-    report = sonde.analyse(*runs)
+    report = sonde.compare(*runs).report
     [short] = [table for table in report.tables if table.id == "summary"]
     assert [column.title for column in short.columns] == ["number", "scripted", "majority"]
     told = {

@@ -201,7 +201,7 @@ def test_controls_of_one_name_stand_apart_where_they_are_different_numbers(runs:
     assert [cell.value for cell in cells(made)].count(0.1) == runs
     assert [cell.value for cell in cells(made)].count(0.2) == runs
     told = [row[0] for row in made.rows] if runs == 2 else [c.title for c in made.columns]
-    assert told[-1] == "… commonest (Questions)"
+    assert told[-1] == "… commonest (Questions, mean)"
 
 
 def overlaid(*figures: Figure) -> list[Figure]:

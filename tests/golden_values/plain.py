@@ -28,7 +28,7 @@ Place = tuple[str, ...]
 Ends = dict[Place, Plain]
 """The ends of intervals, by where their estimates stand."""
 
-CLOCK = re.compile(r"seconds")
+CLOCK = re.compile(r"seconds|a second$")
 
 
 def plain_report(report: Report) -> Document:

@@ -86,7 +86,7 @@ def _labels(headlines: Sequence[Headline]) -> dict[str, str]:
         if headline.control:
             label = f"{CONTROL} {headline.control_label or 'control'}"
             if used.setdefault(label, headline.control) != headline.control:
-                label = f"{label} ({headline.label.partition(',')[0]})"
+                label = f"{label} ({headline.label})"
             controls[headline.estimate][label] = headline.control
     named = {headline.estimate: headline.label for headline in reversed(headlines)}
     return {
