@@ -213,7 +213,10 @@ def reaches(plot: Curves) -> tuple[Reach, Reach]:
         return (-0.5, len(plot.x_labels) - 0.5), from_zero(ys, plot.kind)
     if not plot.diagonal:
         return from_zero(xs, x_kind(plot)), from_zero(ys, plot.kind)
-    both = (0.0, 1.0) if plot.kind == "percent" else from_zero(xs + ys, plot.kind)
+    if plot.kind == "percent":
+        both = min(0.0, *xs, *ys, 0.0), max(1.0, *xs, *ys, 1.0)
+    else:
+        both = from_zero(xs + ys, plot.kind)
     return both, both
 
 
