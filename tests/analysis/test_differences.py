@@ -203,3 +203,19 @@ def test_what_differs_beside_the_models_is_said(
     report = report_of(runs)
     assert "Take care: " in report.summary and care in report.summary and care in report.notes
     assert report.verdict.care == (care,)
+
+
+def test_nothing_is_concluded_from_runs_whose_answers_are_mostly_empty() -> None:
+    full, silent = many("full", 40), many("silent", 0)
+    wrote = np.zeros(40, dtype=np.bool_)
+    spoken = [changed(full, way="written", abstained=wrote)]
+    nothing = ("Vienna", "", *silent.judged.answers[2:])
+    spoken.append(changed(silent, way="written", abstained=wrote, answers=nothing))
+    told = verdict(of(*spoken))
+    assert told.word == "not concluded"
+    assert told.sentence.startswith(
+        "Nothing is concluded: most answers of silent are empty (40 of 40), on 40 facts"
+    )
+    [finding] = report_of(spoken).findings
+    assert "--set frame=qa" in finding
+    assert verdict(of(full, silent)).word == "worse"

@@ -21,6 +21,10 @@ from sonde.metrics.distance import MONITOR
 from sonde.metrics.estimates import hold_together
 from sonde.reporting.build.parts import shown
 
+TRY_AGAIN = (
+    "Answers that are mostly empty say nothing of what is known. The report of such a run names "
+    "settings to try, such as --set frame=qa or --set shots=4; compare the runs made with these."
+)
 MOST_HEADLINES = 6
 MOST_NAMED = 5
 """Relations or groups that a sentence names; the tables have all."""
@@ -30,6 +34,8 @@ def in_front(of: Differences, verdict: Verdict, facts: DataFrame, rest: Report) 
     """The report of the same runs with the verdict as its title, and what it rests on in front."""
     estimates = {**of.estimates(), **rest.estimates}
     drawn: tuple[Figure, ...] = shown(figures(of))
+    found = (*filter(None, _findings(of, facts, estimates)), *rest.findings)
+    nothing = verdict.word == "not concluded"
     return replace(
         rest,
         title=verdict.sentence,
@@ -40,7 +46,7 @@ def in_front(of: Differences, verdict: Verdict, facts: DataFrame, rest: Report) 
         headlines=(*_headlines(of), *rest.headlines),
         tables=(*shown(tables(of, estimates, facts)), *rest.tables),
         figures=(*drawn, *rest.figures),
-        findings=(*filter(None, _findings(of, facts, estimates)), *rest.findings),
+        findings=(TRY_AGAIN,) if nothing else found,
         notes=(*verdict.care, _note(of), *rest.notes),
         counts={**_ranks(of), **rest.counts},
     )

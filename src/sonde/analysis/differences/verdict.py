@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sonde.analysis.differences.numbers import Differences
+from sonde.analysis.runs import Compared
 from sonde.core.reports import Estimate
 from sonde.core.words import counted, listed, points, told_apart
 
-Word = Literal["better", "worse", "cannot be told apart", "best"]
+Word = Literal["better", "worse", "cannot be told apart", "best", "not concluded"]
 
 SMALL = 0.001
 
@@ -18,9 +19,10 @@ SMALL = 0.001
 class Verdict:
     """What the comparison comes to.
 
-    `word`: of two runs what the second is to the first; of several whether one is best. `best`: the
-    runs that may be the best one. `difference`: the second less the first, or, of several runs, the
-    first less the second of those that are right most often. `ranks` of each run, from and to.
+    `word`: of two runs what the second is to the first; of several whether one is best; "not
+    concluded" where a run wrote mostly nothing. `best`: the runs that may be the best one.
+    `difference`: the second less the first, or, of several runs, the first less the second of those
+    that are right most often. `ranks` of each run, from and to.
     """
 
     sentence: str
@@ -36,7 +38,7 @@ class Verdict:
 
 
 def verdict(of: Differences, care: tuple[str, ...] = ()) -> Verdict:
-    """The verdict on two runs or more."""
+    """The verdict on two runs or more; none where the answers of a run are mostly empty."""
     best = tuple(name for name, (rank, _) in of.ranks.items() if rank == 1)
     second, first = (of.names[1], of.names[0]) if len(of.names) == 2 else of.leaders[:2][::-1]
     if len(of.names) == 2:
@@ -45,6 +47,8 @@ def verdict(of: Differences, care: tuple[str, ...] = ()) -> Verdict:
     else:
         difference = of.of(first, second)
         word, sentence = _of_several(of, best, difference)
+    if empty := [told for run in of.aligned.runs if (told := _emptiness(run))]:
+        word, sentence = "not concluded", f"Nothing is concluded: most answers of {listed(empty)}"
     facts = counted(difference.n, "fact", "facts")
     return Verdict(
         sentence=f"{sentence}, on {facts} asked of {'both' if len(of.names) == 2 else 'all'}",
@@ -55,6 +59,12 @@ def verdict(of: Differences, care: tuple[str, ...] = ()) -> Verdict:
         ranks=of.ranks,
         care=care,
     )
+
+
+def _emptiness(run: Compared) -> str:
+    """Which run wrote mostly nothing; nothing of one that did not."""
+    empty = run.judged.empty
+    return f"{run.name} are empty ({empty.sum():,} of {len(empty):,})" if empty.mean() > 0.5 else ""
 
 
 def _of_two(first: str, second: str, difference: Estimate) -> tuple[Word, str]:
