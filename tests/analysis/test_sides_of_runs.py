@@ -11,6 +11,7 @@ from zlib import crc32
 import pytest
 
 import sonde
+from sonde.core.errors import UsageError
 from sonde.core.reports import Boxes, Cell, Curves, Estimate, Figure, Histogram, Labelled, Strip
 from sonde.models.scripted import Scripted
 from sonde.runs.probes import probes
@@ -167,6 +168,16 @@ def test_prompts_about_several_facts_cannot_be_taken_apart_and_the_report_says_s
     report = sonde.compare(make("eic-lke", 3)[1], make("eic-lke", 4)[2]).report
     [note] = [note for note in report.notes if "run by run" in note]
     assert "6 are the same in all runs (majority 6, naive-bayes 8)" in note
+
+
+def test_runs_that_share_no_fact_are_refused_as_such(tmp_path: Path) -> None:
+    runs = []
+    for relation in RELATIONS:
+        data = sonde.dataset("atlas", relations=(relation,), limit=2)
+        model = sonde.model("control:majority", data=data)
+        runs.append(sonde.run(sonde.probe("ic-lke", n=2), model, data, tmp_path / relation))
+    with pytest.raises(UsageError, match="the runs share no prompt"):
+        sonde.compare(*runs)
 
 
 def test_runs_of_different_probes_are_compared_without_their_own_reports(make: Make) -> None:

@@ -160,6 +160,8 @@ def _read(runs: Mapping[str, Run]) -> dict[str, Read]:
     judged = {name: reports[name].judged or run.judge() for name, run in runs.items()}
     facts = {name: of_run.asked_about() for name, of_run in judged.items()}
     shared = set.intersection(*facts.values())
+    if not shared:  # nothing to read again; what is compared will say so
+        return {name: Read(of_run) for name, of_run in judged.items()}
     return {
         name: Read(judged[name], _report_without(run, own - shared) if own - shared else whole)
         for (name, run), own, whole in zip(
