@@ -43,7 +43,7 @@ def in_front(of: Differences, verdict: Verdict, facts: DataFrame, rest: Report) 
         summary=" ".join((_summary(of, rest.title), *_care(verdict))),
         metrics=(RIGHT, LESS, *rest.metrics),
         estimates=estimates,
-        headlines=(*_headlines(of), *rest.headlines),
+        headlines=(*_headlines(of, difference=not nothing), *rest.headlines),
         tables=(*shown(tables(of, estimates, facts)), *rest.tables),
         figures=(*drawn, *rest.figures),
         findings=(TRY_AGAIN,) if nothing else found,
@@ -71,8 +71,8 @@ def _summary(of: Differences, what: str) -> str:
     )
 
 
-def _headlines(of: Differences) -> Iterator[Headline]:
-    if len(of.names) == 2:
+def _headlines(of: Differences, *, difference: bool) -> Iterator[Headline]:
+    if len(of.names) == 2 and difference:
         [couple] = of.others
         yield Headline(label=less(couple), estimate=LESS.at(minus(couple)), kind=LESS.unit)
     for name in of.leaders[:MOST_HEADLINES] if len(of.names) > 2 else of.names:
