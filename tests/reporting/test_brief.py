@@ -44,7 +44,7 @@ def test_in_brief_there_are_numbers_three_findings_and_a_line_about_the_rest() -
     text = shown(report(), brief=True)
     assert text.count("Finding ") == MOST_FINDINGS and "By relation" not in text
     assert "50.0%" in text and "A note." not in text
-    rest = "2 more findings, 1 table and 1 note (--all-tables shows them here)"
+    rest = "2 more findings, 1 table and 1 note; --all-tables prints what a terminal can show"
     assert rest in " ".join(text.split())
 
 

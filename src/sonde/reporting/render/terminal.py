@@ -77,7 +77,7 @@ def brief_parts(report: Report, console: Console) -> Iterator[RenderableType]:
         words = (f"{cells.spoken(name)} {cells.fixed(count, 0)}" for name, count in counted)
         yield line(f"Counts: {', '.join(words)}.", "dim")
     if rest := not_in_brief(report):
-        yield line(f"Not shown: {rest} (--all-tables shows them here).", "dim")
+        yield line(f"Not shown: {rest}; --all-tables prints what a terminal can show.", "dim")
 
 
 def leading(report: Report) -> tuple[Table, ...]:
