@@ -134,3 +134,13 @@ def test_equal_streams_draw_alike_and_move_on_alike() -> None:
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first[0], first[1])
     assert one.random() == other.random()
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40).filter(any), st.integers(0, 99))
+def test_numbers_are_drawn_as_if_each_were_looked_up(parts: list[float], seed: int) -> None:
+    distribution = np.array(parts) / np.sum(parts)
+    below = np.cumsum(distribution)
+    uniform = np.random.default_rng(seed).random(200)
+    expected = np.searchsorted(below / below[-1], uniform, side="right")
+    found = drawn(distribution, 200, np.random.default_rng(seed))
+    assert found.tolist() == expected.tolist()

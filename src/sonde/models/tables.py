@@ -83,6 +83,8 @@ def first_rows(block: Block, names: Sequence[str]) -> tuple[Block, Any]:
     if block.own:
         return block, np.arange(len(block))
     first = block.frame.unique(names, keep="first", maintain_order=True)
+    if first.height == 1:
+        return replace(block, frame=first), np.zeros(len(block), dtype=np.int64)
     numbered = first.select(names).with_row_index("number")
     every = block.frame.select(names).join(numbered, on=names, maintain_order="left")
     return replace(block, frame=first), every["number"].to_numpy()
