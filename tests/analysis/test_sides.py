@@ -277,6 +277,15 @@ def test_a_label_that_a_run_lacks_was_not_measured_there() -> None:
     assert [e.value for e in made.series[0].values] == [0.1, None]
 
 
+def test_a_label_that_no_run_was_measured_at_is_left_out() -> None:
+    both = dots({"sentence": {"P1": 0.1, "P2": 0.2}, "written": {"P1": 0.3, "P2": 0.4}})
+    alone = replace(both.series[1], values=(Estimate.not_measured(), both.series[1].values[1]))
+    own = replace(both, series=(both.series[0], alone))
+    first, second = overlaid(own, own)
+    assert isinstance(first, DotPlot) and first.labels == ("P1", "P2")
+    assert isinstance(second, DotPlot) and second.labels == ("P2",)
+
+
 def test_more_runs_than_colours_become_a_heat_map() -> None:
     runs = [dots({"model": {"P1": i / 10, "P2": 0.5}}) for i in range(FEW_SERIES + 1)]
     [made] = overlaid(*runs)

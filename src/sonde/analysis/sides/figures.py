@@ -161,13 +161,16 @@ def _by_label(
     runs: Sequence[Series],
     beside: Sequence[Series],
 ) -> Figure:
+    """The runs at each label that some run was measured at."""
+    found = [i for i in range(len(labels)) if any(s.values[i].value is not None for s in runs)]
+    kept = tuple(labels[i] for i in found)
     if len(runs) <= FEW_SERIES:
-        series = (*runs, *beside)
-        return replace(first, id=called.id, title=called.title, labels=tuple(labels), series=series)
-    values = [[series.values[i] for series in runs] for i in range(len(labels))]
+        series = (replace(s, values=tuple(s.values[i] for i in found)) for s in (*runs, *beside))
+        return replace(first, id=called.id, title=called.title, labels=kept, series=tuple(series))
+    values = [[series.values[i] for series in runs] for i in found]
     ends = [e.value for row in values for e in row if e.value is not None]
     return heat(
-        labels,
+        kept,
         (series.name for series in runs),
         values,
         unit=first.kind,
