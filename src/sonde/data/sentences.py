@@ -70,7 +70,7 @@ def worded_by(texts: Sequence[str], dataset: Dataset) -> Wordings:
 
 def _said(text: str, faults: Faults) -> Iterator[Said]:
     """The sentences of one flag."""
-    if SUBJECT_SLOT in text or ANSWER_SLOT in text or not is_file(text):
+    if SUBJECT_SLOT in text or ANSWER_SLOT in text or not _is_file(text):
         yield _named(text, "")
         return
     path = Path(text).expanduser()
@@ -86,7 +86,7 @@ def _said(text: str, faults: Faults) -> Iterator[Said]:
         yield from _of_table(path, faults)
 
 
-def is_file(text: str) -> bool:
+def _is_file(text: str) -> bool:
     """Whether a text is the path of a file of sentences, there or not."""
     return Path(text).suffix.lower() in ENDINGS
 

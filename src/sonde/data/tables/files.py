@@ -15,11 +15,10 @@ from pathlib import Path
 
 from sonde.core.errors import DataError, MissingExtra
 from sonde.data.lines import BATCH, NOT_UTF8, Complain, Row, raw_lines, read_each, refuse
+from sonde.data.tables.faults import SHOWN
 
 DELIMITERS = ",;\t"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
-SHOWN = 10
-"""How many of many faults are told one by one."""
 
 
 def _csv_rows(path: Path, complain: Complain) -> Iterator[Row]:
