@@ -82,7 +82,7 @@ def test_runs_that_cannot_be_told_apart_share_a_range_of_ranks() -> None:
     assert [row[:2] for row in table(report, "standing").rows] == [
         ("1–2", "a"), ("1–2", "b"), ("3", "c")
     ]  # fmt: skip
-    assert report.counts["best_rank.run.b"] == 1 and report.counts["worst_rank.run.b"] == 2
+    assert report.verdict.ranks["b"] == (1, 2)
 
 
 def test_intervals_of_several_runs_are_wider_than_those_of_two() -> None:

@@ -98,7 +98,7 @@ def test_runs_are_named_by_the_settings_that_differ(sonde: Sonde, tmp_path: Path
     assert group_names(stored, "context") == ["zero-shot", "template", "template"]
     assert group_names(stored, "family") == ["unknown (majority)"] * 3
     assert group_names(stored, "x, y,y") == ["x", "y", "y"]
-    done = sonde("compare", zero, asks, two, "--groups", "context")
+    done = sonde("compare", zero, asks, two, "--groups", "context", "--all-tables")
     assert done.code == 0, done.err
     assert "Left out: " in " ".join(done.out.split()), "QA asks question templates only"
 
@@ -140,7 +140,7 @@ def test_an_option_names_a_table_of_models_that_wins(
     own.write_text('[[model]]\nname = "majority"\nfamily = "chosen"\n')
     monkeypatch.setenv("SONDE_MODELS", str(usual))
     runs = (folder / "majority", folder / "nothing")
-    done = sonde("compare", *runs, "--models", own)
+    done = sonde("compare", *runs, "--models", own, "--all-tables")
     assert done.code == 0, done.err
     assert "chosen" in done.out and "usual" not in done.out
     said = " ".join(done.out.split())

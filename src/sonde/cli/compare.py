@@ -11,7 +11,16 @@ from sonde.analysis.differences.care import cares
 from sonde.analysis.learning.report import learning_report
 from sonde.analysis.runs import Reading
 from sonde.cli.console import tell, waiting, writing
-from sonde.cli.options import JSON, PictureOptions, argument, listed, matching, option, verb
+from sonde.cli.options import (
+    ALL_TABLES,
+    JSON,
+    PictureOptions,
+    argument,
+    listed,
+    matching,
+    option,
+    verb,
+)
 from sonde.cli.report import show_report
 from sonde.core.errors import UsageError
 from sonde.core.reports import Report
@@ -51,6 +60,7 @@ class CompareOptions:
     seed: int = option("Of the draws and the intervals.", 0)
     out: Path | None = option("Write report.html into this folder.", None, "-o", "--out")
     pictures: PictureOptions
+    all_tables: bool = option(ALL_TABLES, False, "--all-tables")
     as_json: bool = option(JSON, False, "--json")
 
 
@@ -72,6 +82,7 @@ def compare(wanted: CompareOptions) -> None:
         html=None if out is None else out / "report.html",
         pictures=wanted.pictures,
         as_json=wanted.as_json,
+        brief=not wanted.all_tables,
     )
 
 

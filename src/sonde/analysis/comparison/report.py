@@ -25,6 +25,9 @@ from sonde.reporting.build.multi_prompt.metrics import COVERAGE, METRICS, ONE_WO
 from sonde.reporting.build.parts import left_out, shown
 from sonde.reporting.catalogue import used
 
+MOST_NAMED = 3
+"""Relations that a sentence names."""
+
 
 def comparison_report(aligned: Aligned, reading: Reading) -> Report:
     """Everything that runs have in common on the prompts they share, and each on its own."""
@@ -108,7 +111,8 @@ def _best_and_least(of: Comparison) -> Iterator[str]:
         name, share = labels[first.best], f"{first.value:.1%}"
         claim = f"Over all runs {name} is known {word} ({share})."
         question = f"Which relation is known {word} over all runs"
-        yield named(claim, question, f"{name} ({share})", [labels[t] for t in first.tied])
+        tied = [labels[t] for t in first.tied]
+        yield named(claim, question, f"{name} ({share})", tied, MOST_NAMED)
 
 
 def _of_kin(of: Comparison) -> Iterator[str]:

@@ -25,7 +25,6 @@ TRY_AGAIN = (
     "Answers that are mostly empty say nothing of what is known. The report of such a run names "
     "settings to try, such as --set frame=qa or --set shots=4; compare the runs made with these."
 )
-MOST_HEADLINES = 6
 MOST_NAMED = 5
 """Relations or groups that a sentence names; the tables have all."""
 
@@ -48,7 +47,6 @@ def in_front(of: Differences, verdict: Verdict, facts: DataFrame, rest: Report) 
         figures=(*drawn, *rest.figures),
         findings=(TRY_AGAIN,) if nothing else found,
         notes=(*verdict.care, _note(of), *rest.notes),
-        counts={**_ranks(of), **rest.counts},
     )
 
 
@@ -72,28 +70,19 @@ def _summary(of: Differences, what: str) -> str:
 
 
 def _headlines(of: Differences, *, difference: bool) -> Iterator[Headline]:
-    if len(of.names) == 2 and difference:
-        [couple] = of.others
+    """The difference and how often both are right; of several runs the leaderboard has these."""
+    first, second = of.names if len(of.names) == 2 else of.leaders[1::-1]
+    couple = (second, first)
+    if difference:
         yield Headline(label=less(couple), estimate=LESS.at(minus(couple)), kind=LESS.unit)
-    for name in of.leaders[:MOST_HEADLINES] if len(of.names) > 2 else of.names:
+    for name in of.names if len(of.names) == 2 or not difference else ():
         yield Headline(label=f"Right, {name}", estimate=RIGHT.at(f"run.{name}"))
-
-
-def _ranks(of: Differences) -> dict[str, int]:
-    """The ranks of several runs, from and to."""
-    if len(of.names) == 2:
-        return {}
-    return {
-        f"{end}.run.{name}": rank
-        for name, ranks in of.ranks.items()
-        for end, rank in zip(("best_rank", "worst_rank"), ranks, strict=True)
-    }
 
 
 def _findings(of: Differences, facts: DataFrame, estimates: Estimates) -> Iterator[str]:
     labels = {relation.id: relation_name(relation) for relation in of.aligned.first.relations}
     relations = {(labels[id], couple): e for (id, couple), e in of.relations.items()}
-    groups = {(f"{place[0]}: {place[1]}", couple): e for (place, couple), e in of.groups.items()}
+    groups = {(f"“{place[0]}: {place[1]}”", couple): e for (place, couple), e in of.groups.items()}
     if len(labels) > 1 and not any(map(told_apart, relations.values())):
         all_of_them = listed(of.names[1:], MOST_NAMED)
         yield (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from polars import DataFrame, col
@@ -93,7 +94,7 @@ def _standing(of: Differences) -> Table:
     def behind(name: str) -> Estimate | None:
         return None if name == best else of.of(name, best)
 
-    return table(
+    made = table(
         of.leaders,
         [
             Field("rank", rank, help="runs that cannot be told apart share a range of ranks"),
@@ -108,6 +109,7 @@ def _standing(of: Differences) -> Table:
         "worse. Intervals of differences hold for every two runs together (bootstrap, max-|t|), "
         "and p is corrected for their number (Holm).",
     )
+    return replace(made, leads=True)
 
 
 def _pairwise(of: Differences) -> Table:
@@ -248,7 +250,8 @@ def _flipped(of: Differences, facts: DataFrame) -> Table:
     kept = kept[drawn(kept["fact"].to_list(), of.seed, MOST_FACTS)]
     labels = {id: relation.label or id for id, relation in _relations(of).items()}
     kept = kept.with_columns(col("relation").replace(labels))
-    columns: list[Field[str] | str] = ["change"] if len(of.names) == 2 else []
+    change = Field[str]("change", kind="verdict", help="what became of it in the second run")
+    columns: list[Field[str] | str] = [change] if len(of.names) == 2 else []
     columns += ["relation", "subject", Field("gold", help="what is right")]
     for name in of.names:
         columns.append(Field(f"answer {name}", help="the commonest over its prompts"))
