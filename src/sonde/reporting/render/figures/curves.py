@@ -111,8 +111,9 @@ def x_places(canvas: Canvas, plot: Curves, x: Linear) -> list[float]:
 
 
 def counted(plot: Curves, axis: str) -> bool:
-    """Whether all points stand at whole numbers of an axis."""
-    return whole(v for c in plot.curves for v in getattr(c, axis) if known(v) is not None)
+    """Whether all points stand at whole numbers of an axis, some beyond 1, which shares can be."""
+    found = [v for c in plot.curves for v in getattr(c, axis) if known(v) is not None]
+    return whole(found) and max(found, default=0.0) > 1
 
 
 def line(
