@@ -99,7 +99,8 @@ def _read_columns(path: Path) -> DataFrame:
     from polars.exceptions import PolarsError
 
     try:
-        facts = read_parquet(path)
+        with path.open("rb") as file:  # a path would be read as a pattern, and must be UTF-8
+            facts = read_parquet(file)
     except (PolarsError, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(f"{path} is no Parquet file that can be read ({reason})") from None
