@@ -145,14 +145,14 @@ def child(data: str, pairs: int, watched: int, prompts: int) -> Asked:
     before = memory_now()
     dataset = load(data) if data else world(pairs, -(-prompts // pairs))
     probe: Any = watching(watched if data else None)
-    told: list[int] = []
     assert dataset.size  # facts are read: what follows is asking
     with tempfile.TemporaryDirectory() as folder:
         out, model = Path(folder) / "run", AtOnce(watched if data else OBJECTS)
         began = time.perf_counter()
-        run = sonde.run(probe, model, dataset, out, progress=lambda n, _: told.append(n))
+        run = sonde.run(probe, model, dataset, out)
         asked = time.perf_counter()
-        if max(told) < LARGE:  # a frame with the names of everything is no way to keep millions
+        prompts = run.provenance()["run"]["prompts"]
+        if prompts < LARGE:  # a frame with the names of everything is no way to keep millions
             frame = sonde.judge(dataset, run.answers())
             right = sonde.Metric("right", "right", "percent", "share of right prompts")
             sonde.mean(right, frame, "right", cluster="subject")
@@ -162,7 +162,7 @@ def child(data: str, pairs: int, watched: int, prompts: int) -> Asked:
         done = time.perf_counter()
         stored = sum(f.stat().st_size for f in (Path(folder) / "run/shards").glob("*.parquet"))
     return Asked(
-        prompts=max(told),
+        prompts=prompts,
         asking=asked - began,
         judging=judged - asked,
         reading=done - judged,
