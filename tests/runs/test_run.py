@@ -224,7 +224,6 @@ def test_a_run_tells_how_every_fact_did_over_its_prompts(tmp_path: Path) -> None
     probe = sonde.probe("belief", bias=False)
     run = sonde.run(probe, Listing(), numbered(), tmp_path / "out")
     facts, prompts = run.facts(), run.judged()
-    assert facts.columns == "relation fact subject prompts right confidence answer".split()
     assert facts["fact"].to_list() == list(dict.fromkeys(prompts["fact"]))
     assert facts["prompts"].sum() == prompts.height
     assert facts["subject"][0] == "subject 0"
