@@ -31,7 +31,7 @@ from tests.worlds import relation
 RIGHT = Metric("right", "right", "percent", "share that is right")
 WRONG = Metric("wrong", "wrong", "percent", "share that is wrong", better="lower")
 NONE = Estimate.not_measured()
-TWO = tuple(relation(id, label=id.lower()) for id in ("A", "B"))
+TWO = (relation("A", label="first"), relation("B", label="second"))
 
 
 def told(value: float) -> Estimate:
@@ -57,7 +57,7 @@ def test_a_column_is_a_metric_or_what_a_row_says_itself() -> None:
         Column(title="wrong", kind="percent", help=WRONG.help, detail=True),
         Column(title="size", kind="count", help="of its id", detail=True),
     )
-    assert made.rows[0] == ("A", "a", told(0.25), 0.75, 1)
+    assert made.rows[0] == ("A", "first", told(0.25), 0.75, 1)
 
 
 def test_rows_may_be_places_metrics_runs_or_those_of_a_frame() -> None:
@@ -71,7 +71,7 @@ def test_rows_may_be_places_metrics_runs_or_those_of_a_frame() -> None:
     beside = side_by_side(runs, [RIGHT], lambda run, m: runs[run][m.id], id="s", title="S")
     assert [row[0] for row in beside.rows] == ["x", "y"]
     wide = by_relation({}, TWO, across(["x", "y"], lambda r, run: f"{r.id}{run}", "text"))
-    assert wide.rows[1] == ("B", "b", "Bx", "By")
+    assert wide.rows[1] == ("B", "second", "Bx", "By")
     rows = [{"subject": "Rome", "rank": 1}]
     long = browse(rows, [Field("subject"), Field("rank", kind="count")], id="b", title="B", total=5)
     assert long.rows == (("Rome", 1),)
@@ -98,10 +98,10 @@ def test_what_is_best_follows_from_the_metric() -> None:
 
 def test_a_figure_shows_the_best_relation_first_whichever_way_is_better() -> None:
     words: Any = {"id": "f", "title": "F", "axis": "x"}
-    assert dots_by_relation(ESTIMATES, TWO, {"m": RIGHT}, **words).labels == ("B b", "A a")
-    assert dots_by_relation(ESTIMATES, TWO, {"m": WRONG}, **words).labels == ("B b", "A a")
+    assert dots_by_relation(ESTIMATES, TWO, {"m": RIGHT}, **words).labels == ("B second", "A first")
+    assert dots_by_relation(ESTIMATES, TWO, {"m": WRONG}, **words).labels == ("B second", "A first")
     unmeasured = ESTIMATES | {"right.relation.B": NONE}
-    assert dots_by_relation(unmeasured, TWO, {"m": RIGHT}, **words).labels == ("A a",)
+    assert dots_by_relation(unmeasured, TWO, {"m": RIGHT}, **words).labels == ("A first",)
 
 
 def test_a_calibration_of_fewer_than_ten_answers_a_bin_is_not_shown() -> None:
@@ -143,7 +143,9 @@ def test_what_has_nothing_to_show_is_left_out() -> None:
 def test_relations_that_are_not_above_the_control_are_named() -> None:
     assert above_on_relations(ESTIMATES, RIGHT, TWO).endswith("on every relation.")
     level = ESTIMATES | {"right.relation.B": told(0.0)}
-    assert above_on_relations(level, RIGHT, TWO).endswith("1 of 2 relations. It is not on: B b.")
+    assert above_on_relations(level, RIGHT, TWO).endswith(
+        "1 of 2 relations. It is not on: B second."
+    )
     assert above_on_relations(dict.fromkeys(ESTIMATES, NONE), RIGHT, TWO) == ""
 
 
