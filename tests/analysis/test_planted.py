@@ -52,12 +52,17 @@ def compared(probe: str, home: Path, seed: int, planted: bool = True) -> sonde.C
     return sonde.compare(f"first={runs[0].path}", f"second={runs[1].path}")
 
 
-def holding(found: sonde.Comparison) -> dict[str, bool]:
+def holding(
+    found: sonde.Comparison, second: str = "second", first: str = "first"
+) -> dict[str, bool]:
     """The relations on which the difference holds, and whether the second is better there."""
+    begins, ends = "difference.relation.", f".runs.{second}.minus.{first}"
     named = {
-        id: found.report.estimates[f"difference.relation.{id}.runs.second.minus.first"]
-        for id in RELATIONS
+        name.removeprefix(begins).removesuffix(ends): estimate
+        for name, estimate in found.report.estimates.items()
+        if name.startswith(begins) and name.endswith(ends)
     }
+    assert len(named) > 10
     return {id: (e.value or 0.0) > 0 for id, e in named.items() if told_apart(e)}
 
 
@@ -94,3 +99,24 @@ def test_facts_that_flipped_have_both_answers(tmp_path: Path) -> None:
     difference = found.verdict.difference
     assert (len(gained) - len(lost)) / difference.n == pytest.approx(difference.value)
     assert repr(found) == f"<Comparison: {found.report.title}>"
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("probe", ["lama", "belief"])
+def test_two_encoders_are_told_apart_only_as_the_test_says(
+    probe: str, shared: Path, tmp_path: Path
+) -> None:
+    folder = shared / "data"
+    data = sonde.dataset(f"lama:{folder / 'lama'}+pararel:{folder / 'pararel'}", limit=4)
+    runs = [
+        sonde.run(
+            sonde.probe(probe), sonde.model(f"hf:{shared / 'models' / name}"), data, tmp_path / name
+        )
+        for name in ("encoder-11m", "encoder-24m")
+    ]
+    found = sonde.compare(*runs)
+    difference = found.verdict.difference
+    assert difference.p is not None and difference.p > 0.05
+    assert found.verdict.word == "cannot be told apart"
+    assert found.verdict.best == tuple(found.verdict.ranks), "both may be the best"
+    assert not holding(found, "encoder-24m", "encoder-11m")

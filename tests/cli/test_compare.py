@@ -11,6 +11,7 @@ import pytest
 from sonde.runs.compare import group_names, names, opened
 from sonde.runs.run import Run
 from tests.command import Sonde, ran
+from tests.written import CAPITALS, dataset
 
 ATLAS = ("-d", "atlas", "--relations", "P30,P36", "--limit", "3", "--no-html")
 
@@ -165,6 +166,25 @@ def test_what_cannot_be_compared_is_refused(
     asked = ("run", "belief", "-m", "control:majority", "-d", data, "--no-html", "-o", other)
     assert sonde(*asked).code == 0
     sonde("compare", majority, other).refused(2, "atlas", "world", "share no fact")
+
+
+def test_facts_of_a_corrected_dataset_are_compared_where_they_say_the_same(
+    sonde: Sonde, tmp_path: Path
+) -> None:
+    capital = "The capital of [X] is [Y]."
+    before = dataset(tmp_path / "before", {"P36": (capital, CAPITALS)})
+    mended = {**CAPITALS, "Chile": "Valparaíso", "Peru": "Lima"}
+    after = dataset(tmp_path / "after", {"P36": (capital, mended)})
+    for data in (before, after):
+        words = ("run", "lama", "-m", "control:majority", "-d", data, "--answer", "score")
+        assert sonde(*words, "--no-html", "-o", tmp_path / f"run-{data.name}").code == 0
+    done = sonde("compare", tmp_path / "run-before", tmp_path / "run-after")
+    assert done.code == 0, done.err
+    assert "take care: Their datasets are not the same" in done.err
+    assert "other answers to choose from in 1 relation (P36)" in done.err
+    said = " ".join(done.out.split())
+    assert "on 3 facts asked of both" in said, "Chile has another capital, Peru is new"
+    assert "75% of majority run-before's, 60% of majority run-after's" in said
 
 
 def test_an_unfinished_run_is_refused(sonde: Sonde, folder: Path) -> None:
