@@ -160,8 +160,8 @@ def _stdev(of: Resampled) -> Estimate:
 
 
 def differences(aligned: Aligned, kin: Sequence[Kin], seed: int = 0) -> Named:
-    """How much more often a run is right than another on the same pairs: every run less the first,
-    over pairs; of two kin the largest less the smallest, the fine-tuned less its base, over
+    """How much more often a run is right than another on the same pairs: every run minus the first,
+    over pairs; of two kin the largest minus the smallest, the fine-tuned minus its base, over
     relations."""
     first, *others = aligned.names
     for name in others:

@@ -185,7 +185,7 @@ def _kin_table(
     title: str,
     none: str,
 ) -> Table:
-    """A row per two kin: name, size and accuracy of both, the second less the first, and η: what
+    """A row per two kin: name, size and accuracy of both, the second minus the first, and η: what
     the `lesser`, the first or the second, has in common with the other."""
     sizes = {run.name: run.lineage.size for run in of.aligned.runs}
 
@@ -207,7 +207,7 @@ def _kin_table(
         Field("family", lambda kin: kin.family),
         *side(1),
         *side(2),
-        Field("difference", less, "percent", f"{titles[1]} less {titles[0]}, paired by pairs"),
+        Field("difference", less, "percent", f"{titles[1]} minus {titles[0]}, paired by pairs"),
         Field("η", eta, "percent", f"{knows}; mean over relations"),
     ]
     note = f"η: {knows}, per relation, then averaged." if rows else none

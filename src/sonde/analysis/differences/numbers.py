@@ -65,7 +65,7 @@ class Differences:
 
     @property
     def others(self) -> list[Couple]:
-        """Every other run, less the first."""
+        """Every other run, minus the first."""
         first, *others = self.names
         return [(other, first) for other in others]
 

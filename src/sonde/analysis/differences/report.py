@@ -151,7 +151,7 @@ def _measured(couple: Couple, estimates: Estimates) -> Iterator[str]:
 def _note(of: Differences) -> str:
     return (
         "The difference counts every fact the same: of each the share of its prompts that are "
-        "right, one run less the other. Its interval is a bootstrap over facts within relations, "
+        "right, one run minus the other. Its interval is a bootstrap over facts within relations, "
         f"all facts of a subject together. p: {TEST}. Better or worse is said where the interval "
         "leaves out 0 and p is below 0.05."
     )

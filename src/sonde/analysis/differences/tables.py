@@ -70,7 +70,7 @@ def figures(of: Differences) -> Iterator[Figure]:
 
 def less(couple: Couple) -> str:
     """A difference, as tables and figures call it."""
-    return f"{couple[0]} less {couple[1]}"
+    return f"{couple[0]} minus {couple[1]}"
 
 
 def shown_p(p: float | None) -> str:
@@ -124,7 +124,7 @@ def _pairwise(of: Differences) -> Table:
 
 
 def _measures(of: Differences, estimates: Estimates) -> Table:
-    """Each run, and every other one less the first: how often right, how consistent, how sure."""
+    """Each run, and every other one minus the first: how often right, how consistent, how sure."""
     missing = Estimate.not_measured()
     rows = {name: f"run.{name}" for name in of.names}
     rows |= {less(couple): minus(couple) for couple in of.others}

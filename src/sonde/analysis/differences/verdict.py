@@ -21,8 +21,8 @@ class Verdict:
 
     `word`: of two runs what the second is to the first; of several whether one is best; "not
     concluded" where a run wrote mostly nothing. `best`: the runs that may be the best one.
-    `difference`: the second less the first, or, of several runs, the first less the second of those
-    that are right most often. `ranks` of each run, from and to.
+    `difference`: the second minus the first, or, of several runs, the first minus the second of
+    those that are right most often. `ranks` of each run, from and to.
     """
 
     sentence: str

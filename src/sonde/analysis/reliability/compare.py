@@ -209,7 +209,7 @@ def _of_equals(
     pairs: Sequence[tuple[int, int]],
     seed: int,
 ) -> Named:
-    """Differences of two runs, the first less the second, on the facts of both."""
+    """Differences of two runs, the first minus the second, on the facts of both."""
     same_facts = on_shared_anchors(common, pairs, seed) if pairs else None
     for k, (a, b) in enumerate(pairs):
         ends = f"runs.{common.names[a]}.minus.{common.names[b]}"

@@ -107,7 +107,7 @@ def _moved_boxes(common: Common) -> Boxes | None:
         moved,
         id="prompts-from-mean",
         title="How far prompts move accuracy, over all relations",
-        axis="accuracy of a prompt less the mean of its relation",
+        axis="accuracy of a prompt minus the mean of its relation",
         note="A dot is a prompt of a relation. The wider a box, the less one prompt's accuracy "
         "tells of the others'.",
     )

@@ -143,7 +143,7 @@ def _equal_accuracy(of: Reliability) -> Table:
     def less(number: str) -> Callable[[Pair], Estimate]:
         return lambda pair: of.estimates[f"{number}.runs.{pair[0]}.minus.{pair[1]}"]
 
-    base = "base accuracy, run less other, paired"
+    base = "base accuracy, run minus other, paired"
     same = "from facts whose anchor is valid in both alone"
     return table(
         of.equals,
@@ -151,7 +151,7 @@ def _equal_accuracy(of: Reliability) -> Table:
             *side("run", "", 0),
             *side("other", "its ", 1),
             Field("Δ base", less("base_accuracy"), "percent", base, True),
-            Field("Δ MONITOR", less("monitor"), "number", "run less other, relations of both"),
+            Field("Δ MONITOR", less("monitor"), "number", "run minus other, relations of both"),
             Field("Δ same facts", less("monitor_same_facts"), "number", same, True),
         ],
         id="equal-accuracy",
