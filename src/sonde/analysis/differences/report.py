@@ -118,7 +118,7 @@ def _held(couple: Couple, found: Found) -> str:
         if named:
             parts.append(f"{word} on {listed(named, MOST_NAMED)}")
     left = len(own) - len(holding)
-    rest = f"; on the other {left} it cannot be told" if left else ""
+    rest = f"; on the other {left if left > 1 else 'one'} it cannot be told" if left else ""
     than = f" than {couple[1]}" if len({c for _, c in found}) > 1 else ""
     return f"{couple[0]} is {' and '.join(parts)}{than}{rest} ({_corrected(found)})."
 
