@@ -96,11 +96,11 @@ def _long(probe: Probe, dataset: Dataset, left: float, whole: float) -> str:
 
 app = components(
     "Put a probe's questions to a model and report what it knows.\n\n"
-    "Example: sonde run lama -m smollm2 -d atlas --limit 10\n\n"
+    "Example: sonde run lama -m smollm2 -d atlas --limit 5\n\n"
     'Example: sonde run lama -m smollm2 -d facts.csv --wording "The capital of [X] is [Y]."',
     run_probe,
     all_probes(),
-    "sonde run {name} -m smollm2 -d atlas --relations P36,P30 --limit 3",
+    "sonde run {name} -m smollm2 -d atlas --relations P30 --limit 3",
     summaries(),
 )
 
@@ -219,7 +219,7 @@ def models() -> None:
 def probes() -> None:
     """List the probes and their settings.
 
-    Example: sonde run lama -m smollm2 --template 2 --limit 10
+    Example: sonde run lama -m smollm2 --template 2 --limit 5
     """
     for name, probe in sorted(all_probes().items()):
         say(f"{name}: {inspect.getdoc(probe)}")
