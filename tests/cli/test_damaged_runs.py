@@ -82,7 +82,7 @@ def words(home: Path, *more: str) -> tuple[object, ...]:
 @pytest.fixture(autouse=True, scope="module")
 def _small_shards() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sonde.cli.run.SHARD_WEIGHT", 8)
+        patch.setattr("sonde.runs.shards.SHARD_WEIGHT", 8)
         yield
 
 

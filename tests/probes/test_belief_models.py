@@ -76,7 +76,7 @@ def test_the_report_can_be_shown_as_a_page(tmp_path: Path) -> None:
     model = sonde.model(f"hf:{tiny.bert(tmp_path / 'model')}")
     run = sonde.run(sonde.probe("belief", draws=50), model, small(), tmp_path / "run")
     html = page(run.report(), run.provenance())
-    for title in ("Accuracy against confidence", "Accuracy of every template", "Coverage"):
+    for title in ("Accuracy over 50 draws", "Accuracy of every template", "Coverage"):
         assert title in html
 
 

@@ -25,7 +25,7 @@ from tests.worlds import world
 
 from .lke_world import ANSWERS
 
-USUAL = "relation pair fact template name prompt answer right rank confidence gold".split()
+USUAL = "relation pair fact template name prompt answer right verdict rank confidence gold".split()
 
 PROBES: tuple[tuple[Any, list[str]], ...] = (
     (IcLke(), ["seed"]),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -125,7 +126,9 @@ def write_facts(facts: DataFrame, folder: Path, relation: str, *, columns: bool 
     written, other = (COLUMNS, LINES) if columns else (LINES, COLUMNS)
     with whole(folder / "facts" / f"{relation}{written}") as file:
         if columns:
-            completed(facts.lazy()).collect().write_parquet(file)
+            data = BytesIO()  # polars would tell a full disk as a fault of its own
+            completed(facts.lazy()).collect().write_parquet(data)
+            file.write(data.getbuffer())
         else:
             file.writelines(line.encode() for line in fact_lines(facts))
     (folder / "facts" / f"{relation}{other}").unlink(missing_ok=True)
