@@ -1,5 +1,5 @@
 # make demo      probe a real language model on the bundled facts and write a report
-# make test      run every test
+# make test      run every test but the slow ones
 # make check     everything a reviewer would do: format, lint, types, architecture, tests, docs
 # make bench-env the environment of benchmarks/
 # make install   the environment with everything in it

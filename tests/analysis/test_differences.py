@@ -85,6 +85,28 @@ def test_runs_that_cannot_be_told_apart_share_a_range_of_ranks() -> None:
     assert report.verdict.ranks["b"] == (1, 2)
 
 
+def test_the_best_run_is_told_apart_from_all_others() -> None:
+    found = of(many("a", 30), many("b", 20), many("c", 18))
+    clear = Estimate(value=-0.2, low=-0.3, high=-0.1, n=40, p=0.001)
+    vague = Estimate(value=-0.3, low=-0.7, high=0.1, n=40, p=0.2)
+    found.__dict__["pooled"] = {("b", "a"): clear, ("c", "b"): clear, ("c", "a"): vague}
+    assert found.ranks["a"] == (1, 2)
+    assert verdict(found).word == "cannot be told apart"
+    assert "a (75.0%) cannot be told apart from c (45.0%)" in verdict(found).sentence
+
+
+def test_a_difference_that_no_fact_varies_has_a_width_among_several_runs() -> None:
+    rows = {"all": [1] * 12, "none": [0] * 12, "half": [1, 0] * 6}
+    found = of(*(asked(name, [row] * 5) for name, row in rows.items()))
+    difference = found.of("all", "none")
+    assert difference.value == 1 and 0.5 < (difference.low or 0) < 0.99
+
+
+def test_many_runs_can_still_be_told_apart() -> None:
+    runs = [asked(f"r{i}", [[int(i % 2 == 0)] * 10] * 2) for i in range(34)]
+    assert told_apart(of(*runs).of("r0", "r1")), "561 couples are looked at"
+
+
 def test_intervals_of_several_runs_are_wider_than_those_of_two() -> None:
     runs = [many("a", 30), many("b", 22), many("c", 15), many("d", 8)]
     two, four = of(*runs[:2]).of("b", "a"), of(*runs).of("b", "a")
@@ -190,7 +212,7 @@ def test_runs_that_were_asked_alike_need_no_care() -> None:
         (
             {"offered": {"R0": frozenset("xy")}},
             {"offered": {"R0": frozenset("xyz")}},
-            "other answers to choose from in 1 relation (R0)",
+            "different answers to choose from in 1 relation (R0)",
         ),
     ],
 )
@@ -201,7 +223,7 @@ def test_what_differs_beside_the_models_is_said(
     [care] = cares(runs)
     assert said in care
     report = report_of(runs)
-    assert "Take care: " in report.summary and care in report.summary and care in report.notes
+    assert "Take care: " in report.summary and care in report.summary
     assert report.verdict.care == (care,)
 
 
@@ -218,5 +240,6 @@ def test_nothing_is_concluded_from_runs_whose_answers_are_mostly_empty() -> None
     )
     report = report_of(spoken)
     assert "--set frame=qa" in report.findings[0] and len(report.findings) == 1
-    assert not any("less" in line.label for line in report.headlines)
+    assert not any("minus" in line.label for line in report.headlines)
+    assert report.verdict.best == () and not any(t.id == "groups-of-facts" for t in report.tables)
     assert verdict(of(full, silent)).word == "worse"

@@ -42,6 +42,9 @@ NAMED = 8
 LEVEL = 0.05
 """A difference is told from chance where a test gives a smaller p."""
 
+SMALL_P = 0.001
+"""A p below it is called just that."""
+
 
 def points(share: float) -> str:
     """A difference of shares in points, with its sign.

@@ -113,7 +113,7 @@ def _phrases(chosen: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
     own = [each for each in chosen if each not in {*PHRASES, ALL, NONE}]
     every = {*own, *(phrase for each in lists for phrase in each)}
     several = [f"{plain(phrase)} " for phrase in every if " " in phrase]
-    joined = [phrase for phrase in every if len(phrase) > 2 and re.search(f"[{UNSPACED}]", phrase)]
+    joined = [p for p in map(plain, every) if len(p) > 2 and re.search(f"[{UNSPACED}]", p)]
     return frozenset(map(plain, every)), (*sorted(several), *sorted(joined))
 
 

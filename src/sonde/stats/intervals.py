@@ -158,7 +158,7 @@ def largest_distance(draws: Floats) -> Floats:
     off = np.abs(draws - draws.mean(axis=0))
     spread = draws.std(axis=0)
     largest = np.divide(off, spread, out=np.zeros_like(off), where=spread > ROUNDING).max(axis=1)
-    return np.asarray(np.quantile(largest, 0.95) * spread)
+    return np.where(spread > ROUNDING, np.quantile(largest, 0.95) * spread, 0.0)
 
 
 def unvaried_difference(difference: float, n: float) -> tuple[float, float]:

@@ -96,7 +96,9 @@ def _shared(of: Comparison) -> Iterator[str]:
         yield f"{both[0].upper()}{both[1:]}."
     elif rates:
         low, high = min(rates.values()), max(rates.values())
-        yield f"Of what one run knows, another knows {low:.1%} to {high:.1%}, by the two runs."
+        yield (
+            f"Of what one run knows, another knows {low:.1%} to {high:.1%}, depending on which two."
+        )
     if rates:
         yield f"Of what any run knows, {alone:.1%} is known in one run only."
 
@@ -127,7 +129,10 @@ def _of_kin(of: Comparison) -> Iterator[str]:
     for _, base, tuned in of.tuned:
         difference = of.estimates[f"accuracy.runs.{tuned}.minus.{base}"]
         word = sided(difference, "better", "worse", "neither clearly better nor worse")
-        yield f"{tuned} is {word} than {base}, its base: {in_points(difference)}."
+        yield (
+            f"Averaged over relations, {tuned} is {word} than {base}, its base: "
+            f"{in_points(difference)}."
+        )
 
 
 def _template_order(of: Comparison) -> Iterator[str]:

@@ -16,13 +16,16 @@ WAYS = {"filled": "filled in a word", "scored": "chose among options", "written"
 def cares(runs: Sequence[Compared]) -> Iterator[str]:
     """A sentence for each thing that keeps runs from being the same question to other models."""
     yield from _differ(
-        runs, lambda run: run.made.probe, "They are runs of different probes", "which ask otherwise"
+        runs,
+        lambda run: run.made.probe,
+        "They are runs of different probes",
+        "which ask in different ways",
     )
     yield from _differ(
         runs,
         lambda run: WAYS[run.judged.way],
         "They answered in different ways",
-        "which count other things as right and as sure",
+        "which differ in what counts as right and as sure",
     )
     yield from _vocabularies(runs)
     yield from _settings(runs)
@@ -37,7 +40,7 @@ def cares(runs: Sequence[Compared]) -> Iterator[str]:
         runs,
         lambda run: run.made.version,
         "They were made by different versions of sonde",
-        "which may ask or judge otherwise",
+        "which may ask or judge differently",
     )
 
 
@@ -93,7 +96,7 @@ def _options(runs: Sequence[Compared]) -> Iterator[str]:
     apart = [id for id in shared if len({of[id] for of in known}) > 1]
     if apart:
         yield (
-            "They had other answers to choose from in "
+            "They had different answers to choose from in "
             f"{counted(len(apart), 'relation', 'relations')} ({listed(apart)}), which makes it "
             "easier for one than for another."
         )

@@ -23,7 +23,7 @@ from sonde.metrics.accuracy import right_shares
 from sonde.metrics.consistency import agreement, matching_answers
 from sonde.metrics.estimates import ByFact, Resampled, hold_together, p_value
 from sonde.metrics.judged import Floats, Grid, Judged, around
-from sonde.stats.intervals import largest_distance, unvaried_difference
+from sonde.stats.intervals import largest_distance
 from sonde.stats.paired import DRAWS, holm
 
 RIGHT = Metric(
@@ -32,6 +32,9 @@ RIGHT = Metric(
 LESS = Metric("difference", "difference", "points", "paired by fact", better="")
 LOOKS = 100
 """Draws of a permutation test for each that is looked at, so that a corrected p can be small."""
+
+COUPLES = 40
+"""The same for every two of many runs, of which there may be hundreds: just enough."""
 
 Couple = tuple[str, str]
 """Two runs, of which the second is subtracted from the first."""
@@ -90,8 +93,10 @@ class Differences:
 
     def _overall(self, run: str, other: str) -> Estimate:
         resampled = self.by_fact.resampled(self.shares[run], self.shares[other])
+        looks = len(self.names) * (len(self.names) - 1) // 2
+        draws = max(DRAWS, COUPLES * looks)
         # the name of the stream says nothing of the order in which the runs were given
-        p = p_value(resampled.samples, self.seed, LESS.id, over="facts")
+        p = p_value(resampled.samples, self.seed, LESS.id, over="facts", draws=draws)
         return replace(resampled.mean_over_facts(), p=p)
 
     def _together(self, found: Mapping[Couple, Estimate]) -> dict[Couple, Estimate]:
@@ -106,8 +111,8 @@ class Differences:
         for (couple, estimate), far, p in zip(found.items(), reach.tolist(), ps, strict=True):
             value = estimate.value or 0.0
             low, high = max(value - far, -1.0), min(value + far, 1.0)
-            if not far:
-                low, high = unvaried_difference(value, estimate.n)
+            if not far:  # nothing varies: its own interval says how far that may be chance
+                low, high = estimate.ends
             made[couple] = replace(estimate, low=low, high=high, p=p)
         return made
 
@@ -239,7 +244,7 @@ def _agreement(judged: Judged) -> Floats:
 
 
 def _gaps(grid: Grid) -> tuple[Floats, Floats]:
-    """Of each pair the sum of confidence less right, and over how many prompts."""
+    """Of each pair the sum of confidence minus right, and over how many prompts."""
     sure, pairs = ~np.isnan(grid.confidence), len(grid.relations)
     gaps = (grid.confidence - grid.right)[sure]
     sums: Floats = np.bincount(grid.pair[sure], gaps, minlength=pairs).astype(np.float64)

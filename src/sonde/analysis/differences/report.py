@@ -5,7 +5,7 @@ Knows what was found, nothing of files or probes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from polars import DataFrame
@@ -43,10 +43,10 @@ def in_front(of: Differences, verdict: Verdict, facts: DataFrame, rest: Report) 
         metrics=(RIGHT, LESS, *rest.metrics),
         estimates=estimates,
         headlines=(*_headlines(of, difference=not nothing), *rest.headlines),
-        tables=(*shown(tables(of, estimates, facts)), *rest.tables),
+        tables=(*shown(tables(of, estimates, facts, concluded=not nothing)), *rest.tables),
         figures=(*drawn, *rest.figures),
         findings=(TRY_AGAIN,) if nothing else found,
-        notes=(*verdict.care, _note(of), *rest.notes),
+        notes=(_note(of), *rest.notes),
     )
 
 
@@ -92,9 +92,8 @@ def _findings(of: Differences, facts: DataFrame, estimates: Estimates) -> Iterat
     if len(labels) > 1:
         yield from (_held(couple, relations) for couple in of.others)
     yield _flips(of, facts)
-    for couple in of.others:
-        yield from _measured(couple, estimates)
-        yield _held(couple, groups)
+    yield from _measured(of.others, estimates)
+    yield from (_held(couple, groups) for couple in of.others)
 
 
 def _corrected(found: Found) -> str:
@@ -126,7 +125,7 @@ def _held(couple: Couple, found: Found) -> str:
 def _flips(of: Differences, facts: DataFrame) -> str:
     kept = flipped(facts, of.names)
     if len(of.names) > 2:
-        return f"{counted(len(kept), 'fact is', 'facts are')} known to some of the runs alone."
+        return f"{counted(len(kept), 'fact is', 'facts are')} known to only some of the runs."
     first, second = of.names
     changes = with_change(kept, first, second)["change"]
     gained, lost = (int((changes == change).sum()) for change in (GAINED, LOST))
@@ -136,22 +135,25 @@ def _flips(of: Differences, facts: DataFrame) -> str:
     )
 
 
-def _measured(couple: Couple, estimates: Estimates) -> Iterator[str]:
-    """Consistency, overconfidence and MONITOR, where they differ though three are looked at."""
-    named = {metric.label: estimates.get(metric.at(minus(couple))) for metric in MEASURES}
-    found = {label: e for label, e in named.items() if e is not None and e.value is not None}
-    asked = [replace(e, p=e.p or 0.0) for e in found.values()]
-    for label, wide in zip(found, hold_together(asked), strict=True):
+def _measured(couples: Sequence[Couple], estimates: Estimates) -> Iterator[str]:
+    """Consistency, overconfidence and MONITOR, where they differ however many are looked at."""
+    named = {
+        (couple, m): estimates.get(m.at(minus(couple))) for couple in couples for m in MEASURES
+    }
+    found = {key: e for key, e in named.items() if e is not None and e.value is not None}
+    # what has no test is told by its interval alone, which is widened like the others
+    looked_at = hold_together([replace(e, p=e.p or 0.0) for e in found.values()])
+    for ((run, other), metric), wide in zip(found, looked_at, strict=True):
         if told_apart(wide):
             word = "higher" if (wide.value or 0.0) > 0 else "lower"
-            said = written(wide) if label == MONITOR.label else in_points(wide)
-            yield f"{label} is {word} in {couple[0]} than in {couple[1]}: {said}."
+            said = written(wide) if metric is MONITOR else in_points(wide)
+            yield f"{metric.label} is {word} in {run} than in {other}: {said}."
 
 
 def _note(of: Differences) -> str:
     return (
         "The difference counts every fact the same: of each the share of its prompts that are "
         "right, one run minus the other. Its interval is a bootstrap over facts within relations, "
-        f"all facts of a subject together. p: {TEST}. Better or worse is said where the interval "
-        "leaves out 0 and p is below 0.05."
+        f"all facts of a subject in a relation together. p: {TEST}. Better or worse is said where "
+        "the interval leaves out 0 and p is below 0.05."
     )

@@ -13,7 +13,7 @@ from sonde.analysis.differences.numbers import LESS, RIGHT, Couple, Differences,
 from sonde.analysis.runs import Compared
 from sonde.core.facts import Relation
 from sonde.core.reports import DotPlot, Estimate, Estimates, Figure, Metric, Series, Table
-from sonde.core.words import told_apart
+from sonde.core.words import SMALL_P, told_apart
 from sonde.metrics.distance import MONITOR
 from sonde.reporting.build.figures import heat
 from sonde.reporting.build.multi_prompt.metrics import CONSIST, OVERCONF
@@ -27,20 +27,26 @@ Found = Mapping[tuple[Any, Couple], Estimate]
 
 MEASURES = (CONSIST, OVERCONF, MONITOR)
 TEST = (
-    "McNemar's exact test where facts are right or wrong and have different subjects, else a "
-    "permutation of signs, of all facts of a subject together"
+    "McNemar's exact test where all facts are of one relation, right or wrong, and of different "
+    "subjects, else a permutation of signs, of all facts of a subject in a relation together"
 )
 
 
-def tables(of: Differences, estimates: Estimates, facts: DataFrame) -> Iterator[Table]:
-    """Who stands where, what else differs, what it cost, where the difference lies, which facts."""
-    if len(of.names) > 2:
+def tables(
+    of: Differences, estimates: Estimates, facts: DataFrame, *, concluded: bool
+) -> Iterator[Table]:
+    """Who stands where, what else differs, what it cost, where the difference lies, which facts.
+
+    Unless something is `concluded`, no run is ranked or called better.
+    """
+    if len(of.names) > 2 and concluded:
         yield _standing(of)
         yield _pairwise(of)
     yield _measures(of, estimates)
-    if len(of.by_fact.ids) > 1:
+    if len(of.by_fact.ids) > 1 and concluded:
         yield _by_relation(of)
-    yield _by_group(of)
+    if concluded:
+        yield _by_group(of)
     yield _cost(of)
     yield _flipped(of, facts)
 
@@ -77,7 +83,7 @@ def shown_p(p: float | None) -> str:
     """A p value in a table."""
     if p is None:
         return "–"
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
+    return f"<{SMALL_P}" if p < SMALL_P else f"{p:.3f}"
 
 
 def _relations(of: Differences) -> dict[str, Relation]:
@@ -100,7 +106,7 @@ def _standing(of: Differences) -> Table:
             Field("rank", rank, help="runs that cannot be told apart share a range of ranks"),
             Field("run", lambda name: name),
             Field("right", lambda name: of.accuracies[name], "percent", RIGHT.sentence),
-            Field(f"less {best}", behind, "points", "paired by fact; all hold together"),
+            Field(f"minus {best}", behind, "points", "paired by fact; all hold together"),
             Field("p", lambda name: "" if name == best else shown_p(of.of(name, best).p)),
         ],
         id="standing",
@@ -115,7 +121,7 @@ def _standing(of: Differences) -> Table:
 def _pairwise(of: Differences) -> Table:
     fields: list[Field[Couple]] = [
         Field("run", lambda couple: couple[0]),
-        Field("less", lambda couple: couple[1]),
+        Field("minus", lambda couple: couple[1]),
         Field("difference", lambda couple: of.of(*couple), "points", LESS.sentence),
         Field("p", lambda couple: shown_p(of.of(*couple).p), help="corrected for every two runs"),
     ]
@@ -261,7 +267,7 @@ def _flipped(of: Differences, facts: DataFrame) -> Table:
         kept,
         columns,
         id="flipped",
-        title="Facts that flipped" if len(of.names) == 2 else "Facts that some runs alone know",
+        title="Facts that flipped" if len(of.names) == 2 else "Facts that only some runs know",
         total=total,
         note="Facts of which more than half the prompts are right in one run and not in another.",
     )

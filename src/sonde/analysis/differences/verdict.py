@@ -8,11 +8,9 @@ from typing import Literal
 from sonde.analysis.differences.numbers import Differences
 from sonde.analysis.runs import Compared
 from sonde.core.reports import Estimate
-from sonde.core.words import counted, listed, points, told_apart
+from sonde.core.words import SMALL_P, counted, listed, points, told_apart
 
 Word = Literal["better", "worse", "cannot be told apart", "best", "not concluded"]
-
-SMALL = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +47,7 @@ def verdict(of: Differences, care: tuple[str, ...] = ()) -> Verdict:
         word, sentence = _of_several(of, best, difference)
     if empty := [told for run in of.aligned.runs if (told := _emptiness(run))]:
         word, sentence = "not concluded", f"Nothing is concluded: most answers of {listed(empty)}"
+        best = ()
     facts = counted(difference.n, "fact", "facts")
     return Verdict(
         sentence=f"{sentence}, on {facts} asked of {'both' if len(of.names) == 2 else 'all'}",
@@ -79,16 +78,18 @@ def _of_two(first: str, second: str, difference: Estimate) -> tuple[Word, str]:
 def _of_several(of: Differences, best: tuple[str, ...], lead: Estimate) -> tuple[Word, str]:
     count = len(of.names)
     shares = {name: f"{name} ({of.accuracies[name].value or 0.0:.1%})" for name in of.leaders}
-    if len(best) == 1:
-        first, second = of.leaders[:2]
-        return "best", f"{shares[first]} is best of {count}: {tested(lead)} over {shares[second]}"
+    first, second = of.leaders[:2]
+    if of.ranks[first] == (1, 1):
+        return "best", (
+            f"{shares[first]} is best of {count}, ahead of {shares[second]}: {tested(lead)}"
+        )
     if len(best) == count:
         return "cannot be told apart", (
             f"The {count} runs cannot be told apart: {listed(list(shares.values()))}"
         )
-    tied = [shares[name] for name in best[1:]]
+    tied = [shares[name] for name in of.leaders[1:] if not told_apart(of.of(first, name))]
     return "cannot be told apart", (
-        f"Which of {count} runs is best cannot be told: {shares[best[0]]} cannot be told apart "
+        f"Which of {count} runs is best cannot be told: {shares[first]} cannot be told apart "
         f"from {listed(tied)}"
     )
 
@@ -113,6 +114,6 @@ def spoken_p(p: float | None) -> str:
     """
     if p is None:
         return "p not measured"
-    if p < SMALL:
-        return f"p < {SMALL}"
+    if p < SMALL_P:
+        return f"p < {SMALL_P}"
     return f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"

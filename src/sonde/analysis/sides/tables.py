@@ -175,6 +175,10 @@ def _long(tables: Sequence[Table], runs: Sequence[Compared]) -> Table:
         title=BY_RUN.format(first.title),
         columns=(*first.columns[: heads(first)], Column(title="run"), *columns),
         rows=tuple(long[:MOST_ROWS]),
-        note=first.note,
+        note=" ".join(filter(None, (_cut(len(long)), first.note))),
         browsable=True,
     )
+
+
+def _cut(rows: int) -> str:
+    return f"The first {MOST_ROWS:,} of {rows:,} rows." if rows > MOST_ROWS else ""

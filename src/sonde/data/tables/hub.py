@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,8 @@ def open_hub(name: str, given: Given) -> Dataset:
     table = Table(
         source=source, file=f"{HUB}:{name}", title=file.replace(":", "-"), rows=rows, published=True
     )
-    return dataset_of(table, {**given, "split": "split"}, Faults(source, ADVICE))
+    # a published table may count its rows anew in each split: its ids are taken if asked for
+    return dataset_of(table, {"id": "", **given, "split": "split"}, Faults(source, ADVICE))
 
 
 def _rows(source: str, splits: Mapping[str, Any], asked: str) -> Iterator[Row]:
@@ -61,17 +63,30 @@ def _fetched(source: str, place: str, config: str | None) -> Mapping[str, Any]:
     if find_spec("datasets") is None:
         raise MissingExtra(f"{source} needs datasets; run: pip install 'sonde[hub]'")
     away = not Path(place).is_dir() and not _reachable()
-    if away:  # no use to try for long; what is in the cache is read
-        os.environ["HF_HUB_OFFLINE"] = "1"
-    import datasets
-
-    datasets.disable_progress_bars()
-    datasets.logging.set_verbosity_error()
     try:
-        found = datasets.load_dataset(place, config)
-        return {split: rows.to_list() for split, rows in found.items()}
+        with _offline() if away else nullcontext():
+            import datasets
+
+            datasets.disable_progress_bars()
+            datasets.logging.set_verbosity_error()
+            found = datasets.load_dataset(place, config)
+            return {split: rows.to_list() for split, rows in found.items()}
     except Exception as error:  # whatever the library, the data or the network may raise
         raise DataError(_why(source, error, away=away)) from error
+
+
+@contextmanager
+def _offline() -> Iterator[None]:
+    """No use to try for long: the library reads what is in the cache, this time."""
+    before = os.environ.get("HF_HUB_OFFLINE")
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["HF_HUB_OFFLINE"]
+        else:
+            os.environ["HF_HUB_OFFLINE"] = before
 
 
 def _why(source: str, error: Exception, *, away: bool) -> str:

@@ -60,7 +60,7 @@ def abstentions(
 
 def _told(silent: int, total: int, right: Estimate) -> str:
     say = counted(silent, "answer says", "answers say")
-    rest = "" if right.value is None else f"; of the others {right.value:.1%} are right"
+    rest = "" if right.value is None else f"; of the others {right.value:.1%} are right on average"
     return f"{say} that the model does not know, of {total:,}{rest}."
 
 

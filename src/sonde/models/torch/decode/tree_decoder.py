@@ -298,7 +298,7 @@ class TreeDecoder(Writer):
             run = self.budget.execute(self.passes(leaves), partial(self._rows, leaves, step))
             grown = [result for _, result in run]
             ended += [text for written, _ in grown for text in written]
-            advance(sum(1 / leaf.root.room for leaf in leaves))
+            advance(sum(1 / max(leaf.root.room, 1) for leaf in leaves))
             leaves = [leaf for _, children in grown for _, leaf in children]
         return ended
 

@@ -17,7 +17,7 @@ from sonde.reporting.render.figures.text import FONT, measure, shortened
 NARROW = 500  # pixels: what is less wide is drawn for a phone
 NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-# apart from each other for every kind of colour blindness, and 3 to 1 against the page
+# apart with red-green and with blue-yellow colour blindness, and 3 to 1 against the page
 INKS = ("#0b5394", "#b04a00", "#22a578", "#cf73c4", "#33383d")
 LIGHT = {
     "paper": "#ffffff", "text": "#1c2126", "muted": "#555d66", "rule": "#e4e0d6",

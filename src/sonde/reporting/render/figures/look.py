@@ -71,13 +71,15 @@ def heading(canvas: Canvas, title: str) -> None:
 
 
 def legend(canvas: Canvas, entries: Sequence[Entry]) -> None:
-    """Names with their signs, from left to right over as many lines as it takes."""
-    if not entries:
+    """Names with their signs, from left to right over as many lines as it takes; an entry without
+    a name is left out."""
+    named = {k: entry for k, entry in enumerate(entries) if entry[0]}
+    if not named:
         return
     room = canvas.width - 30
-    widths = [min(measure(name, canvas.size), room) for name, _ in entries]
     x, y = 0.0, canvas.height + ENTRY / 2
-    for k, ((name, sign), width) in enumerate(zip(entries, widths, strict=True)):
+    for k, (name, sign) in named.items():
+        width = min(measure(name, canvas.size), room)
         if x and x + 30 + width > canvas.width:
             x, y = 0.0, y + ENTRY
         with canvas.group(class_="entry", data_entry=k):

@@ -29,7 +29,7 @@ PATTERNS = ("", "/", ".", "\\", "x")
 
 def dot_plot(canvas: Canvas, plot: DotPlot) -> None:
     """Dots with interval whiskers, one row per label, series side by side within the row."""
-    legend(canvas, [(s.name, beside(canvas, k)) for k, s in enumerate(plot.series) if s.name])
+    legend(canvas, [(s.name, beside(canvas, k)) for k, s in enumerate(plot.series)])
     frame = rows(canvas, plot, max(ROW, LANE * len(plot.series) + 6), ends(plot))
     lanes = shifts(len(plot.series), LANE)
     for k, series in enumerate(plot.series):
@@ -57,7 +57,7 @@ def remark_gaps(canvas: Canvas, plot: DotPlot, frame: Rows) -> None:
 
 def bars(canvas: Canvas, plot: Bars) -> None:
     """Bars from zero with interval whiskers, side by side within the row of their label."""
-    legend(canvas, [(s.name, swatch(canvas, k)) for k, s in enumerate(plot.series) if s.name])
+    legend(canvas, [(s.name, swatch(canvas, k)) for k, s in enumerate(plot.series)])
     frame = rows(canvas, plot, max(ROW, BAR * len(plot.series) + 12), ends(plot))
     lanes, x = shifts(len(plot.series), BAR), frame.x
     for k, series in enumerate(plot.series):

@@ -32,7 +32,7 @@ Place = tuple[int, int]
 def strip(canvas: Canvas, plot: Strip) -> None:
     """A row of dots per label; groups differ by symbol and colour and share the row."""
     groups = list(dict.fromkeys(group for row in plot.groups for group in row)) or [""]
-    legend(canvas, [(name, beside(canvas, k)) for k, name in enumerate(groups) if name])
+    legend(canvas, [(name, beside(canvas, k)) for k, name in enumerate(groups)])
     frame = rows(canvas, plot, STRIP_ROW, (v for i in filled(plot) for v in row_values(plot, i)))
     heights = {place: y for i in filled(plot) for place, y in piled(plot, i, frame)}
     for k, group in enumerate(groups):
