@@ -181,7 +181,7 @@ def test_facts_of_a_corrected_dataset_are_compared_where_they_say_the_same(
     done = sonde("compare", tmp_path / "run-before", tmp_path / "run-after")
     assert done.code == 0, done.err
     assert "take care: Their datasets are not the same" in done.err
-    assert "other answers to choose from in 1 relation (P36)" in done.err
+    assert "different answers to choose from in 1 relation (P36)" in done.err
     said = " ".join(done.out.split())
     assert "on 3 facts asked of both" in said, "Chile has another capital, Peru is new"
     assert "75% of majority run-before's, 60% of majority run-after's" in said
