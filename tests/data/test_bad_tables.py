@@ -110,6 +110,11 @@ def test_a_file_in_another_encoding_is_told_with_its_lines(tmp_path: Path) -> No
     assert "iconv -f UTF-16" in refusal(written(tmp_path, text.encode("utf-16")))
 
 
+def test_a_table_without_a_readable_row_is_not_called_empty(tmp_path: Path) -> None:
+    said = refusal(written(tmp_path, "subject,object\nFrança,Paris\n".encode("latin-1")))
+    assert "not in UTF-8: line 2" in said and "no row" not in said
+
+
 def test_json_lines_in_another_encoding_are_told_the_same(tmp_path: Path) -> None:
     text = '{"subject": "Austria", "object": "Österreich"}\n' * 2
     said = refusal(written(tmp_path, text.encode("latin-1"), "facts.jsonl"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -123,6 +124,26 @@ def test_without_a_network_the_library_is_told_not_to_try(
         load("hub:o/n")
     library.gives = {"test": [{"subject": "Peru", "object": "Lima"}]}
     assert load("hub:o/n").size == 1, "from the cache"
+
+
+def test_a_look_without_a_network_leaves_later_ones_to_try(
+    library: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "_reachable", lambda: False)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    library.gives = {"test": [{"subject": "Peru", "object": "Lima"}]}
+    load("hub:o/n")
+    assert "HF_HUB_OFFLINE" not in os.environ
+
+
+def test_ids_that_begin_anew_in_each_split_are_no_fault(library: SimpleNamespace) -> None:
+    peru, chile = (
+        {"id": "1", "subject": s, "object": o} for s, o in (("Peru", "Lima"), ("Chile", "Santiago"))
+    )
+    library.gives = {"train": [peru], "test": [chile]}
+    assert splits(load("hub:o/n")) == {"train": ["Peru"], "test": ["Chile"]}
+    with pytest.raises(DataError, match="'id' is '1'"):
+        load("hub:o/n", columns={"id": "id"})
 
 
 def test_an_address_that_does_not_answer_is_no_hub(monkeypatch: pytest.MonkeyPatch) -> None:

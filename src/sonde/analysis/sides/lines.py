@@ -105,7 +105,7 @@ def _named(id: str, title: str, kind: str, kinds: Sequence[str]) -> dict[str, st
 
 
 def shared_tables(reports: Sequence[Report]) -> Iterator[list[Table]]:
-    """Every table that two reports have, less those to be searched; in one that lacks it nothing
+    """Every table that two reports have, but for those to be searched; in one that lacks it nothing
     was measured."""
     every = [{table.id: table for table in report.tables} for report in reports]
     for id in dict.fromkeys(id for tables in every for id in tables):

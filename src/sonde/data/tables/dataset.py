@@ -205,6 +205,7 @@ class _Collector:
 def dataset_of(table: Table, given: Given, faults: Faults) -> Dataset:
     """The dataset of a table's rows; all their faults, and those there are already, at once."""
     if not table.rows:
+        faults.refuse()  # what rows there are may be unreadable
         faults.add("it has no row below its header")
         faults.refuse()
     roles = _with_wording(table, find_columns(table.source, table.columns, given), given)
