@@ -103,7 +103,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "jinja2": "reporting/render/html.py",
     "pyarrow": ("core/", "store/", "data/"),
     "spacy": "data/statistics.py",
-    "httpx": "data/builders/endpoint.py",
+    "httpx": "data/builders/http.py",
     "sacrebleu": "data/builders/fktc.py",
     "scipy": "stats/",
     "simplemma": "prompting/matching.py",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.data.builders import endpoint, fktc
+from sonde.data.builders import fktc, http
 from sonde.data.format import open_dataset
 from sonde.prompting.frames import frames
 from tests.command import COMMAND, PATIENCE, Sonde, files
@@ -224,7 +224,7 @@ def test_requests_that_make_no_sense_are_refused(sonde: Sonde, data: Path, tmp_p
 def test_a_missing_package_is_named_with_what_to_install(
     sonde: Sonde, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
-    for module in (fktc, endpoint):
+    for module in (fktc, http):
         monkeypatch.setattr(module, "find_spec", lambda name: None if name == package else object())
     done = sonde(*command(data, tmp_path / "out", "http://127.0.0.1:1"))
     done.refused(4, package, "pip install 'sonde[paraphrase]'")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sonde.core.errors import DataError, EndpointError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact
 from sonde.data.builders import write_whole
-from sonde.data.builders.endpoint import Journal, QuestionWriter, candidates, request
+from sonde.data.builders.endpoint import QuestionWriter, candidates, request
 from sonde.data.builders.fktc import (
     Built,
     Gathered,
@@ -26,6 +26,7 @@ from sonde.data.builders.fktc import (
     likeness,
     read_questions,
 )
+from sonde.data.builders.journal import Journal
 from sonde.data.catalog import load
 from sonde.data.check import problems
 from sonde.data.format import open_dataset

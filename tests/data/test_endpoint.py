@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from sonde.core.errors import EndpointError, UsageError
+from sonde.data.builders import http
 from sonde.data.builders.endpoint import Chat, Endpoint, opened
 
 from .chat_server import Answer, Reply, Server, said, serving
@@ -36,7 +37,7 @@ def asked(
     place = Endpoint(url=server.url, model="m", key=key, retries=retries, wait=1, timeout=timeout)
     waits: list[float] = []
     with httpx.Client(timeout=place.timeout) as client:
-        chat = Chat(place, client, sleep=waits.append)
+        chat = Chat("m", http.Server(place.place, client, sleep=waits.append))
         return chat.ask("how?"), waits, chat
 
 
@@ -56,7 +57,8 @@ def test_the_key_is_sent_and_not_shown() -> None:
     assert server.keys == ["Bearer sesame"]
     assert "sesame" not in repr(place)
     assert (
-        Endpoint(url="http://me:pw@here/v1", model="m").shown == "http://here/v1/chat/completions"
+        Endpoint(url="http://me:pw@here/v1", model="m").place.shown
+        == "http://here/v1/chat/completions"
     )
 
 

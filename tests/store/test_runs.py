@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sonde.core.errors import RunMismatch, StoreError
-from sonde.store.files import add_line, explain_os_errors, take_lock, write_whole
+from sonde.core.files import take_lock
+from sonde.store.files import add_line, explain_os_errors, write_whole
 from sonde.store.runs import RunFolder
 from sonde.store.shards import Digests
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,13 +10,16 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from sonde.cli.console import print_table, progress, resumable, say, waiting
+from sonde.cli.endpoint import EndpointOptions, show_asked
 from sonde.cli.options import DRAWS, FOLDER, FORCE, NAMED, argument, group, matching, option, verb
 from sonde.core.errors import EndpointError, UsageError
 from sonde.core.facts import Dataset
 from sonde.data import catalog
 from sonde.data.builders import check_place, fktc, nobel, trex_mc, write_whole
-from sonde.data.builders.endpoint import KEY, Chat, Endpoint, Journal, QuestionWriter, opened
+from sonde.data.builders.endpoint import Chat, Endpoint, QuestionWriter, opened
+from sonde.data.builders.journal import Journal
 from sonde.data.builders.triples import dataset_triples, triple_files
+from sonde.data.builders.work import work_of, working
 
 MOST = 100
 """Relations that do not qualify and are named; the rest is counted."""
@@ -159,22 +161,6 @@ def build_nobel(wanted: NobelOptions) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointOptions:
-    """Where a model is asked for more questions, and how patiently."""
-
-    endpoint: str = option("Ask for more questions at this OpenAI-compatible address.", "")
-    model: str = option("The model to ask there.", "")
-    turns: int = option("Times it is asked about a relation.", 5, least=1)
-    retries: int = option("New tries where it fails.", 5, least=0)
-    wait: float = option("Seconds before the first new try; doubles.", 1.0, least=0)
-    timeout: float = option("Seconds to wait for an answer.", 60.0, least=0.1)
-
-    def __post_init__(self) -> None:
-        if bool(self.endpoint) != bool(self.model):
-            raise UsageError("--endpoint URL and --model NAME go together; give both or neither")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FktcOptions:
     """What is made of which dataset."""
 
@@ -201,40 +187,28 @@ def build_fktc(wanted: FktcOptions) -> None:
     -o ./frames
     """
     recipe, out = matching(fktc.Recipe, wanted, turns=wanted.ask.turns), wanted.out
-    endpoint = _endpoint(wanted.ask)
+    endpoint = wanted.ask.place()
     check_place(out, force=wanted.force)
     fktc.need_bleu()
     given = fktc.read_questions(wanted.paraphrases) if wanted.paraphrases else {}
     with waiting("reading the dataset"):
         dataset = catalog.load(wanted.data)
-    with _asking(endpoint, out) as (writer, chat), progress("frames, relations") as tick:
-        built = fktc.build(
-            dataset,
-            recipe,
-            name=wanted.name or f"{dataset.name}-frames",
-            given=given,
-            writer=writer,
-            sources=_sources(wanted.paraphrases, wanted.ask.model),
-            progress=tick,
-        )
-    _write(built.dataset, out, force=wanted.force)
-    shutil.rmtree(work_of(out), ignore_errors=True)
+    with _asking(endpoint, out) as (writer, chat):
+        with progress("frames, relations") as tick:
+            built = fktc.build(
+                dataset,
+                recipe,
+                name=wanted.name or f"{dataset.name}-frames",
+                given=given,
+                writer=writer,
+                sources=_sources(wanted.paraphrases, wanted.ask.model),
+                progress=tick,
+            )
+        _write(built.dataset, out, force=wanted.force)
+        shutil.rmtree(work_of(out), ignore_errors=True)
     show_fktc(built, recipe, out)
     if writer and chat:
         show_asked(writer.journal, chat)
-
-
-def work_of(out: Path) -> Path:
-    """Where a build keeps what it was answered, until it is finished."""
-    named = out if out.name not in ("", "..") else out.resolve()
-    return named.with_name(f"{named.name}.work")
-
-
-def _endpoint(ask: EndpointOptions) -> Endpoint | None:
-    if not ask.endpoint:
-        return None
-    key = os.environ.get(KEY, "").strip()
-    return matching(Endpoint, ask, url=ask.endpoint, key=key)
 
 
 @contextmanager
@@ -245,8 +219,8 @@ def _asking(
     if endpoint is None:
         yield None, None
         return
-    journal = Journal(work_of(out) / ANSWERS)
-    with opened(endpoint) as chat:
+    with working(out) as work, opened(endpoint) as chat:
+        journal = Journal(work / ANSWERS)
         try:
             yield QuestionWriter(ask=chat.ask, model=endpoint.model, journal=journal), chat
         except EndpointError as error:
@@ -294,15 +268,6 @@ def _show_lacks(gathered: Sequence[fktc.Gathered], recipe: fktc.Recipe) -> None:
         say(f"facts with fewer than {recipe.negatives} wrong objects: {few:,} (none: {wrong[0]:,})")
     if mistaken := sum(each.mistaken for each in gathered):
         say(f"objects that the dataset called wrong and that are right: {mistaken:,}, left out")
-
-
-def show_asked(journal: Journal, chat: Chat) -> None:
-    """Print how often the model was asked, and what failed on the way."""
-    failed = ", ".join(f"{kind} {count}" for kind, count in sorted(chat.failures.items()))
-    say(
-        f"endpoint: {len(journal) - journal.before} answers, {journal.before} kept from before; "
-        f"failed tries: {failed or 'none'}"
-    )
 
 
 VERBS = {"trex-mc": build_trex_mc, "nobel": build_nobel, "fktc": build_fktc}

@@ -1,12 +1,16 @@
-"""Files that are there whole or not at all, and JSON that may hold anything. Knows no content."""
+"""Files that are there whole or not at all, locks, and JSON of any kind. Knows no content."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NoReturn
+
+from sonde.core.errors import StoreError
 
 PARTIAL = ".partial"
 DEEPEST = 32
@@ -30,6 +34,28 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def take_lock(path: Path, busy: str = "") -> IO[bytes]:
+    """Lock a file until it is closed, leaving what is in it.
+
+    Waits for whoever has it; or fails at once, with the words for one that is `busy`.
+    """
+    file = opened(path)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+    except OSError as error:
+        file.close()
+        if isinstance(error, BlockingIOError):
+            raise StoreError(busy) from None
+        raise
+    return file
+
+
+def opened(path: Path, flags: int = 0) -> IO[bytes]:
+    """A file to read and write, made where it is missing; never one behind a link."""
+    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o666)
+    return os.fdopen(number, "rb+")
 
 
 def parsed(text: str) -> Any:

@@ -1,17 +1,15 @@
-"""Files written for good, locks, and what a failed write means. Knows no run."""
+"""Files written for good, and what a failed write means. Knows no run."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from sonde.core.errors import StoreError
-from sonde.core.files import whole
+from sonde.core.files import opened, whole
 
 NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -31,35 +29,13 @@ def write_whole(path: Path, data: bytes | memoryview) -> None:
 
 def add_line(path: Path, line: str) -> None:
     """Add a line to a file; one that a kill cut off before it is closed first."""
-    with _opened(path, os.O_APPEND) as file:
+    with opened(path, os.O_APPEND) as file:
         if size := file.seek(0, os.SEEK_END):
             file.seek(size - 1)
             line = line if file.read(1) == b"\n" else "\n" + line
         file.write(line.encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())
-
-
-def take_lock(path: Path, busy: str = "") -> IO[bytes]:
-    """Lock a file until it is closed, leaving what is in it.
-
-    Waits for whoever has it; or fails at once, with the words for one that is `busy`.
-    """
-    file = _opened(path)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
-    except OSError as error:
-        file.close()
-        if isinstance(error, BlockingIOError):
-            raise StoreError(busy) from None
-        raise
-    return file
-
-
-def _opened(path: Path, flags: int = 0) -> IO[bytes]:
-    """A file to read and write, made where it is missing; never one behind a link."""
-    number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o666)
-    return os.fdopen(number, "rb+")
 
 
 def refuse_link(path: Path) -> None:

@@ -30,7 +30,8 @@ from sonde.core.facts import (
     Relation,
     Template,
 )
-from sonde.data.builders.endpoint import INSTALL, QuestionWriter
+from sonde.data.builders.endpoint import QuestionWriter
+from sonde.data.builders.http import INSTALL
 from sonde.data.check import bare, stands_in
 from sonde.data.lines import read_rows
 from sonde.data.wordings import regrouped
