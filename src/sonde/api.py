@@ -33,6 +33,7 @@ def dataset(
     seed: int = 0,
     wording: str | Sequence[str] = (),
     columns: Given | None = None,
+    languages: tuple[str, ...] = (),
     drop_guessable: Guessable | None = None,
     guesser: Model | str | None = None,
     device: str = "auto",
@@ -41,12 +42,13 @@ def dataset(
 
     `wording`, such as "The capital of [X] is [Y]." or lpaqa:FOLDER, or several of them, are
     templates that take the place of the dataset's own. `columns` of a table says which is what:
-    {"subject": "Wine", "object": ["Region", "Grape"]}. `drop_guessable` leaves out facts that can
+    {"subject": "Wine", "object": ["Region", "Grape"]}. `languages`, such as ("en", "fr"): only
+    relations in these are asked. `drop_guessable` leaves out facts that can
     be guessed from names, judged for `names` by the masked model `guesser`, loaded on `device`.
     """
     selection = Selection(split=split, relations=tuple(relations), limit=limit, seed=seed)
     whole = whole_dataset(reference, wording, columns, drop_guessable, guesser, device)
-    return whole.select(selection)
+    return whole.select(selection).in_languages(languages)
 
 
 def whole_dataset(

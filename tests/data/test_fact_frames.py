@@ -27,7 +27,10 @@ def fact(relation: str, number: int, split: str = "test") -> Fact:
         tags=("hard",) * (number % 2),
         wrong=(entity("wrong", "false", id="w"),) * (number % 2),
     )
-    return replace(plain, details={"title": f"T{number}", "text": ""} if number % 2 else {})
+    details = {"title": f"T{number}", "text": ""} if number % 2 else {}
+    if number % 3 == 2:
+        plain = replace(plain, date="2015", valid_from="2012-03", numbers={"views": number / 2})
+    return replace(plain, details=details)
 
 
 def counting(size: int) -> tuple[Dataset, Counter[str]]:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from polars import read_parquet
 
-from sonde.core.errors import DataError
+from sonde.core.errors import DataError, UsageError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.check import folder_faults
@@ -211,3 +211,46 @@ def test_a_change_anywhere_changes_the_fingerprint(tmp_path: Path, name: str) ->
     assert seal(tmp_path) != before
     assert json.loads((tmp_path / "dataset.json").read_text()).keys() == head.keys()
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_what_a_relation_says_of_itself_is_kept(tmp_path: Path) -> None:
+    space = (entity("Paris", id="Q90"), entity("Rome", "Roma", id="Q220"), entity("Oslo", id="Q1"))
+    known = replace(
+        relation("P36.fr"), kind=None, tags=("places",), answers=space, language="fr", same="P36"
+    )
+    known_fact = fact("P36.fr", entity("France", id="Q142"), entity("Paris", id="Q90"))
+    known_fact = replace(
+        known_fact, numbers={"views": 1.5, "rank": 3}, date="2015", valid_to="2020"
+    )
+    write_dataset(dataset_of([known_fact], known), tmp_path / "made")
+    read = open_dataset(tmp_path / "made")
+    assert read.relations == (known,)
+    assert list(read.facts("P36.fr")) == [known_fact]
+    assert read.object_names("P36.fr") == ("Paris", "Rome", "Oslo")
+    assert read.object_names("P36.fr", aliases=True) == ("Paris", "Rome", "Roma", "Oslo")
+    assert read.in_languages(["fr"]).asked_relations() == (known,)
+    with pytest.raises(UsageError, match="no language 'ja'; it has fr"):
+        read.in_languages(["ja"])
+
+
+def test_an_object_outside_the_answer_space_is_named_with_its_line(tmp_path: Path) -> None:
+    known = replace(relation("P36"), answers=(entity("Rome", id="Q220"),))
+    right, wrong = (
+        fact("P36", entity(name, id=name), entity(city, id=id))
+        for name, city, id in (("Italy", "Rome", "Q220"), ("France", "Paris", "Q90"))
+    )
+    write_dataset(dataset_of([right, wrong], replace(known, answers=())), tmp_path)
+    row = {"id": "P36", "label": "capital", "answers": [{"id": "Q220", "names": ["Rome"]}]}
+    (tmp_path / "relations.jsonl").write_text(json.dumps(row) + "\n")
+    seal(tmp_path)
+    with pytest.raises(DataError, match=r"P36.jsonl, line 2: object 'Q90' of fact .* answers of"):
+        open_dataset(tmp_path).frame("P36")
+
+
+def test_facts_that_were_written_without_numbers_and_dates_are_read(tmp_path: Path) -> None:
+    known = fact("P36", entity("Italy", id="Q38"), entity("Rome", id="Q220"))
+    write_dataset(dataset_of([known], relation("P36")), tmp_path, columns=True)
+    path = tmp_path / "facts" / "P36.parquet"
+    read_parquet(path).drop("numbers", "date", "valid_from", "valid_to").write_parquet(path)
+    seal(tmp_path)
+    assert list(open_dataset(tmp_path).facts("P36")) == [known]

@@ -26,6 +26,8 @@ FACTS = st.lists(
         tags=st.lists(st.sampled_from(("hard", "old", APART)), max_size=2).map(tuple),
         wrong=SEVERAL,
         details=st.dictionaries(LETTERS, LETTERS, max_size=2),
+        date=st.sampled_from(("", "2015")),
+        numbers=st.dictionaries(LETTERS, st.floats(0, 1), max_size=1),
     ),
     max_size=6,
 )
@@ -39,17 +41,17 @@ def united(entities: Iterable[Entity]) -> tuple[Entity, ...]:
 
 
 def plainly(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """One fact per subject and split, in order of appearance; those collected apart follow."""
-    groups: dict[tuple[str, str], list[Fact]] = {}
+    """One fact per subject, split and date, as they appear; those collected apart follow."""
+    groups: dict[tuple[str, str, str], list[Fact]] = {}
     for fact in facts:
         if APART not in fact.tags:
-            groups.setdefault((fact.subject.id, fact.split), []).append(fact)
-    for (subject, split), group in groups.items():
+            groups.setdefault((fact.subject.id, fact.split, fact.date), []).append(fact)
+    for (subject, split, date), group in groups.items():
         objects = united(entity for fact in group for entity in fact.objects)
         right = {entity.id for entity in objects}
         yield replace(
             group[0],
-            id=f"P1:{subject}" + (f":{split}" if split != "test" else ""),
+            id=":".join(["P1", subject, *[split] * (split != "test"), *[date] * bool(date)]),
             subject=united(fact.subject for fact in group)[0],
             objects=objects,
             wrong=tuple(entity for entity in group[0].wrong if entity.id not in right),

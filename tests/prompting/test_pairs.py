@@ -55,4 +55,5 @@ def test_columns_and_a_plain_walk_give_the_same_pairs(facts: list[Fact], limit: 
     dataset = replace(world(facts, relation("P1")), selection=Selection(limit=limit))
     assert list(dataset.facts("P1")) == facts
     assert list(asked_pairs(dataset, "P1")) == list(plainly(dataset, "P1"))
-    assert next(pair_frames(dataset, ["P1"]))[1].columns == ["fact", "names", "objects", "majority"]
+    columns = ["fact", "names", "objects", "majority", "date", "details"]
+    assert next(pair_frames(dataset, ["P1"]))[1].columns == columns

@@ -215,7 +215,7 @@ def show_by_relation(dataset: Dataset, counts: DataFrame) -> None:
     counted = ("hard", "objects", "per fact", "names/subject", "names/object", "prompts/pair")
     rows = [
         (
-            *(relation.id, relation.label, relation.kind),
+            *(relation.id, relation.label, relation.kind or ""),
             *(sum(t.source == source for t in relation.templates) for source in sources),
             sum(t.style == "question" for t in relation.templates),
             sum(t.answer_last and t.style == "statement" for t in relation.templates),

@@ -345,13 +345,15 @@ class SelectOptions:
     limit: int | None = option("Ask about at most this many facts per relation.", None)
     split: str = option(SPLIT, "test")
     relations: str = option(RELATIONS, "")
+    languages: str = option("Ask only in these languages, such as en,fr.", "")
     seed: int = option(SEED, 0)
 
     def of(self, dataset: Dataset) -> Dataset:
         """The dataset with this selection."""
         from sonde.core.facts import Selection
 
-        return dataset.select(matching(Selection, self, relations=listed(self.relations)))
+        chosen = dataset.select(matching(Selection, self, relations=listed(self.relations)))
+        return chosen.in_languages(listed(self.languages))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,14 @@ object_names             list of lists: the names of each, the usual one first
 tags                     list
 wrong_ids, wrong_names   as of objects: options that the dataset names as wrong
 details                  list of {name, value}: further columns of the source
+numbers                  list of {name, value}: such as popularity
+date                     the time that is asked about; empty for none, as the next two
+valid_from, valid_to     when the objects are right
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,15 +30,26 @@ APART = "apart"
 Their objects are no options. They have names and no identifiers: joins leave them as they are."""
 
 BATCH = 4096
+DATES = ("date", "valid_from", "valid_to")
+
 KEPT = 2**27
 """Bytes of frames that are kept; beyond that, those that were looked at last stay."""
 
 
 class FactFrames:
-    """The frame of each relation, made of what `read` gives when it is first looked at."""
+    """The frame of each relation, made of what `read` gives when it is first looked at.
 
-    def __init__(self, read: Callable[[str], Iterable[Any] | DataFrame]) -> None:
+    `spaces` are the ids of all that may be answered, by relation; an object of a fact that is not
+    among them is refused.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], Iterable[Any] | DataFrame],
+        spaces: Mapping[str, Set[str]] | None = None,
+    ) -> None:
         self._read = read
+        self._spaces = spaces or {}
         self._frames: dict[str, DataFrame] = {}
         self._size = 0.0
 
@@ -44,11 +58,22 @@ class FactFrames:
         frame = self._frames.pop(relation, None)
         if frame is None:
             frame = frame_of(self._read(relation))
+            self._check_space(relation, frame)
             self._size += frame.estimated_size()
         self._frames[relation] = frame  # the last one now
         while len(self._frames) > 1 and self._size > KEPT:
             self._size -= self._frames.pop(next(iter(self._frames))).estimated_size()
         return frame
+
+    def _check_space(self, relation: str, frame: DataFrame) -> None:
+        if not (space := self._spaces.get(relation)):
+            return
+        for row, fact, id in outside(frame, space).iter_rows():
+            where = next(islice(self.places(relation), row, None))
+            raise DataError(
+                f"{where}: object {id!r} of fact {fact!r} is not among the answers of relation "
+                f"{relation!r}; add it to 'answers' there, or mend the fact"
+            )
 
     def places(self, relation: str) -> Iterator[str]:
         """Where each fact stands, in words: by file and line, if it was read from a file."""
@@ -74,6 +99,16 @@ def frame_of(facts: Iterable[Any] | DataFrame, relation: str = "") -> DataFrame:
     return polars.concat(parts, rechunk=True) if parts else _part([], relation)
 
 
+def outside(facts: DataFrame, space: Set[str]) -> DataFrame:
+    """Objects that are not among the answers: the number of the fact's row, the fact, the object.
+
+    Facts collected apart have names for ids and are passed over."""
+    from polars import col
+
+    rows = facts.with_row_index("row").filter(~is_apart()).select("row", "fact", "object_ids")
+    return rows.explode("object_ids").filter(~col("object_ids").is_in(list(space)))
+
+
 def completed(facts: LazyFrame) -> LazyFrame:
     """The frame of facts of which a source has some columns: fact, relation, subject_id at least.
 
@@ -89,6 +124,7 @@ def completed(facts: LazyFrame) -> LazyFrame:
         "subject_names": concat_list("subject"),
         "object_ids": concat_list("object_id"),
         "object_names": concat_list("object").list.eval(concat_list(element())),
+        **dict.fromkeys(DATES, lit("")),
     }
     missing = {
         name: single[name] if name in single else lit([], dtype)
@@ -148,6 +184,8 @@ def has_blank(frame: DataFrame) -> bool:
 
     checks = []
     for name, kind in frame.schema.items():
+        if name in DATES:
+            continue
         texts, dtype = col(name), cast(Any, kind)
         while isinstance(dtype, List):
             texts, dtype = texts.explode(), dtype.inner
@@ -173,6 +211,8 @@ def _part(facts: Sequence[Any], relation: str) -> DataFrame:
         "wrong_ids": _lists([[o.id for o in fact.wrong] for fact in facts]),
         "wrong_names": _lists([[o.names for o in fact.wrong] for fact in facts], _lists),
         "details": _lists([list(fact.details.items()) for fact in facts], _details),
+        "numbers": _lists([list(fact.numbers.items()) for fact in facts], _numbers),
+        **{name: _texts([getattr(fact, name) for fact in facts]) for name in DATES},
     }
     return cast("DataFrame", polars.from_arrow(table(columns)))
 
@@ -198,7 +238,16 @@ def _lists(values: Sequence[Sequence[Any]], flat: Callable[[list[Any]], Any] = _
 
 
 def _details(pairs: list[tuple[str, str]]) -> Any:
+    return _named(pairs, _texts([value for _, value in pairs]))
+
+
+def _numbers(pairs: list[tuple[str, float]]) -> Any:
+    from pyarrow import array, float64
+
+    return _named(pairs, array([float(value) for _, value in pairs], float64()))
+
+
+def _named(pairs: list[tuple[str, Any]], values: Any) -> Any:
     from pyarrow import StructArray
 
-    columns = [_texts([pair[i] for pair in pairs]) for i in (0, 1)]
-    return StructArray.from_arrays(columns, ["name", "value"])
+    return StructArray.from_arrays([_texts([name for name, _ in pairs]), values], ["name", "value"])

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 SUBJECT_SLOT = "[X]"
 ANSWER_SLOT = "[Y]"
+DATE_SLOT = "[T]"
+SLOT = re.compile(r"\[(?:X|T|details\.[^\[\]]+)\]")
+"""What a template takes from a fact: the subject, the date, a detail."""
 
 LAMA = "lama"
 """The origin of templates that LAMA itself asks with."""
@@ -52,7 +55,9 @@ class Entity:
 class Fact:
     """One subject, one relation and every object accepted as correct for them.
 
-    `wrong` are objects that its dataset names as wrong options, `details` further columns by name.
+    `wrong` are objects that its dataset names as wrong options, `details` further columns by name,
+    `numbers` such as popularity. `date` is the time that is asked about; its objects are right
+    `valid_from` a date `valid_to` another. Dates are YYYY, YYYY-MM or YYYY-MM-DD, empty for none.
     """
 
     id: str
@@ -63,11 +68,18 @@ class Fact:
     tags: tuple[str, ...] = ()
     wrong: tuple[Entity, ...] = ()
     details: Mapping[str, str] = field(default_factory=dict, hash=False)
+    numbers: Mapping[str, float] = field(default_factory=dict, hash=False)
+    date: str = ""
+    valid_from: str = ""
+    valid_to: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
     """A sentence with a slot `[X]` for the subject and `[Y]` for the answer.
+
+    It may hold the fact's date, `[T]`, and its details, `[details.NAME]`: a fact with a prompt of
+    its own has it there, and then the sentence needs no `[X]`.
 
     `group` is the id of the hand-written template a paraphrase was made from, else its own id.
     `weight` is what its source gives it among the relation's templates, where it gives any.
@@ -85,7 +97,7 @@ class Template:
     def __post_init__(self) -> None:
         for slot, role in ((SUBJECT_SLOT, "subject"), (ANSWER_SLOT, "object")):
             slots = self.text.count(slot)
-            if slots == 0:
+            if slots == 0 and not (role == "subject" and "[details." in self.text):
                 raise TemplateError(
                     f"template {self.id!r} has no {'answer' if role == 'object' else role} slot; "
                     f"write {slot} where the {role} belongs (text: {self.text!r})"
@@ -95,14 +107,44 @@ class Template:
                     f"template {self.id!r} has {slots} {slot} slots; keep one (text: {self.text!r})"
                 )
 
-    def fill(self, subject: str) -> tuple[str, str]:
-        """The text before and after the answer, with the subject in its place, taken literally.
+    @property
+    def fact_slots(self) -> tuple[str, ...]:
+        """What it takes from a fact beside the subject: `[T]` or `[details.NAME]`, each once."""
+        found = (slot[0] for slot in SLOT.finditer(self.text) if slot[0] != SUBJECT_SLOT)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def plain(self) -> bool:
+        """Whether it takes nothing from a fact but the subject."""
+        return not self.fact_slots
+
+    def fill(self, subject: str, fact: Fact | None = None) -> tuple[str, str]:
+        """The text before and after the answer, with everything in its place, taken literally.
+
+        A template with a date or details needs the fact that has them.
 
         >>> Template(id="t", text="The capital of [X] is [Y].").fill("France")
         ('The capital of France is ', '.')
         """
+        return self.filled({SUBJECT_SLOT: subject, **(slot_values(fact) if fact else {})})
+
+    def filled(self, values: Mapping[str, str]) -> tuple[str, str]:
+        """The text before and after the answer, every slot with what it has here."""
+
+        def value(slot: re.Match[str]) -> str:
+            if text := values.get(slot[0]):
+                return text
+            raise self._lacking(slot[0])
+
         before, after = self.text.split(ANSWER_SLOT)
-        return before.replace(SUBJECT_SLOT, subject), after.replace(SUBJECT_SLOT, subject)
+        return SLOT.sub(value, before), SLOT.sub(value, after)
+
+    def _lacking(self, slot: str) -> TemplateError:
+        what = "its 'date'" if slot == DATE_SLOT else f"{slot[9:-1]!r} of its details"
+        return TemplateError(
+            f"template {self.id!r} takes {what} from each fact, which one here does not have; add "
+            f"it, or ask with other templates (text: {self.text!r})"
+        )
 
     @property
     def answer_last(self) -> bool:
@@ -112,12 +154,21 @@ class Template:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """A kind of fact, with the sentences that can ask for it."""
+    """A kind of fact, with the sentences that can ask for it.
+
+    `answers`, where there are any, are all that may be answered: every object of its facts, and
+    distractors. `language` is that of sentences and names, as a code such as `ja`; `same` names
+    what the relation is in every language: `P36` for `P36.ja`.
+    """
 
     id: str
     label: str
-    kind: Kind
+    kind: Kind | None = None
     templates: tuple[Template, ...] = field(default=(), repr=False)
+    tags: tuple[str, ...] = ()
+    answers: tuple[Entity, ...] = field(default=(), repr=False)
+    language: str = ""
+    same: str = ""
 
     @property
     def title(self) -> str:
@@ -165,7 +216,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if not isinstance(self.read, FactFrames):  # the same facts, selected otherwise, stay read
-            object.__setattr__(self, "read", FactFrames(self.read))
+            spaces = {r.id: {entity.id for entity in r.answers} for r in self.relations}
+            object.__setattr__(self, "read", FactFrames(self.read, spaces))
 
     def __repr__(self) -> str:
         return f"<Dataset {self.name!r} {self.card.version}: {asks(self)}>"
@@ -247,12 +299,16 @@ class Dataset:
         )
 
     def object_names(self, relation: str, *, aliases: bool = False) -> tuple[str, ...]:
-        """Distinct object names of a relation over all splits, in order of first appearance.
+        """Distinct object names of a relation: those of its answer space, else those of its facts.
 
-        Facts collected apart count only where their own split is asked about.
+        Facts of all splits count, in order of first appearance; those collected apart only where
+        their own split is asked about.
         """
         import polars
 
+        if space := self.relation(relation).answers:
+            named = (entity.names if aliases else entity.names[:1] for entity in space)
+            return tuple(dict.fromkeys(name for names in named for name in names))
         asked = polars.col("split") == self.selection.split
         names = polars.col("object_names").explode()
         names = names.explode() if aliases else names.list.first()
@@ -260,13 +316,26 @@ class Dataset:
         distinct = facts.select(names.drop_nulls().unique(maintain_order=True)).collect()
         return tuple(distinct["object_names"])
 
+    def languages(self) -> tuple[str, ...]:
+        """The languages of all relations that are asked, each once."""
+        return tuple(dict.fromkeys(r.language for r in self.asked_relations() if r.language))
+
+    def in_languages(self, languages: Iterable[str]) -> Dataset:
+        """The same dataset, asking only the relations of some languages."""
+        wanted, known = dict.fromkeys(languages), self.languages()
+        for language in wanted:
+            if language not in known:
+                has = f"it has {', '.join(known)}" if known else "its relations name none"
+                raise UsageError(f"dataset {self.name!r} has no language {language!r}; {has}")
+        ids = tuple(r.id for r in self.asked_relations() if r.language in wanted)
+        return self.select(replace(self.selection, relations=ids)) if wanted else self
+
 
 def facts_of(frame: DataFrame) -> Iterator[Fact]:
     """The facts of a frame as objects, made as they are looked at."""
     for row in rows(frame):
-        fact, relation, split, id, names, ids, object_names, tags, wrong_ids, wrong_names, more = (
-            row
-        )
+        fact, relation, split, id, names, ids, object_names, tags, wrong_ids, wrong_names = row[:10]
+        details, numbers, date, valid_from, valid_to = row[10:]
         yield Fact(
             id=fact,
             relation=relation,
@@ -275,8 +344,17 @@ def facts_of(frame: DataFrame) -> Iterator[Fact]:
             split=split,
             tags=tuple(tags),
             wrong=_entities(wrong_ids, wrong_names),
-            details={detail["name"]: detail["value"] for detail in more},
+            details={detail["name"]: detail["value"] for detail in details},
+            numbers={number["name"]: number["value"] for number in numbers},
+            date=date,
+            valid_from=valid_from,
+            valid_to=valid_to,
         )
+
+
+def slot_values(fact: Fact) -> dict[str, str]:
+    """What a fact has for the slots of templates beside its subject."""
+    return {DATE_SLOT: fact.date, **{f"[details.{n}]": text for n, text in fact.details.items()}}
 
 
 def _entities(ids: list[str], names: list[list[str]]) -> tuple[Entity, ...]:

@@ -52,5 +52,5 @@ def _row(dataset: Dataset, relation: Relation) -> tuple[str, str, str, int, int,
     first = next(dataset.asked(relation.id), None)
     told = "" if first is None else f"{first.subject.name}: {first.objects[0].name}"
     asked, every = (f(relation.id).height for f in (dataset.asked_frame, dataset.frame))
-    kinds = (relation.id, relation.label, relation.kind)
+    kinds = (relation.id, relation.label, relation.kind or "")
     return *kinds, asked, every, len(relation.templates), told

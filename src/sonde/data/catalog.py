@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from sonde.core.components import Components
 from sonde.core.errors import DataError, UsageError, nearest
-from sonde.core.fact_frames import entities, is_apart, united
+from sonde.core.fact_frames import DATES, entities, is_apart, united
 from sonde.core.facts import Card, Dataset
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import is_dataset, open_dataset
@@ -263,7 +263,7 @@ def _existing(text: str, fits: Callable[[Path], bool], fault: str) -> Path:
 
 
 def merged(dataset: Dataset) -> Dataset:
-    """One fact per subject, relation and split, with the objects of all of them."""
+    """One fact per subject, relation, split and date, with the objects of all of them."""
     apart = any(dataset.frame(r.id).select(is_apart().any()).item() for r in dataset.relations)
     how = "merged, some apart" if apart else "merged"
     joined = replace(
@@ -275,15 +275,15 @@ def merged(dataset: Dataset) -> Dataset:
 
 
 def merged_facts(facts: DataFrame) -> DataFrame:
-    """The facts of one relation, those of one subject and split made one, in order of appearance.
+    """The facts of one relation, those of one subject, split and date made one, as they appear.
 
     A merged fact is called after its relation and subject, `P36:Q142`. Facts collected apart follow
     as they are: they name things that may share a name, and to count them is what they are for.
     """
     import polars
-    from polars import col, format, when
+    from polars import col, concat_str, format, lit, when
 
-    key = ("subject_id", "split")
+    key = ("subject_id", "split", "date")
     alone = facts.lazy().filter(~is_apart())
     right = entities(alone, *key)
     firsts = alone.unique(key, keep="first", maintain_order=True)
@@ -296,14 +296,18 @@ def merged_facts(facts: DataFrame) -> DataFrame:
     )
     texts = col("subject_names", "tags").explode().drop_nulls().unique(maintain_order=True)
     columns = {
-        "fact": when(col("split") == "test")
-        .then(format("{}:{}", "relation", "subject_id"))
-        .otherwise(format("{}:{}:{}", "relation", "subject_id", "split")),
+        "fact": concat_str(
+            format("{}:{}", "relation", "subject_id"),
+            *(
+                when(col(name) != usual).then(format(":{}", name)).otherwise(lit(""))
+                for name, usual in (("split", "test"), ("date", ""))
+            ),
+        ),
         "subject": col("subject_names").list.first(),
         "wrong_ids": col("wrong_ids").fill_null([]),
         "wrong_names": col("wrong_names").fill_null([]),
     }
-    merged = firsts.select("relation", "details", *key)
+    merged = firsts.select("relation", "details", "numbers", *DATES[1:], *key)
     for part in (
         alone.group_by(key).agg(texts),
         united(right, *key),

@@ -1,7 +1,8 @@
 """The facts of a dataset folder, a file a relation: lines for people, columns for programs.
 
     facts/ID.jsonl    {"id", "subject": {"id", "names"}, "objects": [{"id", "names"}, …],
-                       "split", "tags", "wrong": [{"id", "names"}, …], "details"}
+                       "split", "tags", "wrong": [{"id", "names"}, …], "details", "numbers",
+                       "date", "valid": {"from", "to"}}
     facts/ID.parquet  instead: the columns of core/fact_frames; read much faster
 
 Knows nothing of the other files of a dataset.
@@ -10,15 +11,16 @@ Knows nothing of the other files of a dataset.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
+from sonde.core.dates import FORM, in_order, is_date
 from sonde.core.errors import DataError
-from sonde.core.fact_frames import completed, entities, frame_of, has_blank
+from sonde.core.fact_frames import DATES, completed, entities, frame_of, has_blank
 from sonde.core.facts import Entity, Fact, facts_of
 from sonde.core.files import whole
 from sonde.data.lines import UNSOUND, Complain, Row, decoded, read_each, refuse
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 LINES, COLUMNS = ".jsonl", ".parquet"
 """How the file of a relation's facts ends."""
+
+LATER = {"numbers", *DATES}
+"""Columns that facts did not always have."""
 
 ESCAPES = {text: json.dumps(text)[1:-1] for text in (*map(chr, range(32)), '"', "\\")}
 
@@ -40,6 +45,11 @@ class _Entity(msgspec.Struct, gc=False):
 _Entities = Annotated[list[_Entity], msgspec.Meta(min_length=1)]
 
 
+class _Valid(msgspec.Struct, gc=False, frozen=True):
+    since: str = msgspec.field(default="", name="from")
+    until: str = msgspec.field(default="", name="to")
+
+
 class _Fact(msgspec.Struct, gc=False):
     """A line of a facts file."""
 
@@ -50,6 +60,17 @@ class _Fact(msgspec.Struct, gc=False):
     tags: list[str] = []
     wrong: _Entities = []
     details: dict[str, str] = {}
+    numbers: dict[str, float] = {}
+    date: str = ""
+    valid: _Valid = _Valid()
+
+    @property
+    def valid_from(self) -> str:
+        return self.valid.since
+
+    @property
+    def valid_to(self) -> str:
+        return self.valid.until
 
 
 class Facts:
@@ -65,7 +86,7 @@ class Facts:
             return _read_columns(path)
         try:
             facts = frame_of(decoded(path, _Fact), relation)
-            if not has_blank(facts):
+            if not has_blank(facts) and not _bad_dates(facts):
                 return facts
         except UNSOUND:
             pass  # read line by line, it is said what is wrong and where
@@ -105,9 +126,25 @@ def _read_columns(path: Path) -> DataFrame:
     except (PolarsError, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(f"{path} is no Parquet file that can be read ({reason})") from None
-    if facts.schema != frame_of([]).schema or has_blank(facts):
+    schema = frame_of([]).schema
+    early = set(schema) - set(facts.columns) <= LATER  # written before there were these
+    known = all(schema.get(name) == kind for name, kind in facts.schema.items())
+    if not (early and known) or has_blank(facts) or _bad_dates(facts):
         raise DataError(f"{path} has other columns than facts have, or an empty text in one")
-    return facts
+    return completed(facts.lazy()).collect() if len(facts.columns) < len(schema) else facts
+
+
+def _bad_dates(facts: DataFrame) -> bool:
+    """Whether a date is none, or a fact ends before it begins."""
+    from polars import col
+
+    dates = facts.select(name for name in DATES if name in facts.columns)
+    if not dates.width or dates.select((col("*") == "").all()).row(0) == (True,) * dates.width:
+        return False
+    given = {text for column in dates for text in column.unique() if text}
+    if not all(map(is_date, given)):
+        return True
+    return not all(in_order(*ends) for ends in dates.select(DATES[1:]).unique().iter_rows())
 
 
 def facts_path(folder: Path, relation: str) -> Path:
@@ -136,13 +173,11 @@ def write_facts(facts: DataFrame, folder: Path, relation: str, *, columns: bool 
 
 def fact_lines(facts: DataFrame) -> Series:
     """Facts as the lines of a facts file, in JSON as json.dumps writes it."""
-    from polars import col, concat_str, element, lit
+    from polars import col, concat_str, lit
 
     rows = facts.lazy().with_row_index("row")
     for of in ("object", "wrong"):
         rows = rows.join(_entity_texts(rows, of), on="row", how="left", maintain_order="left")
-    name, value = (_quoted(element().struct.field(field)) for field in ("name", "value"))
-    details = col("details").list.eval(concat_str(name, lit(": "), value)).list.join(", ")
     line = concat_str(
         lit('{"id": '),
         _quoted(col("fact")),
@@ -153,7 +188,10 @@ def fact_lines(facts: DataFrame) -> Series:
         _quoted(col("split")),
         _unless_empty(', "tags": [', _listed("tags"), "]"),
         _unless_empty(', "wrong": [', col("wrong").fill_null(""), "]"),
-        _unless_empty(', "details": {', details, "}"),
+        _unless_empty(', "details": {', _named("details", _quoted), "}"),
+        _unless_empty(', "numbers": {', _named("numbers", _number), "}"),
+        _unless_empty(', "date": ', _dated("date"), ""),
+        _unless_empty(', "valid": {', _valid(), "}"),
         lit("}\n"),
     )
     return rows.select(line.alias("line")).collect()["line"]
@@ -185,6 +223,43 @@ def _quoted(text: Expr) -> Expr:
     return concat_str(lit('"'), text.str.replace_many(ESCAPES), lit('"'))
 
 
+def _named(column: str, written: Callable[[Expr], Expr]) -> Expr:
+    """A column of {name, value} as the inside of a JSON object."""
+    from polars import col, concat_str, element, lit
+
+    name, value = (element().struct.field(field) for field in ("name", "value"))
+    return (
+        col(column).list.eval(concat_str(_quoted(name), lit(": "), written(value))).list.join(", ")
+    )
+
+
+def _number(value: Expr) -> Expr:
+    """Whole numbers without a point."""
+    from polars import Int64, String, when
+
+    whole = (value == value.floor()) & (value.abs() < 2**53)
+    return (
+        when(whole).then(value.cast(Int64, strict=False).cast(String)).otherwise(value.cast(String))
+    )
+
+
+def _dated(column: str) -> Expr:
+    """A date in quotes, or nothing."""
+    from polars import col, lit, when
+
+    return when(col(column) != "").then(_quoted(col(column))).otherwise(lit(""))
+
+
+def _valid() -> Expr:
+    from polars import concat_str, lit, when
+
+    since, until = _dated("valid_from"), _dated("valid_to")
+    comma = when((since != "") & (until != "")).then(lit(", ")).otherwise(lit(""))
+    return concat_str(
+        _unless_empty('"from": ', since, ""), comma, _unless_empty('"to": ', until, "")
+    )
+
+
 def _unless_empty(before: str, text: Expr, after: str) -> Expr:
     from polars import concat_str, lit, when
 
@@ -195,14 +270,39 @@ def _fact(row: Row, relation: str) -> Fact:
     return Fact(
         id=row.text("id"),
         relation=relation,
-        subject=_entity(row.row("subject")),
-        objects=tuple(_entity(inner) for inner in row.rows("objects")),
+        subject=entity_of(row.row("subject")),
+        objects=tuple(entity_of(inner) for inner in row.rows("objects")),
         split=row.text("split", "test"),
         tags=row.texts("tags", empty=True),
-        wrong=tuple(_entity(inner) for inner in row.rows("wrong")) if "wrong" in row.values else (),
+        wrong=tuple(entity_of(inner) for inner in row.rows("wrong"))
+        if "wrong" in row.values
+        else (),
         details=row.mapping("details", str, "texts"),
+        numbers=row.numbers("numbers"),
+        date=_date(row, "date"),
+        valid_from=(ends := _ends(row))[0],
+        valid_to=ends[1],
     )
 
 
-def _entity(row: Row) -> Entity:
+def _ends(row: Row) -> tuple[str, str]:
+    """Since when and until when a fact is valid."""
+    if "valid" not in row.values:
+        return "", ""
+    inner = row.row("valid")
+    since, until = _date(inner, "from"), _date(inner, "to")
+    if not in_order(since, until):
+        raise row.fault("'valid' must not end before it begins", row.values["valid"])
+    return since, until
+
+
+def _date(row: Row, key: str) -> str:
+    text = row.text(key, "")
+    if text and not is_date(text):
+        raise row.fault(f"{key!r} must be a date, {FORM}", text)
+    return text
+
+
+def entity_of(row: Row) -> Entity:
+    """A thing with its names from its row."""
     return Entity(id=row.text("id"), names=row.texts("names"))

@@ -2,7 +2,7 @@
 
     dataset.json      name, version, licence, sources, description, notes (counts of what was left
                       out), hash (of the other files)
-    relations.jsonl   {"id", "label", "kind"}
+    relations.jsonl   {"id", "label", "kind", "tags", "answers", "language", "same"}
     templates.jsonl   {"id", "relation", "text", "source", "style", "group",
                        "weight", "origin"}
     facts/            a file for each relation (data/fact_files.py)
@@ -16,16 +16,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
 from sonde.core.errors import DataError, TemplateError
-from sonde.core.facts import Card, Dataset, Kind, Relation, Source, Style, Template
+from sonde.core.facts import Card, Dataset, Entity, Kind, Relation, Source, Style, Template
 from sonde.core.files import whole
 from sonde.core.progress import told
-from sonde.data.fact_files import Facts, fact_files, facts_path, write_facts
+from sonde.data.fact_files import Facts, entity_of, fact_files, facts_path, write_facts
 from sonde.data.lines import (
     Complain,
     Row,
@@ -92,10 +93,7 @@ def write_dataset(dataset: Dataset, folder: Path, *, columns: bool = False) -> N
     """Write a dataset in this form, sealed with its hash; facts a relation at a time, as lines
     for people or as columns for programs."""
     (folder / "facts").mkdir(parents=True, exist_ok=True)
-    write_rows(
-        folder / "relations.jsonl",
-        ({"id": r.id, "label": r.label, "kind": r.kind} for r in dataset.relations),
-    )
+    write_rows(folder / "relations.jsonl", map(_relation_row, dataset.relations))
     write_rows(folder / "templates.jsonl", _template_rows(dataset))
     for relation in told(dataset.relations, f"writing {folder.name}", len(dataset.relations)):
         write_facts(dataset.frame(relation.id), folder, relation.id, columns=columns)
@@ -124,6 +122,19 @@ def _write_head(folder: Path, card: Card, notes: Mapping[str, int]) -> str:
     with whole(folder / "dataset.json") as file:  # so that no kill leaves half a head
         file.write((json.dumps(head, indent=2, ensure_ascii=False) + "\n").encode())
     return content
+
+
+def _relation_row(relation: Relation) -> dict[str, Any]:
+    row = {
+        "id": relation.id,
+        "label": relation.label,
+        "kind": relation.kind,
+        "tags": list(relation.tags),
+        "answers": [{"id": e.id, "names": list(e.names)} for e in relation.answers],
+        "language": relation.language,
+        "same": relation.same,
+    }
+    return {key: value for key, value in row.items() if value}
 
 
 def _template_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
@@ -182,12 +193,30 @@ def read_relations(folder: Path, complain: Complain = refuse) -> dict[str, tuple
             raise row.fault("'id' must be made of letters, digits, '.', '_' and '-'", id)
         if id in relations:
             raise row.fault("each relation stands once", id)
-        kind = cast(Kind, row.choice("kind", get_args(Kind)))
-        return Relation(id=id, label=row.text("label"), kind=kind)
+        return Relation(
+            id=id,
+            label=row.text("label"),
+            kind=cast(Kind, row.choice("kind", get_args(Kind))) if "kind" in row.values else None,
+            tags=row.texts("tags", empty=True),
+            answers=_answers(row),
+            language=row.text("language", ""),
+            same=row.text("same", ""),
+        )
 
     for where, relation in read_each(folder / "relations.jsonl", relation_of, complain):
         relations[relation.id] = (where, relation)
     return relations
+
+
+def _answers(row: Row) -> tuple[Entity, ...]:
+    """The answer space of a relation, each answer once."""
+    if "answers" not in row.values:
+        return ()
+    answers = tuple(map(entity_of, row.rows("answers")))
+    often = Counter(entity.id for entity in answers)
+    if twice := [id for id, count in often.items() if count > 1]:
+        raise row.fault("'answers' must list each id once", twice[0])
+    return answers
 
 
 def read_templates(

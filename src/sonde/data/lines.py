@@ -93,6 +93,18 @@ class Row:
             return value
         raise self.fault(f"{key!r} must be an object of {named}", value)
 
+    def numbers(self, key: str) -> dict[str, float]:
+        """An object of finite numbers, which may be missing."""
+        value = self.values.get(key, {})
+        if not isinstance(value, dict):
+            raise self.fault(f"{key!r} must be an object of numbers", value)
+        inner = Row(value, f"{self.where}, {key}")
+        numbers = {name: inner.number(name) for name in value}
+        sound = {name: number for name, number in numbers.items() if number is not None}
+        if len(sound) < len(numbers):
+            raise self.fault(f"{key!r} must be an object of numbers", value)
+        return sound
+
     def row(self, key: str) -> Row:
         """An object inside this one."""
         return self._inner(self.values.get(key), key)

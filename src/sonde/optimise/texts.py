@@ -135,7 +135,7 @@ def allowed_answers(
     model: MaskedModel, template: Template, fact: Fact, vocabulary: tuple[str, ...] | None
 ) -> frozenset[int]:
     """The tokens that a masked model may answer with under a template."""
-    before = template.fill(fact.subject.name)[0]
+    before = template.fill(fact.subject.name, fact)[0]
     return model.tables.table(Fill(vocabulary=vocabulary), before).allowed.may
 
 
@@ -157,7 +157,7 @@ def masked_texts(
     model: MaskedModel, template: Template, facts: Sequence[Fact], allowed: frozenset[int]
 ) -> Iterator[Text | str]:
     """One place to read, the mask; every name of an object that is one allowed token is right."""
-    sides = [template.fill(fact.subject.name) for fact in facts]
+    sides = [template.fill(fact.subject.name, fact) for fact in facts]
     names = {name for fact in facts for entity in fact.objects for name in entity.names}
     tokens = model.encoder.single_tokens(sorted(names), sides[0][0])
     for fact, span in zip(facts, model.encoder.masked(sides), strict=True):
@@ -173,7 +173,7 @@ def masked_texts(
 
 def causal_text(model: CausalModel, template: Template, fact: Fact) -> Text | str:
     """The tokens of the first object's usual name, and of what follows it, each read before it."""
-    prefix, suffix = template.fill(fact.subject.name)
+    prefix, suffix = template.fill(fact.subject.name, fact)
     try:
         (span,) = model.encoder.encode(prefix, [fact.objects[0].name], spoken(suffix))
     except PromptError:

@@ -269,12 +269,12 @@ class Asked:
 
 def frames(relation: Relation, most: int | None = None) -> tuple[Template, ...]:
     """The relation's question templates, the base frame first; `most` of them, or all."""
-    return tuple(t for t in relation.templates if t.style == "question")[:most]
+    return tuple(t for t in relation.templates if t.style == "question" and t.plain)[:most]
 
 
 def statements(relation: Relation, most: int | None = None) -> tuple[Template, ...]:
     """The relation's statements, wherever their object stands; `most` of them, or all."""
-    return tuple(t for t in relation.templates if t.style == "statement")[:most]
+    return tuple(t for t in relation.templates if t.style == "statement" and t.plain)[:most]
 
 
 def sentences(relation: Relation, most: int | None = None) -> tuple[Template, ...]:

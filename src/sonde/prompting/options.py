@@ -110,7 +110,8 @@ def correct_for(fact: Fact, names: Mapping[str, frozenset[str]]) -> frozenset[st
 
 
 def _keys(fact: Fact) -> tuple[str, str]:
-    return f"id:{fact.subject.id}", f"name:{fact.subject.name}"
+    at = f"@{fact.date}" if fact.date else ""
+    return f"id:{fact.subject.id}{at}", f"name:{fact.subject.name}{at}"
 
 
 def _own(fact: Fact) -> frozenset[str]:

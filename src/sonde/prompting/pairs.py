@@ -19,8 +19,8 @@ from sonde.core.facts import Dataset, Relation, Template, commonest_objects
 if TYPE_CHECKING:
     from polars import DataFrame
 
-PAIR = ("relation", "subject_id")
-"""What makes facts one pair."""
+PAIR = ("relation", "subject_id", "date")
+"""What makes facts one pair; few have a date."""
 
 TOGETHER = 2**17
 """Facts whose pairs are worked out together, about."""
@@ -51,7 +51,8 @@ def asked_pairs(dataset: Dataset, relation: str) -> Iterator[Pair]:
 
 
 def _pairs(frame: DataFrame) -> Iterator[Pair]:
-    for fact, names, objects, majority in frame.iter_rows():
+    columns = frame.select("fact", "names", "objects", "majority")
+    for fact, names, objects, majority in columns.iter_rows():
         yield Pair(
             fact=fact, names=tuple(names), objects=tuple(map(tuple, objects)), majority=majority
         )
@@ -59,7 +60,10 @@ def _pairs(frame: DataFrame) -> Iterator[Pair]:
 
 def pair_frames(dataset: Dataset, relations: Iterable[str]) -> Iterator[tuple[str, DataFrame]]:
     """The same pairs of each relation as columns: fact, names (list), objects (list of lists),
-    majority. The first relation is worked out alone, then twice as many each time together."""
+    majority, and the date and details of the first fact.
+
+    The first relation is worked out alone, then twice as many each time together.
+    """
     batch: list[str] = []
     done = facts = 0
     for relation in relations:
@@ -96,7 +100,7 @@ def _together(dataset: Dataset, relations: Sequence[str]) -> Iterator[tuple[str,
         majority=usual.list.contains(col("relation").replace_strict(common)),
     )
     pairs = (
-        firsts.select("fact", *PAIR)
+        firsts.select("fact", "details", *PAIR)
         .join(names, on=PAIR, how="left", maintain_order="left")
         .join(objects, on=PAIR, how="left", maintain_order="left")
         .with_columns(col("objects").fill_null([]), col("majority").fill_null(False))
@@ -105,7 +109,7 @@ def _together(dataset: Dataset, relations: Sequence[str]) -> Iterator[tuple[str,
     of_relation = pairs.partition_by("relation", as_dict=True)
     for relation in relations:
         frame = of_relation.get((relation,), pairs.clear())
-        yield relation, frame.select("fact", "names", "objects", "majority")
+        yield relation, frame.select("fact", "names", "objects", "majority", "date", "details")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

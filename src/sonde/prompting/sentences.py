@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Fact, Relation, Template
+from sonde.core.facts import ANSWER_SLOT, DATE_SLOT, SUBJECT_SLOT, Fact, Relation, Template
 from sonde.core.prompts import KEY, TEXTS, Block, Want, capitalised
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ PERSON_ANSWERS = {
 
 GUESSABLE_RANK = 3
 
+OWN = ("date", "details")
+"""What templates may take from facts beside their subjects."""
+
 UHN = "uhn-"
 """How the templates that ask about a part of a name are called."""
 
@@ -48,10 +51,13 @@ def sentences(
 ) -> Block:
     """Every template with every name of every subject, in the order of subject, template and name.
 
-    `subjects` has the columns `fact` and `names`, a list. `capitals`: sentences begin with one.
+    `subjects` has the columns `fact` and `names`, a list, and where templates take them from facts
+    `date` and `details`. `capitals`: sentences begin with one.
     """
     import polars
 
+    if any(template.fact_slots for template in templates):
+        return _own_sentences(relation, templates, subjects, want, capitals=capitals)
     texts = [template.text.split(ANSWER_SLOT) for template in templates]
     sides = {
         f"{side}.{part}": [(*text[i].split(SUBJECT_SLOT, 1), None)[part] for text in texts]
@@ -64,6 +70,7 @@ def sentences(
     )
     frame = (
         subjects.lazy()
+        .select("fact", "names")
         .join(wording.lazy(), how="cross", maintain_order="left_right")
         .explode("names")
         .with_columns(relation=polars.lit(relation.id), subject="names")
@@ -71,10 +78,36 @@ def sentences(
         .select(*KEY, *TEXTS)
         .collect()
     )
-    if capitals:
-        opened = [capitalised(text) for text in frame["prefix"].to_list()]
-        frame = frame.with_columns(prefix=polars.Series(opened, dtype=polars.String))
-    return Block(frame=frame, want=want, cloze=True)
+    return Block(frame=_opened(frame) if capitals else frame, want=want, cloze=True)
+
+
+def _own_sentences(
+    relation: Relation,
+    templates: Sequence[Template],
+    subjects: DataFrame,
+    want: Want,
+    *,
+    capitals: bool,
+) -> Block:
+    """The same where templates take more from each fact than its subject, one by one."""
+    import polars
+
+    rows = []
+    for fact, names, date, details in subjects.select("fact", "names", *OWN).iter_rows():
+        own = {f"[details.{detail['name']}]": detail["value"] for detail in details}
+        for template, name in product(templates, names):
+            sides = template.filled({SUBJECT_SLOT: name, DATE_SLOT: date, **own})
+            rows.append((fact, relation.id, template.id, name, *sides))
+    frame = polars.DataFrame(rows, dict.fromkeys((*KEY, *TEXTS), polars.String), orient="row")
+    return Block(frame=_opened(frame) if capitals else frame, want=want)
+
+
+def _opened(frame: DataFrame) -> DataFrame:
+    """The same sentences, each beginning with a capital."""
+    from polars import Series, String
+
+    opened = [capitalised(text) for text in frame["prefix"].to_list()]
+    return frame.with_columns(prefix=Series(opened, dtype=String))
 
 
 def in_parts(subjects: DataFrame, sentences: int) -> Iterator[DataFrame]:
@@ -92,7 +125,7 @@ def usual_names(facts: DataFrame) -> DataFrame:
     """Facts with the usual name of their subject alone."""
     import polars
 
-    return facts.select("fact", names=polars.concat_list("subject"))
+    return facts.select("fact", *OWN, names=polars.concat_list("subject"))
 
 
 def nothing(*names: str) -> DataFrame:

@@ -122,8 +122,11 @@ class Run:
 
     def report(self, **reading: Any) -> Report:
         """Compute every number from the stored answers, read as the run says or as given here."""
+        from sonde.analysis.readings import read_further
+
         dataset = self.dataset()
         report = self.probe(reading).read(dataset, self.answers())
+        report = read_further(report, dataset, self.answers)
         return replace(
             report,
             title=f"{report.title}: {self.manifest.model['name']}",

@@ -64,7 +64,7 @@ def _told(probe: Probe, dataset: Dataset, style: Style) -> str:
     more = " …" if len(relations) > SHOWN else ""
     many = "one for each relation" if several else "one"
     fact = next(dataset.facts(relations[0].id))
-    asked = words[relations[0]].fill(fact.subject.name)[0].strip()
+    asked = words[relations[0]].fill(fact.subject.name, fact)[0].strip()
     return (
         f"probe {probe.name!r} asks with sentences, and dataset {dataset.name!r} has none. Give "
         f"{many}, with [X] for the subject and [Y] for the answer, such as:\n  {flags}{more}\n"

@@ -78,7 +78,7 @@ def filling(model: MaskedModel, task: Task, vocabulary: tuple[str, ...] | None) 
     short = [tuple(f for f in facts if fits(model, templates, f)) for facts in (train, dev)]
 
     def logps(number: int, facts: Sequence[Fact]) -> Any:
-        sides = [templates[number].fill(fact.subject.name) for fact in facts]
+        sides = [templates[number].fill(fact.subject.name, fact) for fact in facts]
         return answer_logps(model, model.encoder.masked(sides), answers.tokens[number])
 
     return Asks(
@@ -109,7 +109,7 @@ def takes_a_word(
 
 def fits(model: MaskedModel, templates: Sequence[Template], fact: Fact) -> bool:
     """Whether a fact is short enough for the model under every template."""
-    spans = model.encoder.masked([template.fill(fact.subject.name) for template in templates])
+    spans = model.encoder.masked([template.fill(fact.subject.name, fact) for template in templates])
     return all(len(span.ids) <= model.loaded.context for span in spans)
 
 
@@ -121,7 +121,7 @@ def scoring(model: Any, task: Task) -> Asks:
     def logps(number: int, facts: Sequence[Fact]) -> Any:
         prompts = []
         for fact in facts:
-            prefix, suffix = templates[number].fill(fact.subject.name)
+            prefix, suffix = templates[number].fill(fact.subject.name, fact)
             key, want = key_of(fact, templates[number]), Score(options=options)
             prompts.append(Prompt(key=key, prefix=prefix, suffix=suffix, want=want))
         values = np.zeros((len(facts), len(options)), dtype=np.float32)
@@ -152,7 +152,7 @@ def sound_logps(asks: Asks, number: int, facts: Sequence[Fact]) -> Any:
     sound = torch.isfinite(logps).all(1).tolist()
     if not all(sound):
         fact, template = facts[sound.index(False)], asks.templates[number]
-        where = called(key_of(fact, template), *template.fill(fact.subject.name))
+        where = called(key_of(fact, template), *template.fill(fact.subject.name, fact))
         raise NotFinite(f"the model gives NaN or infinity to {where}")
     return logps
 

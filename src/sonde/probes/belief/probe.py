@@ -21,7 +21,7 @@ from sonde.metrics.judged import Judged
 from sonde.probes.belief.judge import Outcomes, judge
 from sonde.probes.belief.report import build_report
 from sonde.prompting.pairs import World, pair_frames, world
-from sonde.prompting.sentences import in_parts, nothing, sentences
+from sonde.prompting.sentences import OWN, in_parts, nothing, sentences
 from sonde.reporting.build.multi_prompt.sections import DRAWS, Draw
 
 SAYS_NOTHING = ("N/A", "", "?")
@@ -65,10 +65,11 @@ class Belief:
         """Relation by relation: templates with content-free subjects, then pair by pair."""
         asked = {r.id: r for r in dataset.asked_relations() if self._templates(r)}
         for id, frame in pair_frames(dataset, asked):
-            relation, pairs = asked[id], frame.select("fact", "names")
+            relation, pairs = asked[id], frame.select("fact", "names", *OWN)
             templates, want = self._templates(relation), self._want(dataset, relation)
-            if self.bias:
-                yield sentences(relation, templates, nothing(*SAYS_NOTHING), want)
+            plain = [template for template in templates if template.plain]
+            if self.bias and plain:
+                yield sentences(relation, plain, nothing(*SAYS_NOTHING), want)
             if self.names == "original":
                 pairs = pairs.with_columns(pairs["names"].list.head(1))
             for part in in_parts(pairs, len(templates)):

@@ -149,7 +149,8 @@ class BeliefIcl:
         return tuple(
             t
             for t in relation.templates
-            if (self.templates == "all" or t.source == "manual")
+            if t.plain
+            and (self.templates == "all" or t.source == "manual")
             and (t.style == "question" or not self._only_questions())
         )
 

@@ -195,7 +195,7 @@ def _relation_table(
     majority: Mapping[str, str],
     columns: Sequence[Metric],
 ) -> Table:
-    kind = Field[Relation]("type", lambda r: r.kind, detail=True)
+    kind = Field[Relation]("type", lambda r: r.kind or "", detail=True)
     commonest = Field[Relation](
         "commonest object",
         lambda r: majority.get(r.id, ""),

@@ -149,7 +149,7 @@ class LkeBaselines:
         yield from shown.scored(self.n, usual, NO_WORDS, {"how": "scored"})
         for template in templates:
             for item in shown.items:
-                before, after = template.fill(item.fact.subject.name)
+                before, after = template.fill(item.fact.subject.name, item.fact)
                 want = Score(options=item.options)
                 yield item.prompt(before, want, template.id, {"how": "scored"}, after)
         for template in templates if self.separating else ():
@@ -164,7 +164,7 @@ class LkeBaselines:
             yield item.prompt(prefix, want, NO_WORDS, own)
         for template in templates:
             for item in shown.items:
-                before, _ = template.fill(item.fact.subject.name)
+                before, _ = template.fill(item.fact.subject.name, item.fact)
                 yield item.prompt(before, want, template.id, own)
 
     def _choices(self, dataset: Dataset, answered: Given, taken: list[Wording]) -> Choices:

@@ -1,0 +1,119 @@
+"""What a report says beyond its probe's own numbers, of any probe: a module for each reading.
+
+A reading looks at the judged prompts of a run, at the facts they ask about and, where it needs
+them, at the stored answers. It says itself whether a dataset has what it reads. Readings of other
+packages come through `sonde.readings`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from sonde.core.columns import Answers
+from sonde.core.components import Components
+from sonde.core.facts import Dataset
+from sonde.core.reports import Estimates, Figure, Metric, Report, Table
+from sonde.metrics.judged import Judged
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+READINGS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was asked of a model, and how it did.
+
+    `answers` reads the stored answers from the beginning, each time it is called.
+    """
+
+    dataset: Dataset
+    judged: Judged
+    answers: Callable[[], Iterable[Answers]]
+
+    def facts(self) -> DataFrame:
+        """A row for each judged fact (or pair, by its first fact), with all columns of the fact.
+
+        `pair` is its number, `accuracy` the share of its prompts that are right, `owner` the number
+        of its relation among `judged.relations`, and `cluster` that of its subject.
+        """
+        import polars
+        from polars import col
+
+        judged, grid = self.judged, self.judged.grid
+        asked = [self.dataset.frame(relation.id) for relation in judged.relations]
+        every = polars.concat(asked).unique(("relation", "fact"), keep="first", maintain_order=True)
+        relations = polars.Series([r.id for r in judged.relations], dtype=polars.String)
+        pairs = polars.DataFrame({"pair": grid.pair, "accuracy": grid.right})
+        means = pairs.group_by("pair").agg(col("accuracy").mean()).sort("pair")
+        numbers = means["pair"].to_numpy()
+        return (
+            means.with_columns(
+                owner=polars.Series(grid.relations[numbers]),
+                fact=polars.Series(judged.pairs, dtype=polars.String).gather(numbers),
+                relation=relations.gather(grid.relations[numbers]),
+            )
+            .join(every, on=("relation", "fact"), how="inner", maintain_order="left")
+            .with_columns(
+                cluster=polars.struct("relation", "subject_id").rank("dense").cast(polars.Int64)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What is added to a report."""
+
+    metrics: tuple[Metric, ...] = ()
+    estimates: Estimates = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    findings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Reader(Protocol):
+    """Reads something of its own from what was judged."""
+
+    name: str
+
+    def applies(self, dataset: Dataset) -> bool:
+        """Whether the dataset has what is read; looks at relations and facts, not at answers."""
+
+    def read(self, asked: Asked) -> Reading | None:
+        """Read it; None where nothing comes of it."""
+
+
+def readings() -> Mapping[str, Reader]:
+    """Every reading by name."""
+    return Components(READINGS, "sonde.readings")
+
+
+def read_further(
+    report: Report, dataset: Dataset, answers: Callable[[], Iterable[Answers]]
+) -> Report:
+    """A report with all that can be read beside it; unchanged where its probe judged nothing."""
+    if report.judged is None or not len(report.judged.grid):
+        return report
+    asked = Asked(dataset=dataset, judged=report.judged, answers=answers)
+    for reader in readings().values():
+        if reader.applies(dataset) and (found := reader.read(asked)):
+            report = _with(report, found)
+    return report
+
+
+def _with(report: Report, found: Reading) -> Report:
+    return replace(
+        report,
+        metrics=(*report.metrics, *found.metrics),
+        estimates={**report.estimates, **found.estimates},
+        counts={**report.counts, **found.counts},
+        tables=(*report.tables, *found.tables),
+        figures=(*report.figures, *found.figures),
+        findings=(*report.findings, *found.findings),
+        notes=(*report.notes, *found.notes),
+    )
