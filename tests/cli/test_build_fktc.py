@@ -14,7 +14,7 @@ from sonde.data.builders import fktc, http
 from sonde.data.format import open_dataset
 from sonde.prompting.frames import frames
 from tests.command import COMMAND, PATIENCE, Sonde, files
-from tests.data.chat_server import Answer, Reply, said, serving
+from tests.data.chat_server import Reply, failing, said, serving
 
 QUESTIONS = (
     "What do people in [X] call theirs?",
@@ -37,11 +37,6 @@ def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
 def well(number: int, text: str) -> Reply:
     """Three questions at a time, whichever are not there yet."""
     return said("\n".join([q for q in QUESTIONS if q not in text][:3]))
-
-
-def failing(answer: Answer, reply: Reply, *numbers: int) -> Answer:
-    """The same answers, but for the requests of these numbers."""
-    return lambda number, text: reply if number in numbers else answer(number, text)
 
 
 def command(data: Path, out: Path, url: str, *more: object) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sonde.core.errors import DataError, EndpointError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact
 from sonde.data.builders import write_whole
-from sonde.data.builders.endpoint import QuestionWriter, candidates, request
+from sonde.data.builders.endpoint import Asker, candidates
 from sonde.data.builders.fktc import (
     Built,
     Gathered,
@@ -24,9 +24,9 @@ from sonde.data.builders.fktc import (
     build,
     fault_of,
     likeness,
-    read_questions,
 )
-from sonde.data.builders.journal import Journal
+from sonde.data.builders.journal import Answer, Journal
+from sonde.data.builders.questions import read_by_relation, request
 from sonde.data.catalog import load
 from sonde.data.check import problems
 from sonde.data.format import open_dataset
@@ -279,16 +279,16 @@ class Scripted:
     def __init__(self, *answers: str) -> None:
         self.answers, self.asked = list(answers), list[str]()
 
-    def ask(self, text: str) -> str:
+    def ask(self, text: str) -> Answer:
         if not self.answers:
             raise EndpointError("nobody there")
         self.asked.append(text)
-        return self.answers.pop(0)
+        return Answer(self.answers.pop(0))
 
 
 def written(chat: Scripted, journal: Path, dataset: Dataset, **recipe: int) -> Built:
-    writer = QuestionWriter(ask=chat.ask, model="m", journal=Journal(journal))
-    return build(dataset, Recipe(frames=4, **recipe), name="made", writer=writer)
+    asker = Asker(ask=chat.ask, model="m", journal=Journal(journal))
+    return build(dataset, Recipe(frames=4, **recipe), name="made", asker=asker)
 
 
 def test_a_model_is_asked_until_there_are_enough(tmp_path: Path) -> None:
@@ -372,9 +372,9 @@ def test_a_file_of_questions_is_read_by_relation(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text('{"relation": "P36", "text": "Where is [X]?"}\n{"relation": "P36"}\n')
     with pytest.raises(DataError, match="line 2: 'text' must be a text"):
-        read_questions(path)
+        read_by_relation(path)
     path.write_text('{"relation": "P36", "text": "Where is [X]?"}\n')
-    assert read_questions(path) == {"P36": ("Where is [X]?",)}
+    assert read_by_relation(path) == {"P36": ("Where is [X]?",)}
 
 
 @pytest.mark.parametrize("bleu", [0.0, 101.0, float("nan")])

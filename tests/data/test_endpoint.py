@@ -38,7 +38,7 @@ def asked(
     waits: list[float] = []
     with httpx.Client(timeout=place.timeout) as client:
         chat = Chat("m", http.Server(place.place, client, sleep=waits.append))
-        return chat.ask("how?"), waits, chat
+        return chat.ask("how?").text, waits, chat
 
 
 def test_a_sound_answer_comes_at_the_first_try() -> None:

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 
 from sonde.cli.console import print_table, progress, resumable, say, waiting
-from sonde.cli.endpoint import EndpointOptions, show_asked
+from sonde.cli.endpoint import EndpointOptions, asking, show_asked
 from sonde.cli.options import DRAWS, FOLDER, FORCE, NAMED, argument, group, matching, option, verb
-from sonde.core.errors import EndpointError, UsageError
+from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
 from sonde.data import catalog
 from sonde.data.builders import check_place, fktc, nobel, trex_mc, write_whole
-from sonde.data.builders.endpoint import Chat, Endpoint, QuestionWriter, opened
-from sonde.data.builders.journal import Journal
+from sonde.data.builders.questions import read_by_relation
 from sonde.data.builders.triples import dataset_triples, triple_files
-from sonde.data.builders.work import work_of, working
+from sonde.data.builders.work import work_of
 
 MOST = 100
 """Relations that do not qualify and are named; the rest is counted."""
 
 SHORT = 20
 """Relations with too few frames that are named."""
-
-ANSWERS = "answers.jsonl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +167,7 @@ class FktcOptions:
     bleu: float = option("Two frames stay under this BLEU, 0 to 100.", 70.0)
     paraphrases: Path | None = option("More questions: JSON lines with relation and text.", None)
     ask: EndpointOptions
+    turns: int = option("Times a model is asked about a relation.", 5, least=1)
     seed: int = option(DRAWS, 0)
     name: str = option("What the dataset is called; else DATA-frames.", "")
     force: bool = option(FORCE, False, "--force")
@@ -186,49 +183,30 @@ def build_fktc(wanted: FktcOptions) -> None:
     Example: sonde data build fktc -d lama:./LAMA --endpoint http://localhost:8000/v1 --model NAME
     -o ./frames
     """
-    recipe, out = matching(fktc.Recipe, wanted, turns=wanted.ask.turns), wanted.out
+    recipe, out = matching(fktc.Recipe, wanted), wanted.out
     endpoint = wanted.ask.place()
     check_place(out, force=wanted.force)
     fktc.need_bleu()
-    given = fktc.read_questions(wanted.paraphrases) if wanted.paraphrases else {}
+    given = read_by_relation(wanted.paraphrases) if wanted.paraphrases else {}
     with waiting("reading the dataset"):
         dataset = catalog.load(wanted.data)
-    with _asking(endpoint, out) as (writer, chat):
+    advice = "bring the questions that are missing with --paraphrases FILE"
+    with asking(endpoint, out, advice) as (asker, chat):
         with progress("frames, relations") as tick:
             built = fktc.build(
                 dataset,
                 recipe,
                 name=wanted.name or f"{dataset.name}-frames",
                 given=given,
-                writer=writer,
+                asker=asker,
                 sources=_sources(wanted.paraphrases, wanted.ask.model),
                 progress=tick,
             )
         _write(built.dataset, out, force=wanted.force)
         shutil.rmtree(work_of(out), ignore_errors=True)
     show_fktc(built, recipe, out)
-    if writer and chat:
-        show_asked(writer.journal, chat)
-
-
-@contextmanager
-def _asking(
-    endpoint: Endpoint | None, out: Path
-) -> Iterator[tuple[QuestionWriter | None, Chat | None]]:
-    """Open the endpoint and the journal; a failure says that nothing is lost, and how to go on."""
-    if endpoint is None:
-        yield None, None
-        return
-    with working(out) as work, opened(endpoint) as chat:
-        journal = Journal(work / ANSWERS)
-        try:
-            yield QuestionWriter(ask=chat.ask, model=endpoint.model, journal=journal), chat
-        except EndpointError as error:
-            kept = f"the {len(journal)} answers so far are kept in {journal.path}; " * bool(journal)
-            raise EndpointError(
-                f"{error}; {kept}run the same command again to go on, or bring the questions that "
-                "are missing with --paraphrases FILE"
-            ) from None
+    if asker and chat:
+        show_asked(asker.journal, chat)
 
 
 def _sources(paraphrases: Path | None, model: str) -> list[str]:

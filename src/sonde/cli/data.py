@@ -23,6 +23,7 @@ from sonde.cli.options import (
     option,
     verb,
 )
+from sonde.cli.paraphrase import paraphrase
 from sonde.core.abilities import abilities
 from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, DataError, MissingExtra, UsageError
@@ -355,6 +356,7 @@ VERBS = {
     "check": check,
     "stats": stats,
     "convert": convert,
+    "paraphrase": paraphrase,
     "annotate": annotate,
     "vocabulary": vocabulary,
     "build": build.app,

@@ -1,6 +1,6 @@
-"""Have questions written by a chat model behind an OpenAI-compatible address.
+"""Have sentences written by a chat model behind an OpenAI-compatible address.
 
-Knows nothing of how a server is reached (`http`), nor of what becomes of the questions.
+Knows nothing of how a server is reached (`http`), nor of what is asked, and why.
 """
 
 from __future__ import annotations
@@ -8,24 +8,24 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from sonde.core.errors import UsageError
-from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Relation
+from sonde.core.errors import EndpointError, UsageError
 from sonde.core.fingerprints import fingerprint
 from sonde.data.builders.http import Failure, Place, Server, check_url, connected
-from sonde.data.builders.journal import Journal
+from sonde.data.builders.journal import Answer, Journal, Tokens
 
 PATH = "/chat/completions"
 KEY = "SONDE_API_KEY"
 
 SPARE = 3
-"""Questions asked for beyond those that are missing: some will be too alike."""
+"""Sentences asked for beyond those that are missing: some will be too alike."""
 
-_MARK = re.compile(r"^\s*(?:[-*•]+|\(?\d+[.):]|Q\d*:)\s*")
+_MARK = re.compile(r"^\s*(?:[-*•・]+|[(（]?\d+[.):．、）]|Q\d*:)\s*")
+_AROUND = " \t\r\n\"'`*_“”‘’«»「」『』,"
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 
@@ -69,10 +69,10 @@ class Chat:
         """Tries that came to nothing, by kind."""
         return self._server.failures
 
-    def ask(self, text: str) -> str:
+    def ask(self, text: str) -> Answer:
         """What the model writes; refuses after the last try, saying why."""
         body = {"model": self._model, "messages": [{"role": "user", "content": text}]}
-        return self._server.post(body, _content)
+        return self._server.post(body, _answer)
 
 
 @contextmanager
@@ -83,81 +83,71 @@ def opened(endpoint: Endpoint) -> Iterator[Chat]:
         yield Chat(endpoint.model, server)
 
 
-def _content(value: Any) -> str:
-    """The text of the first choice of a chat completion."""
+def _answer(value: Any) -> Answer:
+    """The text of the first choice of a chat completion, and what it cost."""
     try:
         text = value["choices"][0]["message"]["content"]
     except (KeyError, IndexError, TypeError):
         text = None
     if not isinstance(text, str) or not text.strip():
         raise Failure("no chat completion", "")
-    return text.encode(errors="replace").decode()  # half a character cannot be stored
+    whole = text.encode(errors="replace").decode()  # half a character cannot be stored
+    match value.get("usage"):
+        case {"prompt_tokens": int(sent), "completion_tokens": int(received)}:
+            return Answer(whole, Tokens(sent, received))
+        case _:
+            return Answer(whole)
+
+
+class Exhausted(EndpointError):
+    """A model has nothing new to say; the same answers, asked for again, would say it no better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionWriter:
-    """Asks a model for questions, and keeps its answers, so that nothing is asked twice."""
+class Asker:
+    """Asks a model, and keeps its answers, so that nothing is asked twice."""
 
-    ask: Callable[[str], str]
+    ask: Callable[[str], Answer]
     model: str
     journal: Journal
 
-    def write(
-        self, relation: Relation, kept: Sequence[str], missing: int, turn: int
-    ) -> tuple[str, ...]:
-        """Some questions, unlike those that are kept, if there are any; `turn` counts from 1."""
-        text = request(relation, kept, missing + SPARE)
-        key = fingerprint([self.model, str(turn), relation.id, text])
+    def answer(self, text: str, *place: str) -> str:
+        """What the model writes, or wrote before; `place` tells apart questions of equal words."""
+        key = fingerprint([self.model, *place, text])
         answer = self.journal.find(key)
         if answer is None:
-            answer = self.ask(text)
-            self.journal.keep(key, answer)
-        return tuple(candidates(answer))
-
-
-def request(relation: Relation, kept: Sequence[str], count: int) -> str:
-    """What a model is asked: to reword the questions there are, or to make some of a statement."""
-    if kept:
-        task = f"Reword this question in {count} different ways:\n{kept[0]}\n"
-    else:
-        task = f"Write {count} different questions that ask for the answer to: {_told(relation)}\n"
-    if kept[1:]:
-        task += "These are there already; use other words and another order:\n"
-        task += "".join(f"{text}\n" for text in kept[1:])
-    return (
-        f"{task}\n"
-        f"{SUBJECT_SLOT} stands for a name. Write {SUBJECT_SLOT} exactly once in every question, "
-        "name no other thing, and end each with a question mark. Every question must ask for "
-        f"exactly the same thing ({relation.label}). Write one question a line and nothing else."
-    )
+            answer, tokens = self.ask(text)
+            self.journal.keep(key, answer, tokens)
+        return answer
 
 
 def candidates(answer: str) -> Iterator[str]:
-    """The lines of an answer that may be questions, without numbers, dashes and quotes.
+    """The lines of an answer that may be sentences, without numbers, dashes and quotes.
 
     >>> list(candidates("Sure:\\n1. \\"Where is [X]?\\"\\n- **Whence is [X]?**"))
     ['Sure:', 'Where is [X]?', 'Whence is [X]?']
     """
     text = _THOUGHT.sub("", answer)
     for line in _listed(text) or text.splitlines():
-        question = _MARK.sub("", line).strip(" \t\r\n\"'`*_“”‘’,")
-        if question and not question.startswith("```"):
-            yield question
-
-
-def _told(relation: Relation) -> str:
-    """The statement that a question is made of; the bare label where there is none."""
-    for template in relation.templates:
-        if template.style == "statement":
-            return f"{template.text} ({ANSWER_SLOT} is the answer, the {relation.label})"
-    return f"the {relation.label} of {SUBJECT_SLOT}"
+        sentence = _MARK.sub("", line).strip(_AROUND)
+        if sentence and not sentence.startswith("```"):
+            yield sentence
 
 
 def _listed(text: str) -> list[str]:
-    """The texts of an answer that is a JSON list of texts; none where it is not."""
+    """The texts of an answer that is a JSON list or object of texts; none where it is not."""
     bare = re.sub(r"^```\w*|```$", "", text.strip()).strip()
     try:
-        value = json.loads(bare) if bare.startswith("[") else None
+        value = json.loads(bare) if bare.startswith(("[", "{")) else None
     except (ValueError, RecursionError):
         return []
-    return [entry for entry in value if isinstance(entry, str)] if isinstance(value, list) else []
+    return list(_texts(value))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, in order."""
+    if isinstance(value, str):
+        yield value
+    inner = value.values() if isinstance(value, dict) else value
+    for entry in inner if isinstance(value, dict | list) else ():
+        yield from _texts(entry)

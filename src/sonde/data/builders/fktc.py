@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from sonde.core.errors import DataError, EndpointError, MissingExtra, UsageError
@@ -30,10 +29,10 @@ from sonde.core.facts import (
     Relation,
     Template,
 )
-from sonde.data.builders.endpoint import QuestionWriter
+from sonde.data.builders.endpoint import Asker
 from sonde.data.builders.http import INSTALL
+from sonde.data.builders.questions import questions
 from sonde.data.check import bare, stands_in
-from sonde.data.lines import read_rows
 from sonde.data.wordings import regrouped
 from sonde.prompting.few_shot import QUESTION_MARKS
 from sonde.prompting.options import correct_for, correct_names, negatives, spellings
@@ -161,15 +160,15 @@ def build(
     *,
     name: str,
     given: Given | None = None,
-    writer: QuestionWriter | None = None,
+    asker: Asker | None = None,
     sources: Sequence[str] = (),
     progress: Progress = lambda done, total: None,
 ) -> Built:
     """The dataset under frames, with wrong objects; `sources` name who wrote further questions."""
     given = given or {}
-    gathered = tuple(_at_hand(dataset, recipe, given, further=writer is not None))
-    if writer is not None:
-        _ask(gathered, writer, progress)
+    gathered = tuple(_at_hand(dataset, recipe, given, further=asker is not None))
+    if asker is not None:
+        _ask(gathered, asker, progress)
     if not any(each.frames for each in gathered):
         raise DataError(
             f"no relation of {dataset.name!r} has a question; --paraphrases FILE or --endpoint URL "
@@ -200,15 +199,15 @@ def _at_hand(
         yield gathered
 
 
-def _ask(gathered: Sequence[Gathered], writer: QuestionWriter, progress: Progress) -> None:
+def _ask(gathered: Sequence[Gathered], asker: Asker, progress: Progress) -> None:
     """Have the missing frames written; where the model fails, says which relations lack some."""
     for done, each in enumerate(gathered):
         progress(done, len(gathered))
         try:
             for turn in range(1, each.recipe.turns + 1):
                 if each.missing > 0:
-                    questions = writer.write(each.relation, each.texts, each.missing, turn)
-                    each.offer(questions, "endpoint")
+                    found = questions(asker, each.relation, each.texts, each.missing, turn)
+                    each.offer(found, "endpoint")
         except EndpointError as error:
             lacking = [other.relation.id for other in gathered[done:] if other.missing > 0]
             more = f" and {len(lacking) - NAMED} more" if len(lacking) > NAMED else ""
@@ -276,14 +275,6 @@ def _metric() -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU(effective_order=True)  # short questions may have no four words in a row in common
-
-
-def read_questions(path: Path) -> dict[str, tuple[str, ...]]:
-    """Questions by relation from a file of JSON lines: `relation` and `text`."""
-    questions: dict[str, list[str]] = {}
-    for row in read_rows(path):
-        questions.setdefault(row.text("relation"), []).append(row.text("text"))
-    return {relation: tuple(texts) for relation, texts in questions.items()}
 
 
 def _with_wrong(dataset: Dataset, gathered: Gathered) -> Iterator[Fact]:

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from sonde.core.errors import StoreError
-from sonde.data.lines import read_rows
+from sonde.data.growing import append_rows, whole_rows
+from sonde.data.lines import Row
+
+
+class Tokens(NamedTuple):
+    """What an answer cost, as the endpoint counts it."""
+
+    sent: int
+    received: int
+
+
+class Answer(NamedTuple):
+    """What was answered; its tokens are None where nobody told them."""
+
+    text: str
+    tokens: Tokens | None = None
 
 
 class Journal:
     """Answers by key, a JSON object a line, each written whole and forced to disk.
 
-    What was kept before is there again; half a line, left by a kill, is cut off.
+    What was kept before is there again, and `before` counts it; half a line, left by a kill, is cut
+    off.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._kept = _read(path)
+        self._kept = {row.text("key"): _answer(row) for row in whole_rows(path)}
         self.before = len(self._kept)
 
     def __len__(self) -> int:
@@ -27,34 +41,29 @@ class Journal:
 
     def find(self, key: str) -> str | None:
         """The answer kept under a key."""
-        return self._kept.get(key)
+        kept = self._kept.get(key)
+        return None if kept is None else kept.text
 
-    def keep(self, key: str, text: str) -> None:
+    def keep(self, key: str, text: str, tokens: Tokens | None = None) -> None:
         """Write an answer to disk."""
-        self.keep_all([(key, text)])
+        cost = {} if tokens is None else {"tokens": list(tokens)}
+        append_rows(self.path, {"key": key, "text": text, **cost})
+        self._kept[key] = Answer(text, tokens)
 
     def keep_all(self, answers: Iterable[tuple[str, str]]) -> None:
         """Write several that came together."""
         kept = dict(answers)
-        lines = "".join(json.dumps({"key": k, "text": t}) + "\n" for k, t in kept.items())
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(lines)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise StoreError(f"{self.path} cannot be written: {error.strerror}") from None
-        self._kept |= kept
+        append_rows(self.path, *({"key": key, "text": text} for key, text in kept.items()))
+        self._kept |= {key: Answer(text) for key, text in kept.items()}
+
+    def answers(self, start: int = 0) -> list[Answer]:
+        """The answers in the order in which they came, from a place on."""
+        return list(self._kept.values())[start:]
 
 
-def _read(path: Path) -> dict[str, str]:
-    if not path.exists():
-        return {}
-    try:
-        whole, end, half = path.read_bytes().rpartition(b"\n")
-        if half:
-            os.truncate(path, len(whole + end))
-    except OSError as error:
-        raise StoreError(f"{path} cannot be continued: {error.strerror}") from None
-    return {row.text("key"): row.text("text") for row in read_rows(path)}
+def _answer(row: Row) -> Answer:
+    match row.values.get("tokens"):
+        case [int(sent), int(received)]:
+            return Answer(row.text("text"), Tokens(sent, received))
+        case _:
+            return Answer(row.text("text"))
