@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sonde import api
 from sonde.cli import build
 from sonde.cli.annotate import annotate
+from sonde.cli.card import card
 from sonde.cli.console import output, print_table, say, waiting, writing
 from sonde.cli.options import (
     DEVICE,
@@ -355,6 +356,7 @@ VERBS = {
     "show": show,
     "check": check,
     "stats": stats,
+    "card": card,
     "convert": convert,
     "paraphrase": paraphrase,
     "annotate": annotate,
