@@ -16,7 +16,7 @@ import numpy as np
 
 from sonde.core.facts import Fact, commonest_objects
 from sonde.core.fingerprints import draw_key
-from sonde.metrics.estimates import Floats
+from sonde.metrics.judged import Floats
 from sonde.models.controls import Words, counted
 from sonde.prompting.sentences import object_in_subject
 
@@ -81,7 +81,7 @@ def _by_fold(asked: Sequence[Fact], seed: int) -> tuple[Floats, Floats]:
     folds = np.array([draw_key(seed, fact.subject.id) % FOLDS for fact in asked])
     prior, bayes = np.full((2, len(asked)), np.nan)
     for fold in np.unique(folds):
-        held = np.flatnonzero(folds == fold)
+        held = np.flatnonzero(folds == fold).tolist()
         others = [fact for fact, own in zip(asked, folds, strict=True) if own != fold]
         if others:
             prior[held], bayes[held] = _learnt(others, [asked[i] for i in held])

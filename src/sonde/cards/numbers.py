@@ -8,7 +8,8 @@ import numpy as np
 
 from sonde.cards.relations import Described
 from sonde.core.reports import Estimate, Metric
-from sonde.metrics.estimates import ByFact, Floats
+from sonde.metrics.estimates import ByFact
+from sonde.metrics.judged import Floats
 from sonde.reporting.catalogue import FACTS, RELATIONS
 
 
@@ -26,9 +27,9 @@ IN_NAME = _share("object_in_subject", "in the name", "the object's name stands i
 EASY = _share(
     "easy", "any of them", "right by class prior or naive Bayes, or the object is in the name"
 )
-SEEN = _share("also_in_training", "fact in training", "the same names stand in train or dev")
+SEEN = _share("also_in_training", "fact seen", "the same names stand in train or dev")
 SUBJECT_SEEN = _share(
-    "subject_in_training", "subject in training", "the subject's name stands in train or dev"
+    "subject_in_training", "subject seen", "the subject's name stands in train or dev"
 )
 DOUBLED = _share(
     "near_duplicate", "near-duplicate", "another fact has the same object and a name alike"

@@ -20,7 +20,7 @@ from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Fact, Relation
 from sonde.core.progress import told
 from sonde.core.repeats import DEV, TRAIN, leaking, name_pairs
 from sonde.data.check import finder
-from sonde.metrics.estimates import Floats
+from sonde.metrics.judged import Floats
 
 
 class Twin(NamedTuple):

@@ -30,6 +30,7 @@ from sonde.cards.numbers import (
 from sonde.cards.relations import Described, described
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Selection
+from sonde.core.repeats import TEST
 from sonde.core.reports import (
     Curves,
     Estimate,
@@ -53,14 +54,15 @@ WIDE = 100.0
 """From so many times the smallest number on, the powers of ten are drawn."""
 
 
-def card(dataset: Dataset, *, split: str = "test", alike: float = LEAST, seed: int = 0) -> Report:
+def card(dataset: Dataset, *, split: str = TEST, alike: float = LEAST, seed: int = 0) -> Report:
     """The card of a whole dataset; `split` is the one that would be asked about.
 
     Texts are near-duplicates from the share `alike` of their character trigrams in common on.
     """
     if not 0 < alike <= 1:
         raise UsageError(f"alike must be above 0 and at most 1, not {alike}")
-    dataset = replace(dataset, selection=Selection(split=split, seed=seed))
+    selection = Selection(split=split, seed=seed)
+    dataset = replace(dataset, selection=selection) if split == TEST else dataset.select(selection)
     relations = list(described(dataset, seed, alike))
     estimates = numbers(relations, seed)
     return Report(

@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from sonde.cards.numbers import CHANCE, EASY, GUESSED, LEAKED, SPREAD, SUBJECT_SEEN
+from sonde.cards.numbers import CHANCE, EASY, EVENNESS, GUESSED, LEAKED, SPREAD, SUBJECT_SEEN
 from sonde.cards.relations import Described, Shared, Twin
 from sonde.core.facts import Card, Dataset, Relation
 from sonde.core.overviews import listing
 from sonde.core.reports import ColumnKind, Estimates, Metric, Table
 from sonde.core.words import counted
 from sonde.data.statistics import relation_counts, totals
-from sonde.reporting.catalogue import RELATIONS
 from sonde.reporting.build.tables import Field, browse, by_relation, table, titled
+from sonde.reporting.catalogue import RELATIONS
 
 COMMONEST = 3
 """Objects of a relation that are named."""
@@ -187,9 +187,10 @@ def answers(relations: Sequence[Described], estimates: Estimates) -> Table:
             lambda r: of[r.id].distractors,
             "count",
             "options that are no fact's object",
+            detail=True,
         ),
         Field("asked", lambda r: len(of[r.id].objects), "count", "options asked for"),
-        *SPREAD,
+        *(metric.detail(metric is EVENNESS) for metric in SPREAD),
         Field("commonest", lambda r: _commonest(of[r.id].objects), help="with their counts"),
     ]
     return by_relation(
@@ -233,8 +234,8 @@ def leaks(relations: Sequence[Described], estimates: Estimates) -> Table:
             "facts of train and dev whose names are those of a test fact",
         ),
         Field("telling", lambda r: _telling(of[r.id]), "count", "templates that hold an answer"),
-        Field("alike templates", lambda r: len(of[r.id].twin_templates), "count"),
-        Field("alike subjects", lambda r: len(of[r.id].twin_subjects), "count"),
+        Field("templates alike", lambda r: len(of[r.id].twin_templates), "count"),
+        Field("subjects alike", lambda r: len(of[r.id].twin_subjects), "count", detail=True),
     ]
     some = [d for d in relations if _leaks(d)]
     none = len(relations) - len(some)

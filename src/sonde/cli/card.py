@@ -45,7 +45,7 @@ class CardOptions:
 
 @verb
 def card(wanted: CardOptions) -> None:
-    """Write a page about a dataset: statistics, leaks, near-duplicates, what can be guessed.
+    """Write a page about a dataset: what it holds and what it gives away.
 
     Example: sonde data card atlas -o card.html
 
