@@ -143,6 +143,9 @@ CASES: dict[str, Case] = {
     "framing": Run(_world("framing", "causal", 4)),
     "framing-shots": Run(_world("framing", "causal", 3, frame="qa", shots=2, paraphrases=2)),
     "framing-table": Run(_atlas("framing", "many", 3, paraphrases=3)),
+    "qa": Run(_world("qa", "causal", most=6, separator=", ", layout="lines")),
+    "qa-table": Run(_atlas("qa", "many", 12, controls=COUNTED)),
+    "qa-reread": Reread("qa-table", {"match": "within", "language": "none"}),
     # analyses
     "analyse-belief": Analysis(
         ("belief-filled-many", "belief-filled-few", "belief-scored-bayes"),

@@ -18,6 +18,7 @@ from sonde.probes.belief_icl.probe import BeliefIcl
 from sonde.probes.framing.probe import Framing
 from sonde.probes.lke.baselines import LkeBaselines
 from sonde.probes.monitor.probe import Monitor
+from sonde.probes.qa.probe import Qa
 from tests.worlds import world
 
 WRITERS: dict[str, Any] = {
@@ -25,6 +26,7 @@ WRITERS: dict[str, Any] = {
     "monitor": Monitor(),
     "framing": Framing(),
     "lke-baselines": LkeBaselines(n=2, most=5),
+    "qa": Qa(shots=2),
 }
 each_writer = pytest.mark.parametrize("name", WRITERS)
 Says = Callable[[Dataset, Prompt], str]
@@ -125,7 +127,7 @@ def test_where_most_answers_are_empty_that_is_the_first_finding(name: str) -> No
     assert not any("Mostly empty" in sentence for sentence in some.findings)
 
 
-@pytest.mark.parametrize("name", ["belief-icl", "monitor", "framing"])
+@pytest.mark.parametrize("name", ["belief-icl", "monitor", "framing", "qa"])
 def test_nothing_is_concluded_from_empty_answers(name: str) -> None:
     empty, some = report(name, lambda data, prompt: "\n"), report(name, sometimes("Nonsense"))
     words = ("better", "worse", "control:", "majority control", "raises", "lowers", "told apart")

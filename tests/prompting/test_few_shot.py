@@ -19,7 +19,7 @@ from sonde.prompting.few_shot import (
     Style,
     Target,
     question,
-    shown,
+    usual_layout,
 )
 from tests.worlds import (
     CAPITAL,
@@ -230,8 +230,9 @@ def test_draws_are_about_even() -> None:
 
 
 def test_an_answer_is_closed_by_one_full_stop() -> None:
-    assert shown("Where?", "Lima") == "Q: Where?\nA: Lima.\n"
-    assert shown("Where?", "Washington, D.C.") == "Q: Where?\nA: Washington, D.C.\n"
+    shown = usual_layout("qa").shown
+    assert shown("Where?", ["Lima"]) == "Q: Where?\nA: Lima.\n"
+    assert shown("Where?", ["Washington, D.C."]) == "Q: Where?\nA: Washington, D.C.\n"
 
 
 def test_a_question_ends_at_its_question_mark_whatever_the_subject() -> None:

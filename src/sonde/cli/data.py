@@ -76,9 +76,13 @@ def ls() -> None:
     Example: sonde data ls
     """
     bundled = [(name, open_dataset(p).card.description) for name, p in catalog.bundled().items()]
-    readers = [(f"{reader.name}:FOLDER", reader.summary) for reader in catalog.readers().values()]
+    readers = [(f"{r.name}:{_place(r)}", r.summary) for r in catalog.readers().values()]
     more = [(f"…+{each.name}:FOLDER", each.summary) for each in catalog.additions().values()]
     print_table(("dataset", "what it is"), [*bundled, *OWN, *readers, *more])
+
+
+def _place(reader: catalog.Reader) -> str:
+    return "FILE" if getattr(reader, "takes_file", False) else "FOLDER"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +110,15 @@ def show(wanted: ShowOptions) -> None:
     if wanted.relation:
         show_relation(dataset, dataset.relation(wanted.relation), wanted.facts)
         return
-    rows = [(r.id, r.label, r.kind, *(t.text for t in r.templates[:1])) for r in dataset.relations]
+    rows = [
+        (r.id, r.label, r.kind or "", *(t.text for t in r.templates[:1])) for r in dataset.relations
+    ]
     print_table(("relation", "label", "type", "first template"), rows)
 
 
 def show_relation(dataset: Dataset, relation: Relation, facts: int) -> None:
     """Print a relation's templates and some of its facts."""
-    say(f"\n{relation.title} ({relation.kind})")
+    say(f"\n{relation.title}" + (f" ({relation.kind})" if relation.kind else ""))
     for template in relation.templates:
         say(f"  {template.id:10} {template.source:10} {template.style:9} {template.text}")
     for fact in islice(dataset.facts(relation.id), facts):

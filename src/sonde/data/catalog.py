@@ -36,7 +36,7 @@ BUNDLED = Path(__file__).parent / "bundled"
 
 
 class Reader(Protocol):
-    """Reads one public dataset's files."""
+    """Reads one public dataset's files; one with a true `takes_file` reads a single one, too."""
 
     name: str
     summary: str
@@ -208,7 +208,9 @@ def _load_one(reference: str, columns: Given) -> Dataset:
     if reference in bundled():
         return open_dataset(bundled()[reference])
     if named:
-        return readers()[scheme].read(_folder(rest))
+        reader = readers()[scheme]
+        takes_file = getattr(reader, "takes_file", False) and Path(rest).expanduser().is_file()
+        return reader.read(_there(rest) if takes_file else _folder(rest))
     if colon and scheme in additions():
         raise UsageError(
             f"{scheme} holds no facts; name a dataset before it, such as lama:FOLDER+{reference}"

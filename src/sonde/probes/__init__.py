@@ -15,6 +15,7 @@ MODULES = {
     "lke-sequence": "sonde.probes.lke.sequence",
     "lke-shots": "sonde.probes.lke.shots",
     "monitor": "sonde.probes.monitor.probe",
+    "qa": "sonde.probes.qa.probe",
 }
 
 SUMMARIES = {
@@ -29,5 +30,6 @@ SUMMARIES = {
     "lke-sequence": "Probability along a sequence of facts, some of them false.",
     "lke-shots": "Accuracy by number of examples, and how many are enough.",
     "monitor": "Do answers survive other wordings and misleading names?",
+    "qa": "Questions with lists of answers, judged as sets.",
 }
 """What each is about in a line, for lists that import none of them."""

@@ -9,22 +9,32 @@ place of the object, in qa style a question up to its question mark:
     Q: The capital of Chile is [MASK].
     A:
 
-Examples are drawn by name, so that neither another fact nor another template moves a draw.
+Examples are drawn by name, so that neither another fact nor another template moves a draw. How
+questions and answers are laid out is a `Layout`; one may show every right answer as a list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import nsmallest
+from itertools import repeat
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.errors import DataError, TemplateError, UsageError
-from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Relation, Template
+from sonde.core.facts import (
+    ANSWER_SLOT,
+    SUBJECT_SLOT,
+    Dataset,
+    Relation,
+    Template,
+    facts_of,
+    slot_values,
+)
 from sonde.core.fingerprints import draw_key
 
 Style = Literal["mask", "qa"]
@@ -47,6 +57,61 @@ SPARE = 1
 Keys = NDArray[np.uint64]
 
 
+Slots = Mapping[str, str]
+"""What a fact has for the slots of templates beside its subject, as `core.facts.slot_values`."""
+
+QUESTION, ANSWER = "[Q]", "[A]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    r"""How questions and answers are written one after the other.
+
+    `text` is one of each, with [Q] and [A]; `head` stands before all of them. With a `separator`
+    every right answer is shown, without one the first.
+
+    >>> kamel = Layout(text="[Q] [A]%\n", separator="; ")
+    >>> kamel.shown("What do they speak?", ["Thai", "Lao"])
+    'What do they speak? Thai; Lao%\n'
+    >>> kamel.asked("Where?"), kamel.end
+    ('Where?', '%')
+    """
+
+    text: str
+    head: str = ""
+    separator: str = ""
+
+    def __post_init__(self) -> None:
+        if [self.text.count(slot) for slot in (QUESTION, ANSWER)] != [1, 1] or not (
+            self.text.index(QUESTION) < self.text.index(ANSWER)
+        ):
+            raise UsageError(
+                f"a layout needs {QUESTION} once and {ANSWER} once behind it, such as "
+                f"'Q: [Q]\\nA: [A]\\n'; not {self.text!r}"
+            )
+
+    @property
+    def end(self) -> str:
+        """Where an answer ends: at what closes it, else with its line. A full stop closes none."""
+        closing = self.text.partition(ANSWER)[2].strip()
+        return closing if closing.strip(".") else "\n"
+
+    def asked(self, question: str) -> str:
+        """A question up to where its answer begins; the space before it is the answer's."""
+        return self.text.partition(ANSWER)[0].replace(QUESTION, question).rstrip(" ")
+
+    def shown(self, question: str, answers: Sequence[str]) -> str:
+        """A question with what answers it."""
+        before, _, after = self.text.partition(ANSWER)
+        answer = self.separator.join(answers) if self.separator else answers[0]
+        return f"{before.replace(QUESTION, question)}{answer.removesuffix(after.strip())}{after}"
+
+
+def usual_layout(style: Style) -> Layout:
+    """An instruction, then lines of `Q:` and `A:`, every answer closed by one full stop."""
+    return Layout(text="Q: [Q]\nA: [A].\n", head=f"{INSTRUCTIONS[style]}\n")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """What a prompt asks about: a subject, under all its names, in a relation."""
@@ -54,6 +119,7 @@ class Target:
     fact: str
     relation: str
     names: tuple[str, ...]
+    slots: Slots = field(default_factory=dict, hash=False)
 
 
 class Example(NamedTuple):
@@ -63,7 +129,8 @@ class Example(NamedTuple):
     fact: str
     subject: str
     name: str
-    answer: str
+    answers: Sequence[str]
+    slots: Slots = {}  # noqa: RUF012
 
     def about(self, target: Target) -> bool:
         """Whether it asks what the target does; by name, since that is what a model reads."""
@@ -75,21 +142,20 @@ class Example(NamedTuple):
         return same and self.relation == other.relation
 
 
-def question(template: Template, subject: str, style: Style) -> str:
-    """What stands after `Q: `.
+def question(template: Template, subject: str, style: Style, slots: Slots | None = None) -> str:
+    """What is asked; `slots` are what the template takes from the fact beside its subject.
 
     >>> born = Template(id="t", text="Where was [X] born? [Y].", style="question")
     >>> question(born, "Ann", "qa"), question(born, "Ann", "mask")
     ('Where was Ann born?', 'Where was Ann born? [MASK].')
     """
     if style == "mask":
-        return MASK.join(template.fill(subject))
-    return _asked(template).replace(SUBJECT_SLOT, subject)
-
-
-def shown(asked: str, answer: str) -> str:
-    """An example: the question, and the answer closed by one full stop."""
-    return f"Q: {asked}\nA: {answer.removesuffix('.')}.\n"
+        return MASK.join(template.filled({SUBJECT_SLOT: subject, **(slots or {})}))
+    if template.plain:
+        return _asked(template).replace(SUBJECT_SLOT, subject)
+    text = template.filled({SUBJECT_SLOT: subject, **(slots or {})})[0]
+    stop = max(text.rfind(mark) for mark in QUESTION_MARKS) + 1
+    return text[:stop] or text.rstrip()
 
 
 class Contexts:
@@ -108,6 +174,7 @@ class Contexts:
         context: Context = "template",
         shots: int = 4,
         shots_per: ShotsPer = "template",
+        layout: Layout | None = None,
         seed: int = 0,
     ) -> None:
         if context != "zero-shot" and shots < 1:
@@ -115,15 +182,16 @@ class Contexts:
         self._dataset, self._seed = dataset, seed
         self._style, self._context, self._shots = style, context, shots
         self._per_fact = shots_per == "fact"
+        self._layout = layout or usual_layout(style)
         self._templates = {relation.id: eligible(relation) for relation in dataset.relations}
         self._pool = lru_cache(maxsize=1)(self._read_pool)
         self._drawn = lru_cache(maxsize=4096)(self._draw)
 
     def prompt(self, target: Target, template: Template, subject: str) -> str:
-        """Everything up to and with the last `A:`; the target is never among its examples."""
+        """Everything up to the last answer, such as `A:`; the target is never an example."""
         shown = [] if self._context == "zero-shot" else self._examples(target, template)
-        asked = question(template, subject, self._style)
-        return f"{INSTRUCTIONS[self._style]}\n{''.join(shown)}Q: {asked}\nA:"
+        asked = self._layout.asked(question(template, subject, self._style, target.slots))
+        return f"{self._layout.head}{''.join(shown)}{asked}"
 
     def _examples(self, target: Target, template: Template) -> list[str]:
         name = f"{target.relation}:{template.id}" + (f":{target.fact}" if self._per_fact else "")
@@ -149,7 +217,8 @@ class Contexts:
             choices = self._templates[example.relation]
             key = f"icl:{name}:{example.fact}"
             template = min(choices, key=lambda t: draw_key(self._seed, f"{key}:{t.id}"))
-        return shown(question(template, example.name, self._style), example.answer)
+        asked = question(template, example.name, self._style, example.slots)
+        return self._layout.shown(asked, example.answers)
 
     def _read_pool(self, relation: str) -> _Pool:
         """The facts that may be shown: of one relation, or of all where none is named."""
@@ -158,14 +227,18 @@ class Contexts:
 
     def _facts(self, relation: str) -> Iterator[Example]:
         """Facts for training, or all of the relation's where these are too few."""
-        from polars import col
+        from polars import col, element
 
         every = self._dataset.frame(relation)
         training = every.filter(split=TRAIN)
         chosen = training if len(training) >= self._shots + SPARE else every
-        answer = col("object_names").list.first().list.first()
-        for row in chosen.select("fact", "subject_id", "subject", answer).iter_rows():
-            yield Example(relation, *row)
+        usual = col("object_names").list.eval(element().list.first())
+        columns = chosen.select("fact", "subject_id", "subject", usual)
+        own = any(template.fact_slots for template in self._templates[relation])
+        slots = map(slot_values, facts_of(chosen)) if own else repeat({})
+        for row, values in zip(columns.iter_rows(), slots, strict=False):
+            fact, subject, name, answers = row
+            yield Example(relation, fact, subject, name, answers, values)
 
     def _too_few(self, target: Target, others: int) -> str:
         where = "the dataset" if self._context == "random" else f"relation {target.relation}"

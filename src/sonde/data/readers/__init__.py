@@ -4,9 +4,12 @@ The tables are how they are found; readers of other packages come through `sonde
 """
 
 DATASETS = {
+    "entityquestions": "sonde.data.readers.entityquestions",
     "fktc": "sonde.data.readers.fktc",
+    "kamel": "sonde.data.readers.kamel",
     "lama": "sonde.data.readers.lama",
     "myriadlama": "sonde.data.readers.myriadlama",
+    "popqa": "sonde.data.readers.popqa",
 }
 
 ADDITIONS = {

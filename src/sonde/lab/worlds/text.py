@@ -278,5 +278,5 @@ def _text(listed: _List, lines: Sequence[Line]) -> str:
     asked = ((contexts.question(template, line.subject, style), line.object) for line in lines)
     if listed.form == "questions":
         return "".join(frames.shown(text, answer, "qa") for text, answer in asked)
-    shown = (contexts.shown(text, answer) for text, answer in asked)
-    return "".join(chain([f"{contexts.INSTRUCTIONS[style]}\n"], shown))
+    layout = contexts.usual_layout(style)
+    return "".join(chain([layout.head], (layout.shown(text, [answer]) for text, answer in asked)))

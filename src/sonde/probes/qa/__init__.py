@@ -1,0 +1,1 @@
+"""Questions, answered in writing with lists that are judged as sets."""

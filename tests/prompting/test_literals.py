@@ -1,0 +1,44 @@
+"""Numbers and dates are compared by what they mean, as exactly as the name is."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.prompting.literals import dated, numeric, same_literal
+
+DAYS = st.dates(min_value=date(100, 1, 1))
+
+
+@given(DAYS)
+def test_every_way_to_write_a_day_is_that_day(day: date) -> None:
+    month = day.strftime("%B")
+    ways = (
+        f"{day.day} {month} {day.year}",
+        f"{month} {day.day}, {day.year}",
+        f"{day.day}th of {month.lower()} {day.year}",
+        f"{day.day} {month[:3]}. {day.year}",
+    )
+    for way in ways:
+        assert dated(way) == (day.year, day.month, day.day), way
+        assert same_literal(way, str(day.year)) and same_literal(way, f"{month} {day.year}")
+        assert same_literal(str(day.year), way) is False
+        assert same_literal(way, f"{day.day} {month} {day.year + 1}") is False
+
+
+@given(st.integers(0, 10**9), st.sampled_from([",", " ", "\u202f"]))
+def test_thousands_may_be_parted(number: int, mark: str) -> None:
+    parted = f"{number:,}".replace(",", mark)
+    assert numeric(parted) == number == numeric(f"{number}.0")
+    assert same_literal(parted, str(number)) is True
+    assert same_literal(parted, str(number + 1)) is False
+    assert same_literal(f"-{number + 1}", str(number + 1)) is False
+
+
+@pytest.mark.parametrize("text", ["", "x", "3 km", "03/12/1950", "1950s", "31 June 1950", "12,34"])
+def test_other_texts_are_neither(text: str) -> None:
+    assert dated(text) is None and numeric(text) is None
+    assert same_literal(text, "1950") is None and same_literal("1950", text) is None
