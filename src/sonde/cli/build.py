@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 
+from sonde.cli.build_myriadlama import build_myriadlama
 from sonde.cli.console import print_table, progress, resumable, say, waiting
 from sonde.cli.endpoint import EndpointOptions, asking, show_asked
 from sonde.cli.options import DRAWS, FOLDER, FORCE, NAMED, argument, group, matching, option, verb
@@ -248,7 +249,12 @@ def _show_lacks(gathered: Sequence[fktc.Gathered], recipe: fktc.Recipe) -> None:
         say(f"objects that the dataset called wrong and that are right: {mistaken:,}, left out")
 
 
-VERBS = {"trex-mc": build_trex_mc, "nobel": build_nobel, "fktc": build_fktc}
+VERBS = {
+    "trex-mc": build_trex_mc,
+    "nobel": build_nobel,
+    "fktc": build_fktc,
+    "myriadlama": build_myriadlama,
+}
 app = group(
     "Build datasets from triples, tables and other datasets.\n\n"
     "Example: sonde data build trex-mc ./t_rex -o ./trex-mc",

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from sonde import api
 from sonde.cli import build
 from sonde.cli.annotate import annotate
-from sonde.cli.card import card
 from sonde.cli.console import output, print_table, say, waiting, writing
 from sonde.cli.options import (
     DEVICE,
@@ -362,7 +361,6 @@ VERBS = {
     "show": show,
     "check": check,
     "stats": stats,
-    "card": card,
     "convert": convert,
     "paraphrase": paraphrase,
     "annotate": annotate,

@@ -44,14 +44,21 @@ class EndpointOptions:
 def asking(
     endpoint: Endpoint | None, out: Path, advice: str
 ) -> Iterator[tuple[Asker | None, Chat | None]]:
+    """Open the endpoint and the working folder of a build, which nobody else has meanwhile."""
+    if endpoint is None:
+        yield None, None
+        return
+    with working(out) as work, asking_in(work, endpoint, advice) as both:
+        yield both
+
+
+@contextmanager
+def asking_in(work: Path, endpoint: Endpoint, advice: str) -> Iterator[tuple[Asker, Chat]]:
     """Open the endpoint and the journal of a build; a failure says that nothing is lost.
 
     `advice` is what else can be done than running the same command again.
     """
-    if endpoint is None:
-        yield None, None
-        return
-    with working(out) as work, opened(endpoint) as chat:
+    with opened(endpoint) as chat:
         journal = Journal(work / ANSWERS)
         try:
             yield Asker(ask=chat.ask, model=endpoint.model, journal=journal), chat

@@ -86,12 +86,6 @@ def bundled() -> dict[str, Path]:
     return {p.name: p for p in sorted(BUNDLED.iterdir()) if is_dataset(p)}
 
 
-def folder_of(reference: str) -> Path | None:
-    """The folder in sonde's own form that a reference names; None where it names something else."""
-    path = bundled().get(reference, Path(reference).expanduser())
-    return path if is_dataset(path) else None
-
-
 def load(
     reference: str, wording: str | Sequence[str] = (), columns: Given | None = None
 ) -> Dataset:
@@ -105,7 +99,7 @@ def load(
     one = _load_one(first, columns or {})
     dataset = _joined(one, rest) if rest else one
     given = [text for text in ([wording] if isinstance(wording, str) else wording) if text]
-    return _reworded(dataset, given) if given else dataset
+    return reworded(dataset, given) if given else dataset
 
 
 def _parts(reference: str) -> list[str]:
@@ -114,16 +108,16 @@ def _parts(reference: str) -> list[str]:
     return re.split(rf"\+(?=(?:{names}):)", reference)
 
 
-def _reworded(dataset: Dataset, given: Sequence[str]) -> Dataset:
+def reworded(dataset: Dataset, given: Sequence[str]) -> Dataset:
     """The same facts under given sentences and other sources' templates."""
     said = [text for text in given if is_sentence(text)]
     named = [part for text in given if text not in said for part in _parts(text)]
     sources = [worded_by(said, dataset)] if said else []
     sources += [_wordings(text) for text in named]
-    reworded = worded(dataset, sources)
-    if not reworded.relations:
+    under = worded(dataset, sources)
+    if not under.relations:
         raise DataError(f"{'+'.join(given)} has no template for any relation of {dataset.name!r}")
-    kept = {relation.id for relation in reworded.relations}
+    kept = {relation.id for relation in under.relations}
     if said and (left := [r.label for r in dataset.relations if r.id not in kept]):
         log.info("left out, for no wording was given: %s", ", ".join(left))
     cards = [source.card for source in sources]
@@ -135,10 +129,10 @@ def _reworded(dataset: Dataset, given: Sequence[str]) -> Dataset:
     )
     if not named and not any(relation.templates for relation in dataset.relations):
         card = dataset.card  # these are its own sentences
-        counts = {name: count for name, count in reworded.notes.items() if count}
-        reworded = replace(reworded, notes=counts)
+        counts = {name: count for name, count in under.notes.items() if count}
+        under = replace(under, notes=counts)
     parts = ["reworded", dataset.fingerprint, *(source.fingerprint for source in sources)]
-    return replace(reworded, card=card, fingerprint=fingerprint(parts))
+    return replace(under, card=card, fingerprint=fingerprint(parts))
 
 
 def _wordings(text: str) -> Wordings:

@@ -105,9 +105,9 @@ def _table(dataset: Dataset, folder: Path) -> _Table:
     facts = _identified(dataset)
     usual = _usual_names(facts)
     pairs = set(facts.select("subject_id", "relation").collect().iter_rows())
-    objects = {pair: ids for pair, ids in _objects(folder) if pair in pairs}
+    objects = {pair: ids for pair, ids in read_objects(folder / OBJECTS) if pair in pairs}
     wanted = {*usual["object_ids"], *chain.from_iterable(objects.values())}
-    more = {id: names for id, names in _names(folder) if id in wanted}
+    more = {id: names for id, names in read_names(folder / NAMES) if id in wanted}
     names = text_frame({"object_ids": list(more)}, {"object_names": list(more.values())})
     every = polars.concat([usual, names]).lazy().explode("object_names")
     subjects, relations = zip(*objects, strict=True) if objects else ((), ())
@@ -156,9 +156,9 @@ def _notes(dataset: Dataset, extended: Dataset, table: _Table) -> dict[str, int]
     }
 
 
-def _names(folder: Path) -> Iterator[tuple[str, list[str]]]:
+def read_names(path: Path) -> Iterator[tuple[str, list[str]]]:
     """The names of each identifier."""
-    for where, line in read_lines(folder / NAMES):
+    for where, line in read_lines(path):
         id, *names = (part.strip() for part in line.split("\t"))
         names = [name for name in names if name]
         if id and names:
@@ -167,9 +167,8 @@ def _names(folder: Path) -> Iterator[tuple[str, list[str]]]:
             raise DataError(f"{where}: expected an identifier, a tab and names")
 
 
-def _objects(folder: Path) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    """The correct objects of each subject and relation, by their identifiers."""
-    path = folder / OBJECTS
+def read_objects(path: Path) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """The correct objects of each subject and relation, if there is such a file."""
     for where, line in read_lines(path) if path.is_file() else ():
         parts = line.split("\t")
         if len(parts) == 3 and all(part.strip() for part in parts):

@@ -3,9 +3,9 @@
     base         the facts to begin with, one for each subject and relation
     objects      further correct objects, from a stream of triples and from statements
     names        further names of subjects and objects, by identifier
-    templates    sentences written by hand, from a file
-    paraphrases  how a chat model says them otherwise
-    assembly     all of it put together: the dataset, and the counts of what came and went
+    wikidata     statements and names, asked of Wikidata
+    assembly     the facts with all of these
+    paraphrases  how a chat model says templates otherwise
 
 What was answered, and what takes long, is kept in a folder beside the dataset (`builders/work.py`).
 Knows neither models nor the terminal.

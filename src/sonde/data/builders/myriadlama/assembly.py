@@ -1,0 +1,122 @@
+"""The base facts with all their objects and names, and counts of what came and what was left out.
+
+A thing's original name stands first among its names, as the base calls it, before those that a
+table or Wikidata adds. An object that no source has a name for is left out; so is one that is
+another object of the pair, merged with it or known by one of its names, and one outside the answer
+space of a relation that has one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from sonde.core.fact_frames import frame_of
+from sonde.core.facts import Dataset, Entity, Fact, Relation
+from sonde.core.fingerprints import fingerprint
+from sonde.data.builders.myriadlama.names import Names
+from sonde.data.builders.myriadlama.objects import Objects
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What the steps brought: objects by where they were found, and names."""
+
+    objects: Mapping[str, Objects]
+    names: Names
+
+
+def extended(base: Dataset, gathered: Gathered, language: str) -> Dataset:
+    """The facts of a dataset with what was gathered; its notes have the counts."""
+    counts: Counter[str] = Counter()
+    facts = {
+        relation.id: frame_of(list(_facts(base, relation, gathered, counts)))
+        for relation in base.relations
+    }
+    spoken = tuple(replace(r, language=r.language or language) for r in base.relations)
+    return replace(
+        base,
+        relations=spoken,
+        read=facts.__getitem__,
+        fingerprint=fingerprint([base.fingerprint, "extended"]),  # written, it has its own
+        notes={**base.notes, **counts},
+    )
+
+
+def _facts(
+    base: Dataset, relation: Relation, gathered: Gathered, counts: Counter[str]
+) -> Iterator[Fact]:
+    space = frozenset(entity.id for entity in relation.answers)
+    for fact in base.facts(relation.id):
+        subject = _renamed(fact.subject, gathered.names)
+        own = _own(fact, gathered.names)
+        found = _found(fact, own, gathered, space, counts)
+        counts["facts_with_more_subject_names"] += len(subject.names) > len(fact.subject.names)
+        counts["facts_with_more_object_names"] += _named(own) > _named(fact.objects)
+        counts["facts_with_more_objects"] += bool(found)
+        yield replace(fact, subject=subject, objects=(*own, *found))
+
+
+def _named(entities: Iterable[Entity]) -> int:
+    return sum(len(entity.names) for entity in entities)
+
+
+def _own(fact: Fact, names: Names) -> list[Entity]:
+    """A fact's own objects with all their names; two that were merged are one."""
+    known: dict[str, Entity] = {}
+    for entity in fact.objects:
+        same, renamed = _same(entity.id, names), _renamed(entity, names)
+        known[same] = _joined(known[same], renamed) if same in known else renamed
+    return list(known.values())
+
+
+def _found(
+    fact: Fact,
+    own: list[Entity],
+    gathered: Gathered,
+    space: frozenset[str],
+    counts: Counter[str],
+) -> list[Entity]:
+    """The objects that were found for a fact beside its own, each once."""
+    pair, names = (fact.relation, fact.subject.id), gathered.names
+    known = {_same(entity.id, names) for entity in own}
+    called = {name.casefold() for entity in own for name in entity.names}
+    left: dict[str, str] = {}
+    kept = []
+    for source, objects in gathered.objects.items():
+        # what has a name alone comes last: it may be what has an identifier
+        for id, name in sorted(objects.get(pair, {}).items(), key=lambda each: each[0] == each[1]):
+            same, entity = _same(id, names), _entity(id, name, names)
+            if same in known or (id == name and name.casefold() in called):
+                continue
+            if not entity.names or (space and id not in space):
+                left[same] = "objects_outside_answers" if entity.names else "objects_without_names"
+                continue
+            kept.append(entity)
+            known.add(same)
+            called |= {each.casefold() for each in entity.names}
+            counts[f"objects_from_{source}"] += 1
+    counts.update(why for same, why in left.items() if same not in known)
+    return kept
+
+
+def _entity(id: str, name: str, names: Names) -> Entity:
+    """A thing that was found, by its names, or else by what its source calls it."""
+    more = names[id].names if id in names else ()
+    return Entity(id=id, names=more or ((name,) if name else ()))
+
+
+def _joined(one: Entity, other: Entity) -> Entity:
+    """Two things that are one: as the first is called, then as the other is."""
+    return Entity(id=one.id, names=tuple(dict.fromkeys((*one.names, *other.names))))
+
+
+def _renamed(entity: Entity, names: Names) -> Entity:
+    """The same thing with all its names, its own first."""
+    more = names[entity.id].names if entity.id in names else ()
+    return _joined(entity, Entity(id=entity.id, names=more))
+
+
+def _same(id: str, names: Names) -> str:
+    return names[id].same if id in names else id

@@ -1,0 +1,131 @@
+"""Further correct objects of the base facts: from a stream of triples, and from statements.
+
+A triple belongs to a fact by the identifier of its subject and by its relation; where triples have
+names alone, by a name that is that of one subject of the relation only. Nothing is held but what
+belongs to a fact, so that memory depends on the facts, not on how many triples there are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sonde.core.facts import Dataset
+from sonde.data.builders.journal import Journal
+from sonde.data.builders.triples import Faults, Triple, triple_files
+
+Pair = tuple[str, str]
+"""A relation and a subject, by their identifiers."""
+
+Objects = dict[Pair, dict[str, str]]
+"""What was found for pairs: objects by identifier, with what a source calls them, if it says."""
+
+Progress = Callable[[int], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Base:
+    """How a triple finds its fact: pairs by identifiers, and by names that tell them apart.
+
+    Relations are known by identifier and by label. A name that two things have is that of none.
+    """
+
+    relations: Mapping[str, str]
+    pairs: frozenset[Pair]
+    subjects: Mapping[Pair, str]
+    objects: Mapping[Pair, str]
+
+    def pair(self, triple: Triple) -> Pair | None:
+        """The pair that a triple is about, if it is one of the base."""
+        relation = self.relations.get(triple.relation.casefold())
+        if relation is None:
+            return None
+        if (pair := (relation, triple.subject_id)) in self.pairs:
+            return pair
+        if triple.things and triple.subject_id != triple.subject:
+            return None  # it is another thing, whatever its name
+        subject = self.subjects.get((relation, triple.subject.casefold()))
+        return (relation, subject) if subject else None
+
+    def object(self, relation: str, triple: Triple) -> str:
+        """The identifier of a triple's object; its name where nothing else is known."""
+        _, thing = triple.entities
+        if thing.id != triple.object:
+            return thing.id
+        return self.objects.get((relation, triple.object.casefold())) or triple.object
+
+
+def base_of(dataset: Dataset) -> Base:
+    """The pairs of a dataset, and the names of their things."""
+    relations: dict[str, str] = {}
+    pairs: set[Pair] = set()
+    subjects: dict[Pair, str] = {}
+    objects: dict[Pair, str] = {}
+    for relation in dataset.relations:
+        relations |= {relation.label.casefold(): relation.id, relation.id.casefold(): relation.id}
+        for fact in dataset.facts(relation.id):
+            pairs.add((relation.id, fact.subject.id))
+            for known, entity in ((subjects, fact.subject), *((objects, e) for e in fact.objects)):
+                for name in entity.names:
+                    key = (relation.id, name.casefold())
+                    known[key] = entity.id if known.get(key, entity.id) == entity.id else ""
+    return Base(relations=relations, pairs=frozenset(pairs), subjects=subjects, objects=objects)
+
+
+@dataclass(slots=True, kw_only=True)
+class Mined:
+    """What a stream of triples gave: rows read, those of the base's pairs, and the objects."""
+
+    objects: Objects = field(default_factory=dict)
+    rows: int = 0
+    matched: int = 0
+
+
+def mine(
+    dataset: Dataset,
+    paths: Sequence[Path],
+    journal: Journal,
+    faults: Faults,
+    progress: Progress = lambda count: None,
+) -> Mined:
+    """The objects that files of triples name for a dataset's pairs; no file is read twice."""
+    base, mined = base_of(dataset), Mined()
+    for path in paths:
+        stat = path.stat()
+        key = f"{dataset.fingerprint} {path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+        if (kept := journal.find(key)) is None:
+            read = _mine_file(base, path, faults, progress)
+            kept = json.dumps([read.rows, read.matched, list(_rows(read.objects))])
+            journal.keep(key, kept)
+        else:
+            progress(stat.st_size)
+        rows, matched, found = json.loads(kept)
+        mined.rows, mined.matched = mined.rows + rows, mined.matched + matched
+        for relation, subject, object, name in found:
+            mined.objects.setdefault((relation, subject), {}).setdefault(object, name)
+    return mined
+
+
+def _mine_file(base: Base, path: Path, faults: Faults, progress: Progress) -> Mined:
+    mined = Mined()
+    for triple in triple_files(path).read(faults, progress):
+        mined.rows += 1
+        pair = base.pair(triple)
+        if pair is not None:
+            mined.matched += 1
+            found = mined.objects.setdefault(pair, {})
+            found.setdefault(base.object(pair[0], triple), triple.object)
+    return mined
+
+
+def _rows(objects: Objects) -> Iterator[tuple[str, str, str, str]]:
+    for (relation, subject), found in objects.items():
+        for object, name in found.items():
+            yield relation, subject, object, name
+
+
+def stated(pairs: Iterable[tuple[Pair, Sequence[str]]], known: frozenset[Pair]) -> Objects:
+    """Objects that statements give, by identifiers alone, for pairs that are known."""
+    return {pair: dict.fromkeys(objects, "") for pair, objects in pairs if pair in known}
