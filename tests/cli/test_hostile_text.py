@@ -132,8 +132,8 @@ def test_every_verb_of_data_shows_it_as_it_is(
     )
     judged = tmp_path / "judged.jsonl"
     monkeypatch.setattr("sys.stdin.readline", lambda: "1\n", raising=False)
-    harmless(sonde("data", "annotate", hostile, "-o", judged), f"R{every}")
-    harmless(sonde("data", "annotate", "--table", judged), "D" + every[0])
+    harmless(sonde("data", "review", hostile, "--ask", "both", "-o", judged), f"R{every}")
+    harmless(sonde("data", "review", "--table", judged), "D" + every[0])
     facts = hostile / "facts" / "P1.jsonl"
     facts.write_text(facts.read_text() + facts.read_text())
     harmless(sonde("data", "check", hostile), "P1:train:1")

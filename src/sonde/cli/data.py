@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from sonde import api
 from sonde.cli import build
-from sonde.cli.annotate import annotate
 from sonde.cli.console import output, print_table, say, waiting, writing
 from sonde.cli.options import (
     DEVICE,
@@ -24,6 +23,7 @@ from sonde.cli.options import (
     verb,
 )
 from sonde.cli.paraphrase import paraphrase
+from sonde.cli.review import review
 from sonde.core.abilities import abilities
 from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, DataError, MissingExtra, UsageError
@@ -363,7 +363,7 @@ VERBS = {
     "stats": stats,
     "convert": convert,
     "paraphrase": paraphrase,
-    "annotate": annotate,
+    "review": review,
     "vocabulary": vocabulary,
     "build": build.app,
 }
@@ -373,4 +373,5 @@ app = group(
     "Example: sonde data check facts.csv --columns subject=Wine,object=Region",
     VERBS,
     VERBS.__getitem__,
+    former={"annotate": "review"},
 )

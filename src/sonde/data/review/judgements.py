@@ -1,0 +1,152 @@
+"""What reviewers say of templates: keep or drop, and the paper's quality scale, a line each.
+
+The four questions of the scale are answered with 0 or 1. The file of judgements only grows; a line
+`undo` takes the last one back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from sonde.data.growing import append_rows, whole_rows
+from sonde.data.lines import Row
+from sonde.data.review.items import Item
+
+QUESTIONS = ("fluent", "template_in_relation", "relation_in_template", "overlap")
+KEEP = "keep"
+
+Ask = Literal["keep", "quality", "both"]
+Scale = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What one reviewer says of one template: to keep it or not, the answers to `QUESTIONS`."""
+
+    item: str
+    reviewer: str
+    sources: tuple[str, ...]
+    keep: bool | None = None
+    answers: Scale | None = None
+
+    def covers(self, ask: Ask) -> bool:
+        """Whether everything that is asked is answered."""
+        return (self.keep is not None or ask == "quality") and (
+            self.answers is not None or ask == "keep"
+        )
+
+
+def implied(answers: Sequence[int]) -> tuple[int, ...]:
+    """Answers with what follows from them: where one contains the other, they overlap.
+
+    >>> implied([1, 0, 1]), implied([1, 0, 0])
+    ((1, 0, 1, 1), (1, 0, 0))
+    """
+    given = tuple(answers)
+    return (*given, 1) if len(given) == 3 and any(given[1:]) else given
+
+
+def read_judgements(path: Path) -> list[Judgement]:
+    """The judgements that stand, in order, those taken back left out.
+
+    What a reviewer says of a template twice is joined: a later word counts, silence does not.
+    """
+    standing: dict[tuple[str, str], Judgement] = {}
+    for row in whole_rows(path):
+        who = row.text("reviewer" if "reviewer" in row.values else "annotator")
+        before = standing.pop((who, row.text("item")), None)
+        if not row.values.get("undo"):
+            new = _judgement(row, who)
+            standing[who, new.item] = _joined(before, new) if before else new
+    return list(standing.values())
+
+
+def _joined(before: Judgement, new: Judgement) -> Judgement:
+    keep = before.keep if new.keep is None else new.keep
+    return replace(new, keep=keep, answers=new.answers or before.answers)
+
+
+def _judgement(row: Row, reviewer: str) -> Judgement:
+    keep = row.values.get(KEEP)
+    if keep is not None and type(keep) is not bool:
+        raise row.fault(f"'{KEEP}' must be true or false", keep)
+    answers = answers_of([row.values.get(question) for question in QUESTIONS])
+    if isinstance(answers, str):
+        raise row.fault(answers, [row.values.get(question) for question in QUESTIONS])
+    if keep is None and answers is None:
+        raise row.fault(f"'{KEEP}' or {', '.join(QUESTIONS)} must be there", None)
+    return Judgement(
+        item=row.text("item"),
+        reviewer=reviewer,
+        sources=row.texts("sources"),
+        keep=keep,
+        answers=answers,
+    )
+
+
+def answers_of(given: Sequence[Any]) -> Scale | str | None:
+    """Four answers, None where there are none, or a text that says what is wrong with them.
+
+    >>> answers_of([1, 0, 1, 1]), answers_of([None] * 4), answers_of([1, 1, 0, 0])
+    ((1, 0, 1, 1), None, "'overlap' must be 1 where one contains the other")
+    """
+    if all(answer is None for answer in given):
+        return None
+    if any(type(answer) is not int or answer not in (0, 1) for answer in given):
+        return f"{', '.join(QUESTIONS)} must each be 0 or 1"
+    fluent, inside, around, overlap = given
+    if (inside or around) and not overlap:
+        return "'overlap' must be 1 where one contains the other"
+    return fluent, inside, around, overlap
+
+
+def append(path: Path, judgement: Judgement, *, undo: bool = False) -> None:
+    """Write one more line: a judgement, or that it is taken back."""
+    line: dict[str, Any] = {"item": judgement.item, "reviewer": judgement.reviewer}
+    if undo:
+        append_rows(path, line | {"undo": True})
+        return
+    line["sources"] = list(judgement.sources)
+    if judgement.keep is not None:
+        line[KEEP] = judgement.keep
+    if judgement.answers is not None:
+        line |= dict(zip(QUESTIONS, judgement.answers, strict=True))
+    append_rows(path, line)
+
+
+class Session:
+    """One reviewer at work: what is to be judged, and what stands, on disk as in memory."""
+
+    def __init__(self, path: Path, reviewer: str, items: Sequence[Item], ask: Ask) -> None:
+        self.path, self.reviewer, self.items, self.ask = path, reviewer, items, ask
+        self._by_id = {item.id: item for item in items}
+        self.done = {
+            j.item: j
+            for j in read_judgements(path)
+            if j.reviewer == reviewer and j.item in self._by_id and j.covers(ask)
+        }
+
+    @property
+    def left(self) -> list[Item]:
+        """What is not judged yet."""
+        return [item for item in self.items if item.id not in self.done]
+
+    def judge(self, item: str, keep: bool | None, answers: Scale | None) -> None:
+        """Keep a judgement; one about the same template is replaced."""
+        sources = self._by_id[item].sources
+        judgement = Judgement(
+            item=item, reviewer=self.reviewer, sources=sources, keep=keep, answers=answers
+        )
+        append(self.path, judgement)
+        self.done.pop(item, None)  # the last one is the first to be taken back
+        self.done[item] = judgement
+
+    def undo(self, item: str = "") -> None:
+        """Take a judgement back, the last one unless another is named; nothing where none is."""
+        item = item or next(reversed(self.done), "")
+        if item in self.done:
+            append(self.path, self.done[item], undo=True)
+            del self.done[item]
