@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sonde.analysis.report import Comparison as Comparison
+    from sonde.api import card as card
     from sonde.api import compare as compare
     from sonde.api import dataset as dataset
     from sonde.api import learning as learning
@@ -67,7 +68,7 @@ __version__ = "0.2.0"
 
 _MODULES = {
     "sonde.analysis.report": ("Comparison",),
-    "sonde.api": ("compare", "dataset", "learning", "model", "probe"),
+    "sonde.api": ("card", "compare", "dataset", "learning", "model", "probe"),
     "sonde.core.abilities": ("Ability", "Identity", "Model", "need"),
     "sonde.core.answers": ("Filled", "Generated", "Sampled", "Scored", "Traced"),
     "sonde.core.columns": ("Answers",),

@@ -70,6 +70,20 @@ def whole_dataset(
     return unguessable(whole, drop_guessable, judge)
 
 
+def card(
+    data: Dataset | str | Path, *, split: str = "test", alike: float = 0.8, seed: int = 0
+) -> Report:
+    """The card of a dataset, as `sonde data card` writes it.
+
+    What it holds, what leaks, what is there twice, and what can be guessed of the facts of `split`;
+    `alike` is the share of character trigrams that near-duplicates have in common.
+    """
+    from sonde.cards import report
+
+    whole = data if isinstance(data, Dataset) else whole_dataset(data)
+    return report.card(whole, split=split, alike=alike, seed=seed)
+
+
 def model(
     reference: str,
     *,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Dataset, Template, facts_of
 from sonde.data.catalog import merged_facts
-from sonde.data.check import faults, problems
+from sonde.data.check import faults, finder, problems, stands_in
 from tests.worlds import dataset_of, entity, fact, relation, template
 
 WORDED = (template("t", "[X] has [Y]."),)
@@ -59,3 +62,12 @@ def test_an_id_that_stands_twice_is_an_error_and_what_may_be_meant_is_none() -> 
 def test_a_fact_id_that_stands_twice_is_an_error_also_over_relations() -> None:
     one = replace(world(WORDED, WORDED), read=lambda id: [fact(id, "France", "Paris", id="same")])
     assert errors(one) == ["fact id 'same' stands more than once"]
+
+
+WORDS = st.sampled_from("who WHO New York new-york Oslo oslo. U.S. US, ROME [X] in".split())
+NAMES = st.lists(st.lists(WORDS, min_size=1, max_size=3).map(" ".join), max_size=8)
+
+
+@given(NAMES, st.lists(WORDS, max_size=8).map(" ".join))
+def test_names_are_found_at_once_as_they_are_one_by_one(names: list[str], text: str) -> None:
+    assert finder(names)(text) == sorted({name for name in names if stands_in(name, text)})

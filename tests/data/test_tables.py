@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sonde
-from sonde.core.errors import MissingExtra
+from sonde.core.errors import DataError, MissingExtra
 from sonde.core.facts import Dataset, Fact
 from sonde.data.catalog import load
 from sonde.data.format import open_dataset, write_dataset
@@ -317,3 +317,26 @@ def test_a_converted_table_has_the_same_facts(
     assert load(str(folder / "facts.jsonl")).fingerprint == dataset.fingerprint
     said = {(" ".join(r["relation"].split()), " ".join(r["subject"].split())) for r in rows}
     assert len(facts(dataset)) == len(said), "a fact for each relation and subject"
+
+
+def test_numbers_and_dates_are_columns_like_others(tmp_path: Path) -> None:
+    path = tmp_path / "clubs.csv"
+    path.write_text(
+        "subject,object,year,since,until,popularity,age\n"
+        'Ann,Oslo FC,2015,2012,2016-05,"1,234",30\nAnn,Rome FC,2017,2016-06,,,31\n'
+    )
+    given = {"date": "year", "from": "since", "to": "until", "number": ["popularity", "age"]}
+    data = load(str(path), "In [T], [X] played for [Y].", given)
+    first, second = facts(data)
+    assert (first.date, first.valid_from, first.valid_to) == ("2015", "2012", "2016-05")
+    assert (first.numbers, second.numbers) == ({"popularity": 1234.0, "age": 30.0}, {"age": 31.0})
+    assert (first.id, second.id) == ("clubs:Ann:2015", "clubs:Ann:2017")
+
+
+def test_a_date_that_is_none_and_a_number_that_is_none_are_told_together(tmp_path: Path) -> None:
+    path = tmp_path / "clubs.csv"
+    path.write_text("subject,object,year,popularity\nAnn,Oslo,May 2015,many\nBen,Rome,2015,1\n")
+    with pytest.raises(DataError) as refused:
+        load(str(path), (), {"date": "year"})
+    assert "'year' must be a date, YYYY" in str(refused.value)
+    assert "'popularity' must be a number, not 'many'" in str(refused.value)

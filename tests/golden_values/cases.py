@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .kinds import Analysis, Case, Lab, Learning, Reread, Resumed, Run, Told
+from .kinds import Analysis, Card, Case, Lab, Learning, Reread, Resumed, Run, Told
 from .plain import Document
 from .workshop import ANSWERS, Asked, Workshop
 
@@ -189,6 +189,8 @@ CASES: dict[str, Case] = {
             ("lama", "majority"),
         )
     },
+    # cards
+    **{f"card-{data}": Card(data) for data in ("nobel", "world")},
     # bytes
     "resumed-lama": Resumed(_atlas("lama", "naive-bayes", 12, answer="score")),
     "resumed-belief": Resumed(_atlas("belief", "many", 2, answer="fill")),

@@ -17,7 +17,7 @@ import sonde
 
 from . import inside
 from .plain import Document, Plain, plain_report
-from .workshop import Asked, Workshop, shard_hashes
+from .workshop import DATA, Asked, Workshop, shard_hashes
 
 EXACT, ROUNDED, SPREAD = 1e-9, 1e-5, 1e-4
 """How near a number must be to the frozen one, relative to the larger of that and 1.
@@ -166,6 +166,19 @@ class Told:
 
     def document(self, name: str, shop: Workshop) -> Document:
         return {"values": _lasting(shop.told(*shop.words(self.asked, self.verb), *self.words))}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """The card of a dataset."""
+
+    data: str
+
+    def near(self, shop: Workshop) -> dict[str, float]:
+        return within(EXACT, EXACT)
+
+    def document(self, name: str, shop: Workshop) -> Document:
+        return plain_report(sonde.card(DATA.get(self.data, self.data)))
 
 
 def nearness(*asked: Asked) -> dict[str, float]:

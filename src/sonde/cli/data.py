@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sonde import api
 from sonde.cli import build
+from sonde.cli.card import card
 from sonde.cli.console import output, print_table, say, waiting, writing
 from sonde.cli.options import (
     DEVICE,
@@ -361,6 +362,7 @@ VERBS = {
     "show": show,
     "check": check,
     "stats": stats,
+    "card": card,
     "convert": convert,
     "paraphrase": paraphrase,
     "review": review,

@@ -84,7 +84,7 @@ class Training:
 def training(dataset: Dataset, relation: str, split: str = TRAIN) -> Training:
     """The facts of a split to train on, those that leak apart."""
     facts = list(dataset.facts(relation))
-    held = _leaked(facts)
+    held = leaking(facts)
     own = [fact for fact in facts if fact.split == split]
     return Training(
         facts=tuple(fact for fact in own if fact.id not in held),
@@ -94,16 +94,18 @@ def training(dataset: Dataset, relation: str, split: str = TRAIN) -> Training:
 
 def leaked(dataset: Dataset, relation: str) -> frozenset[str]:
     """The ids of training and development facts whose pair of names is in the test split too."""
-    return _leaked(list(dataset.facts(relation)))
+    return leaking(list(dataset.facts(relation)))
 
 
-def _leaked(facts: Sequence[Fact]) -> frozenset[str]:
-    asked = {pair for fact in facts if fact.split == TEST for pair in _pairs(fact)}
+def leaking(facts: Sequence[Fact]) -> frozenset[str]:
+    """The same of the facts of one relation."""
+    asked = {pair for fact in facts if fact.split == TEST for pair in name_pairs(fact)}
     trained = (fact for fact in facts if fact.split in (TRAIN, DEV))
-    return frozenset(fact.id for fact in trained if not asked.isdisjoint(_pairs(fact)))
+    return frozenset(fact.id for fact in trained if not asked.isdisjoint(name_pairs(fact)))
 
 
-def _pairs(fact: Fact) -> Iterator[tuple[str, str]]:
+def name_pairs(fact: Fact) -> Iterator[tuple[str, str]]:
+    """Every name of the subject with every name of an object."""
     for subject in fact.subject.names:
         for entity in fact.objects:
             for name in entity.names:

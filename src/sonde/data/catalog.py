@@ -86,6 +86,12 @@ def bundled() -> dict[str, Path]:
     return {p.name: p for p in sorted(BUNDLED.iterdir()) if is_dataset(p)}
 
 
+def folder_of(reference: str) -> Path | None:
+    """The folder in sonde's own form that a reference names; None where it names something else."""
+    path = bundled().get(reference, Path(reference).expanduser())
+    return path if is_dataset(path) else None
+
+
 def load(
     reference: str, wording: str | Sequence[str] = (), columns: Given | None = None
 ) -> Dataset:

@@ -8,7 +8,7 @@ faults are shown.
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -145,7 +145,7 @@ def _fact_doubts(facts: DataFrame, places: Sequence[str]) -> Iterator[tuple[str,
 def _template_doubts(
     templates: Sequence[tuple[str, Template]], objects: Collection[str]
 ) -> Iterator[tuple[str, str]]:
-    ids = {template.id for _, template in templates}
+    ids, given_away = {template.id for _, template in templates}, finder(objects)
     texts = Counter(bare(template.text) for _, template in templates)
     for where, template in templates:
         if texts[bare(template.text)] > 1:
@@ -153,9 +153,8 @@ def _template_doubts(
         if (template.group or template.id) not in ids:
             text = f"is grouped under {template.group!r}, no template"
             yield where, f"template {template.id!r} {text}"
-        for name in sorted(objects):
-            if stands_in(name, template.text):
-                yield where, f"template {template.id!r} gives an answer away: {name!r} stands in it"
+        for name in given_away(template.text):
+            yield where, f"template {template.id!r} gives an answer away: {name!r} stands in it"
 
 
 def stands_in(name: str, text: str) -> bool:
@@ -165,6 +164,34 @@ def stands_in(name: str, text: str) -> bool:
     if name.isupper():
         return f" {name} " in f" {re.sub(r'[^A-Za-z0-9]+', ' ', text)} "
     return f" {bare(name)} " in f" {bare(text)} "
+
+
+def finder(names: Collection[str]) -> Callable[[str], list[str]]:
+    """What finds those of many names that stand in a text, as `stands_in` says, but quickly.
+
+    >>> finder(["New York", "WHO", "Oslo"])("Who lives in New York?")
+    ['New York']
+    """
+    acronyms, others = {n for n in names if n.isupper()}, defaultdict[str, list[str]](list)
+    for name in set(names) - acronyms:
+        others[bare(name)].append(name)
+    longest = max((name.count(" ") + 1 for name in (*acronyms, *others)), default=0)
+
+    def find(text: str) -> list[str]:
+        as_written = re.sub(r"[^A-Za-z0-9]+", " ", text)
+        found = acronyms.intersection(runs(as_written, longest))
+        found.update(*(others.get(run, ()) for run in runs(bare(text), longest)))
+        return sorted(name for name in found if len(name) > 2)
+
+    return find
+
+
+def runs(text: str, longest: int) -> Iterator[str]:
+    """Words that follow each other in a text, so many at most."""
+    words = text.split()
+    for start in range(len(words)):
+        for stop in range(start + 1, min(start + longest, len(words)) + 1):
+            yield " ".join(words[start:stop])
 
 
 def bare(text: str) -> str:

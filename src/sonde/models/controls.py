@@ -75,14 +75,18 @@ class Words:
     spread: Floats
     more: Mapping[str, Floats]
 
-    def table(self, subject: str) -> Table:
-        """The log-probability of every object for a subject of that name; they sum to 1."""
+    def scores(self, subject: str) -> Floats:
+        """The log-likelihood of every object for a subject of that name, no two of them equal."""
         words = subject.split()
         found = self.prior - len(words) * self.spread
         for word in words:
             if word in self.more:
                 found = found + self.more[word]
-        found = found - np.arange(len(found)) * (LEAST_APART / len(found))
+        return found - np.arange(len(found)) * (LEAST_APART / len(found))
+
+    def table(self, subject: str) -> Table:
+        """The log-probability of every object for a subject of that name; they sum to 1."""
+        found = self.scores(subject)
         highest = found.max()
         found = found - highest - np.log(np.exp(found - highest).sum())
         return dict(zip(self.objects, found.tolist(), strict=True))

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+from math import isfinite
 from typing import Any
 
 SEPARATOR = "|"
+THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
 
 def text_in(cell: Any) -> str:
@@ -52,3 +55,15 @@ def _written_list(cell: str) -> list[Any] | None:
             continue
         return value if isinstance(value, list) else None
     return None
+
+
+def finite(text: str) -> float:
+    """A number, with commas between thousands or without.
+
+    >>> finite("1,234.5"), finite("-3e2")
+    (1234.5, -300.0)
+    """
+    number = float(text.replace(",", "") if THOUSANDS.fullmatch(text) else text)
+    if not isfinite(number):
+        raise ValueError(text)
+    return number

@@ -30,10 +30,17 @@ USUAL: Mapping[str, tuple[str, ...]] = {
     "subject_id": ("subject_id", "sub_uri", "s_uri", "subj_id", "sub_id"),
     "object_id": ("object_id", "obj_uri", "o_uri", "obj_id"),
     "split": ("split",),
+    "number": ("popularity", "s_pop", "subject_popularity", "pageviews"),
+    "date": (),
+    "from": (),
+    "to": (),
 }
 """What a column can be, with the names by which it is found, the likeliest first."""
 
 NEEDED = ("subject", "object")
+
+SEVERAL = ("object", "number")
+"""What may be several columns."""
 
 QUESTIONS = ("question", "problem")
 """Columns of subjects that are questions themselves."""
@@ -69,7 +76,8 @@ def find_columns(table: str, columns: Sequence[str], given: Given) -> Roles:
     free = {plain(c): c for c in reversed(columns) if c not in _taken(roles)}
     for role, names in USUAL.items():
         if role not in roles and (usual := [name for name in names if name in free]):
-            roles[role] = (free.pop(usual[0]),)
+            found = usual if role == "number" else usual[:1]
+            roles[role] = tuple(free.pop(name) for name in found)
     roles = {role: roles[role] for role in USUAL if roles.get(role)}
     if missing := [role for role in NEEDED if role not in roles]:
         raise DataError(_missing(table, columns, roles, missing))
@@ -96,9 +104,10 @@ def _given(table: str, columns: Sequence[str], given: Given) -> dict[str, tuple[
         names = (said,) if isinstance(said, str) else tuple(said)
         if role not in USUAL:
             raise UsageError(f"a column cannot be {role!r} of a fact; {nearest(role, USUAL)}")
-        if len(names) > 1 and role != "object":
+        if len(names) > 1 and role not in SEVERAL:
             raise UsageError(
-                f"two columns are given for {role}: {', '.join(names)}; only objects may be several"
+                f"two columns are given for {role}: {', '.join(names)}; only objects and numbers "
+                "may be several"
             )
         roles[role] = tuple(_column(table, columns, name) for name in names if name)
     if len(roles.get("object", ())) > 1:

@@ -13,13 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from sonde.core.dates import FORM, in_order, is_date
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import SUBJECT_SLOT, Card, Dataset, Entity, Fact, Relation, Template
 from sonde.core.fingerprints import fingerprint
 from sonde.core.words import counted
 from sonde.data.fact_files import fact_lines
 from sonde.data.lines import Row
-from sonde.data.tables.cells import SEPARATOR, text_in, texts_in
+from sonde.data.tables.cells import SEPARATOR, finite, text_in, texts_in
 from sonde.data.tables.columns import (
     PAGE,
     QUESTIONS,
@@ -41,6 +42,8 @@ ADVICE = f"Nothing was made of it; mend the rows or leave them out ({PAGE})"
 
 NAMED = 5
 """Relations that are named when it is told what was made up."""
+
+DATE_ROLES = {"date": "date", "valid_from": "from", "valid_to": "to"}
 
 QUESTION = "[X] [Y]."
 """How a subject is asked that is a question itself."""
@@ -73,6 +76,8 @@ class _Told:
     subject: str
     split: str
     details: dict[str, str]
+    numbers: dict[str, float]
+    dates: dict[str, str]
     names: dict[str, None] = field(default_factory=dict)
     objects: dict[str, dict[str, None]] = field(default_factory=dict)
     wrong: dict[str, None] = field(default_factory=dict)
@@ -80,15 +85,20 @@ class _Told:
     def fact(self, relation: str) -> Fact:
         """The fact; an option that is right is not kept as a wrong one."""
         right = {name for names in self.objects.values() for name in names}
-        split = [self.split] if self.split != "test" else []
+        more = [self.split] if self.split != "test" else []
+        more += filter(None, [self.dates["date"]])
         return Fact(
-            id=self.id or ":".join([relation, self.subject, *split]),
+            id=self.id or ":".join([relation, self.subject, *more]),
             relation=relation,
             subject=Entity(id=self.subject, names=tuple(self.names)),
             objects=tuple(Entity(id=id, names=tuple(n)) for id, n in self.objects.items()),
             split=self.split,
             wrong=tuple(Entity.named(name) for name in self.wrong if name not in right),
             details=self.details,
+            numbers=self.numbers,
+            date=self.dates["date"],
+            valid_from=self.dates["valid_from"],
+            valid_to=self.dates["valid_to"],
         )
 
 
@@ -168,9 +178,11 @@ class _Collector:
         id = self._text(row, "id")
         if self._wide and id:
             id = f"{relation}:{id}"
-        told = facts.get(key := id or (subject_id, split))
+        dates = self._dates(row)
+        told = facts.get(key := id or (subject_id, split, dates["date"]))
         if told is None:
-            told = facts[key] = _Told(id, subject_id, split, self._details(row))
+            more = self._details(row), self._numbers(row), dates
+            told = facts[key] = _Told(id, subject_id, split, *more)
         else:
             self.counts["rows_merged"] += 1
         told.names |= dict.fromkeys([subject, *self._texts(row, "subject_aliases")])
@@ -194,6 +206,31 @@ class _Collector:
         cells = {name: row.values.get(name) for name in self._others}
         texts = {n: SEPARATOR.join(texts_in(c)) for n, c in cells.items()}
         return {name: text for name, text in texts.items() if text}
+
+    def _numbers(self, row: Row) -> dict[str, float]:
+        """The columns of numbers; an empty cell has none."""
+        numbers = {}
+        for column in self.roles.get("number", ()):
+            if text := text_in(row.values.get(column)):
+                try:
+                    numbers[column] = finite(text)
+                except ValueError:
+                    self.faults.add(f"{column!r} must be a number, not {text!r}", row.where)
+        return numbers
+
+    def _dates(self, row: Row) -> dict[str, str]:
+        """The time that is asked about, since when and until when objects are right."""
+        dates = {name: self._text(row, role) for name, role in DATE_ROLES.items()}
+        for name, role in DATE_ROLES.items():
+            if dates[name] and not is_date(dates[name]):
+                column = self.roles[role][0]
+                self.faults.add(
+                    f"{column!r} must be a date, {FORM}, not {dates[name]!r}", row.where
+                )
+        if not in_order(dates["valid_from"], dates["valid_to"]):
+            self.faults.add("it is valid to a date before that from which it is", row.where)
+        dates["date"] = dates["date"] or dates["valid_to"] or dates["valid_from"]
+        return dates
 
     def _text(self, row: Row, role: str) -> str:
         return text_in(row.values.get(self.roles[role][0])) if role in self.roles else ""
