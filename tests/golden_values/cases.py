@@ -29,6 +29,10 @@ def _nobel(probe: str, model: str, limit: int = 12, **settings: Any) -> Asked:
     return Asked(probe=probe, model=model, data="nobel", limit=limit, settings=settings)
 
 
+def _tongues(probe: str, model: str, **settings: Any) -> Asked:
+    return Asked(probe=probe, model=model, data="tongues", settings=settings)
+
+
 def _world(probe: str, model: str, limit: int = 6, controls: str = "", **settings: Any) -> Asked:
     return Asked(
         probe=probe,
@@ -78,6 +82,10 @@ CASES: dict[str, Case] = {
     "lama-names": Run(_atlas("lama", "gpt2", uhn="names")),
     "lama-nobel": Run(_nobel("lama", "many", answer="score")),
     "lama-reread": Reread("lama-many", {"k": 3}),
+    "lama-languages": Run(_tongues("lama", "llama")),
+    "lama-languages-majority": Run(_tongues("lama", "majority", answer="score")),
+    "lama-languages-filled": Run(_tongues("lama", "majority", answer="fill")),
+    "lama-languages-relation": Run(_tongues("lama", "llama", options="relation")),
     # belief
     "belief-filled": Run(_world("belief", "masked", controls="all", **FEW)),
     "belief-scored": Run(_world("belief", "causal", **FEW)),
@@ -90,6 +98,7 @@ CASES: dict[str, Case] = {
     "belief-filled-many": Run(_atlas("belief", "many", answer="fill", controls=COUNTED, **FEW)),
     "belief-scored-bayes": Run(_atlas("belief", "naive-bayes", answer="score", **FEW)),
     "belief-scored-prior": Run(_world("belief", "class-prior", answer="score", **FEW)),
+    "belief-languages": Run(_tongues("belief", "llama", bias=False, **FEW)),
     "belief-reread": Reread("belief-scored", {"draw": "pair", "draws": 300}),
     # belief-icl
     **{

@@ -24,7 +24,7 @@ from .plain import Plain
 
 ANSWERS = Path(__file__).parent / "answers"
 
-DATA = {"world": str(SHIPPED / "world")}
+DATA = {"world": str(SHIPPED / "world"), "tongues": f"bmlama:{ANSWERS / 'tongues'}"}
 """References of data that are not their own names."""
 
 COUNTING = {

@@ -153,6 +153,11 @@ def united(objects: LazyFrame, *key: str) -> LazyFrame:
     )
 
 
+def names_options(facts: DataFrame) -> bool:
+    """Whether all of some facts name what is wrong, so that each has options of its own."""
+    return facts.height > 0 and bool(facts["wrong_ids"].list.len().min())
+
+
 def is_apart() -> Expr:
     """Whether a fact was collected apart."""
     from polars import col

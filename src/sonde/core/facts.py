@@ -176,6 +176,15 @@ class Relation:
         alike = self.id.casefold() == self.label.casefold()
         return self.id if alike else f"{self.id} {self.label}"
 
+    def in_any_language(self, fact: str) -> str:
+        """The id of a fact without the language of its relation, so that draws are alike in all.
+
+        >>> Relation(id="P36.ja", label="capital", same="P36").in_any_language("P36.ja:Q17")
+        'P36:Q17'
+        """
+        own = bool(self.same) and fact.startswith(self.id)
+        return self.same + fact.removeprefix(self.id) if own else fact
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
@@ -268,7 +277,8 @@ class Dataset:
         frame, limit = self.split_frame(relation), self.selection.limit
         if limit is None or frame.height <= limit:
             return frame
-        draws = ((draw_key(self.selection.seed, id), i) for i, id in enumerate(frame["fact"]))
+        ids = map(self.relation(relation).in_any_language, frame["fact"])
+        draws = ((draw_key(self.selection.seed, id), i) for i, id in enumerate(ids))
         return frame[sorted(i for _, i in nsmallest(limit, draws))]
 
     def facts(self, relation: str) -> Iterator[Fact]:
@@ -286,8 +296,8 @@ class Dataset:
 
     def select(self, selection: Selection) -> Dataset:
         """The same dataset, asking about other facts; refuses a selection that leaves nothing."""
-        ids = tuple(self.relation(name).id for name in selection.relations)
-        selection = replace(selection, relations=ids)
+        ids = dict.fromkeys(id for name in selection.relations for id in self._ids(name))
+        selection = replace(selection, relations=tuple(ids))
         chosen = replace(self, selection=selection)
         if selection.limit is not None and selection.limit < 1:
             raise UsageError(f"limit must be at least 1, not {selection.limit}")
@@ -297,6 +307,10 @@ class Dataset:
             f"dataset {self.name!r} has no facts in split {selection.split!r}; "
             "see 'sonde data show' for the splits it has"
         )
+
+    def _ids(self, name: str) -> list[str]:
+        """The relations of a name: one, or what it is in every language."""
+        return [r.id for r in self.relations if r.same == name] or [self.relation(name).id]
 
     def object_names(self, relation: str, *, aliases: bool = False) -> tuple[str, ...]:
         """Distinct object names of a relation: those of its answer space, else those of its facts.

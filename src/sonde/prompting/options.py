@@ -1,6 +1,6 @@
 """Which objects a model chooses between: the right one, and others that are wrong for the subject.
 
-Knows facts, nothing of prompts or models. Options are drawn by the names of fact and object, so
+Knows facts and blocks of prompts, no models. Options are drawn by the names of fact and object, so
 that neither another fact nor another option moves a draw, and are given in an order that does not
 tell which is right.
 """
@@ -8,10 +8,16 @@ tell which is right.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from heapq import nsmallest
+from typing import TYPE_CHECKING
 
 from sonde.core.facts import Dataset, Fact
 from sonde.core.fingerprints import draw_key
+from sonde.core.prompts import Block, Score
+
+if TYPE_CHECKING:
+    from polars import DataFrame, Series
 
 MANY = 100
 
@@ -52,6 +58,22 @@ def negatives(
         return wrong, right
     key = f"negatives:{fact.relation}:{fact.id}"
     return tuple(nsmallest(most, wrong, key=lambda n: (draw_key(seed, f"{key}:{n}"), n))), right
+
+
+def own_options(facts: DataFrame) -> Series:
+    """What each of such facts names, right or wrong, by usual names: as given, sorted by name."""
+    from polars import col, concat_list, element
+
+    usual = (col(f"{of}_names").list.eval(element().list.first()) for of in ("object", "wrong"))
+    return facts.select(options=concat_list(*usual).list.unique().list.sort())["options"]
+
+
+def with_options(block: Block, facts: DataFrame) -> Block:
+    """A block of prompts to score, each with the options that its fact names."""
+    assert isinstance(block.want, Score)
+    own = facts.select("fact").hstack([own_options(facts)])
+    frame = block.frame.join(own, on="fact", how="left", maintain_order="left")
+    return replace(block, frame=frame, want=replace(block.want, options=()))
 
 
 def correct_names(dataset: Dataset, relation: str) -> Mapping[str, frozenset[str]]:

@@ -20,7 +20,9 @@ from sonde.metrics.judged import Judged
 if TYPE_CHECKING:
     from polars import DataFrame
 
-READINGS: Mapping[str, str] = {}
+READINGS: Mapping[str, str] = {
+    "languages": "sonde.analysis.readings.languages.report",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,13 @@ The tables are how they are found; readers of other packages come through `sonde
 """
 
 DATASETS = {
+    "bmlama": "sonde.data.readers.bmlama",
     "entityquestions": "sonde.data.readers.entityquestions",
     "fktc": "sonde.data.readers.fktc",
     "kamel": "sonde.data.readers.kamel",
     "lama": "sonde.data.readers.lama",
+    "mlama": "sonde.data.readers.mlama:MLAMA",
+    "mpararel": "sonde.data.readers.mlama:MPARAREL",
     "myriadlama": "sonde.data.readers.myriadlama",
     "popqa": "sonde.data.readers.popqa",
 }

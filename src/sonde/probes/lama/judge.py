@@ -6,7 +6,7 @@ subject share a prompt and differ in what is right. Knows nothing of estimates o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 
 from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.errors import DataError
+from sonde.core.fact_frames import names_options
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.core.scores import Normalise
+from sonde.metrics.choosing import as_choice
 from sonde.metrics.judged import Grid, Judged, Way, in_words
 from sonde.metrics.verdicts import Verdicts, judge_block, top_answers
+from sonde.prompting.options import own_options
 from sonde.prompting.sentences import is_name_template, stand_in, suggests
 
 if TYPE_CHECKING:
@@ -68,19 +71,24 @@ class Outcomes:
 
 
 class Facts:
-    """Everything that is asked about, in the dataset's order."""
+    """Everything that is asked about, in the dataset's order.
 
-    def __init__(self, dataset: Dataset) -> None:
+    `options` of each that names some, where `own` ones are chosen from; the majority control then
+    answers with the one of them that is commonest in the relation.
+    """
+
+    def __init__(self, dataset: Dataset, own: bool = False) -> None:
         import polars
 
         self.ids = [relation.id for relation in dataset.asked_relations()]
         frames = [dataset.asked_frame(id) for id in self.ids]
+        self.options = [options for frame in frames for options in _options(frame, own)]
         columns = ("fact", "relation", "subject", "subject_id", "object_names")
         self.frame: DataFrame = polars.concat([frame.select(columns) for frame in frames])
         self.relations = np.repeat(np.arange(len(frames)), [frame.height for frame in frames])
         self.subjects = self.frame["subject_id"].rank("dense").to_numpy().astype(np.int64)
-        ranked = ((id, commonest_objects(dataset.split_frame(id))) for id in self.ids)
-        self.majority = {id: objects[0][0] for id, objects in ranked if objects}
+        ranked = {id: commonest_objects(dataset.split_frame(id)) for id in self.ids}
+        self.majority = {id: objects[0][0] for id, objects in ranked.items() if objects}
         keys = zip(self.frame["relation"], self.frame["fact"], strict=True)
         self.places = {key: place for place, key in enumerate(keys)}
         if len(self.places) < self.frame.height:
@@ -90,7 +98,9 @@ class Facts:
             )
         self.objects: list[list[list[str]]] = self.frame["object_names"].to_list()
         usual = [[names[0] for names in objects] for objects in self.objects]
-        common = [self.majority.get(id, "") for id in self.frame["relation"]]
+        orders = {id: [name for name, _ in objects] for id, objects in ranked.items()}
+        asked = zip(self.frame["relation"], self.options, strict=True)
+        common = [_commonest(orders[id], options) for id, options in asked]
         self.by_majority = np.array([c in own for c, own in zip(common, usual, strict=True)])
         subjects = self.frame["subject"].to_list()
         self.in_subject = np.array([*map(stand_in, usual, subjects)], dtype=np.bool_)
@@ -104,6 +114,18 @@ class Facts:
         return kept
 
 
+def _options(facts: DataFrame, own: bool) -> Iterable[Sequence[str]]:
+    """The options of each fact; none where all of the relation's objects are."""
+    return own_options(facts).to_list() if own and names_options(facts) else [()] * facts.height
+
+
+def _commonest(order: Sequence[str], options: Sequence[str]) -> str:
+    """The first of some names in an order, or of all; one that is not in the order comes last."""
+    if not options:
+        return order[0] if order else ""
+    return next((name for name in order if name in options), options[0])
+
+
 def judge(
     dataset: Dataset,
     answers: Given,
@@ -111,14 +133,15 @@ def judge(
     *,
     template: int = 1,
     way: Way = "filled",
+    own: bool = False,
     most: int = SHOWN,
 ) -> Outcomes:
     """Judge every answer, in whatever order they come; of two for a fact the later one counts.
 
-    `template` is the number of the one that was asked, and `way` how. At most `most` facts are kept
-    to be shown.
+    `template` is the number of the one asked with, and `way` how. `own`: facts that name options
+    choose from these. At most `most` facts are kept to be shown.
     """
-    facts = Facts(dataset)
+    facts = Facts(dataset, own)
     correct = dict(enumerate(facts.objects))
     show = facts.shown(dataset.selection.seed, most)
     columns: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, int)] for name in COLUMNS}
@@ -127,13 +150,14 @@ def judge(
     details: dict[int, Shown] = {}
     for block in in_blocks(answers):
         place = block.numbers(("relation", "fact"), facts.places).astype(np.int64)
+        block = _chosen(block, [facts.options[number] for number in place])
         verdicts = judge_block(block, place, correct, normalise)
         codes, templates = block.codes("template")
         of_name = np.array([is_name_template(id) for id in templates], dtype=np.bool_)[codes]
         guessed.append(place[of_name & suggests(verdicts.rank)])
-        own = {"place": place, **verdicts.columns(said)}
+        found = {"place": place, **verdicts.columns(said)}
         for name in COLUMNS:
-            columns[name].append(own[name][~of_name])
+            columns[name].append(found[name][~of_name])
         rows = np.flatnonzero(~of_name & show[place])
         shown = _shown(facts, block, place, verdicts, rows, normalise)
         details |= zip(place[rows].tolist(), shown, strict=True)
@@ -150,6 +174,13 @@ def judge(
         asked=len(last),
         shown=tuple(details[place] for place in sorted(details)),
     )
+
+
+def _chosen(block: Answers, options: Sequence[Sequence[str]]) -> Answers:
+    """A block whose answers were filled, as a choice where its facts have options."""
+    about_names = any(map(is_name_template, block.codes("template")[1]))
+    own = block.kind == "filled" and not about_names and all(map(len, options))
+    return as_choice(block, options) if own else block
 
 
 def _judged(

@@ -1,6 +1,7 @@
 """LAMA: one sentence per fact, one answer, right or wrong.
 
-Masked models fill one masked position; other models score the relation's objects as options.
+Masked models fill one masked position; other models score the relation's objects as options. Where
+facts name options of their own, these are chosen from.
 methods: P@1, P@k and MRR per relation, by relation type, averaged over relations and over facts,
 on all facts and on those whose answer cannot be guessed from the name (UHN), beside the majority
 control.
@@ -15,6 +16,7 @@ from typing import ClassVar, Literal, Self
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Given
 from sonde.core.errors import DataError
+from sonde.core.fact_frames import names_options
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Block, Fill, Score, Want
 from sonde.core.reports import Report
@@ -23,6 +25,7 @@ from sonde.core.settings import setting
 from sonde.metrics.judged import Judged, Way
 from sonde.probes.lama.judge import Outcomes, judge
 from sonde.probes.lama.report import Asking, build_report
+from sonde.prompting.options import own_options, with_options
 from sonde.prompting.sentences import in_parts, name_prompts, sentences, usual_names
 
 
@@ -42,6 +45,11 @@ class Lama:
     top: int = setting(10, "how many of the likeliest answers to keep", least=2)
     vocabulary: Literal["dataset", "full"] = setting(
         "dataset", "answers allowed when filling: the dataset's list where it has one, or any token"
+    )
+    options: Literal["own", "relation"] = setting(
+        "own",
+        "what is chosen from: what facts themselves name, where all of a relation do (own), or the "
+        "relation's objects",
     )
     normalise: Normalise = setting(
         "none",
@@ -71,7 +79,9 @@ class Lama:
             want, template = self._want(dataset, relation), self._template(relation)
             facts = dataset.asked_frame(relation.id)
             for part in in_parts(usual_names(facts), 1):
-                yield sentences(relation, [template], part, want, capitals=self.capitals)
+                block = sentences(relation, [template], part, want, capitals=self.capitals)
+                own = isinstance(want, Score) and self._own(dataset, relation)
+                yield with_options(block, facts) if own else block
             if self.uhn == "names":
                 yield from name_prompts(relation, facts, want)
 
@@ -82,6 +92,7 @@ class Lama:
             filled=self.answer == "fill",
             capitals=self.capitals,
             punctuation=self.punctuation,
+            own=any(self._own(dataset, relation) for relation in dataset.asked_relations()),
         )
         outcomes = self._outcomes(dataset, answered)
         return build_report(dataset, outcomes, k=self.k, asking=asking)
@@ -93,15 +104,24 @@ class Lama:
     def _outcomes(self, dataset: Dataset, answered: Given, **most: int) -> Outcomes:
         way: Way = "filled" if self.answer == "fill" else "scored"
         shape = {"template": self.template, **most}
-        return judge(dataset, answered, self.normalise, way=way, **shape)
+        own = self.options == "own"
+        return judge(dataset, answered, self.normalise, way=way, own=own, **shape)
+
+    def _own(self, dataset: Dataset, relation: Relation) -> bool:
+        """Whether each fact of a relation is asked with options of its own."""
+        return self.options == "own" and names_options(dataset.asked_frame(relation.id))
 
     def _want(self, dataset: Dataset, relation: Relation) -> Want:
         if self.answer == "score":
             options = dataset.object_names(relation.id)
             return Score(options=options, capitals=self.capitals, punctuation=self.punctuation)
+        watched = dataset.object_names(relation.id, aliases=True)
+        if self._own(dataset, relation):
+            named = own_options(dataset.asked_frame(relation.id)).explode()
+            watched = tuple(dict.fromkeys((*watched, *named)))
         return Fill(
             top=self.top,
-            watched=dataset.object_names(relation.id, aliases=True),
+            watched=watched,
             vocabulary=dataset.vocabulary if self.vocabulary == "dataset" else None,
             capitals=self.capitals,
         )

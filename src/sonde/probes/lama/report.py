@@ -56,6 +56,7 @@ class Asking:
     filled: bool
     capitals: bool = False
     punctuation: bool = False
+    own: bool = False
 
 
 def build_report(dataset: Dataset, outcomes: Outcomes, *, k: int, asking: Asking) -> Report:
@@ -240,7 +241,11 @@ def _verdict(shown: Shown) -> str:
 
 def _notes(asking: Asking) -> tuple[str, ...]:
     scored = "scored every object of the relation as an option"
+    if asking.own:
+        scored = "scored the options that each fact names"
     way = "filled a single mask" if asking.filled else scored
+    if asking.filled and asking.own:
+        way += "; of the options that each fact names, the likeliest is its answer"
     asked = " or that the probed model guesses from a part of it" if asking.uhn == "names" else ""
     capitals = " Sentences begin with a capital." if asking.capitals else ""
     wanted = asking.punctuation and not asking.filled
