@@ -28,7 +28,7 @@ ARROWS = {
     "metrics": {"core", "stats"},
     "reporting": {"core", "metrics"},
     "probes": {"core", "metrics", "prompting", "reporting", "stats"},
-    "analysis": {"core", "metrics", "reporting", "stats"},
+    "analysis": {"core", "metrics", "prompting", "reporting", "stats"},
     "attribution": {"core", "prompting", "reporting"},
     "cards": {"core", "data", "metrics", "models", "prompting", "reporting"},
     "doctor": {"core"},

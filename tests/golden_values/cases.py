@@ -114,6 +114,17 @@ CASES: dict[str, Case] = {
     "belief-icl-counted": Run(_atlas("belief-icl", "naive-bayes", **ICL)),
     "belief-icl-table": Run(_nobel("belief-icl", "many", **ICL)),
     "belief-icl-reread": Reread("belief-icl-counted", {"draw": "pair", "language": "none"}),
+    # counterfact, and what is read of dates
+    "counterfact": Run(Asked(probe="counterfact", model="gpt2", data="cases")),
+    "counterfact-masked": Run(Asked(probe="counterfact", model="bert", data="cases")),
+    "counterfact-drawn": Run(_atlas("counterfact", "naive-bayes", 6)),
+    "counterfact-reread": Reread("counterfact", {"edited": True, "normalise": "tokens"}),
+    "dates": Run(Asked(probe="lama", model="majority", data="clubs", settings={"answer": "score"})),
+    "dates-written": Run(
+        Asked(
+            probe="belief-icl", model="gpt2", data="clubs", settings={"context": "zero-shot", **ICL}
+        )
+    ),
     # in-context estimation
     "ic-lke": Run(_world("ic-lke", "causal", 12, n=5, controls="all")),
     "ic-lke-gpt2": Run(_world("ic-lke", "gpt2", 12, n=5)),

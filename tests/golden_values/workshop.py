@@ -24,7 +24,12 @@ from .plain import Plain
 
 ANSWERS = Path(__file__).parent / "answers"
 
-DATA = {"world": str(SHIPPED / "world"), "tongues": f"bmlama:{ANSWERS / 'tongues'}"}
+DATA = {
+    "world": str(SHIPPED / "world"),
+    "tongues": f"bmlama:{ANSWERS / 'tongues'}",
+    "cases": f"counterfact:{ANSWERS / 'cases.json'}",
+    "clubs": f"templama:{ANSWERS / 'clubs.jsonl'}",
+}
 """References of data that are not their own names."""
 
 COUNTING = {

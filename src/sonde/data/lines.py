@@ -185,6 +185,21 @@ def read_object(path: Path) -> Row:
     return row_of(b"".join(raw for _, raw in raw_lines(path)), str(path))
 
 
+def read_list(path: Path) -> Iterator[Row]:
+    """The objects of a JSON file that is one list of them."""
+    raw = b"".join(line for _, line in raw_lines(path))
+    try:
+        values = msgspec.json.decode(raw)
+    except (*UNSOUND, UnicodeError):
+        values = _closely(_text(raw, str(path)), str(path), "a JSON list of objects")
+    if not isinstance(values, list):
+        raise DataError(f"{path}: expected a JSON list of objects, found {repr(values)[:80]}")
+    for number, value in enumerate(values, 1):
+        if not isinstance(value, dict):
+            raise DataError(f"{path}, entry {number}: expected an object, found {repr(value)[:80]}")
+        yield Row(value, f"{path}, entry {number}")
+
+
 def read_lines(path: Path, complain: Complain = refuse) -> Iterator[tuple[str, str]]:
     """The lines of a UTF-8 file, each behind its place."""
     for where, raw in raw_lines(path, complain):
@@ -239,18 +254,19 @@ def _text(raw: bytes, where: str) -> str:
         raise DataError(f"{where}: {NOT_UTF8} ({error.reason})") from None
 
 
-def _closely(text: str, where: str) -> Any:
+def _closely(text: str, where: str, expected: str = "a JSON object") -> Any:
     """The value of a JSON text that was hard to read; json says most clearly where a fault is."""
     try:
         value = json.loads(text)
         json.dumps(value, ensure_ascii=False).encode()  # half a character may be left
         return value
     except json.JSONDecodeError as error:
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
         raise DataError(
-            f"{where}: expected a JSON object, but {error.msg} at column {error.colno}"
+            f"{where}: expected {expected}, but {error.msg} at {line}column {error.colno}"
         ) from None
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: expected a JSON object, but {error}") from None
+        raise DataError(f"{where}: expected {expected}, but {error}") from None
 
 
 def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:

@@ -6,6 +6,7 @@
 MODULES = {
     "belief": "sonde.probes.belief.probe",
     "belief-icl": "sonde.probes.belief_icl.probe",
+    "counterfact": "sonde.probes.counterfact.probe",
     "eic-lke": "sonde.probes.lke.eic",
     "framing": "sonde.probes.framing.probe",
     "ic-lke": "sonde.probes.lke.ic",
@@ -21,6 +22,7 @@ MODULES = {
 SUMMARIES = {
     "belief": "Accuracy and consistency over many wordings of a fact.",
     "belief-icl": "The same, of answers that are written after examples.",
+    "counterfact": "Is what is true likelier than a given falsehood?",
     "eic-lke": "As ic-lke, several facts tested in one sequence: cheaper.",
     "framing": "One fact as a sentence, a question, a statement to check.",
     "ic-lke": "Which of many options follows, after other such facts.",

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from polars import DataFrame
 
 READINGS: Mapping[str, str] = {
+    "dates": "sonde.analysis.readings.dates",
     "languages": "sonde.analysis.readings.languages.report",
+    "ranking": "sonde.analysis.readings.ranking",
 }
 
 

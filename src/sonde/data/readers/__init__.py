@@ -5,6 +5,7 @@ The tables are how they are found; readers of other packages come through `sonde
 
 DATASETS = {
     "bmlama": "sonde.data.readers.bmlama",
+    "counterfact": "sonde.data.readers.counterfact",
     "entityquestions": "sonde.data.readers.entityquestions",
     "fktc": "sonde.data.readers.fktc",
     "kamel": "sonde.data.readers.kamel",
@@ -13,6 +14,7 @@ DATASETS = {
     "mpararel": "sonde.data.readers.mlama:MPARAREL",
     "myriadlama": "sonde.data.readers.myriadlama",
     "popqa": "sonde.data.readers.popqa",
+    "templama": "sonde.data.readers.templama",
 }
 
 ADDITIONS = {

@@ -1,0 +1,1 @@
+"""CounterFact: is what is true likelier than a given falsehood?"""
