@@ -108,3 +108,21 @@ def test_only_a_folder_in_the_own_form_can_be_sealed(
     done = sonde("data", "check", where, "--seal")
     done.refused(UsageError.exit_code, "--seal", "sonde data convert")
     assert not (tmp_path / "lama" / "dataset.json").exists()
+
+
+def test_an_object_outside_the_answers_is_named_with_file_and_line(
+    sonde: Sonde, data: Path
+) -> None:
+    heads = data / "relations.jsonl"
+    space = [{"id": "o:Paris", "names": ["Paris"]}]
+    capital = {"id": "P36", "label": "capital", "answers": space, "language": "english"}
+    heads.write_text(rows([capital, {"id": "P37", "label": "language", "same": "P37"}]))
+    facts = data / "facts" / "P36.jsonl"
+    facts.write_text(rows([FRANCE, ITALY, {**SPAIN, "date": "May 2015"}]))
+    done = sonde("data", "check", data)
+    done.refused(DATA, "2 errors")
+    said = done.out.replace("\n", " ")
+    assert f"error: {facts}, line 2: object 'o:Rome' of fact 'P36:Italy' is not among" in said
+    assert f"error: {facts}, line 3: 'date' must be a date" in said
+    assert f"warning: {heads}, line 1: relation 'P36' has language 'english'" in said
+    assert f"warning: {heads}, line 2: relation 'P37' is 'P37' in no other language" in said

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Dataset, Template, facts_of
 from sonde.data.catalog import merged_facts
@@ -62,6 +65,73 @@ def test_an_id_that_stands_twice_is_an_error_and_what_may_be_meant_is_none() -> 
 def test_a_fact_id_that_stands_twice_is_an_error_also_over_relations() -> None:
     one = replace(world(WORDED, WORDED), read=lambda id: [fact(id, "France", "Paris", id="same")])
     assert errors(one) == ["fact id 'same' stands more than once"]
+
+
+def french(**more: Any) -> Dataset:
+    """Capitals in English and in French."""
+    relations = [
+        replace(relation(f"P36.{code}", *WORDED), **{"language": code, "same": "P36", **more})
+        for code in ("en", "fr")
+    ]
+    facts = [
+        fact(f"P36.{code}", entity(name, id="Q142"), entity("Paris", id="Q90"), id=f"{code}:Q142")
+        for code, name in (("en", "France"), ("fr", "la France"))
+    ]
+    return dataset_of(facts, *relations)
+
+
+def test_relations_of_several_languages_have_the_same_facts() -> None:
+    assert not list(problems(french()))
+    more = fact("P36.fr", "Italie", "Rome", id="fr:Q38")
+    one = french()
+    unequal = replace(one, read=lambda id: [*one.facts(id), *([more] if id == "P36.fr" else [])])
+    (found,) = faults(unequal)
+    assert found.text.startswith("relation 'P36.en' lacks 1 facts of 'P36' that another language")
+    assert "such as of subject 'Italie'" in found.text and not found.error
+
+
+def test_what_a_relation_says_of_its_language_is_looked_at() -> None:
+    one = french()
+    alone = replace(one, relations=one.relations[:1])
+    assert list(problems(alone)) == ["relation 'P36.en' is 'P36' in no other language"]
+    told = list(problems(french(language="english")))
+    assert told[0] == "relation 'P36.en' has language 'english', no ISO 639-1 code such as 'en'"
+    assert told[-1] == "relations 'P36.en' and 'P36.fr' are both 'P36' in language 'english'"
+    assert "in a language that it does not name" in next(problems(french(language="")))
+    assert next(problems(french(tags=("a", "a")))) == "relation 'P36.en' lists tag 'a' twice"
+
+
+def test_an_object_outside_the_answers_and_answers_alike_are_named() -> None:
+    space = (entity("Paris", id="Q90"), entity("Paris", id="Q830149"))
+    assert "has several answers called 'Paris'" in next(problems(french(answers=space)))
+    with pytest.raises(DataError, match="object 'Q90' of fact 'en:Q142' is not among the answers"):
+        faults(french(answers=space[1:]))
+
+
+def test_a_date_that_is_none_and_an_end_before_the_beginning_are_errors() -> None:
+    one = world(WORDED)
+
+    def dated(**dates: str) -> list[str]:
+        return errors(replace(one, read=lambda id: [replace(f, **dates) for f in one.facts(id)]))
+
+    assert not dated(date="2015", valid_from="2010", valid_to="2020-05")
+    assert dated(date="May") == [
+        "fact 'r0' has a date that is none, 'May'; write YYYY, YYYY-MM or YYYY-MM-DD"
+    ]
+    assert dated(valid_from="2020", valid_to="2010") == [
+        "fact 'r0' is right until 2010, before it is from 2020 on"
+    ]
+
+
+def test_what_a_template_takes_from_facts_is_there_and_holds_no_answer() -> None:
+    own = world((template("t", "[details.hint] In [T], [X] has [Y]."),))
+    lacking = [str(found) for found in faults(own)]
+    assert lacking[0].endswith("takes [details.hint], which 1 facts, such as 'r0', do not have")
+    assert lacking[1].endswith("takes [T], which 1 facts, such as 'r0', do not have")
+    hint: dict[str, Any] = {"details": {"hint": "Not Rome but Paris."}, "date": "2015"}
+    told = replace(own, read=lambda id: [replace(f, **hint) for f in own.facts(id)])
+    (found,) = problems(told)
+    assert "takes [details.hint], in which the answer of 1 facts stands, such as 'r0'" in found
 
 
 WORDS = st.sampled_from("who WHO New York new-york Oslo oslo. U.S. US, ROME [X] in".split())

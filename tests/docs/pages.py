@@ -13,6 +13,8 @@ and one before a table that it is made from the metrics of a module (all, or a t
     <!-- metrics: sonde.probes.lama.report -->
     <!-- metrics: sonde.probes.belief.report:BY_RELATION -->
 
+`<!-- uses -->` stands before the table of which probe uses which field of a dataset.
+
 A line `…` in what is printed stands for lines left out. Knows nothing of sonde.
 """
 
@@ -36,6 +38,9 @@ METRICS = re.compile(
     r"^<!-- metrics: (?P<module>[\w.]+):?(?P<name>\w*) -->\n(?P<table>(?:\|[^\n]*\n)*)",
     re.MULTILINE,
 )
+
+
+USES = re.compile(r"^<!-- uses -->\n(?P<table>(?:\|[^\n]*\n)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

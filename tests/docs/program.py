@@ -21,6 +21,7 @@ from sonde.cli.main import main
 from sonde.cli.verbs import app
 from sonde.reporting.catalogue import documented
 
+from . import uses
 from .pages import Block, Command, blocks, commands
 
 
@@ -69,6 +70,12 @@ def metrics_table(found: Match[str]) -> str:
     metrics = getattr(import_module(found["module"]), found["name"] or "METRICS")
     mark = found[0].partition("\n")[0]
     return "".join(f"{line}\n" for line in (mark, *documented(metrics)))
+
+
+def uses_table(found: Match[str]) -> str:
+    """The mark of the table of fields that probes use and the table, as is found out now."""
+    mark = found[0].partition("\n")[0]
+    return "".join(f"{line}\n" for line in (mark, *uses.table()))
 
 
 def played(page: Path, folder: Path) -> Iterator[tuple[Block, Command | None, Outcome]]:

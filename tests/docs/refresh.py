@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .pages import LEFT_OUT, METRICS, PAGES, Block, agrees, blocks, commands, plain
-from .program import help_text, metrics_table, played
+from .pages import LEFT_OUT, METRICS, PAGES, USES, Block, agrees, blocks, commands, plain
+from .program import help_text, metrics_table, played, uses_table
 
 
 def refreshed(page: Path) -> tuple[str, list[str]]:
@@ -31,7 +31,7 @@ def refreshed(page: Path) -> tuple[str, list[str]]:
             new, wrong = _console(block, printed[block.start])
             text = text[: block.start] + new + text[block.stop :]
             complaints += wrong
-    return METRICS.sub(metrics_table, text), complaints
+    return USES.sub(uses_table, METRICS.sub(metrics_table, text)), complaints
 
 
 def _console(block: Block, printed: list[str]) -> tuple[str, list[str]]:

@@ -9,8 +9,8 @@ import pytest
 from sonde.core.settings import settings_of
 from sonde.runs.probes import probes
 
-from .pages import DOCS, METRICS, PAGES, Block, blocks, rows
-from .program import help_text, metrics_table, verbs
+from .pages import DOCS, METRICS, PAGES, USES, Block, blocks, rows
+from .program import help_text, metrics_table, uses_table, verbs
 
 STUDIES = DOCS / "lke-studies.md"
 """One page for several probes."""
@@ -29,6 +29,12 @@ def test_tables_of_metrics_are_those_of_the_catalogue(page: Path) -> None:
     for found in METRICS.finditer(page.read_text(encoding="utf-8")):
         hint = f"{page.name}: run python -m tests.docs.refresh {page.name}"
         assert found[0] == metrics_table(found), hint
+
+
+def test_the_table_of_fields_is_what_probes_do_without_each() -> None:
+    (found,) = USES.finditer((DOCS / "dataset-format.md").read_text(encoding="utf-8"))
+    hint = "dataset-format.md: run python -m tests.docs.refresh dataset-format.md"
+    assert found[0] == uses_table(found), hint
 
 
 def test_every_command_has_its_help_text_in_the_documentation() -> None:

@@ -109,9 +109,16 @@ def test_small_files_of_a_run_have_the_documented_fields(name: str, run: sonde.R
 )
 def test_files_of_a_dataset_have_the_documented_fields(name: str, tmp_path: Path) -> None:
     plain = fact("P1", "one", "one", tags=("hard",), wrong=("two",))
-    full = replace(plain, details={"title": "One"})
+    times: dict[str, Any] = {"date": "2015", "valid_from": "2010", "valid_to": "2020"}
+    full = replace(plain, details={"title": "One"}, numbers={"popularity": 1.0}, **times)
     asked = template("t", "[X] [Y]", weight=0.5, origin="lama")
-    dataset = dataset_of([full], relation("P1", asked))
+    more: dict[str, Any] = {
+        "tags": ("places",),
+        "answers": full.objects,
+        "language": "en",
+        "same": "P1",
+    }
+    dataset = dataset_of([full], replace(relation("P1", asked), **more))
     write_dataset(replace(dataset, vocabulary=("one",), notes={"rows_read": 1}), tmp_path)
     written = json.loads((tmp_path / name.replace("ID", "P1")).read_text())
     assert list(written) == first_cells(DATA, name)

@@ -15,10 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
-from sonde.core.facts import Dataset, Template
+from sonde.core.facts import DATE_SLOT, Dataset, Relation, Template
 from sonde.data.fact_files import fact_files, facts_path, placed_facts
 from sonde.data.format import card_of, notes_of, read_relations, read_templates
 from sonde.data.lines import Complain, read_lines, read_object
+from sonde.data.relation_checks import (
+    Fact,
+    bad_dates,
+    facts_across,
+    language_doubts,
+    outside_answers,
+    relation_doubts,
+)
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -42,7 +50,7 @@ def problems(dataset: Dataset) -> Iterator[str]:
 
 def faults(dataset: Dataset) -> list[Fault]:
     """Each fault of a dataset, errors first."""
-    relations = {relation.id: "" for relation in dataset.relations}
+    relations = {relation.id: ("", relation) for relation in dataset.relations}
     templates = {r.id: [("", t) for t in r.templates] for r in dataset.relations}
     return _faults(relations, templates, lambda id: (f := dataset.frame(id), [""] * f.height))
 
@@ -63,7 +71,7 @@ def folder_faults(folder: Path) -> list[Fault]:
     if not relations:
         unread.append(Fault("no relation in it", str(folder / "relations.jsonl")))
     templates = read_templates(folder, relations, complain)
-    faults = _faults({id: where for id, (where, _) in relations.items()}, templates, facts)
+    faults = _faults(relations, templates, facts)
     for id in sorted({path.stem for path in fact_files(folder)} - set(relations)):
         facts(id)
         text = "its relation does not stand in relations.jsonl; its facts are not asked"
@@ -84,7 +92,7 @@ def _read_head(folder: Path, complain: Complain) -> None:
 
 
 def _faults(
-    relations: Mapping[str, str],
+    relations: Mapping[str, tuple[str, Relation]],
     templates: Mapping[str, Sequence[tuple[str, Template]]],
     read: Callable[[str], tuple[DataFrame, list[str]]],
 ) -> list[Fault]:
@@ -94,20 +102,28 @@ def _faults(
     """
     ids: set[str] = set()
     found: list[Fault] = []
-    for id, where in relations.items():
+    across: dict[str, frozenset[Fact]] = {}
+    for id, (where, relation) in relations.items():
         facts, places = read(id)
+        across[id] = facts_across(facts) if relation.same else frozenset()
+        wrong = [*outside_answers(relation, facts, places), *bad_dates(facts, places)]
+        found += [Fault(text, place) for place, text in wrong]
         for fact, place in zip(facts["fact"], places, strict=True):
             if fact in ids:
                 found.append(Fault(f"fact id {fact!r} stands more than once", place))
             ids.add(fact)
         names = set(facts["object_names"].explode().explode().drop_nulls())
-        doubts = [*_fact_doubts(facts, places), *_template_doubts(templates[id], names)]
+        doubts = [(where, text) for text in relation_doubts(relation)]
+        doubts += [*_fact_doubts(facts, places), *_template_doubts(templates[id], names)]
+        doubts += [(at, text) for at, t in templates[id] for text in _slot_doubts(t, facts)]
         if not templates[id] and any(templates.values()):  # with none, it is for in-context probes
             doubts.append((where, f"relation {id} has no template"))
         if not names:
             doubts.append((where, f"relation {id} has no fact"))
         found += _repeated_templates(templates[id])
         found += [Fault(text, place or where, error=False) for place, text in doubts]
+    for id, text in language_doubts([relation for _, relation in relations.values()], across):
+        found.append(Fault(text, relations[id][0], error=False))
     return sorted(found, key=lambda fault: not fault.error)
 
 
@@ -155,6 +171,32 @@ def _template_doubts(
             yield where, f"template {template.id!r} {text}"
         for name in given_away(template.text):
             yield where, f"template {template.id!r} gives an answer away: {name!r} stands in it"
+
+
+def _slot_doubts(template: Template, facts: DataFrame) -> Iterator[str]:
+    """What a template takes from facts that some do not have, or that holds their answer."""
+    for slot in template.fact_slots:
+        values = _values(facts, slot)
+        takes = f"template {template.id!r} takes {slot}"
+        if without := [fact for fact, text in values.items() if not text]:
+            yield f"{takes}, which {len(without):,} facts, such as {without[0]!r}, do not have"
+        told = [
+            fact
+            for fact, text, names in zip(
+                values, values.values(), facts["object_names"], strict=True
+            )
+            if any(stands_in(name, text) for of in names for name in of)
+        ]
+        if told:
+            yield f"{takes}, in which the answer of {len(told):,} facts stands, such as {told[0]!r}"
+
+
+def _values(facts: DataFrame, slot: str) -> dict[str, str]:
+    """What each fact has for a slot; empty where it has nothing."""
+    if slot == DATE_SLOT:
+        return dict(facts.select("fact", "date").iter_rows())
+    given = facts.select("fact", "details").iter_rows()
+    return {f: next((d["value"] for d in own if d["name"] == slot[9:-1]), "") for f, own in given}
 
 
 def stands_in(name: str, text: str) -> bool:
