@@ -111,7 +111,7 @@ def test_an_object_outside_the_answers_and_answers_alike_are_named() -> None:
 def test_a_date_that_is_none_and_an_end_before_the_beginning_are_errors() -> None:
     one = world(WORDED)
 
-    def dated(**dates: str) -> list[str]:
+    def dated(**dates: Any) -> list[str]:
         return errors(replace(one, read=lambda id: [replace(f, **dates) for f in one.facts(id)]))
 
     assert not dated(date="2015", valid_from="2010", valid_to="2020-05")
