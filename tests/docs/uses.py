@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial, reduce
 from typing import Any
 
 import sonde
@@ -126,17 +126,20 @@ def _relation(relation: Relation, facts: list[Fact]) -> Relation:
     )
 
 
-def without() -> Iterator[tuple[str, str, Dataset]]:
-    """The full dataset without each field, behind the file and the field."""
-    whole = full()
+Without = Callable[[Dataset], Dataset]
+
+
+def fields() -> dict[tuple[str, str], Without]:
+    """What takes a field away from a dataset, by the file and the field."""
+    found: dict[tuple[str, str], Without] = {}
     for name, of_relation in RELATIONS.items():
-        yield "relations.jsonl", name, _changed(whole, of_relation)
+        found["relations.jsonl", name] = partial(_changed, change=of_relation)
     for name, of_template in TEMPLATES.items():
-        yield "templates.jsonl", name, _changed(whole, _worded(of_template))
+        found["templates.jsonl", name] = partial(_changed, change=_worded(of_template))
     for name, of_fact in FACTS.items():
-        usual = _changed(whole, _plainly) if "objects" in name else whole
-        yield "facts/ID.jsonl", name, replace(usual, read=_reader(whole, of_fact))
-    yield "vocabulary.txt", "", replace(whole, vocabulary=None)
+        found["facts/ID.jsonl", name] = partial(_read_otherwise, change=of_fact)
+    found["vocabulary.txt", ""] = lambda dataset: replace(dataset, vocabulary=None)
+    return found
 
 
 def _plainly(relation: Relation) -> Relation:
@@ -150,6 +153,13 @@ def _changed(whole: Dataset, change: OfRelation) -> Dataset:
 
 def _worded(change: OfTemplate) -> OfRelation:
     return lambda r: replace(r, templates=tuple(map(change, r.templates)))
+
+
+def _read_otherwise(whole: Dataset, change: OfFact) -> Dataset:
+    usual = change is FACTS["further names of `objects`"]
+    relations = map(_plainly, whole.relations) if usual else whole.relations
+    read = _reader(whole, change)
+    return replace(whole, relations=tuple(relations), read=read)
 
 
 def _reader(whole: Dataset, change: OfFact) -> Callable[[str], list[Fact]]:
@@ -167,22 +177,31 @@ def uses() -> dict[tuple[str, str], dict[str, list[str]]]:
     said = {f.id: f.objects[0].names[1] for r in whole.relations for f in whole.facts(r.id)}
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     bases = {name: list(_bases(name, whole, said)) for name in probes()}
-    for file, field, less in without():
-        cells: dict[str, list[str]] = {"asks": [], "reads": [], "readings": []}
+    for field, without in fields().items():
+        less = without(whole)
+        cells: dict[str, list[str]] = {"asks": [], "reads": [], "readings": _readings(field)}
         for name, several in bases.items():
             kinds = {_how(probe, less, said, base, read) for probe, base, read in several}
             for kind in ("asks", "reads"):
                 if kind in kinds:
                     cells[kind].append(name)
                     break
-        two, lacking = _in_two_languages(whole), _in_two_languages(less)
-        cells["readings"] = [
-            name
-            for name, reading in readings().items()
-            if reading.applies(two) and not reading.applies(lacking)
-        ]
-        found[file, field] = cells
+        found[field] = cells
     return found
+
+
+def _readings(field: tuple[str, str]) -> list[str]:
+    """What no longer applies without the field, or applies to what has this field alone."""
+    whole = _in_two_languages(full())
+    less = fields()[field](whole)
+    bare = reduce(lambda data, without: without(data), fields().values(), whole)
+    others = (without for other, without in fields().items() if other != field)
+    alone = reduce(lambda data, without: without(data), others, whole)
+    return [
+        name
+        for name, reading in readings().items()
+        if not reading.applies(less) or (reading.applies(alone) and not reading.applies(bare))
+    ]
 
 
 def _in_two_languages(dataset: Dataset) -> Dataset:
@@ -192,7 +211,7 @@ def _in_two_languages(dataset: Dataset) -> Dataset:
         return [replace(fact, relation=id) for fact in dataset.facts(id.partition(".")[0])]
 
     relations = (
-        replace(r, id=f"{r.id}.{code}", language=r.language and code)
+        replace(r, id=f"{r.id}.{code}", language=code)
         for r in dataset.relations
         for code in ("en", "fr")
     )

@@ -125,6 +125,9 @@ CASES: dict[str, Case] = {
             probe="belief-icl", model="gpt2", data="clubs", settings={"context": "zero-shot", **ICL}
         )
     ),
+    # what is read of tags
+    "tags": Run(Asked(probe="lama", model="majority", data="tagged", settings={"answer": "score"})),
+    "tags-belief": Run(Asked(probe="belief", model="gpt2", data="tagged", settings=FEW)),
     # in-context estimation
     "ic-lke": Run(_world("ic-lke", "causal", 12, n=5, controls="all")),
     "ic-lke-gpt2": Run(_world("ic-lke", "gpt2", 12, n=5)),

@@ -29,6 +29,7 @@ DATA = {
     "tongues": f"bmlama:{ANSWERS / 'tongues'}",
     "cases": f"counterfact:{ANSWERS / 'cases.json'}",
     "clubs": f"templama:{ANSWERS / 'clubs.jsonl'}",
+    "tagged": str(ANSWERS / "tagged"),
 }
 """References of data that are not their own names."""
 

@@ -24,6 +24,7 @@ READINGS: Mapping[str, str] = {
     "dates": "sonde.analysis.readings.dates",
     "languages": "sonde.analysis.readings.languages.report",
     "ranking": "sonde.analysis.readings.ranking",
+    "tags": "sonde.analysis.readings.tags",
 }
 
 
