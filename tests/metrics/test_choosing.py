@@ -7,7 +7,7 @@ from pyarrow import table
 
 from sonde.core.answers import Filled
 from sonde.core.columns import Answers, FilledColumns
-from sonde.metrics.choosing import NOTHING, as_choice
+from sonde.metrics.choosing import NOTHING, as_choice, fillable
 from sonde.metrics.verdicts import judge_block
 
 WATCHED = ("Lima", "Oslo", "Cusco", "La Paz")
@@ -40,7 +40,9 @@ def test_the_likeliest_of_a_facts_own_options_is_its_answer() -> None:
 
 def test_an_option_of_several_tokens_cannot_be_chosen() -> None:
     answers = block(filled(-3.0, None, None, None), filled(None, None, None, None))
-    chosen = as_choice(answers, [("La Paz", "Lima", "never watched"), ("La Paz", "Lima")])
+    may = fillable(answers.filled, [("La Paz", "Lima", "never watched"), ("La Paz", "Lima")])
+    assert may == [["Lima"], []]
+    chosen = as_choice(answers, may)
     assert [getattr(a, "options", None) for a in chosen.rated.each()] == [("Lima",), (NOTHING,)]
     found = judge_block(chosen, np.array([0, 0]), {0: [["Lima"]]})
     assert found.rank.tolist() == [1, 0], "the second has no answer that could be right"

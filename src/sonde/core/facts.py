@@ -28,6 +28,9 @@ SLOT = re.compile(r"\[(?:X|T|details\.[^\[\]]+)\]")
 LAMA = "lama"
 """The origin of templates that LAMA itself asks with."""
 
+NAME_PARTS = "uhn-"
+"""How the ids of templates begin that ask about a part of a name, which is no fact."""
+
 Kind = Literal["1-1", "N-1", "N-M"]
 Source = Literal["manual", "paraphrase", "mined", "optimised"]
 Style = Literal["statement", "question"]

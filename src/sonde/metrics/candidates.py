@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sonde.core.columns import Answers
 from sonde.core.fact_frames import entities, names_options
-from sonde.core.facts import Dataset, Relation
+from sonde.core.facts import NAME_PARTS, Dataset, Relation
 from sonde.core.rated import ends_of, taken
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ class Tally:
         asked = dataset.asked_frame(relation.id)
         things = _things(dataset, relation)
         self.facts = {fact: row for row, fact in enumerate(asked["fact"])}
-        self.templates = {template.id for template in relation.templates}
         self.ids = {id: column for column, id in enumerate(dict.fromkeys(id for id, _ in things))}
         self.columns: dict[str, list[int]] = {}
         for id, name in things:
@@ -71,10 +70,10 @@ class Tally:
     def add(self, answers: Answers) -> None:
         """Count in what was answered about facts of the relation."""
         codes, templates = answers.codes("template")
-        known = np.array([id in self.templates for id in templates], dtype=np.bool_)[codes]
+        about = np.array([not id.startswith(NAME_PARTS) for id in templates], dtype=np.bool_)[codes]
         codes, facts = answers.codes("fact")
         place = np.array([self.facts.get(fact, -1) for fact in facts])[codes]
-        rows = np.flatnonzero(known & (place >= 0))
+        rows = np.flatnonzero(about & (place >= 0))
         if not len(rows):
             return
         values = self._values(answers.rows(rows))

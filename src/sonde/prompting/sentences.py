@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sonde.core.facts import ANSWER_SLOT, DATE_SLOT, SUBJECT_SLOT, Fact, Relation, Template
+from sonde.core.facts import (
+    ANSWER_SLOT,
+    DATE_SLOT,
+    NAME_PARTS,
+    SUBJECT_SLOT,
+    Fact,
+    Relation,
+    Template,
+)
 from sonde.core.prompts import KEY, TEXTS, Block, Want, capitalised
 
 if TYPE_CHECKING:
@@ -36,9 +44,6 @@ GUESSABLE_RANK = 3
 
 OWN = ("date", "details")
 """What templates may take from facts beside their subjects."""
-
-UHN = "uhn-"
-"""How the templates that ask about a part of a name are called."""
 
 
 def sentences(
@@ -165,7 +170,7 @@ def name_template(relation: str) -> Template:
     """The sentence that asks what a part of a name suggests."""
     kind = PERSON_ANSWERS[relation]
     text = f"[X] is a common name in the following {kind}: [Y]"
-    return Template(id=UHN + kind, text=text, group=UHN + kind)
+    return Template(id=NAME_PARTS + kind, text=text, group=NAME_PARTS + kind)
 
 
 def name_prompts(relation: Relation, facts: DataFrame, want: Want) -> Iterator[Block]:
@@ -187,7 +192,7 @@ def name_prompts(relation: Relation, facts: DataFrame, want: Want) -> Iterator[B
 
 def is_name_template(id: str) -> bool:
     """Whether a template asks what a part of a name suggests."""
-    return id.startswith(UHN)
+    return id.startswith(NAME_PARTS)
 
 
 def suggests(rank: Any) -> Any:

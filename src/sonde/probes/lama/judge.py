@@ -20,7 +20,7 @@ from sonde.core.fact_frames import names_options
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.core.scores import Normalise
-from sonde.metrics.choosing import as_choice
+from sonde.metrics.choosing import as_choice, fillable
 from sonde.metrics.judged import Grid, Judged, Way, in_words
 from sonde.metrics.verdicts import Verdicts, judge_block, top_answers
 from sonde.prompting.options import own_options
@@ -97,13 +97,18 @@ class Facts:
                 f"two facts have the id {repeated['fact'][0]!r}; give each fact an id of its own"
             )
         self.objects: list[list[list[str]]] = self.frame["object_names"].to_list()
-        usual = [[names[0] for names in objects] for objects in self.objects]
-        orders = {id: [name for name, _ in objects] for id, objects in ranked.items()}
-        asked = zip(self.frame["relation"], self.options, strict=True)
-        common = [_commonest(orders[id], options) for id, options in asked]
-        self.by_majority = np.array([c in own for c, own in zip(common, usual, strict=True)])
+        self.usual = [[names[0] for names in objects] for objects in self.objects]
+        self._orders = [[name for name, _ in ranked[id]] for id in self.ids]
+        self.by_majority = np.zeros(len(self.usual), dtype=np.bool_)
+        self.choose(range(len(self.usual)), self.options)
         subjects = self.frame["subject"].to_list()
-        self.in_subject = np.array([*map(stand_in, usual, subjects)], dtype=np.bool_)
+        self.in_subject = np.array([*map(stand_in, self.usual, subjects)], dtype=np.bool_)
+
+    def choose(self, places: Iterable[int], options: Iterable[Sequence[str]]) -> None:
+        """Let the majority control choose between some options of facts, or all objects if none."""
+        for place, own in zip(places, options, strict=True):
+            chosen = _commonest(self._orders[self.relations[place]], own)
+            self.by_majority[place] = chosen in self.usual[place]
 
     def shown(self, seed: int, most: int) -> Bools:
         """Which facts can be shown: all, or those that a draw picks."""
@@ -150,7 +155,7 @@ def judge(
     details: dict[int, Shown] = {}
     for block in in_blocks(answers):
         place = block.numbers(("relation", "fact"), facts.places).astype(np.int64)
-        block = _chosen(block, [facts.options[number] for number in place])
+        block = _chosen(block, place, facts)
         verdicts = judge_block(block, place, correct, normalise)
         codes, templates = block.codes("template")
         of_name = np.array([is_name_template(id) for id in templates], dtype=np.bool_)[codes]
@@ -176,11 +181,18 @@ def judge(
     )
 
 
-def _chosen(block: Answers, options: Sequence[Sequence[str]]) -> Answers:
-    """A block whose answers were filled, as a choice where its facts have options."""
+def _chosen(block: Answers, place: Whole, facts: Facts) -> Answers:
+    """A block whose answers were filled, as a choice where its facts have options.
+
+    The control then chooses between those that can be filled in, too.
+    """
+    options = [facts.options[number] for number in place]
     about_names = any(map(is_name_template, block.codes("template")[1]))
-    own = block.kind == "filled" and not about_names and all(map(len, options))
-    return as_choice(block, options) if own else block
+    if block.kind != "filled" or about_names or not all(map(len, options)):
+        return block
+    may = fillable(block.filled, options)
+    facts.choose(place.tolist(), may)
+    return as_choice(block, may)
 
 
 def _judged(

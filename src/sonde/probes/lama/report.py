@@ -245,7 +245,10 @@ def _notes(asking: Asking) -> tuple[str, ...]:
         scored = "scored the options that each fact names"
     way = "filled a single mask" if asking.filled else scored
     if asking.filled and asking.own:
-        way += "; of the options that each fact names, the likeliest is its answer"
+        way += (
+            "; of the options that each fact names, the likeliest is its answer. Only options of "
+            "one token can be filled in, and the fewer there are, the easier is the choice"
+        )
     asked = " or that the probed model guesses from a part of it" if asking.uhn == "names" else ""
     capitals = " Sentences begin with a capital." if asking.capitals else ""
     wanted = asking.punctuation and not asking.filled
