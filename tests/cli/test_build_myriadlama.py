@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,35 @@ def test_a_model_that_says_the_same_for_ever_is_stopped(
     assert not (tmp_path / "out").exists()
 
 
+def test_what_reviewers_drop_is_not_in_the_set(
+    sonde: Sonde, lama: Path, templates: Path, tmp_path: Path
+) -> None:
+    out, judged = tmp_path / "out", tmp_path / "judged.jsonl"
+    with serving(rewording) as server:
+        asked = ("--endpoint", server.url, "--model", "m", "--paraphrases", 2, *QUICK)
+        assert sonde(*command(lama, templates, out, *asked)).code == 0
+        [relation] = open_dataset(out).relations
+        texts = [template.text for template in relation.templates]
+        assert len(texts) == 9
+        written(
+            judged,
+            [
+                {"item": f"P36|{text}", "reviewer": "ann", "sources": ["s"], "keep": number > 0}
+                for number, text in enumerate(texts[:-1])
+            ],
+        )
+        again = (*command(lama, templates, out, *asked), "--review", judged, "--force")
+        sonde(*again).refused(3, "1 templates of", "not judged yet", "--unjudged keep")
+        done = sonde(*again, "--unjudged", "drop")
+        assert "review: kept 7, dropped 2 templates" in done.out
+        assert len(server.requests) == 3, "paraphrases are not asked for again"
+    [relation] = open_dataset(out).relations
+    assert [t.text for t in relation.templates] == texts[1:-1]
+    heads = {t.group for t in relation.templates}
+    assert len(heads) == 3 and heads <= {t.id for t in relation.templates}
+    sonde(*again[:-2], tmp_path / "none.jsonl", "--force").refused(3, "none.jsonl is missing")
+
+
 def test_names_and_objects_come_from_a_table_too(
     sonde: Sonde, lama: Path, templates: Path, tmp_path: Path
 ) -> None:
@@ -220,12 +250,13 @@ def test_names_and_objects_come_from_a_table_too(
     (table / "en.tsv").write_text("Q750\tBolivia\tUpper Peru\nQ1491\tLa Paz\n")
     (table / "ja.tsv").write_text("Q750\tボリビア\n", encoding="utf-8")
     (table / "multi_valued.tsv").write_text("Q750\tP36\tQ2907 Q1491\nQ1\tP36\tQ2\n")
-    more = ("--aliases", table)
+    more: tuple[object, ...] = ("--aliases", table)
     assert sonde(*command(lama, templates, tmp_path / "a", *more)).code == 0
     assert of_fact(tmp_path / "a", "Q750") == (("Bolivia", "Upper Peru"), [("Sucre",), ("La Paz",)])
     assert not (tmp_path / "a.work").exists(), "nothing was asked"
     assert sonde(*command(lama, templates, tmp_path / "b", *more, "--objects", "none")).code == 0
     assert of_fact(tmp_path / "b", "Q750")[1] == [("Sucre",)]
+    more = (*more, "--relations", "capital")
     assert sonde(*command(lama, templates, tmp_path / "c", *more, "--language", "ja")).code == 0
     assert of_fact(tmp_path / "c", "Q750")[0] == ("Bolivia", "ボリビア")
     done = sonde(*command(lama, templates, tmp_path / "d", *more, "--language", "fr"))
@@ -282,3 +313,44 @@ def test_the_base_of_lama_has_the_counts_of_the_string_filter(
     unknown = {relation for relation, id in subjects if (relation, id) not in set(known)}
     # 26,810 where rows without identifiers are one subject, and two of one name, made one, are two
     assert len(known) + len(unknown) == 26_810 - 1
+
+
+@pytest.mark.shared
+def test_real_lama_and_a_server_with_every_fault_end_in_a_run(
+    sonde: Sonde, shared: Path, tmp_path: Path
+) -> None:
+    """Nonsense, busy, too few, duplicates, then dead: as much is built as by a sound server."""
+
+    def faulty(number: int, text: str) -> Reply:
+        few = rewording(number, text)
+        lines = json.loads(few.body)["choices"][0]["message"]["content"].splitlines()
+        replies = {
+            1: said("As a model I cannot.\n[X] [X]\n[Y]"),
+            2: Reply(body="slow down", status=429, headers={"Retry-After": "0"}),
+            3: said("\n".join(lines[:2])),
+            4: said("\n".join([lines[0]] * 19)),
+        }
+        return replies.get(number, few if number < 8 else Reply(body="gone", status=503))
+
+    source, out, whole = shared / "data", tmp_path / "out", tmp_path / "whole"
+    (tmp_path / "lama" / "facts").mkdir(parents=True)
+    for name in ("relations.jsonl", "facts/P36.jsonl", "facts/P1376.jsonl"):
+        (tmp_path / "lama" / name).symlink_to(source / "lama" / name)
+    wording = ("--templates", f"pararel:{source / 'pararel'}", "--aliases", source / "aliases")
+    words = ("data", "build", "myriadlama", tmp_path / "lama", *wording)
+    quick = ("--model", "m", "--paraphrases", 3, *QUICK, "--retries", 1)
+    with serving(rewording) as server:
+        assert sonde(*words, "-o", whole, "--endpoint", server.url, *quick).code == 0
+    with serving(faulty) as server:
+        done = sonde(*words, "-o", out, "--endpoint", server.url, *quick)
+    done.refused(4, "HTTP 503: gone", "answers so far are kept", "run the same command again")
+    assert not out.exists()
+    with serving(rewording) as server:
+        done = sonde(*words, "-o", out, "--endpoint", server.url, *quick)
+    assert done.code == 0, done
+    made, sound = open_dataset(out), open_dataset(whole)
+    assert [len(r.templates) for r in made.relations] == [len(r.templates) for r in sound.relations]
+    for relation in made.relations:
+        assert set(Counter(t.group for t in relation.templates).values()) == {4}
+    run = ("run", "belief", "-m", "control:majority", "-d", out, "--limit", 5)
+    assert sonde(*run, "-o", tmp_path / "run").code == 0

@@ -8,18 +8,29 @@ from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, replace
 from math import ceil
 from pathlib import Path
+from typing import Literal
 
 from sonde import api
 from sonde.cli.console import print_table, progress, resumable, say, tell, waiting
 from sonde.cli.endpoint import EndpointOptions, asking_in, show_asked
-from sonde.cli.options import DEVICE, FOLDER, FORCE, NAMED, argument, listed, option, verb
+from sonde.cli.options import (
+    DEVICE,
+    FOLDER,
+    FORCE,
+    NAMED,
+    RELATIONS,
+    argument,
+    listed,
+    option,
+    verb,
+)
 from sonde.cli.paraphrase import (
     ADVICE,
     ParaphraseOptions,
     have_paraphrased,
     show_paraphrased,
 )
-from sonde.core.errors import EndpointError, UsageError, nearest
+from sonde.core.errors import DataError, EndpointError, UsageError, nearest
 from sonde.core.facts import LAMA, Card, Dataset, Entity
 from sonde.core.fingerprints import fingerprint
 from sonde.data import catalog
@@ -35,6 +46,8 @@ from sonde.data.builders.myriadlama.wikidata import BATCH, URL, Wikidata, opened
 from sonde.data.builders.triples import Faults, triple_paths
 from sonde.data.builders.work import LOCK, working
 from sonde.data.readers.aliases import OBJECTS, read_objects
+from sonde.data.review.judgements import read_judgements
+from sonde.data.review.kept import Rule, apply
 from sonde.data.statistics import relation_counts, totals
 from sonde.runs.guessing import unguessable
 
@@ -119,6 +132,7 @@ class MyriadOptions:
         "SOURCE:FOLDER, or a dataset; repeatable.",
         None,
     )
+    relations: str = option(RELATIONS, "")
     guesser: str = option(
         "A masked model, such as hf:FOLDER: leave out what it guesses from persons' names, too.", ""
     )
@@ -128,6 +142,11 @@ class MyriadOptions:
     device: str = option(DEVICE, "auto")
     sources: ObjectOptions
     say: ParaphraseOptions
+    review: Path | None = option("Keep the templates that this file of judgements keeps.", None)
+    rule: Rule = option("Where reviewers differ, keep what majority, all or any would.", "majority")
+    unjudged: Literal["keep", "drop"] | None = option(
+        "What becomes of templates that nobody judged.", None
+    )
     name: str = option(NAMED, "myriadlama")
     force: bool = option(FORCE, False, "--force")
 
@@ -149,6 +168,8 @@ def build_myriadlama(wanted: MyriadOptions) -> None:
     -o ./myriadlama
     """
     check_place(wanted.out, force=wanted.force)
+    if wanted.review is not None and not wanted.review.is_file():
+        raise DataError(f"{wanted.review} is missing; 'sonde data review' writes such a file")
     endpoint, recipe = wanted.say.ask.place(), wanted.say.recipe
     with working(wanted.out) as work:
         base = _base(wanted, work)
@@ -158,6 +179,8 @@ def build_myriadlama(wanted: MyriadOptions) -> None:
         facts = extended(worded, gathered, wanted.sources.language)
         if endpoint is not None:
             facts = _paraphrased(facts, endpoint, recipe, hints, work)
+        if wanted.review is not None:
+            facts = _reviewed(facts, wanted.review, wanted)
         built = replace(facts, card=_card(wanted, base), notes={**facts.notes, **notes})
         with waiting(f"writing {wanted.out}"):
             write_whole(built, wanted.out, force=wanted.force)
@@ -177,10 +200,25 @@ def _paraphrased(
     return replace(facts, relations=tuple(each.relation for each in found))
 
 
+def _reviewed(facts: Dataset, path: Path, wanted: MyriadOptions) -> Dataset:
+    """The facts under what reviewers keep of their templates."""
+    unjudged = None if wanted.unjudged is None else wanted.unjudged == "keep"
+    done = apply(facts, read_judgements(path), wanted.rule, unjudged=unjudged)
+    counts = done.counts
+    say(f"review: kept {counts['kept']:,}, dropped {counts['dropped']:,} templates")
+    if done.lost:
+        say(f"left out, because nothing of them was kept: {', '.join(done.lost)}")
+    return done.dataset
+
+
 def _base(wanted: MyriadOptions, work: Path) -> Dataset:
     """The facts to begin with; a guesser is asked once."""
     with waiting(f"opening {wanted.base}"):
         given = catalog.load(wanted.base)
+    if names := listed(wanted.relations):
+        chosen = tuple(given.relation(name) for name in names)
+        parts = [given.fingerprint, *(relation.id for relation in chosen)]
+        given = replace(given, relations=chosen, fingerprint=fingerprint(parts))
     if wanted.keep_guessable:
         return bases.pairs(given)
     if not wanted.guesser:
