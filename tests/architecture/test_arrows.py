@@ -109,6 +109,9 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "sacrebleu": "data/builders/fktc.py",
     "scipy": "stats/",
     "simplemma": "prompting/matching.py",
+    "sudachipy": "prompting/segmenting.py",
+    "jieba": "prompting/segmenting.py",
+    "pythainlp": "prompting/segmenting.py",
     "tokenizers": (
         "engine/encode.py",
         "engine/masked_batch.py",

@@ -76,7 +76,9 @@ ASKED = Asked.of(world(FACTS, RELATION), n=1, options=2)
 
 def by_ic_lke(answer: Scored) -> float:
     row = Answered(key=KEY, prefix="", suffix="", answer=answer)
-    return float(lke_judge(ASKED, [row], (), worded("lke", Separators())).frame["mass"][0])
+    return float(
+        lke_judge(ASKED, [row], (), worded("lke", lambda way: Separators())).frame["mass"][0]
+    )
 
 
 def by_ensembles(answer: Scored) -> float:

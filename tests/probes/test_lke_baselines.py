@@ -308,7 +308,9 @@ def test_three_templates_that_are_right_together_are_not_behind_by_a_last_digit(
     asked_about = Asked.of(data, n=1, options=2)
     ways = ("in-context", "a", "b", "c")
     rows = [asked_about.facts[:1].with_columns(mass=lit(0.1), template=lit(way)) for way in ways]
-    choices = Choices.of(asked_about, rows, ["template"], worded("{template}", Separators()))
+    choices = Choices.of(
+        asked_about, rows, ["template"], worded("{template}", lambda way: Separators())
+    )
     examples = choices.frame["template"] == "in-context"
     mean = Mean(MASS, "mass", examples, less=~examples)
     [sample] = choices.by_fact.resampled(mean).samples.values()

@@ -10,7 +10,8 @@ place of the object, in qa style a question up to its question mark:
     A:
 
 Examples are drawn by name, so that neither another fact nor another template moves a draw. How
-questions and answers are laid out is a `Layout`; one may show every right answer as a list.
+questions and answers are laid out is a `Layout`; one may show every right answer as a list, and in
+other languages the instruction, the markers and the full stop are that language's.
 """
 
 from __future__ import annotations
@@ -36,17 +37,14 @@ from sonde.core.facts import (
     slot_values,
 )
 from sonde.core.fingerprints import draw_key
+from sonde.prompting.languages import ENGLISH, Phrasing, phrasing
 
 Style = Literal["mask", "qa"]
 Context = Literal["zero-shot", "random", "relation", "template"]
 ShotsPer = Literal["template", "fact"]
 
 MASK = "[MASK]"
-INSTRUCTIONS: Mapping[Style, str] = {
-    "mask": "Predict the [MASK] in each sentence in one word.",
-    "qa": "Answer each question in one word.",
-}
-QUESTION_MARKS = ("?", "？", "؟")
+QUESTION_MARKS = ("?", "？", "؟", "か。")
 TRAIN = "train"
 POOL = 50_000
 """The most facts that examples are drawn from; of more, those that the seed picks."""
@@ -94,7 +92,7 @@ class Layout:
     def end(self) -> str:
         """Where an answer ends: at what closes it, else with its line. A full stop closes none."""
         closing = self.text.partition(ANSWER)[2].strip()
-        return closing if closing.strip(".") else "\n"
+        return closing if closing.strip(".。") else "\n"
 
     def asked(self, question: str) -> str:
         """A question up to where its answer begins; the space before it is the answer's."""
@@ -107,9 +105,14 @@ class Layout:
         return f"{before.replace(QUESTION, question)}{answer.removesuffix(after.strip())}{after}"
 
 
-def usual_layout(style: Style) -> Layout:
-    """An instruction, then lines of `Q:` and `A:`, every answer closed by one full stop."""
-    return Layout(text="Q: [Q]\nA: [A].\n", head=f"{INSTRUCTIONS[style]}\n")
+def usual_layout(style: Style, around: Phrasing = ENGLISH) -> Layout:
+    r"""An instruction, then lines of `Q:` and `A:`, every answer closed by one full stop.
+
+    >>> usual_layout("qa", phrasing("ja")).shown("どこですか？", ["東京"])
+    '質問：どこですか？\n答え：東京。\n'
+    """
+    text = f"{around.question}{QUESTION}\n{around.answer}{around.space}{ANSWER}{around.stop}\n"
+    return Layout(text=text, head=f"{around.mask if style == 'mask' else around.qa}\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,15 +157,15 @@ def question(template: Template, subject: str, style: Style, slots: Slots | None
     if template.plain:
         return _asked(template).replace(SUBJECT_SLOT, subject)
     text = template.filled({SUBJECT_SLOT: subject, **(slots or {})})[0]
-    stop = max(text.rfind(mark) for mark in QUESTION_MARKS) + 1
-    return text[:stop] or text.rstrip()
+    return text[: _stop(text)] or text.rstrip()
 
 
 class Contexts:
     """Makes prompts of one shape; the facts that examples come from are read once.
 
     `shots` examples are drawn once for each template, or anew for each fact, by `seed`. `eligible`:
-    the templates of a relation that may be asked and shown in examples.
+    the templates of a relation that may be asked and shown in examples. `layout` of each relation;
+    without it the usual one in the relation's language.
     """
 
     def __init__(
@@ -174,7 +177,7 @@ class Contexts:
         context: Context = "template",
         shots: int = 4,
         shots_per: ShotsPer = "template",
-        layout: Layout | None = None,
+        layout: Callable[[Relation], Layout] | None = None,
         seed: int = 0,
     ) -> None:
         if context != "zero-shot" and shots < 1:
@@ -182,16 +185,19 @@ class Contexts:
         self._dataset, self._seed = dataset, seed
         self._style, self._context, self._shots = style, context, shots
         self._per_fact = shots_per == "fact"
-        self._layout = layout or usual_layout(style)
+        laid = layout or (lambda relation: usual_layout(style, phrasing(relation.language)))
+        self._layout = {relation.id: laid(relation) for relation in dataset.relations}
         self._templates = {relation.id: eligible(relation) for relation in dataset.relations}
+        self._language = {relation.id: relation.language for relation in dataset.relations}
         self._pool = lru_cache(maxsize=1)(self._read_pool)
         self._drawn = lru_cache(maxsize=4096)(self._draw)
 
     def prompt(self, target: Target, template: Template, subject: str) -> str:
         """Everything up to the last answer, such as `A:`; the target is never an example."""
         shown = [] if self._context == "zero-shot" else self._examples(target, template)
-        asked = self._layout.asked(question(template, subject, self._style, target.slots))
-        return f"{self._layout.head}{''.join(shown)}{asked}"
+        layout = self._layout[target.relation]
+        asked = layout.asked(question(template, subject, self._style, target.slots))
+        return f"{layout.head}{''.join(shown)}{asked}"
 
     def _examples(self, target: Target, template: Template) -> list[str]:
         name = f"{target.relation}:{template.id}" + (f":{target.fact}" if self._per_fact else "")
@@ -208,22 +214,28 @@ class Contexts:
     def _draw(
         self, relation: str, template: Template, name: str, count: int
     ) -> tuple[tuple[Example, str], ...]:
-        pool = self._pool("" if self._context == "random" else relation)
+        pool, layout = self._pool(*self._sources(relation)), self._layout[relation]
         chosen = pool.draw(draw_key(self._seed, f"icl:{name}"), count)
-        return tuple((example, self._shown(example, template, name)) for example in chosen)
+        return tuple((e, self._shown(e, template, name, layout)) for e in chosen)
 
-    def _shown(self, example: Example, template: Template, name: str) -> str:
+    def _shown(self, example: Example, template: Template, name: str, layout: Layout) -> str:
         if self._context != "template":
             choices = self._templates[example.relation]
             key = f"icl:{name}:{example.fact}"
             template = min(choices, key=lambda t: draw_key(self._seed, f"{key}:{t.id}"))
         asked = question(template, example.name, self._style, example.slots)
-        return self._layout.shown(asked, example.answers)
+        return layout.shown(asked, example.answers)
 
-    def _read_pool(self, relation: str) -> _Pool:
-        """The facts that may be shown: of one relation, or of all where none is named."""
-        ids = [relation] if relation else [r.id for r in self._dataset.relations]
-        return _Pool((e for id in ids if self._templates[id] for e in self._facts(id)), self._seed)
+    def _sources(self, relation: str) -> tuple[str, ...]:
+        """The relations that facts are shown of: the one that is asked, or all of its language."""
+        if self._context != "random":
+            return (relation,)
+        return tuple(id for id, own in self._language.items() if own == self._language[relation])
+
+    def _read_pool(self, *relations: str) -> _Pool:
+        """The facts that may be shown."""
+        asked = (id for id in relations if self._templates[id])
+        return _Pool((example for id in asked for example in self._facts(id)), self._seed)
 
     def _facts(self, relation: str) -> Iterator[Example]:
         """Facts for training, or all of the relation's where these are too few."""
@@ -291,10 +303,15 @@ def _mix(values: Keys) -> Keys:
 def _asked(template: Template) -> str:
     """A question template up to its question mark."""
     head = template.text.split(ANSWER_SLOT)[0]
-    stop = max(head.rfind(mark) for mark in QUESTION_MARKS) + 1
+    stop = _stop(head)
     if not stop or SUBJECT_SLOT not in head[:stop]:
         raise TemplateError(
             f"question template {template.id!r} must ask before it answers, as in "
             f"'Where was [X] born? [Y].' (text: {template.text!r})"
         )
     return head[:stop]
+
+
+def _stop(text: str) -> int:
+    """Where the last question of a text ends; 0 where there is none."""
+    return max((text.rfind(m) + len(m) for m in QUESTION_MARKS if m in text), default=0)

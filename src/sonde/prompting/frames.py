@@ -31,6 +31,7 @@ from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Key, Prompt, Want
 from sonde.core.words import counted
 from sonde.prompting.few_shot import question
+from sonde.prompting.languages import ENGLISH, Phrasing
 from sonde.prompting.matching import cleaned
 from sonde.prompting.options import correct_for, correct_names, negatives
 
@@ -291,34 +292,37 @@ def attempts(form: Form, shots: int) -> list[str]:
     return [*(["--set frame=qa"] if form == "plain" else []), f"--set shots={2 * shots or 4}"]
 
 
-def asked(text: str, form: Form) -> str:
+def asked(text: str, form: Form, around: Phrasing = ENGLISH) -> str:
     r"""A question with the place where its answer begins.
 
     >>> asked("Where?", "plain"), asked("Where?", "qa")
     ('Where? ', 'Q: Where?\nA: ')
     """
-    return f"Q: {text}\nA: " if form == "qa" else f"{text} "
+    put = f"{around.question}{text}\n{around.answer}" if form == "qa" else text
+    return f"{put}{around.space}"
 
 
-def shown(text: str, answer: str, form: Form) -> str:
+def shown(text: str, answer: str, form: Form, around: Phrasing = ENGLISH) -> str:
     r"""A question with its answer, a line of its own.
 
     >>> shown("Where?", "Here", "qa")
     'Q: Where?\nA: Here\n'
     """
-    return f"{asked(text, form)}{answer}\n"
+    return f"{asked(text, form, around)}{answer}\n"
 
 
-def told(name: str, text: str) -> str:
+def told(name: str, text: str, around: Phrasing = ENGLISH) -> str:
     """A question with an object's name in front, right or wrong.
 
     >>> told("Oslo", "Where was Ann born?")
     'Oslo. Where was Ann born?'
     """
-    return f"{name}. {text}"
+    return f"{name}{around.stop}{around.space}{text}"
 
 
-def put(template: Template, subject: str, form: Form, name: str = "") -> str:
+def put(
+    template: Template, subject: str, form: Form, name: str = "", around: Phrasing = ENGLISH
+) -> str:
     r"""A question about a subject, up to its answer, with a name in front where there is one.
 
     >>> born = Template(id="t", text="Where was [X] born? [Y].", style="question")
@@ -326,14 +330,13 @@ def put(template: Template, subject: str, form: Form, name: str = "") -> str:
     'Q: Oslo. Where was Ann born?\nA: '
     """
     text = question(template, subject, "qa")
-    return asked(told(name, text) if name else text, form)
+    return asked(told(name, text, around) if name else text, form, around)
 
 
-def examples(base: Template, facts: Iterable[Fact], form: Form) -> str:
+def examples(base: Template, facts: Iterable[Fact], form: Form, around: Phrasing = ENGLISH) -> str:
     """Facts as questions in the base frame, each with its answer."""
-    return "".join(
-        shown(question(base, fact.subject.name, "qa"), fact.objects[0].name, form) for fact in facts
-    )
+    pairs = ((question(base, fact.subject.name, "qa"), fact.objects[0].name) for fact in facts)
+    return "".join(shown(text, answer, form, around) for text, answer in pairs)
 
 
 def draw_shots(dataset: Dataset, relation: str, count: int) -> Shots:

@@ -4,20 +4,25 @@ Knows texts and a language, nothing of facts or models. A text is cut into words
 lemmatised, so that "a guitar" and "Guitars" meet; an article at its beginning is dropped, so that
 "The Hague" and "Hague" do. Runs of words are compared, never letters: "Oman" is not in "Romania".
 
-Scripts without spaces between words are not cut into words: what stands there between spaces,
-punctuation and letters of other scripts is one piece, so that 京都 is not in 東京都. In Japanese,
-hiragana, which mostly writes endings and particles, parts from the rest: 東京です holds 東京. Kanji
-and katakana do not part: アフリカ is not in 南アフリカ.
+Scripts without spaces between words are cut into words by a segmenter where the language says so
+(see `segmenting`): 南アフリカ holds アフリカ, 東京都 does not hold 京都. In other languages what
+stands there between spaces, punctuation and letters of other scripts is one piece. In Japanese,
+hiragana, which mostly writes endings and particles, then parts from the rest: 東京です holds 東京.
+Kanji and katakana do not part: アフリカ is not in 南アフリカ.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 
 from sonde.core.errors import UsageError
+from sonde.prompting.segmenting import PACKAGES, check_segmenter, comparing, counting
+
+OWN = "auto"
+"""The setting that leaves the language to each relation; English where it says none."""
 
 PLAIN = "none"
 """The language of texts that are only cut and lower-cased, for want of a list of lemmas."""
@@ -43,17 +48,46 @@ INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b\.?")
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 
-def check_language(language: str) -> None:
-    """Refuse a language that has no list of lemmas."""
-    # imported where it is used, because listing the probes should not wait for it
-    from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
+LANGUAGE_HELP = (
+    "whose words answers are compared by: a code such as en or ja, each relation's own (auto; "
+    "English if it names none), or none: as they are written"
+)
 
-    if language != PLAIN and language not in SUPPORTED_LANGUAGES:
-        known = ", ".join(sorted(SUPPORTED_LANGUAGES))
+
+def check_language(language: str) -> None:
+    """Refuse a language that has neither a list of lemmas nor a segmenter, or none installed."""
+    if language in PACKAGES:
+        check_segmenter(language)
+    elif language not in (OWN, PLAIN, *_lemmatised()):
+        known = ", ".join(sorted({*_lemmatised(), *PACKAGES}))
         raise UsageError(
             f"no list of lemmas for language {language!r}; known: {known}. "
             f"With {PLAIN!r} words are lower-cased and compared as they are"
         )
+
+
+def language_of(setting: str, own: str) -> str:
+    """The language that answers are compared in, by the setting and a relation's own language.
+
+    A relation's language that has no list of lemmas is compared as it is written.
+
+    >>> language_of("auto", ""), language_of("auto", "fr"), language_of("de", "fr")
+    ('en', 'fr', 'de')
+    >>> language_of("auto", "ta")
+    'none'
+    """
+    if setting != OWN:
+        return setting
+    known = not own or own in PACKAGES or own in _lemmatised()
+    return (own or "en") if known else PLAIN
+
+
+@cache
+def _lemmatised() -> frozenset[str]:
+    # imported where it is used, because listing the probes should not wait for it
+    from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
+
+    return frozenset(SUPPORTED_LANGUAGES)
 
 
 @lru_cache(maxsize=1 << 17)
@@ -63,7 +97,7 @@ def normal(text: str, language: str = "en") -> str:
     >>> normal("The Guitars!"), normal("New York City."), normal("?!")
     ('guitar', 'new york city', '')
     """
-    words = _words(text)
+    words = _words(text, language)
     articles = _articles(language)
     while len(words) > 1 and words[0] in articles:
         words = words[1:]
@@ -110,12 +144,17 @@ def cleaned(text: str) -> str:
 def begins(text: str, name: str) -> bool:
     """Whether a text begins with a name as a word: Nigeria does not begin with Niger.
 
+    In Japanese a word may end where hiragana begins.
+
     >>> begins("Niger, in Africa", "Niger"), begins("Nigeria", "Niger")
+    (True, False)
+    >>> begins("東京です", "東京"), begins("東京都", "東京")
     (True, False)
     """
     rest = text.removeprefix(name)
     goes_on = rest and (rest[0].isalnum() or unicodedata.category(rest[0])[0] == "M")
-    return text.startswith(name) and not goes_on
+    parted = re.search(f"[{UNSPACED}]$", name) and re.match("[\u3041-\u3096]", rest)
+    return text.startswith(name) and bool(not goes_on or parted)
 
 
 def consistent(one: str, other: str, language: str = "en") -> bool:
@@ -127,32 +166,45 @@ def consistent(one: str, other: str, language: str = "en") -> bool:
     return alike(normal(one, language), normal(other, language))
 
 
-def word_count(text: str) -> int | None:
+def word_count(text: str, language: str = "") -> int | None:
     """How many words a text has, as spaces part them; punctuation alone is no word.
 
-    None where they cannot be counted, since a script in it has no spaces between words.
+    None where they cannot be counted, since a script in it has no spaces between words and the
+    language no segmenter.
 
     >>> word_count(" Jean-Paul."), word_count("New York ."), word_count("..."), word_count("東京")
     (1, 2, 0, None)
     """
-    if re.search(f"[{UNSPACED}]", unicodedata.normalize("NFKC", text)):
-        return None
-    return sum(any(map(str.isalnum, piece)) for piece in text.split())
+    plain = unicodedata.normalize("NFKC", text)
+    if not re.search(f"[{UNSPACED}]", plain):
+        return sum(any(map(str.isalnum, piece)) for piece in text.split())
+    return len(_cut(plain, counting(language))) if language in PACKAGES else None
 
 
-def _words(text: str) -> list[str]:
+def _words(text: str, language: str) -> list[str]:
     """The words in lower case; initials are joined, since U.S. and US are one name."""
     plain = unicodedata.normalize("NFKC", text)
     joined = INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]) + " ", plain)
-    found = (match[0] for match in _pattern().finditer(joined))
+    if language in PACKAGES:
+        found = _cut(joined, comparing(language))
+    else:
+        found = [match[0] for match in _pattern().finditer(joined)]
     return [w.replace(",", "") if THOUSANDS.fullmatch(w) else w.lower() for w in found]
+
+
+def _cut(text: str, cut: Callable[[str], list[str]]) -> list[str]:
+    """The words of a text, those of scripts without spaces by a segmenter."""
+    words: list[str] = []
+    for run in _runs().finditer(text):
+        words += cut(run[0]) if run["unspaced"] else [run[0]]
+    return [word for word in words if any(map(str.isalnum, word))]
 
 
 @lru_cache(maxsize=1 << 17)
 def _lemma(word: str, language: str) -> str:
     """The lemma of a lower-case word; names may be listed with a capital alone."""
-    if language == PLAIN or any(map(str.isdigit, word)):
-        return word.casefold()
+    if language == PLAIN or language in PACKAGES or any(map(str.isdigit, word)):
+        return word.casefold().replace(" ", "_")
     from simplemma import lemmatize
 
     lemma = lemmatize(word, lang=language)
@@ -168,15 +220,29 @@ def _articles(language: str) -> frozenset[str]:
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    r"""Numbers, words, and pieces of scripts without spaces.
+    """Numbers, words, and pieces of scripts without spaces.
 
-    Vowel signs belong to words, though `\w` omits them; so does the mark between the syllables of a
-    Tibetan word.
+    The mark between the syllables of a Tibetan word belongs to it.
     """
+    joined = rf"(?:(?=[{UNSPACED}])(?![{HIRAGANA}])[\w{_signs()}]|\u30fc)+"
+    return re.compile(rf"{_spaced()}|[{HIRAGANA}]+|{joined}(?:\u0f0b{joined})*")
+
+
+@cache
+def _runs() -> re.Pattern[str]:
+    """Numbers, words, and runs of scripts without spaces, with the dot inside Japanese names."""
+    run = rf"(?:(?=[{UNSPACED}])[\w{_signs()}]|\u30fc|\u30fb)+"
+    return re.compile(rf"{_spaced()}|(?P<unspaced>{run})")
+
+
+@cache
+def _spaced() -> str:
+    letter, sign = rf"[^\W_{UNSPACED}]", rf"(?![{UNSPACED}])[{_signs()}]"
+    return rf"\d+(?:[.,]\d+)+|(?:{letter}|{sign})+[+#]*"
+
+
+@cache
+def _signs() -> str:
+    r"""Vowel signs belong to words, though `\w` omits them."""
     marks = [c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M"]
-    signs = re.escape("".join(marks))
-    letter, sign = rf"[^\W_{UNSPACED}]", rf"(?![{UNSPACED}])[{signs}]"
-    joined = rf"(?:(?=[{UNSPACED}])(?![{HIRAGANA}])[\w{signs}]|\u30fc)+"
-    return re.compile(
-        rf"\d+(?:[.,]\d+)+|(?:{letter}|{sign})+[+#]*|[{HIRAGANA}]+|{joined}(?:\u0f0b{joined})*"
-    )
+    return re.escape("".join(marks))

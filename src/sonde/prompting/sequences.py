@@ -7,7 +7,7 @@ in front of a subject read
 
 and the answer is to follow. Examples are drawn by name, so that another fact moves no draw.
 Separators have short names, so that a list of them can be written on one line: `colon/newline` is a
-colon inside a pair and a new line between two.
+colon inside a pair and a new line between two, each as the language of the facts writes it.
 
 Unknown or wrong facts can take the place of some. An unknown one has a subject that is made up, and
 another year where its object is one; any other object stays. A wrong one keeps its subject and is
@@ -18,7 +18,7 @@ not certain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from random import Random
@@ -27,10 +27,11 @@ from typing import Literal
 from sonde.core.errors import DataError, TemplateError, UsageError
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Entity, Fact, Template
 from sonde.core.fingerprints import draw_key
+from sonde.prompting.languages import ENGLISH, phrasing
 
 TRAIN = "train"
-NAMES: Mapping[str, str] = {"space": " ", "colon": " : ", "comma": ", ", "newline": "\n"}
-"""Separators by short names; what is no name is taken as it is written."""
+NAMES = dict(zip(("space", "colon", "comma", "newline"), ENGLISH.separators, strict=True))
+"""Separators by short names, as English has them; what is no name is taken as it is written."""
 
 USUAL = "space/space"
 
@@ -77,7 +78,20 @@ class Separators:
         return before, middle, after
 
 
-def named_separators(name: str) -> Separators:
+def separated(inside: str, between: str, language: str = "") -> Separators:
+    r"""Separators by short names, in a language's way; what is no name is taken as it is written.
+
+    A new line may be written \n.
+
+    >>> separated("colon", ";").inside, separated("colon", "comma", "ja").frame[1]
+    (' : ', '：')
+    """
+    named = dict(zip(NAMES, phrasing(language).separators, strict=True))
+    within, apart = (named.get(word, word.replace("\\n", "\n")) for word in (inside, between))
+    return Separators(inside=within, between=apart)
+
+
+def named_separators(name: str, language: str = "") -> Separators:
     r"""The separators that a name stands for: inside a pair, a slash, between two pairs.
 
     >>> named_separators("colon/newline")
@@ -91,8 +105,7 @@ def named_separators(name: str) -> Separators:
             f"separators are written INSIDE/BETWEEN, such as colon/newline, not {name!r}; named "
             f"are {', '.join(NAMES)}, and other texts stand for themselves"
         )
-    within, apart = (NAMES.get(word, word.replace("\\n", "\n")) for word in (inside, between))
-    return Separators(inside=within, between=apart)
+    return separated(inside, between, language)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -62,7 +62,7 @@ class Training:
         self.device = pick_device(settings.device)
         self.settings = replace(settings, device=self.device)
         self.path, self.every, self.tick = path, every, tick
-        self.tokenizer = make_tokenizer(world.words(), settings.kind)
+        self.tokenizer = make_tokenizer(world.words(), settings.kind, world.settings.language)
         texts = (d.text for d in documents(world, lists=settings.lists, seed=settings.seed))
         corpus = tokenised(texts, self.tokenizer)
         self.tokens = len(corpus.ids)

@@ -1,7 +1,8 @@
 r"""The tokenizer of a world: a token for every word, so that an object is always one.
 
 A word has its space in its token, and the first word of a line is the same token as elsewhere; a
-mark and the end of a line are tokens of their own. What a world does not know becomes bytes, so
+mark and the end of a line are tokens of their own. Japanese has no spaces: a word is a run of one
+script. What a world does not know becomes bytes, so
 that nothing is lost. Knows words and the tokenizers library, nothing of models.
 """
 
@@ -24,6 +25,7 @@ from tokenizers import (
 
 from sonde.core.errors import ModelError
 from sonde.lab.training.train import Kind
+from sonde.lab.worlds.language import RUNS
 from sonde.lab.worlds.world import World
 
 SPACE = "▁"
@@ -45,6 +47,8 @@ PAD, UNKNOWN = 0, 1
 """Their ids, of either kind."""
 
 UNKNOWNS = ("<unk>", "[UNK]")
+BEFORE = {"en": "a ", "ja": "。"}
+"""What a word may stand behind, by language."""
 
 
 NORMALIZER: Any = normalizers.Sequence(
@@ -76,22 +80,30 @@ DECODER: Any = decoders.Sequence(
 """Bytes to text, then the spaces; a line and a text open without one."""
 
 
-def make_tokenizer(words: Iterable[str], kind: Kind) -> Tokenizer:
-    """A tokenizer in which each of the words, behind a space or opening a line, is one token."""
+JAPANESE_SPLITTER: Any = pre_tokenizers.Split(Regex(rf"{RUNS}|\n|\u3000|[^\w\s]"), "isolated")
+"""Runs of one script, marks and ends of lines alone; there are no spaces between words."""
+
+JAPANESE_DECODER: Any = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse()])
+
+
+def make_tokenizer(words: Iterable[str], kind: Kind, language: str = "en") -> Tokenizer:
+    """A tokenizer in which each of the words, wherever the language puts it, is one token."""
     special = list(dict.fromkeys(SPECIAL[kind].values()))
+    spaced = language != "ja"
     tokenizer = Tokenizer(models.Unigram())
-    tokenizer.normalizer = NORMALIZER
-    tokenizer.pre_tokenizer = SPLITTER
-    pieces = dict.fromkeys([*special, *BYTES, "\n", SPACE])
+    if spaced:
+        tokenizer.normalizer = NORMALIZER
+    tokenizer.pre_tokenizer = SPLITTER if spaced else JAPANESE_SPLITTER
+    pieces = dict.fromkeys([*special, *BYTES, "\n", SPACE if spaced else "\u3000"])
     for word in filter(str.strip, words):
-        pieces.update(dict.fromkeys(_pieces(word)))
+        pieces.update(dict.fromkeys(_pieces(word) if spaced else [word]))
     scores = [(piece, BYTE_SCORE if piece in BYTES else WORD_SCORE) for piece in pieces]
     tokenizer.model = models.Unigram(scores, unk_id=UNKNOWN, byte_fallback=True)
-    tokenizer.decoder = DECODER
+    tokenizer.decoder = DECODER if spaced else JAPANESE_DECODER
     # the mask takes the space before it, as the word that it stands for does
     tokenizer.add_special_tokens(
         [
-            AddedToken(name, special=True, lstrip=name == "[MASK]", normalized=False)
+            AddedToken(name, special=True, lstrip=spaced and name == "[MASK]", normalized=False)
             for name in special
         ]
     )
@@ -109,21 +121,23 @@ def check_tokenizer(world: World, folder: Path) -> None:
     except Exception as error:  # the library raises bare exceptions
         raise ModelError(f"{path} cannot be read as a tokenizer: {error}") from None
     tokenizer.encode_special_tokens = True
-    for word, pieces in cut_words(tokenizer, world.words()):
+    for word, pieces in cut_words(tokenizer, world.words(), BEFORE[world.settings.language]):
         raise ModelError(
             f"the tokenizer of {folder} does not fit the world: it cuts {word!r} into "
             f"{', '.join(map(repr, pieces))}; give a model that was trained on this world"
         )
 
 
-def cut_words(tokenizer: Tokenizer, words: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The words that are not one known token behind a space, with their pieces.
+def cut_words(
+    tokenizer: Tokenizer, words: Iterable[str], lead: str = "a "
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The words that are not one known token behind a lead, such as a space, with their pieces.
 
     Marks do not count: no answer is one.
     """
     asked = [word for word in words if word.isalnum()]
-    before = len(tokenizer.encode("a", add_special_tokens=False).ids)
-    found = tokenizer.encode_batch([f"a {word}" for word in asked], add_special_tokens=False)
+    before = len(tokenizer.encode(lead.rstrip(" "), add_special_tokens=False).ids)
+    found = tokenizer.encode_batch([f"{lead}{word}" for word in asked], add_special_tokens=False)
     for word, encoding in zip(asked, found, strict=True):
         if len(encoding.ids) != before + 1 or encoding.tokens[-1] in UNKNOWNS:
             yield word, tuple(encoding.tokens[before:])

@@ -49,7 +49,7 @@ def write_world(
         head = {
             "format": FORMAT,
             "sonde": sonde.__version__,
-            "settings": asdict(world.settings),
+            "settings": world.settings.record(),
             "used": world.used,
             "fingerprint": world.fingerprint,
             "text": hashed,

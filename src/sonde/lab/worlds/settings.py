@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal
 
 from sonde.core.errors import UsageError
 from sonde.core.settings import setting, settings_of
 from sonde.lab.worlds.language import LEAST_TEMPLATES, MOST_TEMPLATES
+from sonde.lab.worlds.tongues import TONGUES, Tongue
 
 SHARES = ("cues", "aliases", "train", "dev")
 
@@ -46,6 +47,7 @@ class WorldSettings:
     )
     train: float = setting(0.3, "share of facts for training probes")
     dev: float = setting(0.1, "share of facts for choosing between trained probes; the rest: test")
+    language: Literal["en", "ja"] = setting("en", "what names and sentences are in: en or ja")
 
     def __post_init__(self) -> None:
         for name in (*SHARES, "skew"):  # 1 and 1.0 describe the same world
@@ -54,6 +56,18 @@ class WorldSettings:
         self._check_relations()
         self._check_ladder()
         self._check_splits()
+
+    def record(self) -> dict[str, Any]:
+        """Every setting, as worlds are known by; English goes without saying."""
+        values = asdict(self)
+        if self.language == "en":
+            del values["language"]
+        return values
+
+    @property
+    def tongue(self) -> Tongue:
+        """The language with all that words and sentences are made of."""
+        return TONGUES[self.language]
 
     @property
     def relations(self) -> int:

@@ -31,11 +31,13 @@ from numpy.typing import NDArray
 from sonde.core.errors import UsageError
 from sonde.core.facts import Template
 from sonde.core.fingerprints import draw_key
-from sonde.lab.worlds.language import INTRODUCTIONS, NAMINGS, in_turn, pieces
+from sonde.lab.worlds.language import in_turn, pieces
 from sonde.lab.worlds.world import World
 from sonde.prompting import few_shot as contexts
 from sonde.prompting import frames
-from sonde.prompting.sequences import Line, Separators, told
+from sonde.prompting.languages import phrasing
+from sonde.prompting.sequences import USUAL as SEPARATORS
+from sonde.prompting.sequences import Line, named_separators, told
 
 Form = Literal["sentence", "introduction", "pairs", "mask", "qa", "questions"]
 
@@ -128,16 +130,16 @@ def introductions(world: World) -> tuple[str, ...]:
     Without them a model never meets the object of an untaught 1-1 fact, and any score would tell
     that fact by its object alone. Relations that are not shown stay unmentioned.
     """
-    settings = world.settings
+    settings, tongue = world.settings, world.settings.tongue
     called = (world.facts[id].subject for id, taught in world.truth.items() if taught.alias)
     pairs = {subject.id: subject.names[:2] for subject in called}
     aliases = (
-        in_turn(INTRODUCTIONS, settings.introductions, {"[X]": name, "[A]": alias})
+        in_turn(tongue.introductions, settings.introductions, {"[X]": name, "[A]": alias})
         for _, (name, alias) in sorted(pairs.items())
     )
     shown = {taught.relation for taught in world.truth.values() if taught.shown}
     namings = (
-        in_turn(NAMINGS, settings.namings, {"[Y]": name, "[N]": relation.label})
+        in_turn(tongue.namings, settings.namings, {"[Y]": name, "[N]": relation.label})
         for relation in world.dataset.relations
         if relation.id in shown
         for name in world.dataset.object_names(relation.id)
@@ -161,7 +163,8 @@ def length(world: World) -> Length:
     )
     sizes = np.array([len(pieces(text)) for text in bare])
     usual = int(np.count_nonzero(told.rows["name"] == USUAL))  # of two words; an alias has one
-    words = int(sizes[told.rows["template"]].sum()) + 2 * len(told) + usual
+    joined = 1 + len(pieces(world.settings.tongue.joint))
+    words = int(sizes[told.rows["template"]].sum()) + 2 * len(told) + joined * usual
     words += sum(len(pieces(text)) for text in others)
     return Length(len(told) + len(others), words, len(world.words()))
 
@@ -267,16 +270,17 @@ def _written(world: World, listed: _List) -> Document:
         for fact, object in facts
     ]
     ids = tuple(mention.fact for mention in mentions)
-    return Document(text=_text(listed, lines), form=listed.form, facts=ids)
+    return Document(text=_text(listed, lines, world.settings.language), form=listed.form, facts=ids)
 
 
-def _text(listed: _List, lines: Sequence[Line]) -> str:
-    template = listed.template
+def _text(listed: _List, lines: Sequence[Line], language: str) -> str:
+    template, around = listed.template, phrasing(language)
     if template is None:
-        return told(lines, Separators()).rstrip(" ")
+        separators = named_separators(SEPARATORS, language)
+        return told(lines, separators).removesuffix(separators.between)
     style: contexts.Style = "mask" if listed.form == "mask" else "qa"
     asked = ((contexts.question(template, line.subject, style), line.object) for line in lines)
     if listed.form == "questions":
-        return "".join(frames.shown(text, answer, "qa") for text, answer in asked)
-    layout = contexts.usual_layout(style)
+        return "".join(frames.shown(text, answer, "qa", around) for text, answer in asked)
+    layout = contexts.usual_layout(style, around)
     return "".join(chain([layout.head], (layout.shown(text, [answer]) for text, answer in asked)))

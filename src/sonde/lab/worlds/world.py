@@ -5,6 +5,7 @@ Knows facts, words and draws, nothing of sentences, files, tokens or screens.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -70,7 +71,7 @@ class World:
     @cached_property
     def fingerprint(self) -> str:
         """A short name for the world and its text: equal worlds, equal names."""
-        settings = canonical(asdict(self.settings))
+        settings = canonical(self.settings.record())
         told = (
             canonical([fact.id, fact.subject.names, [entity.name for entity in fact.objects]])
             for fact in self.facts.values()
@@ -97,10 +98,8 @@ class World:
         """
         worded = (t.text.replace("[X]", "").replace("[Y]", "") for t in self.templates.values())
         names = dict.fromkeys(name for fact in self.facts.values() for name in fact.subject.names)
-        objects = self.dataset.vocabulary or ()
-        return tuple(
-            dict.fromkeys(chain(plain_words(), distinct(worded), objects, distinct(names)))
-        )
+        objects, plain = self.dataset.vocabulary or (), plain_words(self.settings.tongue)
+        return tuple(dict.fromkeys(chain(plain, distinct(worded), objects, distinct(names))))
 
     def counts(self) -> DataFrame:
         """A row for each kind of relation, those that the text shows apart from others: relations,
@@ -121,14 +120,14 @@ class World:
 def make_world(settings: WorldSettings) -> World:
     """The world that the settings describe."""
     _check_room(settings)
-    reserved = frozenset(word.casefold() for word in plain_words())
+    reserved = frozenset(word.casefold() for word in plain_words(settings.tongue))
     drafts = tuple(_drafts(settings, _subjects(settings, reserved), reserved))
     facts = {draft.relation.id: draft.facts for draft in drafts}
     dataset = Dataset(
         card=_card(settings),
         relations=tuple(draft.relation for draft in drafts),
         read=lambda id: facts[id],
-        fingerprint=fingerprint(["world", canonical(asdict(settings))]),
+        fingerprint=fingerprint(["world", canonical(settings.record())]),
         vocabulary=tuple(name for draft in drafts for name in draft.objects),
     )
     truth = {taught.fact: taught for draft in drafts for taught in draft.truth}
@@ -138,7 +137,8 @@ def make_world(settings: WorldSettings) -> World:
 
 def _card(settings: WorldSettings) -> Card:
     return Card(
-        name=f"world-{settings.seed}",
+        name=f"world-{settings.seed}"
+        + ("" if settings.language == "en" else f"-{settings.language}"),
         licence="CC0-1.0",
         sources=("sonde lab world",),
         description="An invented world: its names are made up and its facts are true nowhere. "
@@ -147,12 +147,13 @@ def _card(settings: WorldSettings) -> Card:
 
 
 def _check_room(settings: WorldSettings) -> None:
-    check_room("given", settings.words - settings.families)
-    check_room("family", settings.families)
-    check_room("alias", settings.subjects)
+    tongue = settings.tongue
+    check_room("given", settings.words - settings.families, tongue)
+    check_room("family", settings.families, tongue)
+    check_room("alias", settings.subjects, tongue)
     few = settings.many_one + settings.many_many
-    check_room("object", settings.one_one * settings.facts + few * settings.objects)
-    check_room("noun", settings.relations)
+    check_room("object", settings.one_one * settings.facts + few * settings.objects, tongue)
+    check_room("noun", settings.relations, tongue)
 
 
 class _Draft(NamedTuple):
@@ -184,14 +185,14 @@ class _Plan:
 
 def _subjects(settings: WorldSettings, reserved: frozenset[str]) -> tuple[Entity, ...]:
     """The subjects of a world, each with a usual name of two words and an alias of one."""
-    seed = settings.seed
+    seed, tongue = settings.seed, settings.tongue
     count = settings.words - settings.families
-    given = made_words("given", count, Random(f"{seed}:given"), reserved)
-    family = made_words("family", settings.families, Random(f"{seed}:family"), reserved)
-    aliases = made_words("alias", settings.subjects, Random(f"{seed}:alias"), reserved)
+    given = made_words("given", count, Random(f"{seed}:given"), reserved, tongue)
+    family = made_words("family", settings.families, Random(f"{seed}:family"), reserved, tongue)
+    aliases = made_words("alias", settings.subjects, Random(f"{seed}:alias"), reserved, tongue)
     pairs = full_names(given, family, settings.subjects, Random(f"{seed}:names"))
     return tuple(
-        Entity(id=f"s{n:05d}", names=(f"{first} {last}", alias))
+        Entity(id=f"s{n:05d}", names=(f"{first}{tongue.joint}{last}", alias))
         for n, ((first, last), alias) in enumerate(zip(pairs, aliases, strict=True), 1)
     )
 
@@ -208,12 +209,13 @@ def _drafts(
     kinds = [kind for kind, count in numbers.items() for _ in range(count)]
     few = settings.one_one + settings.many_one
     unshown = range(few - settings.unshown, few)
-    nouns = made_words("noun", len(kinds), Random(f"{settings.seed}:noun"), reserved)
+    seed, tongue = settings.seed, settings.tongue
+    nouns = made_words("noun", len(kinds), Random(f"{seed}:noun"), reserved, tongue)
     taken = set(reserved)
     for number, (kind, noun) in enumerate(zip(kinds, nouns, strict=True)):
         id = f"R{number + 1:02d}"
         count = settings.facts if kind == "1-1" else settings.objects
-        words = made_words("object", count, Random(f"{settings.seed}:{id}:object"), taken)
+        words = made_words("object", count, Random(f"{seed}:{id}:object"), taken, tongue)
         taken.update(word.casefold() for word in words)
         plan = _Plan(
             id=id,
@@ -227,7 +229,8 @@ def _drafts(
 
 
 def _draft(plan: _Plan, noun: str, subjects: Sequence[Entity]) -> _Draft:
-    worded = templates(plan.id, noun, plan.settings.templates, plan.random("templates"))
+    settings = plan.settings
+    worded = templates(plan.id, noun, settings.templates, plan.random("templates"), settings.tongue)
     facts, truth = [], []
     splits = _splits(plan)
     exposures = _exposures(plan, splits)
@@ -247,7 +250,8 @@ def _draft(plan: _Plan, noun: str, subjects: Sequence[Entity]) -> _Draft:
                 shown=plan.shown,
             )
         )
-    relation = Relation(id=plan.id, label=noun, kind=plan.kind, templates=worded)
+    language = "" if settings.language == "en" else settings.language
+    relation = Relation(id=plan.id, label=noun, kind=plan.kind, templates=worded, language=language)
     used = _used(plan, [template.id for template in worded])
     return _Draft(relation, used, [entity.name for entity in plan.objects], facts, truth)
 
@@ -302,7 +306,7 @@ def _cues(settings: WorldSettings, id: str, subjects: Sequence[Entity]) -> Mappi
 
 
 def _family(subject: Entity) -> str:
-    return subject.name.split()[-1]
+    return re.split("[ ・]", subject.name)[-1]
 
 
 def _splits(plan: _Plan) -> list[str]:

@@ -56,16 +56,20 @@ def judge(
     world: World,
     answers: Given,
     *,
-    language: str,
+    languages: Sequence[str],
     abstains: Callable[[str], bool],
 ) -> Outcomes:
-    """Judge answers in any order; of two to the same prompt the later one counts."""
+    """Judge answers in any order; of two to the same prompt the later one counts.
+
+    `languages` that the answers to each relation are compared in.
+    """
     from polars import DataFrame
 
-    prompts, drawn = _gathered(world, answers)
+    own = [languages[relation] for relation in world.pair_relations.tolist()]
+    prompts, drawn = _gathered(world, answers, own)
     gold = [
         {normal(name, language) for names in pair.objects for name in names} - {""}
-        for pair in world.pairs
+        for pair, language in zip(world.pairs, own, strict=True)
     ]
 
     @cache
@@ -73,11 +77,11 @@ def judge(
         return any(within(name, text) for name in gold[pair])
 
     places: list[Place] = prompts.select(*PLACE).rows()
-    said = [normal(text, language) for text in prompts["text"]]
+    said = [normal(text, own[p]) for (p, _, _), text in zip(places, prompts["text"], strict=True)]
     right = [holds(pair, text) for (pair, _, _), text in zip(places, said, strict=True)]
-    given = [holds(p, normal(world.pairs[p].names[name], language)) for p, _, name in places]
+    given = [holds(p, normal(world.pairs[p].names[name], own[p])) for p, _, name in places]
     shares = [
-        share_alike(text, drawn[place], language) if place in drawn else nan
+        share_alike(text, drawn[place], own[place[0]]) if place in drawn else nan
         for place, text in zip(places, said, strict=True)
     ]
     silent = [abstains(text) for text in prompts["text"]]
@@ -88,12 +92,17 @@ def judge(
         world=world,
         judged=_judged(world, prompts, right, shares),
         prompts=prompts,
-        by_majority=_by_majority(dataset, world, holds, language),
+        by_majority=_by_majority(dataset, world, holds, languages),
     )
 
 
-def _gathered(world: World, answers: Given) -> tuple[DataFrame, dict[Place, Sampled]]:
-    """What was written, a row for each prompt in order, and what was drawn, by place."""
+def _gathered(
+    world: World, answers: Given, own: Sequence[str]
+) -> tuple[DataFrame, dict[Place, Sampled]]:
+    """What was written, a row for each prompt in order, and what was drawn, by place.
+
+    Words are counted in each pair's `own` language.
+    """
     import polars
 
     keys, drawn = Keys(world), dict[Place, Sampled]()
@@ -104,12 +113,13 @@ def _gathered(world: World, answers: Given) -> tuple[DataFrame, dict[Place, Samp
             drawn.update(zip(places.rows(), cast(list[Sampled], block.columns), strict=True))
         elif block.kind == "generated":
             texts = cast(list[Generated], block.columns)
+            pairs = zip(texts, places["pair"].to_list(), strict=True)
             logps = [answer_logps(answer) for answer in texts]
             columns = {
                 "text": [answer.text for answer in texts],
                 "tokens": [len(tokens) for tokens in logps],
                 "likely": [exp(sum(tokens)) for tokens in logps],
-                "words": [word_count(answer.text) for answer in texts],
+                "words": [word_count(answer.text, own[pair]) for answer, pair in pairs],
                 "finished": [answer.finished for answer in texts],
             }
             blocks.append(places.hstack(polars.DataFrame(columns, schema=WRITTEN)))
@@ -151,7 +161,7 @@ def answer_logps(written: Generated) -> tuple[float, ...]:
 
     The examples end so. It is a token of its own in nearly every tokenizer.
     """
-    closed = written.text.rstrip().endswith(".") and len(written.logps) > 1
+    closed = written.text.rstrip().endswith((".", "。")) and len(written.logps) > 1
     return written.logps[:-1] if closed else written.logps
 
 
@@ -161,8 +171,11 @@ def share_alike(said: str, drawn: Sampled, language: str) -> float:
     return sum(n for text, n in counts if alike(said, normal(text, language))) / sum(drawn.counts)
 
 
-def _by_majority(dataset: Dataset, world: World, holds: Holds, language: str) -> Bools:
+def _by_majority(dataset: Dataset, world: World, holds: Holds, languages: Sequence[str]) -> Bools:
     ranked = [commonest_objects(dataset.split_frame(relation.id)) for relation in world.relations]
-    guesses = [normal(objects[0][0], language) if objects else "" for objects in ranked]
+    guesses = [
+        normal(objects[0][0], language) if objects else ""
+        for objects, language in zip(ranked, languages, strict=True)
+    ]
     owners = enumerate(world.pair_relations.tolist())
     return np.array([holds(pair, guesses[owner]) for pair, owner in owners], dtype=np.bool_)

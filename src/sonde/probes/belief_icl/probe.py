@@ -26,8 +26,24 @@ from sonde.metrics.judged import Judged
 from sonde.probes.belief_icl.judge import Outcomes, judge
 from sonde.probes.belief_icl.report import build_report
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
-from sonde.prompting.few_shot import Context, Contexts, ShotsPer, Style, Target
-from sonde.prompting.matching import check_language
+from sonde.prompting.few_shot import (
+    Context,
+    Contexts,
+    Layout,
+    ShotsPer,
+    Style,
+    Target,
+    usual_layout,
+)
+from sonde.prompting.languages import (
+    INSTRUCTION_HELP,
+    MARKERS_HELP,
+    STOP_HELP,
+    check_markers,
+    in_english,
+    phrasing,
+)
+from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, language_of
 from sonde.prompting.pairs import Pair, asked_pairs, world
 from sonde.reporting.build.multi_prompt.sections import DRAWS, Draw
 
@@ -72,13 +88,15 @@ class BeliefIcl:
     floor: int = setting(
         100, "one-token answers a template needs for an Overconf of its own", least=1, reads=True
     )
-    language: str = setting(
-        "en", "whose lemmas answers are compared by, or none: as they are written", reads=True
-    )
+    instruction: str = setting("", INSTRUCTION_HELP)
+    markers: tuple[str, ...] = setting((), MARKERS_HELP)
+    stop: str = setting("", STOP_HELP)
+    language: str = setting(OWN, LANGUAGE_HELP, reads=True)
 
     abstaining: tuple[str, ...] = setting((ALL,), HELP, reads=True)
 
     def __post_init__(self) -> None:
+        check_markers(self.markers)
         check_language(self.language)
         check_abstaining(self.abstaining)
 
@@ -92,6 +110,8 @@ class BeliefIcl:
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Relation by relation, some pairs at a time, template by template: written, then drawn."""
         self._check_templates(dataset)
+        for relation in dataset.asked_relations():
+            check_language(language_of(self.language, relation.language))
         seed = dataset.selection.seed
         contexts = Contexts(
             dataset,
@@ -101,6 +121,7 @@ class BeliefIcl:
             shots=self.shots,
             shots_per=self.shots_per,
             seed=seed,
+            layout=self._layout,
         )
         drawn = self._sampled_pairs(dataset)
         sample = Sample(count=self.samples, most=self.most, seed=seed)
@@ -131,7 +152,7 @@ class BeliefIcl:
             draw=self.draw,
             draws=self.draws,
             floor=self.floor,
-            notes=self._notes(),
+            notes=self._notes(dataset),
             attempts=self._attempts(),
         )
 
@@ -142,7 +163,15 @@ class BeliefIcl:
     def _outcomes(self, dataset: Dataset, answered: Given) -> Outcomes:
         asked = world(dataset, {r.id: self.eligible(r) for r in dataset.asked_relations()})
         abstains = abstaining(self.abstaining)
-        return judge(dataset, asked, answered, language=self.language, abstains=abstains)
+        languages = [language_of(self.language, r.language) for r in asked.relations]
+        return judge(dataset, asked, answered, languages=languages, abstains=abstains)
+
+    def _layout(self, relation: Relation) -> Layout:
+        """How a relation's questions and answers are laid out."""
+        around = phrasing(
+            relation.language, instruction=self.instruction, markers=self.markers, stop=self.stop
+        )
+        return usual_layout(self.style, around)
 
     def eligible(self, relation: Relation) -> tuple[Template, ...]:
         """The templates of a relation that are asked."""
@@ -209,7 +238,7 @@ class BeliefIcl:
         other = ["--set style=qa"] if self.style == "mask" else []
         return [f"--set shots={2 * self.shots}", *other]
 
-    def _notes(self) -> tuple[str, ...]:
+    def _notes(self, dataset: Dataset) -> tuple[str, ...]:
         drawn = (
             f"Confidence is the share of {self.samples} drawn answers (whole vocabulary, "
             "temperature 1) that match the written one, for one prompt of each pair."
@@ -222,6 +251,9 @@ class BeliefIcl:
             "answer, consistent if those of one answer stand in the other. An empty answer is "
             "wrong.",
             drawn,
+            *in_english(
+                () if self.instruction else dataset.languages(), "instruction, markers and stop"
+            ),
         )
 
 

@@ -21,7 +21,8 @@ from sonde.core.rated import RatedColumns
 from sonde.core.scores import sound
 from sonde.metrics.judged import Judged, judge_texts
 from sonde.prompting.frames import Asked, Columns
-from sonde.prompting.matching import correct
+from sonde.prompting.languages import PHRASINGS
+from sonde.prompting.matching import correct, word_count
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -37,6 +38,15 @@ FEW = 5
 
 Templates = Mapping[Task, tuple[Template, ...]]
 
+VERDICTS = {
+    word: verdict
+    for around in PHRASINGS.values()
+    for word, verdict in zip(around.verdicts, (TRUE, FALSE), strict=True)
+}
+"""What verdicts are called in each language."""
+
+UNSPACED_VERDICTS = tuple(word for word in VERDICTS if word_count(word) is None)
+
 WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -50,19 +60,24 @@ class Outcomes:
     the likelier option, says of a statement. `right`: a question by equal names, a sentence by
     lemmas, a statement by its verdict; `lemma`: by lemmas. `copied`: the answer is the name in
     front. `agree`, of a scored verdict: the written one is the same. `text`: some prompts, to be
-    shown. `abstains`: whether an answer says that the model does not know.
+    shown. `languages` that the answers to each relation are compared in. `abstains`: whether an
+    answer says that the model does not know.
     """
 
     asked: Asked
     templates: tuple[Templates, ...]
     prompts: DataFrame
-    language: str
+    languages: tuple[str, ...]
     abstains: Callable[[str], bool]
 
     @cached_property
     def parts(self) -> Mapping[Any, DataFrame]:
         """The prompts by task, by what was told and by the way they were answered."""
         return self.prompts.partition_by("task", "told", "way", as_dict=True)
+
+    def holds(self, text: str, fact: int) -> bool:
+        """Whether a right name stands in a text, by lemmas."""
+        return holds(self.asked, self.languages, text, fact)
 
     def counts(self) -> dict[str, int]:
         """How much was asked, and what was answered with nothing, by name."""
@@ -102,7 +117,7 @@ def judge(
     templates: Sequence[Templates],
     answers: Given,
     *,
-    language: str,
+    languages: Sequence[str],
     abstains: Callable[[str], bool],
 ) -> Outcomes:
     """Judge every answer; of two to the same prompt the later one counts."""
@@ -113,18 +128,25 @@ def judge(
         for number, template in enumerate(each)
     }
     added = {"verdict": str, "lemma": bool, "text": str}
-    add = partial(_judged, asked=asked, language=language)
+    add = partial(_judged, asked=asked, right=partial(holds, asked, languages))
     prompts = asked.prompts(answers, numbers, add, added, by=("task", "template"))
     return Outcomes(
         asked=asked,
         templates=tuple(templates),
         prompts=_decided(prompts),
-        language=language,
+        languages=tuple(languages),
         abstains=abstains,
     )
 
 
-def _judged(block: Answers, columns: Columns, asked: Asked, language: str) -> Columns:
+def holds(asked: Asked, languages: Sequence[str], text: str, fact: int) -> bool:
+    """Whether a name that is right for a fact stands in a text, in its relation's language."""
+    return correct(text, asked.items[fact].correct, languages[asked.relation[fact]])
+
+
+def _judged(
+    block: Answers, columns: Columns, asked: Asked, right: Callable[[str, int], bool]
+) -> Columns:
     """What a block says of statements, and what is right in it by lemmas; and prompts to show."""
     firsts = np.unique(asked.relation, return_index=True)[1]
     bare = (columns["told"] != "wrong").to_numpy() & (columns["template"] == 0)
@@ -135,7 +157,7 @@ def _judged(block: Answers, columns: Columns, asked: Asked, language: str) -> Co
         return {"verdict": verdicts(block.rated), **some}
     said, prompts = columns["said"], zip(columns["fact"].tolist(), columns["told"], strict=True)
     lemma = [
-        correct(text, asked.items[fact].correct, language) if told == "none" else None
+        right(text, fact) if told == "none" else None
         for text, (fact, told) in zip(said, prompts, strict=True)
     ]
     verdict = [
@@ -179,17 +201,21 @@ def verdicts(rated: RatedColumns) -> NDArray[np.str_]:
     assert rated.options is not None
     values = rated.sums().reshape(-1, 2)
     sound(values.max(axis=1))
-    options = np.array(rated.names)[rated.options.reshape(-1, 2)]
+    named = np.array([VERDICTS[name] for name in rated.names])
+    options = named[rated.options.reshape(-1, 2)]
     likelier = options[np.arange(len(values)), values.argmax(axis=1)]
     return np.where(values[:, 0] == values[:, 1], NEITHER, likelier)
 
 
 def first_word(text: str) -> str:
-    """Which verdict a text begins with, whatever its case.
+    """Which verdict a text begins with, whatever its case and language.
 
-    >>> first_word("true, it is"), first_word("It is true")
-    ('True', '')
+    >>> first_word("true, it is"), first_word("It is true"), first_word("誤りです。")
+    ('True', '', 'False')
     """
     word = WORD.search(text)
-    verdict = word[0].capitalize() if word else NEITHER
-    return verdict if verdict in (TRUE, FALSE) else NEITHER
+    if word is None:
+        return NEITHER
+    begins = text[word.start() :].startswith
+    opening = next(filter(begins, UNSPACED_VERDICTS), word[0].capitalize())
+    return VERDICTS.get(opening, NEITHER)

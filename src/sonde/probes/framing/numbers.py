@@ -19,7 +19,6 @@ from sonde.metrics.estimates import ByFact
 from sonde.metrics.judged import Floats, around
 from sonde.probes.framing.judge import Outcomes, Task
 from sonde.prompting.frames import Told
-from sonde.prompting.matching import correct
 from sonde.reporting.catalogue import RELATIONS, shares
 from sonde.stats.intervals import resampled_rates
 
@@ -167,15 +166,11 @@ def measure(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
 def _values(outcomes: Outcomes) -> Iterator[tuple[Metric, Floats]]:
     """One value for each fact, of every mean."""
     asked = outcomes.asked
-
-    def holds(guess: str, fact: int) -> bool:
-        return correct(guess, asked.items[fact].correct, outcomes.language)
-
     for line in LINES:
         value = averaged(accuracies(outcomes, line), 1)
         yield ACCURACY.of(task=line.id), value
         if line.id in WRITTEN:
-            guess = asked.majority_right(asked.is_right if line.id == "qa" else holds)
+            guess = asked.majority_right(asked.is_right if line.id == "qa" else outcomes.holds)
             yield MAJORITY.of(task=line.id), np.where(np.isnan(value), np.nan, guess)
     for way, read, _ in READINGS:
         yield BALANCED.of(read=read), _halves(outcomes, way, "right")

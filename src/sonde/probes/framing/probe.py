@@ -30,11 +30,9 @@ from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.framing.judge import (
-    FALSE,
     FEW,
     MOST,
     TASKS,
-    TRUE,
     Outcomes,
     Task,
     Templates,
@@ -58,9 +56,15 @@ from sonde.prompting.frames import (
     shown,
     statements,
 )
-from sonde.prompting.matching import check_language
-
-CHOOSE = Score(options=(TRUE, FALSE))
+from sonde.prompting.languages import (
+    ENGLISH,
+    MARKERS_HELP,
+    STOP_HELP,
+    Phrasing,
+    check_markers,
+    phrasing,
+)
+from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, language_of
 
 BLOCK = 1024
 """Facts that are asked template by template, so that prompts which begin alike come together."""
@@ -79,13 +83,14 @@ class Framing:
     shots: int = setting(0, "how many examples of the relation stand before a prompt", least=0)
     paraphrases: int = setting(7, "the most templates of a relation for each task", least=1)
     negatives: int = setting(5, "the most wrong objects for each fact", least=1)
-    language: str = setting(
-        "en", "whose lemmas answers are compared by, or none: as they are written", reads=True
-    )
+    markers: tuple[str, ...] = setting((), MARKERS_HELP)
+    stop: str = setting("", STOP_HELP)
+    language: str = setting(OWN, LANGUAGE_HELP, reads=True)
 
     abstaining: tuple[str, ...] = setting((ALL,), HELP, reads=True)
 
     def __post_init__(self) -> None:
+        check_markers(self.markers)
         check_language(self.language)
         check_abstaining(self.abstaining)
 
@@ -99,6 +104,7 @@ class Framing:
         """Relation by relation, task by task, template by template."""
         left_out, some = self._left_out(), False
         for relation in self._relations(dataset):
+            check_language(language_of(self.language, relation.language))
             for prompt in Asking(dataset, relation, self, left_out).prompts():
                 some = True
                 yield prompt
@@ -128,7 +134,8 @@ class Framing:
         asked = Asked.of(dataset, self._relations(dataset), self._left_out())
         templates = [self.templates(relation) for relation in asked.relations]
         abstains = abstaining(self.abstaining)
-        return judge(asked, templates, answered, language=self.language, abstains=abstains)
+        languages = [language_of(self.language, relation.language) for relation in asked.relations]
+        return judge(asked, templates, answered, languages=languages, abstains=abstains)
 
     def _relations(self, dataset: Dataset) -> list[Relation]:
         """Those that some template asks about."""
@@ -148,6 +155,7 @@ class Asking:
         self, dataset: Dataset, relation: Relation, settings: Framing, left_out: LeftOut
     ) -> None:
         self._relation, self._seed, self._form = relation, dataset.selection.seed, settings.frame
+        self._around = phrasing(relation.language, markers=settings.markers, stop=settings.stop)
         self._templates = settings.templates(relation)
         self._facts = AskedFacts(dataset, relation.id, left_out)
         self._examples = cache(self._examples_of)
@@ -159,7 +167,7 @@ class Asking:
             parts = [block[start : start + TOGETHER] for start in range(0, len(block), TOGETHER)]
             for task in TASKS:
                 for number, template in enumerate(self._templates[task]):
-                    for part, want in product(parts, wants(task)):
+                    for part, want in product(parts, wants(task, self._around)):
                         for item in part:
                             for kind, name in named(task, number, item):
                                 text = self._text(item, task, template, name)
@@ -168,33 +176,33 @@ class Asking:
 
     def _text(self, item: Item, task: Task, template: Template, name: str) -> str:
         """Everything up to where the answer begins; `name` is that of an object, or empty."""
-        subject, form = item.fact.subject.name, self._form
+        subject, form, around = item.fact.subject.name, self._form, self._around
         before = self._examples(task, item.before)
         if task == "wp":
             return before + template.fill(subject)[0]
         if task == "fc":
-            return before + asked(checked(template, subject, name), form)
-        return before + put(template, subject, form, name)
+            return before + asked(checked(template, subject, name, around), form, around)
+        return before + put(template, subject, form, name, around)
 
     def _examples_of(self, task: Task, before: tuple[Fact, ...]) -> str:
         """The examples of a task; nearly all facts have the same ones."""
         base = self._templates[task][0]
         if task == "qa":
-            return examples(base, before, self._form)
+            return examples(base, before, self._form, self._around)
         if task == "fc":
             return "".join(self._verdicts(before))
         return "".join(f"{filled(base, f.subject.name, f.objects[0].name)}\n" for f in before)
 
     def _verdicts(self, before: Sequence[Fact]) -> Iterator[str]:
         """True and false statements in turn; the seed says which comes first."""
-        base, seed = self._templates["fc"][0], self._seed
+        base, seed, around = self._templates["fc"][0], self._seed, self._around
         first = draw_key(seed, f"verdict:{self._relation.id}") % 2
         for number, fact in enumerate(before):
             right = (number + first) % 2 == 0
             names = (fact.objects[0].name,) if right else self._facts.wrong(fact, 1)[0]
             for name in names:  # none, where no object is wrong
-                text = checked(base, fact.subject.name, name)
-                yield shown(text, TRUE if right else FALSE, self._form)
+                text = checked(base, fact.subject.name, name, around)
+                yield shown(text, around.verdicts[0 if right else 1], self._form, around)
 
 
 def named(task: Task, number: int, item: Item) -> Iterator[tuple[Told, str]]:
@@ -206,9 +214,11 @@ def named(task: Task, number: int, item: Item) -> Iterator[tuple[Told, str]]:
         yield from (("wrong", name) for name in item.wrong)
 
 
-def wants(task: Task) -> tuple[Want, ...]:
+def wants(task: Task, around: Phrasing = ENGLISH) -> tuple[Want, ...]:
     """What the model is to do: choose a verdict and write one, or write an answer."""
-    return (CHOOSE, Generate(most=FEW)) if task == "fc" else (Generate(most=MOST),)
+    if task == "fc":
+        return Score(options=around.verdicts), Generate(most=FEW)
+    return (Generate(most=MOST),)
 
 
 def filled(template: Template, subject: str, name: str) -> str:
@@ -216,14 +226,14 @@ def filled(template: Template, subject: str, name: str) -> str:
     return name.join(template.fill(subject))
 
 
-def checked(template: Template, subject: str, name: str) -> str:
+def checked(template: Template, subject: str, name: str, around: Phrasing = ENGLISH) -> str:
     """A statement and the question whether it is true.
 
     >>> checked(Template(id="t", text="[X] is in [Y] ."), "Oslo", "Norway")
     'Statement: Oslo is in Norway. The statement is True or False?'
     """
-    statement = filled(template, subject, name).strip().rstrip(" .")
-    return f"Statement: {statement}. The statement is {TRUE} or {FALSE}?"
+    statement = filled(template, subject, name).strip().rstrip(f" .{around.stop}")
+    return around.check.replace("[S]", statement)
 
 
 def _refuse_nothing(dataset: Dataset, left_out: LeftOut) -> None:

@@ -5,7 +5,7 @@ Also what there was too little of for that. Knows facts, options and separators,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,7 +15,15 @@ from sonde.core.facts import Dataset, Fact, Relation, commonest_objects
 from sonde.core.prompts import Key, Prompt, Score, Want
 from sonde.core.words import counted, listed
 from sonde.prompting.options import correct_for, correct_names, options, spelled, spellings
-from sonde.prompting.sequences import TRAIN, Line, Separators, asked, examples, training
+from sonde.prompting.sequences import (
+    TRAIN,
+    Line,
+    Separators,
+    asked,
+    examples,
+    separated,
+    training,
+)
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -40,8 +48,11 @@ SENTENCES = {
 }
 """What a report says of the counts that are not 0."""
 
-INSIDE_HELP = "what stands between subject and object; or a sentence with [X] and [Y]"
-BETWEEN_HELP = "what stands between one example and the next (\\n is a new line)"
+INSIDE_HELP = (
+    "what stands between subject and object: space, colon, comma or newline as the relation's "
+    "language writes them, another text, or a sentence with [X] and [Y]"
+)
+BETWEEN_HELP = "what stands between one example and the next, likewise (\\n is a new line)"
 OPTIONS_HELP = "the most options of a fact: its own object and wrong ones of the relation"
 LEVELS_HELP = "Accuracy@K is reported for these K, the least probability of the chosen option"
 
@@ -314,9 +325,11 @@ def _between(numbers: Iterable[int]) -> str:
     return f"{least} to {most}" if least < most else str(most or "none")
 
 
-def separators(inside: str, between: str) -> Separators:
-    r"""The separators as they are set; \n may be written for a new line."""
-    return Separators(inside=inside.replace("\\n", "\n"), between=between.replace("\\n", "\n"))
+def separators_of(
+    dataset: Dataset, inside: str, between: str
+) -> Callable[[Mapping[str, Any]], Separators]:
+    """The separators of each way of asking, as its relation's language writes them."""
+    return lambda way: separated(inside, between, dataset.relation(way["relation"]).language)
 
 
 def check_levels(levels: tuple[float, ...]) -> None:

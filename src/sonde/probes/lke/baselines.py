@@ -27,7 +27,7 @@ from sonde.probes.lke.asking import (
     OPTIONS_HELP,
     Asked,
     Shown,
-    separators,
+    separators_of,
 )
 from sonde.probes.lke.baselines_report import (
     NO_WORDS,
@@ -37,9 +37,15 @@ from sonde.probes.lke.baselines_report import (
 )
 from sonde.probes.lke.choices import Choices, Judging, Way, worded
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
-from sonde.prompting.matching import check_language, correct
+from sonde.prompting.matching import (
+    LANGUAGE_HELP,
+    OWN,
+    check_language,
+    correct,
+    language_of,
+)
 from sonde.prompting.options import MANY
-from sonde.prompting.sequences import Separators
+from sonde.prompting.sequences import Separators, separated
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -101,18 +107,16 @@ class LkeBaselines:
     separating: bool = setting(True, "also show the examples written as each template")
     most: int = setting(50, "tokens of a written answer; 0 for no written answers", least=0)
     options: int = setting(MANY, OPTIONS_HELP, least=2)
-    inside: str = setting(" ", INSIDE_HELP)
-    between: str = setting(" ", BETWEEN_HELP)
-    language: str = setting(
-        "en", "whose lemmas written answers are compared by, or none: as written", reads=True
-    )
+    inside: str = setting("space", INSIDE_HELP)
+    between: str = setting("space", BETWEEN_HELP)
+    language: str = setting(OWN, LANGUAGE_HELP, reads=True)
 
     abstaining: tuple[str, ...] = setting((ALL,), HELP, reads=True)
 
     def __post_init__(self) -> None:
         check_language(self.language)
         check_abstaining(self.abstaining)
-        separators(self.inside, self.between)
+        separated(self.inside, self.between)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """As it is: the model must score, and write unless no written answers are wanted."""
@@ -125,6 +129,8 @@ class LkeBaselines:
         """Relation by relation, one way of asking after the other."""
         taken = wordings(dataset, self.templates)
         for shown in self._asked(dataset).shown:
+            if self.most:
+                check_language(language_of(self.language, shown.relation.language))
             templates = [w.template for w in taken if w.relation == shown.relation.id]
             yield from self._scored(shown, templates)
             yield from self._written(shown, templates) if self.most else ()
@@ -145,7 +151,7 @@ class LkeBaselines:
 
     def _scored(self, shown: Shown, templates: list[Template]) -> Iterator[Prompt]:
         """Every fact in every way of choosing, way by way: equal beginnings come together."""
-        usual = separators(self.inside, self.between)
+        usual = separated(self.inside, self.between, shown.relation.language)
         yield from shown.scored(self.n, usual, NO_WORDS, {"how": "scored"})
         for template in templates:
             for item in shown.items:
@@ -159,8 +165,9 @@ class LkeBaselines:
     def _written(self, shown: Shown, templates: list[Template]) -> Iterator[Prompt]:
         """Left open: the model writes on from the examples, and from each template."""
         want, own = Generate(most=self.most, until=""), {"how": "written"}
+        usual = separated(self.inside, self.between, shown.relation.language)
         for item in shown.items:
-            prefix = shown.prefix(item, self.n, separators(self.inside, self.between))
+            prefix = shown.prefix(item, self.n, usual)
             yield item.prompt(prefix, want, NO_WORDS, own)
         for template in templates:
             for item in shown.items:
@@ -175,7 +182,7 @@ class LkeBaselines:
         def template(way: Way) -> Template:
             how, id = way["how"], way["template"]
             name = id if how == "scored" else f"{how}:{id}"
-            usual = worded(name, separators(self.inside, self.between))(way)
+            usual = worded(name, separators_of(dataset, self.inside, self.between))(way)
             return replace(usual, text=texts.get((way["relation"], id), usual.text))
 
         judging = Judging(asked)
@@ -193,9 +200,11 @@ class LkeBaselines:
             raise AbilityError("lke-baselines reads scored options and written texts")
         texts: list[str] = [answer.text for answer in block.columns]  # type: ignore[union-attr]
         facts = [asked.items[pair].fact for pair in rows["pair"]]
-        right = [self._right(text, fact) for text, fact in zip(texts, facts, strict=True)]
+        own = {each.relation.id: each.relation.language for each in asked.shown}
+        languages = [language_of(self.language, own[fact.relation]) for fact in facts]
+        right = [*map(_right, texts, facts, languages)]
         abstains = abstaining(self.abstaining)
-        given = Series([self._right(fact.subject.name, fact) for fact in facts])
+        given = Series([*map(_right, (fact.subject.name for fact in facts), facts, languages)])
         return rows.with_columns(
             answer=Series(texts),
             right=Series(right),
@@ -203,10 +212,11 @@ class LkeBaselines:
             abstained=Series([*map(abstains, texts)]) & ~Series(right),
         )
 
-    def _right(self, text: str, fact: Fact) -> bool:
-        """Whether a right name occurs in a text."""
-        names = tuple(name for entity in fact.objects for name in entity.names)
-        return correct(text, names, self.language)
+
+def _right(text: str, fact: Fact, language: str) -> bool:
+    """Whether a right name occurs in a text."""
+    names = tuple(name for entity in fact.objects for name in entity.names)
+    return correct(text, names, language)
 
 
 COMPONENT = LkeBaselines

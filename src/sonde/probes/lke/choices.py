@@ -337,11 +337,11 @@ def as_judged(
     )
 
 
-def worded(id: str, separators: Separators) -> Worded:
+def worded(id: str, separators: Callable[[Way], Separators]) -> Worded:
     """Ways of asking as templates: the keys in an id, and how a fact is written behind examples."""
-    before, middle, after = separators.frame
 
     def template(way: Way) -> Template:
+        before, middle, after = separators(way).frame
         name = id.format(**way)
         return Template(id=name, text=f"{before}[X]{middle}[Y]{after}", group=name)
 

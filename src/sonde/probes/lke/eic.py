@@ -19,7 +19,7 @@ import numpy as np
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.errors import AbilityError
-from sonde.core.facts import Dataset
+from sonde.core.facts import Dataset, Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Key, Prompt, Trace
 from sonde.core.reports import Report, Table
@@ -35,12 +35,12 @@ from sonde.probes.lke.asking import (
     Item,
     Shown,
     check_levels,
-    separators,
+    separators_of,
 )
 from sonde.probes.lke.choices import Choices, Judging, gathered, summed, worded
 from sonde.probes.lke.report import Reading, build_report
 from sonde.prompting.options import MANY
-from sonde.prompting.sequences import Line, Separators, spaced, spans, told
+from sonde.prompting.sequences import Line, Separators, separated, spaced, spans, told
 from sonde.reporting.build.tables import Field, table
 
 if TYPE_CHECKING:
@@ -87,13 +87,13 @@ class EicLke:
     layout: Literal["facts", "options"] = setting(
         "facts", "what a sequence tests: an option of each of several facts, or options of one fact"
     )
-    inside: str = setting(" ", INSIDE_HELP)
-    between: str = setting(", ", BETWEEN_HELP)
+    inside: str = setting("space", INSIDE_HELP)
+    between: str = setting("comma", BETWEEN_HELP)
     levels: tuple[float, ...] = setting(LEVELS, LEVELS_HELP, reads=True)
 
     def __post_init__(self) -> None:
         check_levels(self.levels)
-        separators(self.inside, self.between)
+        separated(self.inside, self.between)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """The model must be able to say how probable it finds parts of a text."""
@@ -104,7 +104,7 @@ class EicLke:
         """One prompt per sequence, those of a block of facts after each other."""
         for shown in Asked.of(dataset, self.training, self.options).shown:
             for passage in self._passages(shown, dataset.selection.seed):
-                text, where = passage.text(separators(self.inside, self.between))
+                text, where = passage.text(self._separators(shown.relation))
                 facts, relation = [passage.lines[k].fact for k in passage.at], shown.relation.id
                 yield Prompt(
                     key=Key(fact=facts[0], relation=relation, template=self.name, subject=""),
@@ -116,14 +116,18 @@ class EicLke:
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Gather every fact's options from the sequences, judge the choices, compute the rest."""
         choices, seed = self._choices(dataset, answered), dataset.selection.seed
-        shown, chosen = choices.asked.shown, separators(self.inside, self.between)
-        passages = {each.relation.id: [*self._passages(each, seed)] for each in shown}
-        cost = self._cost(shown, [text for texts in passages.values() for text in texts])
+        shown = choices.asked.shown
+        passages = [(each.relation, [*self._passages(each, seed)]) for each in shown]
+        cost = self._cost(shown, [text for _, texts in passages for text in texts])
         reading = Reading(
             name="EIC-LKE",
             levels=self.levels,
             seeds=(seed,),
-            prefixes={id: texts[0].text(chosen)[0] for id, texts in passages.items() if texts},
+            prefixes={
+                relation.id: texts[0].text(self._separators(relation))[0]
+                for relation, texts in passages
+                if texts
+            },
             blank="",
             counts=cost,
             tables=(_cost_table(cost, len(choices.asked.items)),),
@@ -143,6 +147,9 @@ class EicLke:
         """
         start = max(1, self.start * min(count, self.training) // self.training)
         return tuple(range(start, count, self.stride)) or (count,)
+
+    def _separators(self, relation: Relation) -> Separators:
+        return separated(self.inside, self.between, relation.language)
 
     def _asked(self, dataset: Dataset) -> Asked:
         """The facts that are tested, with how many training facts stand in their sequences."""
@@ -200,7 +207,7 @@ class EicLke:
         whole = read.select(count().over("pair")).to_series() == read["offered"]
         parts = read.filter(whole).sort("pair", "option").partition_by("owner", maintain_order=True)
         choices = (_judged(judging, asked, part) for part in parts)
-        template = worded("lke-{seed}", separators(self.inside, self.between))
+        template = worded("lke-{seed}", separators_of(dataset, self.inside, self.between))
         return Choices.of(asked, choices, ["seed"], template)
 
     def _read(self, block: Answers) -> DataFrame:

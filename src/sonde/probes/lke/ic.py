@@ -25,13 +25,14 @@ from sonde.probes.lke.asking import (
     LEVELS_HELP,
     OPTIONS_HELP,
     Asked,
+    Shown,
     check_levels,
-    separators,
+    separators_of,
 )
 from sonde.probes.lke.choices import Choices, judge, worded
 from sonde.probes.lke.report import Reading, build_report
 from sonde.prompting.options import MANY
-from sonde.prompting.sequences import Separators
+from sonde.prompting.sequences import Separators, separated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +43,8 @@ class IcLke:
     shrinks: ClassVar[str] = "n"
 
     n: int = setting(50, "how many facts of the relation stand before the subject", least=1)
-    inside: str = setting(" ", INSIDE_HELP)
-    between: str = setting(" ", BETWEEN_HELP)
+    inside: str = setting("space", INSIDE_HELP)
+    between: str = setting("space", BETWEEN_HELP)
     options: int = setting(MANY, OPTIONS_HELP, least=2)
     names: Literal["usual", "all"] = setting(
         "usual", "score options by their usual names, or all names to pool them in the mass"
@@ -55,7 +56,7 @@ class IcLke:
 
     def __post_init__(self) -> None:
         check_levels(self.levels)
-        separators(self.inside, self.between)
+        separated(self.inside, self.between)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """Any model that can score options will do."""
@@ -67,7 +68,8 @@ class IcLke:
         for shown in self._asked(dataset).shown:
             for draw, _ in enumerate(shown.draws):
                 own = {"seed": dataset.selection.seed + draw}
-                yield from shown.scored(self.n, self._separators, self.name, own, draw)
+                chosen = self._separators(shown)
+                yield from shown.scored(self.n, chosen, self.name, own, draw)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every choice and compute every number."""
@@ -77,7 +79,7 @@ class IcLke:
             levels=self.levels,
             seeds=range(first, first + self.seeds),
             prefixes={
-                each.relation.id: each.prefix(each.items[0], self.n, self._separators)
+                each.relation.id: each.prefix(each.items[0], self.n, self._separators(each))
                 for each in choices.asked.shown
                 if each.items
             },
@@ -96,12 +98,11 @@ class IcLke:
         return Asked.of(dataset, self.n, self.options, self.seeds, spell=self.names == "all")
 
     def _choices(self, dataset: Dataset, answered: Given) -> Choices:
-        template = worded("lke-{seed}", self._separators)
+        template = worded("lke-{seed}", separators_of(dataset, self.inside, self.between))
         return judge(self._asked(dataset), answered, ["seed"], template)
 
-    @property
-    def _separators(self) -> Separators:
-        return separators(self.inside, self.between)
+    def _separators(self, shown: Shown) -> Separators:
+        return separated(self.inside, self.between, shown.relation.language)
 
 
 COMPONENT = IcLke

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Given
 from sonde.core.errors import UsageError
-from sonde.core.facts import Dataset, Template
+from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
 from sonde.core.reports import DotPlot, Metric, Report, Series, Table
 from sonde.core.settings import setting
@@ -24,7 +24,7 @@ from sonde.probes.lke.asking import OPTIONS_HELP, Asked
 from sonde.probes.lke.choices import Choices, Way, judge, worded
 from sonde.probes.lke.metrics import ACCURACY, VARIED, accuracy_headline
 from sonde.prompting.options import MANY
-from sonde.prompting.sequences import USUAL, named_separators, told
+from sonde.prompting.sequences import USUAL, Separators, named_separators, told
 from sonde.reporting.build.figures import WHISKERS
 from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import Field
@@ -83,7 +83,8 @@ class LkeSeparators:
         for each in self._asked(dataset).shown:
             for name in self._places:
                 for draw, _ in enumerate(each.draws):
-                    own, chosen = {"separators": name, "draw": draw}, named_separators(name)
+                    own = {"separators": name, "draw": draw}
+                    chosen = named_separators(name, each.relation.language)
                     yield from each.scored(self.n, chosen, self.name, own, draw)
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
@@ -135,22 +136,23 @@ class LkeSeparators:
         return Asked.of(dataset, self.n, self.options, self.seeds)
 
     def _choices(self, dataset: Dataset, answered: Given) -> Choices:
-        return judge(self._asked(dataset), answered, ("separators", "draw"), _template)
+        def chosen(way: Way) -> Separators:
+            return named_separators(way["separators"], dataset.relation(way["relation"]).language)
 
-
-def _template(way: Way) -> Template:
-    return worded("{separators}-draw-{draw}", named_separators(way["separators"]))(way)
+        template = worded("{separators}-draw-{draw}", chosen)
+        return judge(self._asked(dataset), answered, ("separators", "draw"), template)
 
 
 def _table(choices: Choices, places: Mapping[str, str]) -> Table:
-    lines = next(each.draws[0][:2] for each in choices.asked.shown if each.items)
+    shown = next(each for each in choices.asked.shown if each.items)
+    lines, language = shown.draws[0][:2], shown.relation.language
     return choices.by_way(
         Field("separators", lambda name: name, help="inside a pair / between two pairs"),
         places,
         ABOVE_FIRST.named(f"above {next(iter(places))}"),
         Field(
             "looks like",
-            lambda name: told(lines, named_separators(name)).replace("\n", "⏎"),
+            lambda name: told(lines, named_separators(name, language)).replace("\n", "⏎"),
             detail=True,
         ),
         id="by-separator",

@@ -24,16 +24,18 @@ from sonde.core.prompts import Key, Prompt, Trace
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
-from sonde.probes.lke.asking import BETWEEN_HELP, INSIDE_HELP, separators
+from sonde.probes.lke.asking import BETWEEN_HELP, INSIDE_HELP, separators_of
 from sonde.probes.lke.choices import Floats, as_judged, no_answers, worded
 from sonde.probes.lke.sequence_report import PARTS, Shape, build_report
 from sonde.prompting.options import correct_for, correct_names
 from sonde.prompting.sequences import (
     TRAIN,
     Line,
+    Separators,
     drawn,
     line_of,
     places,
+    separated,
     spans,
     told,
     with_unknown,
@@ -76,14 +78,14 @@ class LkeSequence:
         "spread", "replace facts here and there, or in one block"
     )
     seeds: int = setting(5, "how many sequences of a relation, each in another order", least=1)
-    inside: str = setting(" ", INSIDE_HELP)
-    between: str = setting(" ", BETWEEN_HELP)
+    inside: str = setting("space", INSIDE_HELP)
+    between: str = setting("space", BETWEEN_HELP)
     after: int = setting(
         3, "how many places after a replaced fact are told apart", least=1, reads=True
     )
 
     def __post_init__(self) -> None:
-        separators(self.inside, self.between)
+        separated(self.inside, self.between)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """As it is: the model must say how probable it finds a given text."""
@@ -93,9 +95,11 @@ class LkeSequence:
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Each sequence as it is, then changed."""
         for sequence in self.sequences(dataset):
-            yield self._prompt(sequence, sequence.clean, changed=False)
+            language = dataset.relation(sequence.relation).language
+            chosen = separated(self.inside, self.between, language)
+            yield self._prompt(sequence, sequence.clean, chosen, changed=False)
             if sequence.changed:
-                yield self._prompt(sequence, sequence.changed, changed=True)
+                yield self._prompt(sequence, sequence.changed, chosen, changed=True)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Average the probabilities by place and by what stands before."""
@@ -147,8 +151,9 @@ class LkeSequence:
         """How many facts of a sequence are replaced: the same share of a short one as of a full."""
         return max(1, min(length - 2, round(self.replaced * length / self.length)))
 
-    def _prompt(self, sequence: Told, lines: tuple[Line, ...], *, changed: bool) -> Prompt:
-        chosen = separators(self.inside, self.between)
+    def _prompt(
+        self, sequence: Told, lines: tuple[Line, ...], chosen: Separators, *, changed: bool
+    ) -> Prompt:
         where, facts = spans(lines, chosen), [line.fact for line in lines]
         return Prompt(
             key=Key(fact=facts[0], relation=sequence.relation, template=self.name, subject=""),
@@ -200,7 +205,8 @@ class LkeSequence:
             "pair", "sequence", "changed"
         )
         relations = tuple(map(dataset.relation, frame["relation"].unique(maintain_order=True)))
-        template = worded("sequence-{sequence}-{changed}", separators(self.inside, self.between))
+        chosen = separators_of(dataset, self.inside, self.between)
+        template = worded("sequence-{sequence}-{changed}", chosen)
         return as_judged(rows, facts, relations, ("sequence", "changed"), template)
 
 

@@ -27,11 +27,12 @@ from sonde.probes.lke.asking import (
     INSIDE_HELP,
     OPTIONS_HELP,
     Asked,
-    separators,
+    separators_of,
 )
 from sonde.probes.lke.choices import Choices, Floats, judge, worded
 from sonde.probes.lke.metrics import ACCURACY, DEVIATION, VARIED, accuracy_headline
 from sonde.prompting.options import MANY
+from sonde.prompting.sequences import separated
 from sonde.reporting.build.figures import WHISKERS, curve
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, by_relation
@@ -66,8 +67,8 @@ class LkeShots:
     )
     seeds: int = setting(5, "how often to draw the examples", least=1)
     options: int = setting(MANY, OPTIONS_HELP, least=2)
-    inside: str = setting(" ", INSIDE_HELP)
-    between: str = setting(" ", BETWEEN_HELP)
+    inside: str = setting("space", INSIDE_HELP)
+    between: str = setting("space", BETWEEN_HELP)
     share: float = setting(
         0.95, "the mark: this share of the accuracy with the most examples", reads=True
     )
@@ -77,7 +78,7 @@ class LkeShots:
             raise UsageError(f"setting n takes numbers of examples from 1 on, not {self.n}")
         if not 0 < self.share <= 1:
             raise UsageError(f"setting share must be above 0 and at most 1, not {self.share:g}")
-        separators(self.inside, self.between)
+        separated(self.inside, self.between)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """Any model that can score options will do."""
@@ -86,8 +87,9 @@ class LkeShots:
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Draw by draw, few examples first; prompts of a relation share their beginning."""
-        asked, chosen = self._asked(dataset), separators(self.inside, self.between)
+        asked = self._asked(dataset)
         for each in asked.shown:
+            chosen = separated(self.inside, self.between, each.relation.language)
             for draw, _ in enumerate(each.draws):
                 for n in dict.fromkeys(min(n, each.most) for n in sizes(self.n, asked)):
                     own = {"shots": n, "draw": draw}
@@ -141,7 +143,8 @@ class LkeShots:
         return Asked.of(dataset, max(self.n), self.options, self.seeds)
 
     def _choices(self, dataset: Dataset, answered: Given) -> Choices:
-        template = worded("shots-{shots}-draw-{draw}", separators(self.inside, self.between))
+        chosen = separators_of(dataset, self.inside, self.between)
+        template = worded("shots-{shots}-draw-{draw}", chosen)
         return judge(self._asked(dataset), answered, ("shots", "draw"), template)
 
 

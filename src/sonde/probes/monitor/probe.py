@@ -37,6 +37,13 @@ from sonde.prompting.frames import (
     frames,
     put,
 )
+from sonde.prompting.languages import (
+    MARKERS_HELP,
+    STOP_HELP,
+    Phrasing,
+    check_markers,
+    phrasing,
+)
 
 TOGETHER = 64
 """Facts whose probabilities are asked for, then their answers, so that texts meet in a shard."""
@@ -65,6 +72,8 @@ class Monitor:
     frames: int = setting(0, "the most frames of a relation; 0 for all that it has", least=0)
     negatives: int = setting(5, "the most wrong names for a fact", least=1)
     most: int = setting(15, "the most tokens of an answer", least=1)
+    markers: tuple[str, ...] = setting((), MARKERS_HELP)
+    stop: str = setting("", STOP_HELP)
     abstaining: tuple[str, ...] = setting((ALL,), HELP, reads=True)
     full: bool = setting(
         False, "also write answers in every frame after every wrong name, to compare the cost"
@@ -76,6 +85,7 @@ class Monitor:
         if min(self.alphas) < 0 or max(self.alphas) <= 0:
             given = ", ".join(f"{alpha:g}" for alpha in self.alphas)
             raise UsageError(f"setting alphas: none below 0 and one above it, not {given}")
+        check_markers(self.markers)
         check_abstaining(self.abstaining)
 
     def suited(self, can: frozenset[Ability]) -> Self:
@@ -92,7 +102,9 @@ class Monitor:
             asked = AskedFacts(dataset, relation.id, self._left_out()) if templates else ()
             waiting = iter(asked)
             while items := list(islice(waiting, TOGETHER)):
-                written = [(item, p) for item in items for p in self._prompts(item, templates)]
+                around = phrasing(relation.language, markers=self.markers, stop=self.stop)
+                put = ((item, self._prompts(item, templates, around)) for item in items)
+                written = [(item, prompt) for item, prompts in put for prompt in prompts]
                 for item, prompt in written:
                     if prompt.own["told"] != "wrong" or prompt.key.template == templates[0].id:
                         yield replace(prompt, want=Score(options=(item.gold,)))
@@ -147,9 +159,12 @@ class Monitor:
     def _left_out(self) -> LeftOut:
         return LeftOut(shots=self.shots, negatives=self.negatives)
 
-    def _prompts(self, item: Item, templates: Sequence[Template]) -> Iterator[Prompt]:
+    def _prompts(
+        self, item: Item, templates: Sequence[Template], around: Phrasing
+    ) -> Iterator[Prompt]:
         """The anchor, the frames, the wrong names; with `full` these in every frame."""
-        subject, before = item.fact.subject.name, examples(templates[0], item.before, self.frame)
+        subject = item.fact.subject.name
+        before = examples(templates[0], item.before, self.frame, around)
         misleading = templates if self.full else templates[:1]
         places: list[tuple[Template, Told, str]] = [
             (templates[0], "right", item.gold),
@@ -157,7 +172,7 @@ class Monitor:
             *((template, "wrong", name) for template in misleading for name in item.wrong),
         ]
         for template, kind, name in places:
-            text = before + put(template, subject, self.frame, name)
+            text = before + put(template, subject, self.frame, name, around)
             want = Generate(most=self.most)
             yield item.prompt(template, text, want, {"told": kind, "object": name})
 

@@ -7,7 +7,7 @@ one in the list has named already says nothing new, and counts neither for nor a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
@@ -20,7 +20,7 @@ from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Fact, Relation, Template, commonest_objects
 from sonde.metrics.judged import Judged, judge_texts
 from sonde.prompting.literals import dated, numeric, same_literal
-from sonde.prompting.matching import cleaned, normal, within
+from sonde.prompting.matching import cleaned, language_of, normal, within
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -192,21 +192,27 @@ def judge(
     relation = np.array([places[fact.relation] for fact in facts], dtype=np.int64)
     names = [[entity.names for entity in fact.objects] for fact in facts]
     texts, guessed = written["text"], [guesses[number] for number in relation.tolist()]
+    by_relation = [
+        replace(rule, language=language_of(rule.language, relation.language))
+        for relation, _ in asked
+    ]
+    rules = [by_relation[number] for number in relation.tolist()]
     return Outcomes(
         relations=tuple(relation for relation, _ in asked),
         templates=tuple(template for _, template in asked),
         facts=tuple(facts),
         relation=relation,
         answers=_said(written, abstains),
-        members=_members(rule, texts, names),
-        guessed=_members(rule, guessed, names),
+        members=_members(rules, texts, names),
+        guessed=_members(rules, guessed, names),
     )
 
 
 def _members(
-    rule: Rule, texts: Iterable[str], names: Sequence[Sequence[Sequence[str]]]
+    rules: Sequence[Rule], texts: Iterable[str], names: Sequence[Sequence[Sequence[str]]]
 ) -> tuple[Members, ...]:
-    return tuple(rule.members(text, own) for text, own in zip(texts, names, strict=True))
+    every = zip(rules, texts, names, strict=True)
+    return tuple(rule.members(text, own) for rule, text, own in every)
 
 
 def _said(written: DataFrame, abstains: Callable[[str], bool]) -> DataFrame:

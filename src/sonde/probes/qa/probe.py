@@ -24,7 +24,7 @@ from sonde.probes.qa.judge import Match, Outcomes, Rule, judge
 from sonde.probes.qa.report import build_report
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
 from sonde.prompting.few_shot import Context, Contexts, Layout, ShotsPer, Target
-from sonde.prompting.matching import check_language
+from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, language_of
 
 LAYOUTS: Mapping[str, str] = {
     "kamel": "[Q] [A]%\n",
@@ -64,9 +64,7 @@ class Qa:
         "equal", "an answer is right if it is a name of the object, or a name stands within it",
         reads=True,
     )  # fmt: skip
-    language: str = setting(
-        "en", "whose lemmas answers are compared by, or none: as they are written", reads=True
-    )
+    language: str = setting(OWN, LANGUAGE_HELP, reads=True)
 
     abstaining: tuple[str, ...] = setting((ALL,), HELP, reads=True)
 
@@ -96,10 +94,11 @@ class Qa:
             context=self.context,
             shots=self.shots,
             shots_per=self.shots_per,
-            layout=layout,
+            layout=lambda relation: layout,
             seed=dataset.selection.seed,
         )
         for relation, template in self._asked(dataset):
+            check_language(language_of(self.language, relation.language))
             for fact in dataset.asked(relation.id):
                 target = Target(
                     fact=fact.id,

@@ -1,0 +1,161 @@
+"""What stands around a fact's own words, by language: instructions, markers, ends and spaces.
+
+Knows languages, nothing of facts or models. Names and templates come from a dataset; what a prompt
+puts before, between and after them is here. A language that is not written out has these in
+English, and settings of a probe may put other texts in the place of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from sonde.core.errors import UsageError
+from sonde.core.words import listed
+
+INSTRUCTION_HELP = "what stands first of all; if empty, an instruction in the relation's language"
+MARKERS_HELP = (
+    "what stands before a question and before its answer, two texts; if none, as in the relation's "
+    "language (English Q: and A:)"
+)
+STOP_HELP = "what ends a sentence that is shown; if empty, as in the relation's language"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phrasing:
+    """What a language puts around facts.
+
+    `mask` and `qa` are instructions. A question stands behind the marker `question`, its answer
+    behind `answer` and a `space`, which also stands between two sentences; `stop` ends one.
+    `separators` by their short names: space, colon, comma and newline. `check` asks whether the
+    statement [S] is true, and `verdicts` are the two answers.
+    """
+
+    mask: str
+    qa: str
+    question: str = "Q: "
+    answer: str = "A:"
+    stop: str = "."
+    space: str = " "
+    separators: tuple[str, str, str, str] = (" ", " : ", ", ", "\n")
+    check: str = "Statement: [S]. The statement is True or False?"
+    verdicts: tuple[str, str] = ("True", "False")
+
+
+ENGLISH = Phrasing(
+    mask="Predict the [MASK] in each sentence in one word.",
+    qa="Answer each question in one word.",
+)
+
+PHRASINGS: Mapping[str, Phrasing] = {
+    "en": ENGLISH,
+    "ja": Phrasing(
+        mask="各文の[MASK]に入る言葉を一語で答えてください。",
+        qa="各質問に一語で答えてください。",
+        question="質問：",
+        answer="答え：",
+        stop="。",
+        space="",
+        separators=("\u3000", "：", "、", "\n"),
+        check="文：[S]。この文は正しいですか、誤りですか？",
+        verdicts=("正しい", "誤り"),
+    ),
+    "zh": Phrasing(
+        mask="请用一个词填写每个句子中的[MASK]。",
+        qa="请用一个词回答每个问题。",
+        question="问：",
+        answer="答：",
+        stop="。",
+        space="",
+        separators=("\u3000", "：", "，", "\n"),
+        check="陈述：[S]。这个陈述是正确还是错误？",
+        verdicts=("正确", "错误"),
+    ),
+    "th": Phrasing(
+        mask="เติมคำหนึ่งคำแทน [MASK] ในแต่ละประโยค",
+        qa="ตอบแต่ละคำถามด้วยคำเดียว",
+        question="ถาม: ",
+        answer="ตอบ:",
+        stop="",
+        check="ข้อความ: [S] ข้อความนี้ถูกหรือผิด?",
+        verdicts=("ถูก", "ผิด"),
+    ),
+    "de": Phrasing(
+        mask="Sage in jedem Satz das [MASK] mit einem Wort voraus.",
+        qa="Beantworte jede Frage mit einem Wort.",
+        question="F: ",
+        check="Aussage: [S]. Ist die Aussage wahr oder falsch?",
+        verdicts=("Wahr", "Falsch"),
+    ),
+    "fr": Phrasing(
+        mask="Devine le [MASK] de chaque phrase en un mot.",
+        qa="Réponds à chaque question en un mot.",
+        question="Q : ",
+        answer="R :",
+        check="Énoncé : [S]. L'énoncé est-il vrai ou faux ?",
+        verdicts=("Vrai", "Faux"),
+    ),
+    "es": Phrasing(
+        mask="Predice el [MASK] de cada oración en una palabra.",
+        qa="Responde a cada pregunta con una palabra.",
+        question="P: ",
+        answer="R:",
+        check="Enunciado: [S]. ¿El enunciado es verdadero o falso?",
+        verdicts=("Verdadero", "Falso"),
+    ),
+    "ar": Phrasing(
+        mask="توقّع ما يحلّ محلّ [MASK] في كل جملة بكلمة واحدة.",
+        qa="أجب عن كل سؤال بكلمة واحدة.",
+        question="س: ",
+        answer="ج:",
+        check="العبارة: [S]. هل العبارة صحيحة أم خاطئة؟",
+        verdicts=("صحيحة", "خاطئة"),
+    ),
+}
+
+
+def phrasing(
+    language: str, *, instruction: str = "", markers: tuple[str, ...] = (), stop: str = ""
+) -> Phrasing:
+    """What a language puts around facts, with what is set instead; English if it is not here.
+
+    >>> phrasing("ja").answer, phrasing("ja", markers=("Q: ", "A:")).answer, phrasing("fi").answer
+    ('答え：', 'A:', 'A:')
+    """
+    check_markers(markers)
+    usual = PHRASINGS.get(language, ENGLISH)
+    question, answer = markers or (usual.question, usual.answer)
+    return replace(
+        usual,
+        mask=instruction or usual.mask,
+        qa=instruction or usual.qa,
+        question=question,
+        answer=answer,
+        stop=stop or usual.stop,
+    )
+
+
+def check_markers(markers: tuple[str, ...]) -> None:
+    """Refuse anything but two markers, or none."""
+    if len(markers) not in (0, 2):
+        raise UsageError(
+            "setting markers takes two texts, what stands before a question and before its answer, "
+            f"such as 'Q: ,A:'; not {len(markers)}"
+        )
+
+
+def in_english(languages: Iterable[str], settings: str) -> tuple[str, ...]:
+    """What a report says where prompts are English around facts of another language.
+
+    `settings` are those that would put other texts there.
+
+    >>> in_english(["ja", "", "en"], "markers"), len(in_english(["fi"], "markers"))
+    ((), 1)
+    """
+    codes = sorted({code for code in languages if code and code not in PHRASINGS})
+    if not codes:
+        return ()
+    return (
+        f"What stands around the facts is English for {listed(codes)}, not written out here; "
+        f"put your own there with {settings}.",
+    )

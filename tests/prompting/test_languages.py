@@ -1,0 +1,150 @@
+"""What stands around facts, in each language that is written out."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from sonde.core.errors import UsageError
+from sonde.core.facts import Dataset, Relation, Template
+from sonde.probes.belief_icl.probe import BeliefIcl
+from sonde.probes.framing.judge import first_word
+from sonde.probes.framing.probe import Framing
+from sonde.probes.lke.ic import IcLke
+from sonde.probes.monitor.probe import Monitor
+from sonde.prompting.few_shot import question
+from sonde.prompting.languages import ENGLISH, PHRASINGS, in_english, phrasing
+from sonde.prompting.matching import normal
+from sonde.prompting.sequences import named_separators
+from tests.worlds import dataset_of, fact
+
+CAPITALS = {"日本": "東京", "フランス": "パリ", "ペルー": "リマ", "チリ": "サンティアゴ"}
+
+
+def japan(language: str = "ja") -> Dataset:
+    """Four capitals in Japanese; Japan is asked about, the others are for training."""
+    templates = (
+        Template(id="t1", text="[X]の首都は[Y]です。"),
+        Template(id="t2", text="[X]の首都はどこですか？[Y]。", style="question"),
+    )
+    relation = Relation(id="P36", label="首都", templates=templates, language=language)
+    every = [
+        fact("P36", subject, name, split="train" if n else "test")
+        for n, (subject, name) in enumerate(CAPITALS.items())
+    ]
+    return dataset_of(every, relation)
+
+
+@pytest.mark.parametrize("language", PHRASINGS)
+def test_a_language_is_written_out_whole(language: str) -> None:
+    own = PHRASINGS[language]
+    assert "[MASK]" in own.mask and "[S]" in own.check
+    assert len(set(own.verdicts)) == 2
+    assert [first_word(f"{word}。") for word in own.verdicts] == ["True", "False"]
+    assert len(set(own.separators)) == len(own.separators)
+    if language != "en":
+        assert own.mask != ENGLISH.mask and own.qa != ENGLISH.qa and own.check != ENGLISH.check
+
+
+def test_settings_stand_in_the_place_of_a_language_s_own() -> None:
+    own = phrasing("ja", instruction="一語で。", markers=("Q：", "A："), stop="．")
+    assert (own.mask, own.qa, own.question, own.answer, own.stop) == (
+        *("一語で。", "一語で。", "Q：", "A：", "．"),
+    )
+    assert phrasing("fi") == phrasing("") == ENGLISH
+    with pytest.raises(UsageError, match="markers takes two texts"):
+        Monitor(markers=("Q",))
+
+
+def test_what_is_not_written_out_is_told() -> None:
+    assert in_english(["ja", "en", ""], "markers") == ()
+    (note,) = in_english(["fi", "ja", "sw"], "markers")
+    assert "fi, sw" in note
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (
+            {"style": "mask", "shots": 1},
+            "各文の[MASK]に入る言葉を一語で答えてください。\n"
+            "質問：ペルーの首都は[MASK]です。\n答え：リマ。\n"
+            "質問：日本の首都は[MASK]です。\n答え：",
+        ),
+        (
+            {"style": "qa", "context": "zero-shot", "markers": ("Q：", "A：")},
+            "各質問に一語で答えてください。\nQ：日本の首都はどこですか？\nA：",
+        ),
+    ],
+)
+def test_belief_icl_asks_in_japanese(
+    settings: dict[str, object], expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sonde.prompting.matching.check_segmenter", lambda language: None)
+    probe = BeliefIcl(samples=0, **settings)  # type: ignore[arg-type]
+    assert next(iter(probe.ask(japan()))).prefix in (
+        expected,
+        *(expected.replace("ペルー", s).replace("リマ", o) for s, o in CAPITALS.items()),
+    )
+
+
+def test_examples_of_any_relation_are_of_the_same_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sonde.prompting.matching.check_segmenter", lambda language: None)
+    english = Relation(
+        id="P36.en",
+        label="capital",
+        templates=(Template(id="e", text="The capital of [X] is [Y]."),),
+        language="en",
+    )
+    own = japan()
+    every = [
+        *own.facts("P36"),
+        *(fact("P36.en", f"Land {n}", f"City {n}", split="train") for n in range(9)),
+    ]
+    both = dataset_of(every, *own.relations, english)
+    for prompt in BeliefIcl(samples=0, context="random", shots=2).ask(both):
+        assert "City" not in prompt.prefix and prompt.prefix.endswith("答え：")
+
+
+def test_monitor_and_framing_join_japanese_without_spaces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sonde.prompting.matching.check_segmenter", lambda language: None)
+    asked = {prompt.prefix for prompt in Monitor(shots=1, frame="qa", negatives=1).ask(japan())}
+    assert all(" " not in text and text.endswith("\n答え：") for text in asked)
+    assert any(text.count("質問：東京。日本の首都はどこですか？\n") == 1 for text in asked)
+    plain = {prompt.prefix for prompt in Framing(negatives=1).ask(japan())}
+    assert "日本の首都はどこですか？" in plain
+    assert "文：日本の首都は東京です。この文は正しいですか、誤りですか？" in plain
+
+
+def test_ic_lke_separates_names_as_japanese_does() -> None:
+    (prompt,) = IcLke(n=2).ask(japan())
+    assert prompt.prefix.endswith("日本\u3000") and prompt.prefix.count("\u3000") == 5
+    (colons,) = IcLke(n=1, inside="colon", between="newline").ask(japan())
+    assert colons.prefix.endswith("\n日本：")
+    (spaces,) = IcLke(n=1, inside=" ", between=" ").ask(japan())
+    assert spaces.prefix.endswith(" 日本 ")
+    assert named_separators("comma/newline", "ja").inside == "、"
+
+
+def test_a_question_may_end_without_a_question_mark() -> None:
+    polite = Template(id="t", text="[X]の首都はどこですか。[Y]。", style="question")
+    assert question(polite, "日本", "qa") == "日本の首都はどこですか。"
+
+
+def test_phrasings_change_no_english_prompt() -> None:
+    """Every field has the text that prompts had before there were other languages."""
+    assert {each.name: getattr(ENGLISH, each.name) for each in fields(ENGLISH)} == {
+        "mask": "Predict the [MASK] in each sentence in one word.",
+        "qa": "Answer each question in one word.",
+        "question": "Q: ",
+        "answer": "A:",
+        "stop": ".",
+        "space": " ",
+        "separators": (" ", " : ", ", ", "\n"),
+        "check": "Statement: [S]. The statement is True or False?",
+        "verdicts": ("True", "False"),
+    }
+    assert normal("The Guitars!") == "guitar"

@@ -1,0 +1,127 @@
+"""Words of scripts without spaces, as their segmenters cut them."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.core.errors import MissingExtra, UsageError
+from sonde.prompting import segmenting
+from sonde.prompting.matching import (
+    alike,
+    begins,
+    check_language,
+    correct,
+    language_of,
+    normal,
+    within,
+    word_count,
+)
+from sonde.prompting.segmenting import PACKAGES, check_segmenter
+
+
+def installed(language: str) -> pytest.MarkDecorator:
+    packages = PACKAGES[language][1]
+    missing = [package for package in packages if find_spec(package) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is not installed")
+
+
+japanese, chinese, thai = installed("ja"), installed("zh"), installed("th")
+
+
+@japanese
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        ("東京です。", "東京"),
+        ("答えは「ベネチア」です", "ヴェネツィア"),
+        ("南アフリカ共和国", "アフリカ"),
+        ("キエフ県", "キエフ"),
+        ("アルフレッド・アドラーという人です", "アルフレッド・アドラー"),
+        ("コンピュータ", "コンピューター"),
+        ("1867年です", "1867"),
+        ("Appleの製品", "apple"),
+        ("フランス語です", "フランス語"),
+    ],
+)
+def test_a_japanese_answer_holds_the_words_of_a_name(answer: str, name: str) -> None:
+    assert correct(answer, [name], "ja")
+
+
+@japanese
+@pytest.mark.parametrize(
+    ("answer", "name"),
+    [
+        ("東京都", "京都"),
+        ("フランス語", "フランス"),
+        ("日本人です", "日本"),
+        ("ルーマニア", "ローマ"),
+        ("オマーン", "マン"),
+        ("", "東京"),
+        ("。", "東京"),
+    ],
+)
+def test_letters_that_are_not_words_are_no_japanese_answer(answer: str, name: str) -> None:
+    assert not correct(answer, [name], "ja")
+
+
+@japanese
+def test_japanese_words_are_counted_as_a_reader_would() -> None:
+    texts = ("東京", "アメリカ合衆国", "東京です。", "アルフレッド・アドラー", "Apple", "。", "")
+    assert [word_count(text, "ja") for text in texts] == [1, 1, 2, 2, 1, 0, 0]
+    assert word_count("東京") is None
+
+
+@chinese
+def test_chinese_is_cut_into_words() -> None:
+    assert correct("法国的首都是巴黎。", ["巴黎"], "zh")
+    assert not correct("东京都", ["京都"], "zh")
+    assert word_count("法国的首都是巴黎。", "zh") == 5
+
+
+@thai
+def test_thai_is_cut_into_words() -> None:
+    assert correct("เมืองหลวงของฝรั่งเศสคือปารีส", ["ปารีส"], "th")
+    assert not correct("โรมาเนีย", ["โรม"], "th")
+    assert word_count("เมืองหลวงของฝรั่งเศสคือปารีส", "th") == 5
+
+
+@japanese
+@given(st.text("東京都大阪アフリカスイタのはですAb1 。・ー", max_size=12))
+def test_every_text_is_like_itself_and_holds_itself(text: str) -> None:
+    said = normal(text, "ja")
+    assert alike(said, said) and within(said, said) == bool(said)
+    assert bool(said) == bool(word_count(text, "ja"))
+    assert normal(f" {text}。", "ja") == said
+
+
+@pytest.mark.parametrize("language", PACKAGES)
+def test_a_language_without_its_segmenter_names_the_command(
+    language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segmenting, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=rf"run: pip install 'sonde\[{language}\]'") as refused:
+        check_language(language)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(MissingExtra):
+        check_segmenter(language)
+
+
+def test_an_unknown_language_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(UsageError, match=r"language 'xx'; known: .*\bja\b.*\bzh\b"):
+        check_language("xx")
+
+
+def test_relations_choose_their_language_unless_one_is_set() -> None:
+    assert [language_of("auto", own) for own in ("", "ja", "de")] == ["en", "ja", "de"]
+    assert language_of("auto", "ta") == "none"
+    assert [language_of(each, "ja") for each in ("en", "none")] == ["en", "none"]
+
+
+def test_a_japanese_text_begins_with_a_name_that_hiragana_follows() -> None:
+    assert begins("東京です", "東京") and begins("東京", "東京") and begins("東京、大阪", "東京")
+    assert not begins("東京都", "東京") and not begins("アフリカンダ", "アフリカ")
+    assert not begins("Oslofjord", "Oslo")
