@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.core.errors import MissingExtra
-from sonde.data.statistics import lexical, parser, semantic, syntactic, tree_distance
+from sonde.core.errors import MissingExtra, UsageError
+from sonde.data.statistics import (
+    lexical,
+    named_counts,
+    parser,
+    semantic,
+    spoken,
+    syntactic,
+    tree_distance,
+    words,
+)
+from sonde.models.sentences import encoder
 from tests import worlds
 
 EDGES = st.lists(st.sampled_from([("V", "s", "N"), ("V", "o", "N"), ("N", "d", "D")]), max_size=5)
@@ -76,3 +87,41 @@ def test_a_real_parser_tells_a_passive_from_an_active() -> None:
     turned = relation("[X] wrote [Y].", "[Y] was written by [X].")
     assert syntactic([same], parse).estimate.value == 0
     assert (syntactic([turned], parse).estimate.value or 0) > 0.3
+
+
+def test_every_slot_counts_as_a_word_and_is_spoken_as_a_name() -> None:
+    text = "In [T], [X] was [details.role] of [Y]."
+    assert words(text) >= {"[t]", "[x]", "[details.role]", "[y]"}
+    assert spoken(text) == "In 2000, Alpha was Gamma of Beta."
+
+
+def test_a_parser_that_is_not_there_is_named() -> None:
+    with pytest.raises(MissingExtra, match=r"spacy|neither an installed spaCy pipeline"):
+        parser("no_such_pipeline")
+
+
+def test_any_model_can_embed_templates_on_its_own_scale(tmp_path: Path) -> None:
+    from tests.tiny import bert
+
+    embed = encoder(f"hf:{bert(tmp_path / 'bert')}")
+    alone, together = embed(["Alpha lies in Beta."]), embed(["Alpha lies in Beta.", "Beta."])
+    assert np.allclose(alone[0], together[0], atol=1e-5), "what else is embedded changes nothing"
+    assert not np.isclose(np.linalg.norm(alone[0]), 1)
+    with pytest.raises(UsageError, match="hf:FOLDER"):
+        encoder("bert")
+
+
+def test_subjects_and_objects_are_counted_once_whatever_their_relation() -> None:
+    peru = worlds.entity("Peru", "Republic of Peru", id="Q419")
+    lima = worlds.entity("Lima", "City of Kings", id="Q2868")
+    facts = [
+        worlds.fact("P1", peru, lima, "Cusco"),
+        worlds.fact("P2", worlds.entity("Peru", id="Q419"), "Cusco"),
+        worlds.fact("P2", "Chile", "Santiago"),
+    ]
+    assert named_counts(worlds.dataset_of(facts)) == {
+        "subjects": 2,
+        "subjects with several names": 1,
+        "objects": 3,
+        "objects with several names": 1,
+    }

@@ -35,9 +35,11 @@ from sonde.data.builders import write_whole
 from sonde.data.check import Fault, faults, folder_faults
 from sonde.data.format import is_dataset, open_dataset, seal
 from sonde.data.statistics import (
+    MODEL,
     TOTALS,
     Diversity,
     lexical,
+    named_counts,
     parser,
     prompts_per_pair,
     relation_counts,
@@ -186,6 +188,10 @@ class StatsOptions:
     names: list[str] = argument("Datasets; several are set side by side, totals only.")
     source: SourceOptions
     diversity: bool = option("Also how much templates differ (slow).", False, "--diversity")
+    parser: str = option(
+        "The pipeline of spaCy that parses templates: a package or a folder.", MODEL
+    )
+    encoder: str = option("The model that embeds them: hf:FOLDER (default: all-MiniLM-L6-v2).", "")
 
 
 @verb
@@ -196,7 +202,7 @@ def stats(wanted: StatsOptions) -> None:
     """
     datasets = [wanted.source.load(name) for name in wanted.names]
     counts = [relation_counts(dataset) for dataset in datasets]
-    sums = [totals(each) for each in counts]
+    sums = [totals(c) | named_counts(d) for c, d in zip(counts, datasets, strict=True)]
     if len(datasets) == 1:
         show_by_relation(datasets[0], counts[0])
         relations, templates, facts = (sums[0][name] for name in ("relations", *TOTALS[:2]))
@@ -207,7 +213,7 @@ def stats(wanted: StatsOptions) -> None:
     for dataset in datasets:
         show_notes(dataset)
     if wanted.diversity:
-        measures = zip(*(measured(dataset) for dataset in datasets), strict=True)
+        measures = zip(*(measured(dataset, wanted) for dataset in datasets), strict=True)
         distances = [(row[0].measure, *map(_distance, row)) for row in measures]
         print_table(("diversity", *names), distances)
 
@@ -247,12 +253,12 @@ def show_notes(dataset: Dataset) -> None:
         say(f"{dataset.name}: {', '.join(notes)}")
 
 
-def measured(dataset: Dataset) -> list[Diversity]:
+def measured(dataset: Dataset, wanted: StatsOptions) -> list[Diversity]:
     """All three measures; one whose library is missing says so."""
     tries: dict[str, Callable[[], Diversity]] = {
         "lexical": lambda: lexical(dataset.relations),
-        "syntactic": lambda: syntactic(dataset.relations, parser()),
-        "semantic": lambda: semantic(dataset.relations, encoder()),
+        "syntactic": lambda: syntactic(dataset.relations, parser(wanted.parser)),
+        "semantic": lambda: semantic(dataset.relations, encoder(wanted.encoder)),
     }
     measures = []
     for name, measure in tries.items():

