@@ -229,8 +229,8 @@ def test_no_way_of_loading_reaches_pickled_weights(kind: str, tmp_path: Path) ->
 def test_a_sentence_encoder_reads_no_pickled_weights(parts: Path, tmp_path: Path) -> None:
     folder = tiny.bert(tmp_path / "sentences")
     pickled(folder / "pytorch_model.bin")
-    assert mean_encoder(folder, unit=True)(["a", "b"]).shape == (2, 32)
+    assert mean_encoder(folder)(["a", "b"]).shape == (2, 32)
     pickled(parts / "part-1.bin")
     write_index(parts, {"model.norm.weight": "part-1.bin"})
     with pytest.raises(ModelError, match=r"names 'part-1\.bin'"):
-        mean_encoder(parts, unit=True)
+        mean_encoder(parts)

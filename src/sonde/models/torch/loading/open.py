@@ -153,7 +153,7 @@ def gguf_adds_bos(path: Path) -> bool:
     return kind in ("llama", "bert") or (kind == "gpt2" and pre in OPENED)
 
 
-def mean_encoder(folder: Path, *, unit: bool) -> Encoder:
+def mean_encoder(folder: Path, *, unit: bool = True) -> Encoder:
     """A transformers folder as an encoder of sentences: mean states, or these of length one."""
     with explained(folder):
         weight_files(folder, read_config(folder))
