@@ -56,6 +56,17 @@ def test_the_object_in_the_name_and_templates_that_hold_an_answer_are_told() -> 
     assert telling[1:] == ("P17-2", "[X] lies in France or in [Y].", "France")
 
 
+def test_an_answer_in_the_prompt_of_its_own_fact_is_told() -> None:
+    hints = {"Peru": "Not Lima?", "Chile": "Not Lima?"}
+    facts = [
+        replace(fact("r", name, place), details={"hint": hints[name]})
+        for name, place in (("Peru", "Lima"), ("Chile", "Santiago"))
+    ]
+    card = sonde.card(dataset_of(facts, relation("r", "[details.hint] [X] has [Y].")))
+    assert card.estimates["answer_in_prompt.relation.r"].value == 0.5
+    assert sonde.card(cities()).estimates["answer_in_prompt.relation.P17"].value is None
+
+
 def test_near_duplicates_are_of_different_subjects_and_of_the_same_order_of_slots() -> None:
     card = sonde.card(cities())
     (facts,), (templates,) = (

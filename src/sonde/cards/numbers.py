@@ -34,6 +34,9 @@ SUBJECT_SEEN = _share(
 DOUBLED = _share(
     "near_duplicate", "near-duplicate", "another fact has the same object and a name alike"
 )
+PROMPTED = _share(
+    "answer_in_prompt", "in the prompt", "the answer stands in what templates take from the fact"
+)
 ENTROPY = Metric("entropy", "entropy", "number", "of the objects asked about, in bits", better="")
 EFFECTIVE = Metric(
     "effective_answers",
@@ -47,7 +50,7 @@ EVENNESS = _share(
 )
 
 GUESSED = (CHANCE, MAJORITY, PRIOR, BAYES, IN_NAME, EASY)
-LEAKED = (SEEN, SUBJECT_SEEN, DOUBLED)
+LEAKED = (SEEN, SUBJECT_SEEN, PROMPTED, DOUBLED)
 SPREAD = (ENTROPY, EFFECTIVE, EVENNESS)
 METRICS = (*GUESSED, *LEAKED, *SPREAD)
 
@@ -60,6 +63,7 @@ COLUMNS: Mapping[Metric, Callable[[Described], Floats]] = {
     EASY: lambda d: d.guesses.easy,
     SEEN: lambda d: d.seen,
     SUBJECT_SEEN: lambda d: d.subject_seen,
+    PROMPTED: lambda d: d.prompted,
     DOUBLED: lambda d: d.doubled,
 }
 """What each share is the mean of."""

@@ -16,7 +16,14 @@ import numpy as np
 
 from sonde.cards.alike import LEAST, Near, likest, near
 from sonde.cards.guesses import Guesses, Spread, guesses, spread
-from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Fact, Relation
+from sonde.core.facts import (
+    ANSWER_SLOT,
+    SUBJECT_SLOT,
+    Dataset,
+    Fact,
+    Relation,
+    slot_values,
+)
 from sonde.core.progress import told
 from sonde.core.repeats import DEV, TRAIN, leaking, name_pairs
 from sonde.data.check import finder
@@ -47,8 +54,9 @@ class Described:
     """A relation; columns have an entry for each fact that is asked about.
 
     `seen`: the fact stands among those to train on too, by its names; `subject_seen`: its subject
-    does. `doubled`: another fact is alike. nan where there was nothing to look at. `leaks` are
-    training facts that are asked about, `given_away` templates with an answer that stands in them.
+    does. `doubled`: another fact is alike. `prompted`: the answer stands in the fact's own prompt.
+    nan where there was nothing to look at. `leaks` are training facts that are asked about,
+    `given_away` templates with an answer that stands in them.
     """
 
     relation: Relation
@@ -61,6 +69,7 @@ class Described:
     seen: Floats
     subject_seen: Floats
     doubled: Floats
+    prompted: Floats
     leaks: tuple[Fact, ...]
     shared: Mapping[tuple[str, str], Shared]
     given_away: tuple[tuple[str, str, str], ...]
@@ -93,6 +102,7 @@ def _described(dataset: Dataset, relation: Relation, seed: int, least: float) ->
         seen=seen,
         subject_seen=subject_seen,
         doubled=np.array([float(fact.id in partners) for fact in asked]),
+        prompted=_prompted(relation, asked),
         leaks=tuple(fact for fact in facts if fact.id in held),
         shared=_shared(facts),
         given_away=tuple(_given_away(relation, facts)),
@@ -113,6 +123,19 @@ def _seen(facts: Sequence[Fact], asked: Sequence[Fact]) -> tuple[Floats, Floats]
         np.array([float(not pairs.isdisjoint(name_pairs(fact))) for fact in asked]),
         np.array([float(not names.isdisjoint(fact.subject.names)) for fact in asked]),
     )
+
+
+def _prompted(relation: Relation, asked: Sequence[Fact]) -> Floats:
+    """Whether the answer stands in what templates take from a fact; nan where they take nothing."""
+    slots = {slot for template in relation.templates for slot in template.fact_slots}
+    if not slots:
+        return np.full(len(asked), np.nan)
+    told = np.zeros(len(asked))
+    for place, fact in enumerate(asked):
+        find = finder({name for entity in fact.objects for name in entity.names})
+        texts = (text for slot, text in slot_values(fact).items() if slot in slots)
+        told[place] = any(map(find, texts))
+    return told
 
 
 def _shared(facts: Sequence[Fact]) -> dict[tuple[str, str], Shared]:

@@ -24,6 +24,7 @@ from sonde.cards.numbers import (
     MAJORITY,
     METRICS,
     PRIOR,
+    PROMPTED,
     SEEN,
     numbers,
 )
@@ -132,6 +133,7 @@ def _headlines(estimates: Estimates) -> Iterator[Headline]:
         (PRIOR, "Class prior guesses right"),
         (IN_NAME, "Object in the subject's name"),
         (SEEN, "Facts also in train or dev"),
+        (PROMPTED, "Answer in the fact's own prompt"),
         (DOUBLED, "Facts with a near-duplicate"),
     ):
         if estimates[metric.at(RELATIONS)].value is not None:
@@ -260,9 +262,10 @@ def _notes(relations: Sequence[Described], split: str, least: float) -> Iterator
         "on the split 'train' without facts that leak, exactly as the controls of these names."
     )
     if folded:
-        whose = "no relation has" if len(folded) == len(relations) else f"none in {listed(folded)}"
+        everywhere = len(folded) == len(relations)
+        whose = "no relation has any" if everywhere else f"there are none of {listed(folded)}"
         yield (
-            f"Without training facts ({whose} any), they are counted on the facts themselves: "
+            f"Without training facts ({whose}), they are counted on the facts themselves: "
             f"subjects in {FOLDS} parts, each guessed by counts of the others."
         )
     yield (

@@ -253,7 +253,7 @@ def _leaks(described: Described) -> bool:
     """Whether anything of a relation leaks or is there twice."""
     d = described
     lists = (d.leaks, d.given_away, d.twin_facts, d.twin_subjects, d.twin_templates)
-    return any(lists) or bool(np.nansum(d.subject_seen))
+    return any(lists) or bool(np.nansum(d.subject_seen) + np.nansum(d.prompted))
 
 
 def _telling(described: Described) -> int:
