@@ -2,8 +2,10 @@
 
 An answer drawn from the answer space; the commonest object; class prior and naive Bayes exactly as
 the controls of those names count them, on training facts without those that leak. Where a relation
-has none, they are counted on the other facts of the split, fold by fold. And LAMA-UHN's first
-filter: the object's name stands in the subject's. Knows no model that reads text.
+has none, naive Bayes is counted on the other facts of the split, fold by fold; a class prior is
+not: where objects come about equally often, a part lacks just what the others have more of, and it
+would fall below chance. And LAMA-UHN's first filter: the object's name stands in the subject's.
+Knows no model that reads text.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ FOLDS = 10
 class Guesses:
     """An entry for each fact: whether a guess is right, or how likely it is.
 
-    `counted` says on how many training facts the controls were; 0: fold by fold on the facts
-    themselves, none of the fact's own subject.
+    `counted` says on how many training facts the controls were; 0: naive Bayes fold by fold on the
+    facts themselves, none of the fact's own subject, and no class prior.
     """
 
     chance: Floats
@@ -49,7 +51,10 @@ def guesses(
 ) -> Guesses:
     """Guess every fact of a relation that is asked about."""
     commonest = commonest_objects(asked)[0][0] if asked else ""
-    prior, bayes = _learnt(trained, asked) if trained else _by_fold(asked, seed)
+    if trained:
+        prior, bayes = _learnt(trained, asked)
+    else:
+        prior, bayes = np.full(len(asked), np.nan), _by_fold(asked, seed)
     return Guesses(
         chance=np.array([_share(fact, frozenset(options)) for fact in asked]),
         majority=_right(asked, [commonest] * len(asked)),
@@ -76,16 +81,21 @@ def _likeliest(words: Words, fact: Fact) -> str:
     return words.objects[int(words.scores(fact.subject.name).argmax())]
 
 
-def _by_fold(asked: Sequence[Fact], seed: int) -> tuple[Floats, Floats]:
-    """The same of facts that are counted themselves: subjects in ten parts, each by the others."""
-    folds = np.array([draw_key(seed, fact.subject.id) % FOLDS for fact in asked])
-    prior, bayes = np.full((2, len(asked)), np.nan)
-    for fold in np.unique(folds):
-        held = np.flatnonzero(folds == fold).tolist()
-        others = [fact for fact, own in zip(asked, folds, strict=True) if own != fold]
+def _by_fold(asked: Sequence[Fact], seed: int) -> Floats:
+    """What naive Bayes gets right of facts that are counted themselves, each by other parts.
+
+    Subjects are dealt into the parts object by object, so that each has a share of every object.
+    """
+    firsts = {fact.subject.id: fact.objects[0].name for fact in reversed(asked)}
+    order = sorted(firsts, key=lambda id: (firsts[id], draw_key(seed, id)))
+    fold = {id: number % FOLDS for number, id in enumerate(order)}
+    bayes = np.full(len(asked), np.nan)
+    for part in range(min(FOLDS, len(order))):
+        held = [place for place, fact in enumerate(asked) if fold[fact.subject.id] == part]
+        others = [fact for fact in asked if fold[fact.subject.id] != part]
         if others:
-            prior[held], bayes[held] = _learnt(others, [asked[i] for i in held])
-    return prior, bayes
+            bayes[held] = _learnt(others, [asked[place] for place in held])[1]
+    return bayes
 
 
 def _right(asked: Sequence[Fact], answers: Sequence[str]) -> Floats:

@@ -128,9 +128,10 @@ def _counts(relations: Sequence[Described]) -> dict[str, int]:
 
 
 def _headlines(estimates: Estimates) -> Iterator[Headline]:
+    prior = (PRIOR, "Class prior guesses right")
     for metric, label in (
         (BAYES, "Naive Bayes guesses right"),
-        (PRIOR, "Class prior guesses right"),
+        prior if _trained(estimates) else (MAJORITY, "The commonest object is right"),
         (IN_NAME, "Object in the subject's name"),
         (SEEN, "Facts also in train or dev"),
         (PROMPTED, "Answer in the fact's own prompt"),
@@ -140,13 +141,18 @@ def _headlines(estimates: Estimates) -> Iterator[Headline]:
             yield headline(metric.named(label), RELATIONS)
 
 
+def _trained(estimates: Estimates) -> bool:
+    """Whether some relation has training facts, so that there is a class prior."""
+    return estimates[PRIOR.at(RELATIONS)].value is not None
+
+
 def _figures(relations: Sequence[Described], estimates: Estimates) -> Iterator[Figure]:
     asked = [d for d in relations if d.subjects]
     if not asked:
         return
     series: dict[str, Metric] = {
         "naive Bayes": BAYES,
-        "class prior": PRIOR,
+        **({"class prior": PRIOR} if _trained(estimates) else {"commonest object": MAJORITY}),
         "object in the name": IN_NAME,
     }
     yield dots_by_relation(
@@ -220,11 +226,13 @@ def _findings(relations: Sequence[Described], estimates: Estimates, split: str) 
         yield f"No fact stands in split {split!r}: what can be guessed was not measured."
         return
     counts = _counts(relations)
+    known = _trained(estimates)
+    always = "the class prior, always the same answer," if known else "always the commonest object"
     yield (
         "By the words of the subject's name alone, naive Bayes is right for "
-        f"{written(mean[BAYES], '.1%')} of facts; the class prior, always the same answer, is for "
-        f"{written(mean[PRIOR], '.1%')} (means over relations). Only above that a score tells of "
-        "knowledge."
+        f"{written(mean[BAYES], '.1%')} of facts; {always} is for "
+        f"{written(mean[PRIOR if known else MAJORITY], '.1%')} (means over relations). Only above "
+        "that a score tells of knowledge."
     )
     yield _where("naive Bayes is right", BAYES, relations, estimates)
     if counts["leaking_facts"]:
@@ -265,8 +273,9 @@ def _notes(relations: Sequence[Described], split: str, least: float) -> Iterator
         everywhere = len(folded) == len(relations)
         whose = "no relation has any" if everywhere else f"there are none of {listed(folded)}"
         yield (
-            f"Without training facts ({whose}), they are counted on the facts themselves: "
-            f"subjects in {FOLDS} parts, each guessed by counts of the others."
+            f"Without training facts ({whose}), naive Bayes is counted on the facts themselves: "
+            f"subjects in {FOLDS} parts, each guessed by counts of the others; there is no class "
+            "prior."
         )
     yield (
         "Near-duplicates: texts are folded to lower-case words without punctuation; two are alike "
