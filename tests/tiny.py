@@ -26,7 +26,7 @@ from tokenizers import (
     trainers,
 )
 
-from sonde.core.prompts import Fill, Key, Prompt, Score, Trace, Want
+from sonde.core.prompts import Fill, Hidden, Key, Prompt, Score, Trace, Want
 from sonde.models.options import LoadOptions
 from sonde.models.torch.loading.weights import Loaded, load_folder
 
@@ -71,10 +71,12 @@ def score(
     *,
     capitals: bool = False,
     punctuation: bool = False,
+    whole: bool = False,
+    hidden: Hidden = "answer",
 ) -> Prompt:
     """A prompt that wants options scored."""
-    want = Score(options=options, capitals=capitals, punctuation=punctuation)
-    return _prompt(prefix, suffix, want, fact)
+    ways = {"capitals": capitals, "punctuation": punctuation, "whole": whole}
+    return _prompt(prefix, suffix, Score(options=options, hidden=hidden, **ways), fact)
 
 
 def fill(

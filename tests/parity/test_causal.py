@@ -23,6 +23,7 @@ from tests.parity.world import (
     OPTIONS,
     PREFIXES,
     PROMPTS,
+    SENTENCES,
     TOLERANCE,
     answers,
     assert_near,
@@ -43,7 +44,7 @@ def causal(tiny: Load, kind: str, tree: bool, budget: int = 4096) -> CausalModel
 
 
 @pytest.mark.parametrize(("kind", "tree"), WAYS)
-@given(prompts=PROMPTS, budget=st.sampled_from(BUDGETS))
+@given(prompts=st.one_of(PROMPTS, SENTENCES), budget=st.sampled_from(BUDGETS))
 @settings(max_examples=20, deadline=None)
 def test_scoring_together_equals_the_reference(
     tiny: Load, kind: str, tree: bool, prompts: list[Prompt], budget: int

@@ -10,9 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.core.answers import Filled
+from sonde.core.answers import Filled, Scored
 from sonde.core.columns import one_by_one
-from sonde.core.prompts import Fill, Prompt, put
+from sonde.core.prompts import Fill, Prompt, Score, put
 from sonde.engine.masked_batch import columns
 from sonde.models.torch.masked.answers import best, count_ranks, in_order, rank_rows
 from sonde.models.torch.masked.logits import EQUAL, Ways, differs, mask_logits, ways_of
@@ -23,6 +23,7 @@ from tests.parity.world import (
     BUDGETS,
     PREFIXES,
     PROMPTS,
+    SENTENCES,
     SUFFIXES,
     TOLERANCE,
     answers,
@@ -60,7 +61,7 @@ def names(model: MaskedModel) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("kind", MASKED)
-@given(prompts=PROMPTS, budget=st.sampled_from(BUDGETS))
+@given(prompts=st.one_of(PROMPTS, SENTENCES), budget=st.sampled_from(BUDGETS))
 @settings(max_examples=20, deadline=None)
 def test_scoring_options_equals_the_reference(
     tiny: Load, kind: str, prompts: list[Prompt], budget: int
@@ -69,7 +70,38 @@ def test_scoring_options_equals_the_reference(
     expected = dict(score_masked(model.model, model.encoder, prompts))
     for i, answer in enumerate(answers(model, prompts)):
         assert_same(answer, expected[i])
-        assert answer.suffix_logps == ()
+        want = prompts[i].want
+        assert isinstance(want, Score) and (want.whole or answer.suffix_logps == ())
+
+
+def test_every_token_of_a_whole_sentence_is_predicted_within_its_word(tiny: Load) -> None:
+    model = masked(tiny, "bert")
+
+    def scored(prefix: str, options: tuple[str, ...], suffix: str, **ways: Any) -> Scored:
+        return answers(model, [score(prefix, options, suffix, **ways)])[0]
+
+    ids = model.loaded.tokenizer("it is new norwegian.").input_ids[1:-1]
+    assert len(ids) > 5  # the last word has several pieces
+    whole = scored("it is ", ("new norwegian",), ".", whole=True, hidden="word")
+    assert len(whole.logps[0]) + len(whole.suffix_logps[0]) == len(ids)
+    assert len(whole.suffix_logps[0]) == 1
+    # each word by itself, with all others shown
+    alone = [
+        scored("", ("it",), " is new norwegian."),
+        scored("it ", ("is",), " new norwegian."),
+        scored("it is ", ("new",), " norwegian."),
+        scored("it is new ", ("norwegian",), "."),
+        scored("it is new norwegian", (".",), ""),
+    ]
+    expected = [logp for answer in alone for logp in answer.logps[0]]
+    found = [*whole.logps[0], *whole.suffix_logps[0]]
+    assert all(abs(a - b) < TOLERANCE for a, b in zip(found, expected, strict=True))
+    # the answer as one: its second word is hidden from its first
+    other = scored("it is ", ("new norwegian",), ".", whole=True)
+    both = scored("it is ", ("new norwegian",), ".")
+    assert abs(other.logps[0][2] - both.logps[0][0]) < TOLERANCE
+    assert abs(other.logps[0][2] - found[2]) > 1e-3
+    assert abs(other.logps[0][0] - found[0]) < TOLERANCE
 
 
 def test_an_option_of_several_tokens_is_predicted_from_left_to_right(tiny: Load) -> None:

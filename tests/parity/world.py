@@ -34,6 +34,11 @@ OPTIONS = st.lists(
 ).map(tuple)
 WAYS = {"capitals": st.booleans(), "punctuation": st.booleans()}
 PROMPTS = st.lists(st.builds(score, PREFIXES, OPTIONS, SUFFIXES, **WAYS), min_size=1, max_size=5)
+READ = {"whole": st.booleans(), "hidden": st.sampled_from(["answer", "word"])}
+SENTENCES = st.lists(
+    st.builds(score, PREFIXES, OPTIONS, SUFFIXES, **WAYS, **READ), min_size=1, max_size=5
+)
+"""Prompts of which some want whole sentences scored."""
 
 
 def with_budget(loaded: Loaded, tokens: int) -> Loaded:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 if TYPE_CHECKING:
     import polars
@@ -25,6 +25,9 @@ TEXTS = ("prefix", "suffix")
 
 SHARED = (*KEY, *TEXTS, "options", "spans")
 """The names of columns that mean the same for every probe."""
+
+Hidden = Literal["answer", "word"]
+"""What a masked model does not see beside the token that it predicts: what is right of it there."""
 
 SHOWN = 60
 """Characters of a long text that a message shows on either side of the gap."""
@@ -56,11 +59,18 @@ class Score:
     wanted. `capitals`: an option that opens the sentence is written with a capital; the answer
     names it without. A block whose rows have options of their own has none here, but a column of
     them.
+
+    `whole`: every token of the text counts, also those before the answer, which then stand with the
+    option's, and what closes the text. A masked model predicts a token of the answer with the rest
+    of the answer masked, or, where `hidden` is "word", with the rest of the token's own word; a
+    token outside the answer always with the rest of its word.
     """
 
     options: tuple[str, ...] = ()
     capitals: bool = False
     punctuation: bool = False
+    whole: bool = False
+    hidden: Hidden = "answer"
 
     def texts(self, prefix: str) -> tuple[str, ...]:
         """The options as they are written after `prefix`."""
@@ -69,7 +79,7 @@ class Score:
 
     def after(self, suffix: str) -> str:
         """What counts of the text after the answer."""
-        return suffix if self.punctuation else spoken(suffix)
+        return suffix if self.punctuation or self.whole else spoken(suffix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

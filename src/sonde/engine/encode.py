@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tokenizers import Encoding, Tokenizer, models
@@ -51,12 +51,14 @@ class Span:
 class Branches:
     """Texts that open alike: the token ids before every answer, and each text as it goes on.
 
-    The head has at least one token, the one that predicts the first of the answer; a span begins
-    before its answer only where texts part there.
+    The head has at least one token, the one that predicts the first that is read; a span begins
+    before its answer only where texts part there. `whole`: texts are read from their first token
+    on, which is where spans begin then, so that they part at once and meet those of other prompts.
     """
 
     head: tuple[int, ...]
     spans: tuple[Span, ...]
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,21 +84,28 @@ class CausalEncoder:
         self.beginnings = Beginnings(self.tokenizer)
         self._options = lru_cache(maxsize=256)(self._tokenise_options)
 
-    def encode(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
-        """One span per option."""
+    def encode(
+        self, prefix: str, options: Sequence[str], suffix: str, *, whole: bool = False
+    ) -> list[Span]:
+        """One span per option; with `whole` it begins where the text does."""
         refuse_markers(self.tokenizer, prefix, suffix)
         texts = [prefix + option + suffix for option in options]
         encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
         spans = [span_of(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
+        spans = [replace(span, start=0) for span in spans] if whole else spans
         # for all options or for none, or else they would be compared after different beginnings
         if self.start.always or any(span.start == 0 for span in spans):
             return [self._opened(span) for span in spans]
         return spans
 
-    def branch(self, prefix: str, options: tuple[str, ...], suffix: str) -> Branches:
+    def branch(
+        self, prefix: str, options: tuple[str, ...], suffix: str, *, whole: bool = False
+    ) -> Branches:
         """What `encode` gives, the beginning and each option tokenised only where they are new."""
         if not options:
             return Branches(head=(), spans=())
+        if whole:
+            return replace(gathered(self.encode(prefix, options, suffix, whole=True)), whole=True)
         if not self.seams or not ends_at_seam(prefix, options):
             return gathered(self.encode(prefix, options, suffix))
         refuse_markers(self.tokenizer, prefix, suffix)

@@ -1,6 +1,6 @@
-"""Texts with one mask: encoded, and as columns of numbers, thousands at a time.
+"""Texts with masks: encoded, and as columns of numbers, thousands at a time.
 
-Knows a `tokenizers.Tokenizer`; nothing of models.
+A text is read at one of its masks. Knows a `tokenizers.Tokenizer`; nothing of models.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from sonde.core.errors import PromptError
 from sonde.core.markers import OPENS
-from sonde.core.prompts import capitalised
+from sonde.core.prompts import Hidden, capitalised
 from sonde.engine.encode import (
     Span,
     answer_place,
@@ -31,7 +31,7 @@ MaskedText = tuple[tuple[int, ...], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskedTexts:
-    """Text i is ids[offsets[i]:offsets[i+1]]; its mask is at places[i] of these."""
+    """Text i is ids[offsets[i]:offsets[i+1]]; it is read at places[i] of these."""
 
     ids: np.ndarray
     offsets: np.ndarray
@@ -52,6 +52,17 @@ class MaskedTexts:
         index = self.offsets[:-1][chosen][:, None] + columns[None]
         inside = columns[None] < lengths[:, None]
         return np.where(inside, self.ids[np.where(inside, index, 0)], 0).astype(np.int64)
+
+    def once(self) -> Distinct:
+        """Each distinct text once, and who asks it."""
+        first, inverse = self.distinct()
+        owners = np.argsort(inverse, kind="stable")
+        return Distinct(
+            first=first,
+            lengths=self.lengths[first].tolist(),
+            owners=owners,
+            bounds=np.searchsorted(inverse[owners], np.arange(len(first) + 1)),
+        )
 
     def distinct(self) -> tuple[np.ndarray, np.ndarray]:
         """Where each distinct text first stands, and for every text which of these it is."""
@@ -91,6 +102,62 @@ class MaskedTexts:
                 first.append(i)
             inverse.append(known.setdefault(text, len(known)))
         return np.array(first), np.array(inverse)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distinct:
+    """Distinct text i of some columns stands there at first[i] and has lengths[i] tokens.
+
+    Those that ask it are owners[bounds[i]:bounds[i+1]].
+    """
+
+    first: np.ndarray
+    lengths: list[int]
+    owners: np.ndarray
+    bounds: np.ndarray
+
+    def asking(self, batch: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Who asks some distinct texts: which of the texts, and which owner."""
+        counts = self.bounds[1:][batch] - self.bounds[:-1][batch]
+        rows = np.repeat(np.arange(len(batch)), counts)
+        starts = np.repeat(self.bounds[:-1][batch] - np.cumsum(counts) + counts, counts)
+        return rows, self.owners[starts + np.arange(len(starts))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hiding:
+    """A text of which some tokens are predicted, each from a text of its own.
+
+    The token at places[k] is predicted with ids[places[k]:stops[k]] masked. The first `inside` of
+    them belong to the option, or stand before it.
+    """
+
+    ids: tuple[int, ...]
+    places: Sequence[int]
+    stops: Sequence[int]
+    inside: int
+
+
+def hidden_texts(hidings: Sequence[Hiding], mask: int) -> tuple[MaskedTexts, np.ndarray]:
+    """The texts that the tokens of some hidings are predicted from, in order, and these tokens.
+
+    >>> texts, tokens = hidden_texts([Hiding(ids=(5, 6), places=(0, 1), stops=(2, 2), inside=2)], 9)
+    >>> texts.rows([0, 1]).tolist(), texts.places.tolist(), tokens.tolist()
+    ([[9, 9], [5, 9]], [0, 1], [5, 6])
+    """
+    ids, starts = _flat([hiding.ids for hiding in hidings])
+    counts = [len(hiding.places) for hiding in hidings]
+    places, stops = (
+        np.fromiter(chain.from_iterable(lists), np.int32, sum(counts))
+        for lists in ((h.places for h in hidings), (h.stops for h in hidings))
+    )
+    own = np.repeat(np.arange(len(hidings)), counts)
+    lengths = np.diff(starts)[own]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    at = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
+    texts = ids[np.repeat(starts[own], lengths) + at]
+    texts[(at >= np.repeat(places, lengths)) & (at < np.repeat(stops, lengths))] = mask
+    return MaskedTexts(ids=texts, offsets=offsets, places=places), ids[starts[own] + places]
 
 
 def columns(texts: Sequence[MaskedText]) -> MaskedTexts:
@@ -133,6 +200,19 @@ def joined(parts: Sequence[MaskedTexts]) -> MaskedTexts:
         offsets=np.concatenate([[0], *shifted]),
         places=np.concatenate([part.places for part in parts]),
     )
+
+
+def word_ends(words: Sequence[int | None]) -> list[int]:
+    """For each token, given the word that it is of, where that word ends; None is no word.
+
+    >>> word_ends([None, 0, 1, 1, None])
+    [1, 2, 4, 4, 5]
+    """
+    ends = list(range(1, len(words) + 1))
+    for i in range(len(words) - 2, -1, -1):
+        if words[i] is not None and words[i] == words[i + 1]:
+            ends[i] = ends[i + 1]
+    return ends
 
 
 class MaskedEncoder:
@@ -184,6 +264,29 @@ class MaskedEncoder:
         texts = [prefix + option + suffix for option in options]
         encodings = self.literal.encode_batch(texts)
         return [span_of(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
+
+    def hidings(
+        self, prefix: str, options: Sequence[str], suffix: str, *, whole: bool, hidden: Hidden
+    ) -> list[Hiding]:
+        """For each option, the tokens that are predicted and what is masked for each, as `Score`
+        wants it."""
+        refuse_markers(self.literal, prefix, suffix)
+        encodings = self.literal.encode_batch([prefix + option + suffix for option in options])
+        found = []
+        for option, encoding in zip(options, encodings, strict=True):
+            span = span_of(encoding, prefix, option)
+            inner = [i for i, special in enumerate(encoding.special_tokens_mask) if not special]
+            places = inner if whole else range(span.start, span.stop)
+            ends = word_ends(encoding.word_ids)
+            stops = [
+                span.stop
+                if hidden == "answer" and span.start <= i < span.stop
+                else min(ends[i], places[-1] + 1)
+                for i in places
+            ]
+            inside = sum(i < span.stop for i in places)
+            found.append(Hiding(ids=span.ids, places=places, stops=stops, inside=inside))
+        return found
 
     def single_tokens(
         self, words: Iterable[str], prefix: str, *, capitals: bool = False

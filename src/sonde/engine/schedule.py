@@ -10,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
 from sonde.core.costs import FIELDS, Cost
 from sonde.engine.batching import Budget, Scheduled, packing
 from sonde.engine.encode import Branches, Span, lengthened
-from sonde.engine.prefixes import PrefixCache, SourceCache, shared_prefixes
+from sonde.engine.prefixes import PrefixCache, SourceCache, shared, shared_prefixes
 from sonde.engine.spans import SpanTokens
 from sonde.engine.token_tree import (
     PromptTexts,
     Reading,
     TokenTree,
+    merge,
     merge_prompts,
     merge_texts,
     options_tree,
@@ -49,8 +51,9 @@ class Pass:
     `padding[k]` are the tokens that the k-th of them adds, and those that only make rows equally
     long. `beside`: tokens that each option beside a written text adds. `prefix`: tokens whose keys
     and values come before. `work`: what an executor needs beside the positions. `first`: which
-    option comes first here, where those of one prompt come in parts. `divisible`: whether there is
-    something smaller to try where memory runs out.
+    option comes first here, where those of one prompt come in parts. `texts`: the number of each
+    member's text among those of all prompts, where they come in no order of prompts. `divisible`:
+    whether there is something smaller to try where memory runs out.
     """
 
     members: list[int]
@@ -61,6 +64,7 @@ class Pass:
     prefix: Ids = ()
     work: Any = None
     first: int = 0
+    texts: Sequence[int] = ()
     divisible: bool = True
 
 
@@ -140,6 +144,31 @@ def score_passes(budget: Budget, prompts: Sequence[Branches]) -> Passes:
 
     beginnings = [texts.head[:-1] for texts in prompts]
     return _behind_prefixes(budget, beginnings, length, build, alone)
+
+
+def text_passes(budget: Budget, prompts: Sequence[Branches]) -> Passes:
+    """Options of prompts as trees, each text by itself, in the order of their tokens.
+
+    Texts that begin alike follow each other so, whichever prompts and options they are of; only
+    what those on either side of a cut share goes through the model twice.
+    """
+    owners = [i for i, texts in enumerate(prompts) for _ in texts.spans]
+    texts = [lengthened(span, own.head) for own in prompts for span in own.spans]
+    order = sorted(range(len(texts)), key=lambda i: texts[i].ids)
+    fed = [texts[i].ids[: texts[i].end - 1] for i in order]
+    new = [len(ids) - shared(before, ids) for before, ids in pairwise([(), *fed])]
+    at = 0
+    while at < len(order):
+        stop, size = at + 1, len(fed[at])
+        while stop < len(order) and size + new[stop] <= budget.tokens:
+            size += new[stop]
+            stop += 1
+        tree = merge([texts[i] for i in order[at:stop]])
+        step = _tree_pass([owners[i] for i in order[at:stop]], (), tree)
+        if (yield replace(step, texts=order[at:stop], divisible=stop - at > 1)):
+            budget.halve(size)
+        else:
+            at = stop
 
 
 def _halved(budget: Budget, member: int, prefix: Ids, texts: PromptTexts, first: int = 0) -> Passes:

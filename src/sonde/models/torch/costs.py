@@ -14,7 +14,7 @@ from sonde.core.abilities import group_by_ability
 from sonde.core.costs import Memory, ShardCost
 from sonde.core.errors import AbilityError
 from sonde.core.prompts import Generate, Prompt, Prompts, Sample, put
-from sonde.engine.masked_batch import MaskedText
+from sonde.engine.masked_batch import Hiding, hidden_texts
 from sonde.engine.prefixes import PrefixCache, SourceCache
 from sonde.engine.schedule import DryRun, Shape
 from sonde.models.torch.causal.model import CausalModel
@@ -199,25 +199,28 @@ def _count_filling(
     for chunk in model.chunks(prompts):
         for i, length in enumerate(chunk.texts.lengths.tolist(), chunk.start):
             dry.charge(payers[i], texts=1, naive=length)
-        first = [payers[chunk.start + i] for i in chunk.first.tolist()]
+        first = [payers[chunk.start + i] for i in chunk.distinct.first.tolist()]
         for payer in first:
             dry.charge(payer, distinct=1)
-        dry.count(model.passes(chunk.lengths), first)
+        dry.count(model.passes(chunk.distinct.lengths), first)
 
 
 def _count_steps(model: MaskedModel, dry: DryRun, prompts: Sequence[tuple[int, Prompt]]) -> None:
     """Options that are scored token by token; identical inputs once."""
-    payers: dict[MaskedText, int] = {}
+    owners: list[int] = []
+    every: list[Hiding] = []
     for i, prompt in prompts:
-        options = model.steps(prompt)
-        texts = [text for option in options for text, _ in option]
-        dry.charge(
-            i, options=len(options), texts=len(texts), naive=sum(len(ids) for ids, _ in texts)
-        )
-        new = [text for text in dict.fromkeys(texts) if text not in payers]
-        dry.charge(i, distinct=len(new))
-        payers.update(dict.fromkeys(new, i))
-    dry.count(model.passes([len(ids) for ids, _ in payers]), list(payers.values()))
+        options = model.hidings(prompt)
+        texts = sum(len(option.places) for option in options)
+        naive = sum(len(option.places) * len(option.ids) for option in options)
+        dry.charge(i, options=len(options), texts=texts, naive=naive)
+        owners += [i] * texts
+        every += options
+    distinct = hidden_texts(every, model.encoder.mask_id)[0].once()
+    payers = [owners[text] for text in distinct.first.tolist()]
+    for payer in payers:
+        dry.charge(payer, distinct=1)
+    dry.count(model.passes(distinct.lengths), payers)
 
 
 def shard_cost(loaded: Loaded, dry: DryRun, kept: int, batches: Iterable[int]) -> ShardCost:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
@@ -29,8 +29,9 @@ def score_causal(
     for position, prompt in enumerate(prompts):
         assert isinstance(prompt.want, Score)
         logps, after = [], []
-        texts = prompt.want.texts(prompt.prefix)
-        for span in encoder.encode(prompt.prefix, texts, prompt.want.after(prompt.suffix)):
+        want, prefix = prompt.want, prompt.prefix
+        tail = want.after(prompt.suffix)
+        for span in encoder.encode(prefix, want.texts(prefix), tail, whole=want.whole):
             logits = model(torch.tensor([span.ids], device=model.device)).logits[0].float()
             table = torch.log_softmax(logits, -1)
             rows = [float(table[i - 1, span.ids[i]]) for i in range(span.start, span.end)]
@@ -78,19 +79,35 @@ def _owner(offset: tuple[int, int], spans: Sequence[tuple[int, int]]) -> int | N
 def score_masked(
     model: Any, encoder: MaskedEncoder, prompts: Sequence[Prompt]
 ) -> Iterator[tuple[int, Scored]]:
-    """Score every option token by token, itself and what is right of it in the option masked."""
+    """Score every option token by token, itself and what is hidden with it masked."""
     for position, prompt in enumerate(prompts):
-        assert isinstance(prompt.want, Score)
-        logps = []
-        texts = prompt.want.texts(prompt.prefix)
-        for span in encoder.options(prompt.prefix, texts, prompt.suffix):
-            row = []
-            for i in range(span.start, span.stop):
-                ids = list(span.ids)
-                ids[i : span.stop] = [encoder.mask_id] * (span.stop - i)
-                row.append(float(_mask_logps(model, ids, i)[span.ids[i]]))
-            logps.append(tuple(row))
-        yield position, Scored(options=prompt.want.options, logps=tuple(logps))
+        want, prefix, suffix = prompt.want, prompt.prefix, prompt.suffix
+        assert isinstance(want, Score)
+        logps: list[tuple[float, ...]] = []
+        after: list[tuple[float, ...]] = []
+        texts = want.texts(prefix)
+        for text, span in zip(texts, encoder.options(prefix, texts, suffix), strict=True):
+            row = {}
+            for i, hidden in _hidden(encoder.literal.encode(prefix + text + suffix), span, want):
+                ids = [encoder.mask_id if j in hidden else id for j, id in enumerate(span.ids)]
+                row[i] = float(_mask_logps(model, ids, i)[span.ids[i]])
+            logps.append(tuple(value for i, value in row.items() if i < span.stop))
+            after.append(tuple(value for i, value in row.items() if i >= span.stop))
+        some = tuple(after) if any(after) else ()
+        yield position, Scored(options=want.options, logps=tuple(logps), suffix_logps=some)
+
+
+def _hidden(text: Encoding, span: Span, want: Score) -> Iterator[tuple[int, set[int]]]:
+    """Every token that is scored, and those that are masked for it: itself and, right of it, the
+    rest of the answer or of its word."""
+    answer = set(range(span.start, span.stop))
+    inner = {i for i, special in enumerate(text.special_tokens_mask) if not special}
+    scored = inner if want.whole else answer
+    for i in sorted(scored):
+        word = {j for j in scored if text.word_ids[j] == text.word_ids[i]}
+        alone = {i} if text.word_ids[i] is None else word
+        together = answer if i in answer and want.hidden == "answer" else alone
+        yield i, {j for j in together if j >= i}
 
 
 @torch.inference_mode()

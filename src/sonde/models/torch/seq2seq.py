@@ -244,6 +244,11 @@ class Seq2SeqModel(Named):
         with naming(prompt):
             if not want.options:
                 raise PromptError("there is no option to score")
+            if want.whole:
+                raise PromptError(
+                    "an encoder-decoder model reads the sentence and writes the answer, so it has "
+                    "no score of whole sentences; score the answers alone"
+                )
             source = self.encoder.source(prompt.prefix, want.after(prompt.suffix))
             targets = tuple(self.encoder.targets(want.texts(prompt.prefix)))
             # a last token is never fed, and the model's own first one always is

@@ -24,7 +24,15 @@ from sonde.core.prompts import Generate, Prompt, Score, Trace
 from sonde.core.rated import RatedColumns, ends_of, taken
 from sonde.engine.batching import Budget
 from sonde.engine.encode import Branches, CausalEncoder, Start, lengthened
-from sonde.engine.schedule import Pass, Passes, Pieces, row_passes, score_passes, trace_passes
+from sonde.engine.schedule import (
+    Pass,
+    Passes,
+    Pieces,
+    row_passes,
+    score_passes,
+    text_passes,
+    trace_passes,
+)
 from sonde.engine.spans import SpanTokens, mark
 from sonde.engine.token_tree import shared_prefill
 from sonde.models.torch.causal.token_tree import (
@@ -71,6 +79,8 @@ class OptionLogps:
 
     def texts(self, step: Pass) -> np.ndarray:
         """The numbers of the texts of a pass along a tree, whose prompts may come in parts."""
+        if step.texts:
+            return np.array(step.texts)
         if len(step.members) > 1:
             return taken(self.first, np.array(step.members))[1]
         start = self.first[step.members[0]] + step.first
@@ -167,6 +177,8 @@ class CausalModel(Named):
 
     def score_passes(self, prompts: Sequence[Branches]) -> Passes:
         """How the options of some prompts go through the model: as trees, or each text as a row."""
+        if self.tree and any(texts.whole for texts in prompts):
+            return text_passes(self.budget, prompts)
         if self.tree:
             return score_passes(self.budget, prompts)
         fed = [
@@ -217,9 +229,9 @@ class CausalModel(Named):
             raise AbilityError("a causal model scores options; it does not fill a mask")
         with naming(prompt):
             after = want.after(prompt.suffix)
-            texts = self.encoder.branch(prefix, want.texts(prefix), after)
+            texts = self.encoder.branch(prefix, want.texts(prefix), after, whole=want.whole)
             check_spans(texts.spans, self.loaded, texts.head)
-            check_predicted(texts.spans, self.loaded)
+            check_predicted((id for s in texts.spans for id in s.ids[s.start : s.end]), self.loaded)
         return texts
 
     def span_tokens(self, prompts: Sequence[Prompt]) -> list[SpanTokens]:

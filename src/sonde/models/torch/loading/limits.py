@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -42,22 +42,24 @@ def check_spans(spans: Sequence[Span], loaded: Loaded, head: Sequence[int] = ())
 
     `head`: what stands before every one of them.
     """
-    if not spans:
+    check_texts([span.ids for span in spans], loaded, head)
+
+
+def check_texts(texts: Sequence[Sequence[int]], loaded: Loaded, head: Sequence[int] = ()) -> None:
+    """The same of token ids; there must be some."""
+    if not texts:
         raise PromptError("there is no option to score")
-    longest = max((span.ids for span in spans), key=len)
-    strange = max(max(span.ids) for span in spans)
-    check_text(len(head) + len(longest), max(strange, max(head, default=0)), loaded)
+    strange = max(map(max, texts))
+    check_text(len(head) + max(map(len, texts)), max(strange, max(head, default=0)), loaded)
 
 
-def check_predicted(spans: Sequence[Span], loaded: Loaded) -> None:
+def check_predicted(predicted: Iterable[int], loaded: Loaded) -> None:
     """Refuse a text in which the model would have to predict a vector of a soft prompt."""
-    if loaded.vectors:
-        predicted = (id for span in spans for id in span.ids[span.start : span.end])
-        if any(id in loaded.vectors for id in predicted):
-            raise PromptError(
-                "a vector of a soft prompt stands after the answer, where a causal model would "
-                "have to predict it; use a template with every vector before [Y]"
-            )
+    if loaded.vectors and any(id in loaded.vectors for id in predicted):
+        raise PromptError(
+            "a vector of a soft prompt stands where the model would have to predict it; score the "
+            "answer alone, and use a template with every vector before [Y]"
+        )
 
 
 def check_text(length: int, strange: int, loaded: Loaded) -> None:

@@ -1,8 +1,9 @@
 """Masked language models: fill a masked position, or score options at it.
 
 A multi-token option is scored left to right inside itself: each token is predicted with itself and
-the option's tokens right of it masked, those left of it shown. Identical inputs are computed once
-and the head is applied at the mask alone. `reference` is the naive twin.
+the option's tokens right of it masked, those left of it shown; of whole sentences, every token so,
+within its word. Identical inputs are computed once and the head is applied at the mask alone.
+`reference` is the naive twin.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, put
 from sonde.core.rated import RatedColumns
 from sonde.core.threads import prefetch
 from sonde.engine.batching import Budget
-from sonde.engine.encode import Span, opening
-from sonde.engine.masked_batch import MaskedEncoder, MaskedText, MaskedTexts, columns
+from sonde.engine.encode import opening
+from sonde.engine.masked_batch import Distinct, Hiding, MaskedEncoder, MaskedTexts, hidden_texts
 from sonde.engine.schedule import Pass, Passes, row_passes
 from sonde.engine.tokenise import Tokenisers
 from sonde.models.torch.loading.device import fetched, float_logits, onto, token_logps
-from sonde.models.torch.loading.limits import check_spans, explain_oom, naming
+from sonde.models.torch.loading.limits import check_predicted, check_texts, explain_oom, naming
 from sonde.models.torch.loading.weights import Loaded, identify, out_of_memory
 from sonde.models.torch.masked.answers import Kind, Tables, read_masked
 from sonde.models.torch.masked.logits import ROW, mask_logits, ways_of
@@ -47,9 +48,6 @@ CHUNK = 2**17  # prompts that are brought into order at once; fewer at first, to
 FIRST = 2**13
 
 
-Step = tuple[MaskedText, int]
-"""A text with a masked position, and the token that is to be predicted there."""
-
 Reading = Callable[[], list[tuple[np.ndarray, FilledColumns]]]
 """Waits for answers and gives them, with the positions of their prompts."""
 
@@ -58,26 +56,15 @@ Reading = Callable[[], list[tuple[np.ndarray, FilledColumns]]]
 class Chunk:
     """Some prompts, ready to be fed.
 
-    `first[i]` is where the distinct text i stands in `texts`, `lengths[i]` its tokens; the prompts
-    that ask it are owners[bounds[i]:bounds[i+1]]. Prompt p, counted from `start`, is of the kind
+    `distinct`: each of their `texts` once. Prompt p, counted from `start`, is of the kind
     kinds[which[p]].
     """
 
     start: int
     texts: MaskedTexts
+    distinct: Distinct
     kinds: list[Kind]
     which: np.ndarray
-    first: np.ndarray
-    lengths: list[int]
-    owners: np.ndarray
-    bounds: np.ndarray
-
-    def asking(self, batch: list[int]) -> tuple[np.ndarray, np.ndarray]:
-        """The prompts that ask some distinct texts: which of the texts, and which prompts."""
-        counts = self.bounds[1:][batch] - self.bounds[:-1][batch]
-        rows = np.repeat(np.arange(len(batch)), counts)
-        starts = np.repeat(self.bounds[:-1][batch] - np.cumsum(counts) + counts, counts)
-        return rows, self.owners[starts + np.arange(len(starts))]
 
 
 class MaskedModel(Named):
@@ -120,7 +107,7 @@ class MaskedModel(Named):
         started: deque[tuple[Pass, Reading]] = deque()
         for chunk in self.chunks(prompts):
             launch = partial(self._launch, chunk)
-            run = self.budget.execute(self.passes(chunk.lengths), launch, started=started)
+            run = self.budget.execute(self.passes(chunk.distinct.lengths), launch, started=started)
             for _, read in run:
                 yield from read()
         for _, read in started:
@@ -151,12 +138,19 @@ class MaskedModel(Named):
         tokenised = self.tokenisers.columns(texts)
         for (start, _), part, masked in zip(bounds, parts, tokenised, strict=True):
             self._check(part, masked)
-            yield _chunk(start, masked, kinds.made, kinds.of(part))
+            yield Chunk(
+                start=start,
+                texts=masked,
+                distinct=masked.once(),
+                kinds=kinds.made,
+                which=kinds.of(part),
+            )
 
     def _launch(self, chunk: Chunk, step: Pass) -> Reading:
         """Feed some distinct texts and begin to read what the prompts that own them want."""
-        logits = mask_logits(self.model, chunk.texts, chunk.first[step.members], self.ways)
-        rows, positions = chunk.asking(step.members)
+        distinct = chunk.distinct
+        logits = mask_logits(self.model, chunk.texts, distinct.first[step.members], self.ways)
+        rows, positions = distinct.asking(step.members)
         begun = begin(logits, rows, positions, chunk.which[positions], chunk.kinds)
         return lambda: [(own + chunk.start, block) for own, block in begun()]
 
@@ -167,7 +161,7 @@ class MaskedModel(Named):
         for i in np.flatnonzero(long | strange)[:1]:
             ids = tuple(texts.ids[texts.offsets[i] : texts.offsets[i + 1]].tolist())
             with naming(prompts[i]):
-                check_spans([Span(ids=ids, start=0, stop=1, end=len(ids))], self.loaded)
+                check_texts([ids], self.loaded)
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
         """Yield (positions, log-probabilities of every option's tokens)."""
@@ -179,66 +173,48 @@ class MaskedModel(Named):
 
         return masked_costs(self, shards)
 
-    def steps(self, prompt: Prompt) -> list[list[Step]]:
-        """For each option of a prompt, the inputs that score it, each with a token to predict."""
-        if not isinstance(prompt.want, Score):
+    def hidings(self, prompt: Prompt) -> list[Hiding]:
+        """What is predicted of each option of a prompt, and from what."""
+        want, prefix = prompt.want, prompt.prefix
+        if not isinstance(want, Score):
             raise AbilityError("score() takes prompts that want options scored")
         with naming(prompt):
-            texts = prompt.want.texts(prompt.prefix)
-            spans = self.encoder.options(prompt.prefix, texts, prompt.suffix)
-            check_spans(spans, self.loaded)
-        return [mask_steps(span, self.encoder.mask_id) for span in spans]
+            found = self.encoder.hidings(
+                prefix, want.texts(prefix), prompt.suffix, whole=want.whole, hidden=want.hidden
+            )
+            check_texts([hiding.ids for hiding in found], self.loaded)
+            if want.whole:
+                check_predicted((h.ids[place] for h in found for place in h.places), self.loaded)
+        return found
 
     def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
-        options = [option for prompt in prompts for option in self.steps(prompt)]
-        numbers: dict[Step, int] = {}
-        steps = [numbers.setdefault(step, len(numbers)) for option in options for step in option]
-        with progress.part(len(options) / max(len(numbers), 1)):
-            logps = self._step_logps(list(numbers))[steps]
+        options = [option for prompt in prompts for option in self.hidings(prompt)]
+        texts, tokens = hidden_texts(options, self.encoder.mask_id)
+        with progress.part(len(options) / max(len(texts), 1)):
+            logps = self._logps(texts, tokens)
         named = [cast(Score, prompt.want).options for prompt in prompts]
-        columns = RatedColumns.scored(named, logps, [len(option) for option in options])
-        yield np.arange(len(prompts)), columns
+        counts = [option.inside for option in options]
+        after = [len(option.places) - option.inside for option in options]
+        yield np.arange(len(prompts)), RatedColumns.scored(named, logps, counts, after)
 
-    def _step_logps(self, steps: Sequence[Step]) -> np.ndarray:
-        """The log-probability of the wanted token of each step, every text computed once."""
-        wanted: dict[MaskedText, list[int]] = {}
-        for number, (text, _) in enumerate(steps):
-            wanted.setdefault(text, []).append(number)
-        owners = list(wanted.values())
-        masked = columns(list(wanted))
-        logps = np.empty(len(steps), dtype=np.float32)
+    def _logps(self, texts: MaskedTexts, tokens: np.ndarray) -> np.ndarray:
+        """The log-probability of a token in each text, every distinct text computed once."""
+        distinct = texts.once()
+        logps = np.empty(len(tokens), dtype=np.float32)
 
-        def launch(step: Pass) -> tuple[list[int], Callable[[], np.ndarray]]:
-            logits = mask_logits(self.model, masked, step.members, self.ways)
-            rows = [row for row, i in enumerate(step.members) for _ in owners[i]]
-            numbers = [number for i in step.members for number in owners[i]]
-            tokens = np.array([steps[number][1] for number in numbers])
+        def launch(step: Pass) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
+            logits = mask_logits(self.model, texts, distinct.first[step.members], self.ways)
+            rows, numbers = distinct.asking(step.members)
             progress.advance(len(numbers))
-            return numbers, fetched(token_logps(logits, np.array(rows), tokens))
+            return numbers, fetched(token_logps(logits, rows, tokens[numbers]))
 
-        passes = self.passes(masked.lengths.tolist())
-        for _, (numbers, read) in self.budget.execute(passes, launch):
+        for _, (numbers, read) in self.budget.execute(self.passes(distinct.lengths), launch):
             logps[numbers] = read()
         return logps
 
 
 def _same(one: Prompts, other: Prompts) -> bool:
     return [*map(id, one.blocks)] == [*map(id, other.blocks)]
-
-
-def _chunk(start: int, texts: MaskedTexts, kinds: list[Kind], which: np.ndarray) -> Chunk:
-    first, inverse = texts.distinct()
-    owners = np.argsort(inverse, kind="stable")
-    return Chunk(
-        start=start,
-        texts=texts,
-        kinds=kinds,
-        which=which,
-        first=first,
-        lengths=texts.lengths[first].tolist(),
-        owners=owners,
-        bounds=np.searchsorted(inverse[owners], np.arange(len(first) + 1)),
-    )
 
 
 class Kinds:
@@ -302,16 +278,6 @@ def chunk_starts(count: int) -> list[int]:
         starts.append(starts[-1] + size)
         size = min(2 * size, CHUNK)
     return starts
-
-
-def mask_steps(span: Span, mask: int) -> list[Step]:
-    """The inputs that score an option left to right, each with the token it must predict."""
-    steps = []
-    for i in range(span.start, span.stop):
-        hidden = (mask,) * (span.stop - i)
-        ids = span.ids[:i] + hidden + span.ids[span.stop :]
-        steps.append(((ids, i), span.ids[i]))
-    return steps
 
 
 def workers(loaded: Loaded) -> int:
