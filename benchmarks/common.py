@@ -25,7 +25,7 @@ from rich.table import Table
 from sonde import __version__
 
 RESULTS = Path(__file__).parent / "results"
-VERSIONS = ("torch", "transformers", "lm-eval")
+VERSIONS = ("torch", "transformers", "lm-eval", "lm-pub-quiz")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

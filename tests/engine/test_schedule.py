@@ -17,6 +17,7 @@ from sonde.engine.schedule import (
     Root,
     row_passes,
     score_passes,
+    text_passes,
     trace_passes,
     write_passes,
 )
@@ -71,6 +72,43 @@ def test_memory_for_either_is_room_for_the_larger() -> None:
     both = Memory(weights=5, stems=0, batch=2) | Memory(weights=5, stems=3, batch=1)
     assert both == Memory(weights=5, stems=3, batch=2)
     assert both.total == 10
+
+
+WHOLE = st.lists(
+    st.lists(IDS, min_size=1, max_size=4).map(
+        lambda texts: gathered(
+            [Span(ids=(9, *ids), start=1, stop=len(ids), end=len(ids) + 1) for ids in texts]
+        )
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(WHOLE, BUDGETS)
+def test_texts_in_order_come_once_and_share_nearly_all(prompts: list[Branches], most: int) -> None:
+    texts = [lengthened(span, own.head) for own in prompts for span in own.spans]
+    passes = list(text_passes(budget(most), prompts))
+    assert sorted(n for each in passes for n in each.texts) == list(range(len(texts)))
+    for each in passes:
+        assert len(each.work.ids) <= max(most, max(len(text.ids) for text in texts))
+        sizes = [len(texts[n].ids) - 1 for n in each.texts]
+        assert list(each.work.sizes) == sizes, "every token is read but the first"
+    fed = sum(len(each.work.ids) for each in passes)
+    longest = max(len(text.ids) for text in texts)
+    assert fed <= len(merge(texts).ids) + (len(passes) - 1) * longest
+    assert counted(text_passes(budget(1000), prompts), list(range(len(prompts)))).shapes
+
+
+def test_texts_that_do_not_fit_into_memory_come_again_in_smaller_passes() -> None:
+    texts = [span((9, *ids)) for ids in ((1, 2, 3), (1, 2, 4), (2, 5, 6), (2, 5, 7))]
+    passes = text_passes(budget(1000), [gathered(texts)])
+    first = next(passes)
+    assert list(first.texts) == [0, 1, 2, 3] and first.divisible
+    found = [passes.send(True)]
+    found += list(passes)
+    assert [n for each in found for n in each.texts] == [0, 1, 2, 3]
+    assert all(len(each.texts) < 4 for each in found)
 
 
 @given(PROMPTS)

@@ -154,6 +154,12 @@ CASES: dict[str, Case] = {
     "lke-separators-table": Run(_atlas("lke-separators", "many", n=5, seeds=1)),
     "lke-baselines": Run(_world("lke-baselines", "causal", n=5, most=4)),
     "lke-baselines-table": Run(_atlas("lke-baselines", "many", n=5, most=4)),
+    # bear
+    "bear-causal": Run(_world("bear", "causal", 6)),
+    "bear-masked": Run(_world("bear", "masked", 3)),
+    "bear-masked-answer": Run(_world("bear", "masked", 3, score="answer", hidden="answer")),
+    "bear-seq2seq": Run(_atlas("bear", "t5", score="answer", normalise="tokens")),
+    "bear-few": Run(_atlas("bear", "few", 12)),
     # monitor and framing
     "monitor": Run(_world("monitor", "causal", most=4)),
     "monitor-shots": Run(_world("monitor", "causal", frame="qa", shots=2, full=True, **ROUGH)),

@@ -3,6 +3,7 @@
 Needs SONDE_SHARED, the model smollm2 and, but for the golden scores, lm-pub-quiz 0.3.3, which
 brings pandas, scikit-learn and datasets with it and is therefore no part of the tests' environment.
 `--write` makes the golden scores anew; they hold numbers and ids, none of BEAR's sentences.
+benchmarks/bear.py compares more, and the time.
 """
 
 from __future__ import annotations
@@ -19,54 +20,66 @@ import numpy as np
 
 import sonde
 from sonde.core.columns import one_by_one
-from sonde.core.facts import Dataset, Fact, Selection
+from sonde.core.facts import Dataset, Selection
+from sonde.probes.bear.probe import Bear
 from sonde.probes.lama.probe import Lama
-from tests import worlds
 from tests.rows import asked
-from tests.worlds import dataset_of, entity
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "lm-pub-quiz.jsonl"
+MASKED = GOLDEN.with_name("lm-pub-quiz-masked.jsonl")
 CHOSEN = {"P27": 3, "P105": 6}
 """Relations of the golden scores with how many facts: 25 objects, which end the sentence or open
 it; and five inside it, some of whose subjects begin with a small letter."""
 
 TOLERANCE = 2e-4
+SEED = 2
+
+FEW = {"P27": 1, "P105": 2}
+"""The same for masked models, whose sentences are scored in several modes."""
+
+MODES: Mapping[str, tuple[Bear, dict[str, Any]]] = {
+    "words": (Bear(), {"pll_metric": "within_word_l2r"}),
+    "answer": (Bear(hidden="answer"), {"pll_metric": "answer_l2r+word_l2r"}),
+    "answer alone": (
+        Bear(hidden="answer", score="answer"),
+        {"pll_metric": "answer_l2r+word_l2r", "conditional_score": True},
+    ),
+    "words of the answer": (
+        Bear(score="answer"),
+        {"pll_metric": "within_word_l2r", "conditional_score": True},
+    ),
+}
+"""Modes of masked models: the probe, and lm-pub-quiz's settings."""
+
+ENCODER = "models/encoder-11m"
 
 Rows = Sequence[Sequence[float]]
 """Log-probabilities of the tokens of a sentence, for each option."""
 
+Scores = list[list[float]]
+
 
 def bear(shared: Path, relation: str, facts: int) -> Dataset:
-    """A relation of BEAR, asking about some of its facts; its objects are the answer space."""
-    folder = shared / "data/bear"
-    known = json.loads((folder / "metadata_relations.json").read_text("utf-8"))[relation]
-    lines = (folder / f"{relation}.jsonl").read_text("utf-8").splitlines()
-    made = [_fact(relation, json.loads(line)) for line in lines]
-    dataset = dataset_of(made, worlds.relation(relation, *known["templates"]), name="bear")
-    assert set(dataset.object_names(relation)) == set(known["answer_space_labels"])
-    return dataset.select(Selection(relations=(relation,), limit=facts))
+    """A relation of BEAR, asking about some of its facts; one begins with a small letter."""
+    dataset = sonde.dataset(f"bear:{shared / 'data/bear'}")
+    return dataset.select(Selection(relations=(relation,), limit=facts, seed=SEED))
 
 
-def _fact(relation: str, row: Mapping[str, str]) -> Fact:
-    subject = entity(row["sub_label"], id=row["sub_id"])
-    right = entity(row["obj_label"], id=row["obj_id"])
-    return worlds.fact(relation, subject, right, id=f"{relation}:{row['sub_id']}")
-
-
-def ours(model: Any, probe: Lama, dataset: Dataset) -> dict[str, list[list[float]]]:
-    """What sonde stores: the tokens from the answer on, by fact."""
+def ours(model: Any, probe: Lama | Bear, dataset: Dataset) -> dict[tuple[str, int], Scores]:
+    """What sonde stores: the tokens that count, by fact and number of the template."""
     prompts = asked(probe.suited(frozenset({"score"})), dataset)
     found = {}
     for i, answer in one_by_one(model.score(prompts)):
         after = answer.suffix_logps or ((),) * len(answer.options)
         rows = [[*own, *rest] for own, rest in zip(answer.logps, after, strict=True)]
-        found[prompts[i].key.fact] = rows
+        key = prompts[i].key
+        found[key.fact, int(key.template.rpartition("-")[2])] = rows
     return found
 
 
-def theirs(evaluator: Any, dataset: Dataset, template: int) -> dict[str, list[list[float]]]:
-    """What lm-pub-quiz scores: all tokens of the sentence, by fact."""
-    (relation,) = dataset.relations
+def theirs(evaluator: Any, dataset: Dataset, template: int) -> dict[tuple[str, int], Scores]:
+    """What lm-pub-quiz scores: the tokens of the sentence that count, by fact."""
+    (relation,) = dataset.asked_relations()
     options = list(dataset.object_names(relation.id))
     found = {}
     for fact in dataset.asked(relation.id):
@@ -77,7 +90,8 @@ def theirs(evaluator: Any, dataset: Dataset, template: int) -> dict[str, list[li
             reduction=None,
             batch_size=len(options),
         )
-        found[fact.id] = [[float(score) for _, score in tokens] for tokens, _ in scored]
+        rows = [[float(score) for _, score in tokens] for tokens, _ in scored]
+        found[fact.id, template] = rows
     return found
 
 
@@ -91,12 +105,19 @@ def opened(name: str = "smollm2") -> Any:
     return sonde.model(name, bos="always", device="cpu", dtype="float32")
 
 
-def evaluator(model: Any) -> Any:
+def encoder(shared: Path) -> Any:
+    """A masked model in full precision."""
+    return sonde.model(f"hf:{shared / ENCODER}", device="cpu", dtype="float32")
+
+
+def evaluator(model: Any, kind: str = "CLM", **mode: Any) -> Any:
     """lm-pub-quiz on the same weights, loaded anew by itself."""
+    import torch
     from lm_pub_quiz import Evaluator
 
     folder = model.loaded.tokenizer.name_or_path
-    return Evaluator.from_model(folder, model_type="CLM", device="cpu")
+    precise = {"dtype": torch.float32}
+    return Evaluator.from_model(folder, model_type=kind, device="cpu", model_kw=precise, **mode)
 
 
 def gaps(own: Rows, other: Rows) -> list[float]:
@@ -152,9 +173,24 @@ def golden(quiz: Any, shared: Path) -> Iterator[str]:
     for relation, facts in CHOSEN.items():
         dataset = bear(shared, relation, facts)
         for template in (1, 2, 3):
-            for fact, rows in theirs(quiz, dataset, template).items():
-                scores = [[round(score, 5) for score in row] for row in rows]
-                yield json.dumps({"fact": fact, "template": template, "scores": scores})
+            for (fact, _), rows in theirs(quiz, dataset, template).items():
+                yield _line(fact, template, rows)
+
+
+def masked_golden(model: Any, shared: Path) -> Iterator[str]:
+    """The golden scores of a masked model, a line for each fact in each sentence and mode."""
+    for name, (_, mode) in MODES.items():
+        quiz = evaluator(model, "MLM", **mode)
+        for relation, facts in FEW.items():
+            dataset = bear(shared, relation, facts)
+            for template in (1, 2, 3):
+                for (fact, _), rows in theirs(quiz, dataset, template).items():
+                    yield _line(fact, template, rows, mode=name)
+
+
+def _line(fact: str, template: int, rows: Rows, **more: str) -> str:
+    scores = [[round(score, 5) for score in row] for row in rows]
+    return json.dumps({"fact": fact, "template": template, **more, "scores": scores})
 
 
 def main() -> None:
@@ -167,7 +203,9 @@ def main() -> None:
     shared, model = Path(os.environ["SONDE_SHARED"]), opened()
     quiz = evaluator(model)
     if given.write:
-        GOLDEN.write_text("".join(f"{line}\n" for line in golden(quiz, shared)), encoding="utf-8")
+        made = {GOLDEN: golden(quiz, shared), MASKED: masked_golden(encoder(shared), shared)}
+        for path, lines in made.items():
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         return
     for relation in given.relations:
         dataset = bear(shared, relation, given.facts)

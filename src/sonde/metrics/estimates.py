@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -256,13 +256,22 @@ class Resampled:
         total = sum(weights.values())
         shares = [weight / total for weight in weights.values()]
         samples = [self.samples[name] for name in weights]
-        draws = sum(self.draws(name) * share for name, share in zip(weights, shares, strict=True))
+        draws = self._drawn_mean(weights, shares)
         means = [sample.differences().mean() for sample in samples]
         value = float(sum(mean * share for mean, share in zip(means, shares, strict=True)))
-        low, high = interval(np.asarray(draws), samples, shares)
+        low, high = interval(draws, samples, shares)
         n = sum(len(sample.values) for sample in samples)
         p = self._tested(list(weights), shares)
         return Estimate(value=value, low=min(low, value), high=max(high, value), n=n, p=p)
+
+    def draws_over_facts(self) -> Floats:
+        """The mean over facts, drawn anew many times."""
+        sizes = [len(sample.values) for sample in self.samples.values()]
+        return self._drawn_mean(self.samples, [size / sum(sizes) for size in sizes])
+
+    def _drawn_mean(self, names: Iterable[str], shares: Iterable[float]) -> Floats:
+        drawn = (self.draws(name) * share for name, share in zip(names, shares, strict=True))
+        return np.asarray(sum(drawn))
 
     def _tested(self, names: Sequence[str], shares: Sequence[float]) -> float | None:
         """The p of a difference on few facts; of many the interval is enough."""

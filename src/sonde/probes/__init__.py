@@ -4,6 +4,7 @@
 """
 
 MODULES = {
+    "bear": "sonde.probes.bear.probe",
     "belief": "sonde.probes.belief.probe",
     "belief-icl": "sonde.probes.belief_icl.probe",
     "counterfact": "sonde.probes.counterfact.probe",
@@ -20,6 +21,7 @@ MODULES = {
 }
 
 SUMMARIES = {
+    "bear": "Which allowed answer makes the likeliest sentence.",
     "belief": "Accuracy and consistency over many wordings of a fact.",
     "belief-icl": "The same, of answers that are written after examples.",
     "counterfact": "Is what is true likelier than a given falsehood?",

@@ -89,6 +89,23 @@ def test_a_run_feeds_exactly_the_planned_tokens(
     assert (planned.cost.stems > 0) == (kind in ("llama", "gpt2", "mistral"))
 
 
+@pytest.mark.parametrize(("weight", "tokens"), [(4096, None), (9, 40)])
+@pytest.mark.parametrize("kind", ["llama", "mamba", "bert", "convbert"])
+def test_whole_sentences_feed_exactly_the_planned_tokens(
+    made: Make, world: Dataset, kind: str, weight: int, tokens: int | None, tmp_path: Path
+) -> None:
+    probe, folder = sonde.probe("bear"), tmp_path / "run"
+    planned = sonde.plan(
+        probe, made(kind, tokens), world, folder, seconds=0, shard_weight=weight
+    ).cost
+    model = made(kind, tokens)
+    sizes = watched(model)
+    sonde.run(probe, model, world, folder, shard_weight=weight)
+    assert planned is not None
+    assert planned.fed == sum(sizes)
+    assert planned.computed <= planned.naive
+
+
 def test_beginnings_are_paid_once_over_all_shards(made: Make, world: Dataset) -> None:
     probe = sonde.probe("lama")
     costs = [

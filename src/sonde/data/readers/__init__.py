@@ -4,6 +4,7 @@ The tables are how they are found; readers of other packages come through `sonde
 """
 
 DATASETS = {
+    "bear": "sonde.data.readers.bear",
     "bmlama": "sonde.data.readers.bmlama",
     "counterfact": "sonde.data.readers.counterfact",
     "entityquestions": "sonde.data.readers.entityquestions",

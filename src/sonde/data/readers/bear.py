@@ -1,0 +1,160 @@
+"""Read BEAR's files: a file of facts for each relation, and what relations allow as answers.
+
+    metadata_relations.json   {"P36": {"templates": […], "answer_space_labels": […],
+                               "answer_space_ids": […], "domains": […]}, …}
+    P36.jsonl                 {"sub_id", "sub_label", "sub_aliases", "obj_id", "obj_label",
+                               "answer_idx"}
+
+A fact's object is the answer at `answer_idx` of its relation's space. BEAR-big names no spaces: its
+answers are all objects of a relation. Rows that repeat a subject and an object are dropped and
+counted. Domains, where they are given, are the relation's tags.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+from sonde.core.errors import DataError
+from sonde.core.fact_frames import frame_of
+from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.data.format import hash_files, template_of
+from sonde.data.lines import Row, read_object, read_rows
+from sonde.data.wordings import kind_of, known_relation, style_of
+
+METADATA = "metadata_relations.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BearReader:
+    """BEAR's own files, as published; also those of BEAR-big."""
+
+    name: ClassVar[str] = "bear"
+    summary: ClassVar[str] = "BEAR: metadata_relations.json, P*.jsonl"
+
+    def recognises(self, folder: Path) -> bool:
+        """Whether the folder has BEAR's list of relations."""
+        return (folder / METADATA).is_file()
+
+    def read(self, folder: Path) -> Dataset:
+        """Open the folder; all facts are read now, since they are counted."""
+        metadata = read_object(folder / METADATA)
+        paths = {id: folder / f"{id}.jsonl" for id in metadata.values}
+        asked = {id: path for id, path in paths.items() if path.is_file()}
+        _refuse_others(folder, paths)
+        relations, facts, notes = [], {}, Counter[str]()
+        for id, path in asked.items():
+            relation, own, rows = _read_relation(path, id, metadata.row(id))
+            relations.append(relation)
+            facts[id] = frame_of(own)
+            notes.update(rows_read=rows, duplicate_rows=rows - len(own))
+        return Dataset(
+            card=Card(name=self.name, licence="none stated", sources=("BEAR (LM Pub Quiz)",)),
+            relations=tuple(relations),
+            read=facts.__getitem__,
+            fingerprint=hash_files(folder, [folder / METADATA, *asked.values()]),
+            notes={**notes, "relations_without_facts": len(paths) - len(asked)},
+        )
+
+
+def _refuse_others(folder: Path, paths: dict[str, Path]) -> None:
+    """Refuse a folder without facts, and facts whose relation is not described."""
+    found = sorted(folder.glob("*.jsonl"))
+    for path in found:
+        if path.stem not in paths:
+            raise DataError(f"{path}: relation {path.stem!r} is not in {METADATA}")
+    if not found:
+        raise DataError(f"{folder} has no facts of BEAR, such as P36.jsonl")
+
+
+def _read_relation(path: Path, id: str, described: Row) -> tuple[Relation, list[Fact], int]:
+    """A relation, its facts and how many rows its file has."""
+    rows = list(read_rows(path))
+    space = _space(described) or _objects(rows)
+    known = {entity.id: entity for entity in space}
+    facts: dict[str, Fact] = {}
+    for row in rows:
+        fact = _fact(row, id, space, known)
+        facts.setdefault(fact.id, fact)
+    relation = replace(
+        known_relation(id, id),
+        kind=kind_of([[entity.id for entity in fact.objects] for fact in facts.values()]),
+        templates=_templates(described, id),
+        answers=space,
+        tags=_domains(described),
+        language="en",
+    )
+    return relation, list(facts.values()), len(rows)
+
+
+def _space(described: Row) -> tuple[Entity, ...]:
+    """The answers that a relation allows; none where it does not say."""
+    if "answer_space_labels" not in described.values:
+        return ()
+    labels, ids = described.texts("answer_space_labels"), described.texts("answer_space_ids")
+    if len(labels) != len(ids):
+        raise DataError(
+            f"{described.where}: {len(labels)} answer_space_labels and {len(ids)} answer_space_ids "
+            "cannot be paired; give each answer one of both"
+        )
+    for names in (labels, ids):
+        again = [name for name, count in Counter(names).items() if count > 1]
+        if again:
+            raise DataError(
+                f"{described.where}: {again[0]!r} stands in the answer space twice; answers must "
+                "be told apart"
+            )
+    return tuple(Entity(id=i, names=(label,)) for i, label in zip(ids, labels, strict=True))
+
+
+def _objects(rows: Sequence[Row]) -> tuple[Entity, ...]:
+    """All objects of a relation's rows, as they appear."""
+    found: dict[str, Entity] = {}
+    for row in rows:
+        id = row.text("obj_id")
+        found.setdefault(id, Entity(id=id, names=(row.text("obj_label"),)))
+    return tuple(found.values())
+
+
+def _templates(described: Row, id: str) -> tuple[Template, ...]:
+    texts = described.texts("templates")
+    worded = (
+        {"id": f"{id}-bear-{number}", "text": text, "style": style_of(text)}
+        for number, text in enumerate(texts, 1)
+    )
+    return tuple(template_of(Row(values, f"{described.where}, templates")) for values in worded)
+
+
+def _domains(described: Row) -> tuple[str, ...]:
+    """The relation's domains: beside its templates, or where lm-pub-quiz itself writes them."""
+    told = described.row("relation_info") if "relation_info" in described.values else described
+    return told.texts("domains", empty=True)
+
+
+def _fact(row: Row, relation: str, space: Sequence[Entity], known: dict[str, Entity]) -> Fact:
+    """A row's fact; its object is given by its place in the answer space, or else by its id."""
+    subject, place = row.text("sub_id"), row.values.get("answer_idx")
+    names = dict.fromkeys((row.text("sub_label"), *row.texts("sub_aliases", empty=True)))
+    if place is None:
+        object = known.get(row.text("obj_id"))
+        if object is None:
+            raise row.fault("'obj_id' must be one of the answer space", row.values["obj_id"])
+    elif type(place) is not int or not 0 <= place < len(space):
+        expected = f"'answer_idx' must be a place in the answer space, 0 to {len(space) - 1}"
+        raise row.fault(expected, place)
+    else:
+        object = space[place]
+        if (given := row.text("obj_id", object.id)) != object.id:
+            raise row.fault(f"'obj_id' must be that of answer {place}, {object.id!r}", given)
+    return Fact(
+        id=f"{relation}:{subject}:{object.id}",
+        relation=relation,
+        subject=Entity(id=subject, names=tuple(names)),
+        objects=(object,),
+    )
+
+
+COMPONENT = BearReader()

@@ -1,0 +1,1 @@
+"""BEAR: answers ranked by the likelihood of whole sentences."""

@@ -1,0 +1,124 @@
+"""Judge BEAR's answers in columns: a row for each fact in each template.
+
+Only a fact's own objects are right, so facts of one subject are judged apart. Knows nothing of
+estimates or tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.core.columns import Given, in_blocks
+from sonde.core.errors import DataError
+from sonde.core.facts import Dataset, commonest_objects
+from sonde.core.scores import Normalise
+from sonde.metrics.judged import Grid, Judged, in_words
+from sonde.metrics.verdicts import judge_block
+
+Bools = NDArray[np.bool_]
+Whole = NDArray[np.int64]
+
+COLUMNS = ("pair", "template", "answer", "rank", "confidence", "gold", "tied")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcomes:
+    """Every judged sentence, by fact and template.
+
+    Of each fact: the number of its `subjects`, and whether the relation's commonest object is right
+    (`by_majority`). `places`: the place of each template among those of its relation, from 0.
+    """
+
+    judged: Judged
+    subjects: Whole
+    by_majority: Bools
+    places: Whole
+    ties: int
+
+
+def judge(dataset: Dataset, answers: Given, normalise: Normalise = "none") -> Outcomes:
+    """Judge every answer, in whatever order they come; of two for a sentence the later counts."""
+    import polars
+
+    relations = dataset.asked_relations()
+    frames = [dataset.asked_frame(relation.id) for relation in relations]
+    facts = polars.concat(
+        frame.select("fact", "relation", "subject", "subject_id", "object_names")
+        for frame in frames
+    )
+    numbers = {key: n for n, key in enumerate(facts.select("relation", "fact").iter_rows())}
+    if len(numbers) < facts.height:
+        again = facts.filter(facts.select("relation", "fact").is_duplicated())["fact"][0]
+        raise DataError(f"two facts have the id {again!r}; give each fact an id of its own")
+    worded = [(relation, template) for relation in relations for template in relation.templates]
+    templates = {(relation.id, t.id): n for n, (relation, t) in enumerate(worded)}
+    objects: list[list[list[str]]] = facts["object_names"].to_list()
+    columns, said = _columns(answers, numbers, templates, objects, normalise)
+    owners = np.repeat(np.arange(len(relations)), [frame.height for frame in frames])
+    sizes = [len(relation.templates) for relation in relations]
+    judged = Judged(
+        grid=Grid(
+            pair=columns["pair"],
+            template=columns["template"],
+            name=np.zeros(len(columns["pair"]), dtype=np.int64),
+            right=columns["rank"] == 1,
+            answer=columns["answer"],
+            confidence=columns["confidence"],
+            relations=owners,
+            template_relations=np.repeat(np.arange(len(relations)), sizes),
+        ),
+        relations=relations,
+        pairs=tuple(facts["fact"].to_list()),
+        names=tuple((name,) for name in facts["subject"].to_list()),
+        objects=tuple(in_words(names[0] for names in own) for own in objects),
+        templates=tuple(template for _, template in worded),
+        answers=said,
+        way="scored",
+        sure=columns["confidence"],
+        rank=columns["rank"],
+        gold=columns["gold"],
+    )
+    return Outcomes(
+        judged=judged,
+        subjects=facts["subject_id"].rank("dense").to_numpy().astype(np.int64),
+        by_majority=_by_majority(dataset, facts["relation"].to_list(), objects),
+        places=np.concatenate([np.arange(0), *map(np.arange, sizes)]),
+        ties=int(columns["tied"].sum()),
+    )
+
+
+def _columns(
+    answers: Given,
+    facts: dict[tuple[str, ...], int],
+    templates: dict[tuple[str, ...], int],
+    objects: list[list[list[str]]],
+    normalise: Normalise,
+) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
+    """How each sentence did, in the order of facts and templates, and all that was answered."""
+    correct, said = dict(enumerate(objects)), dict[str, int]()
+    parts: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, dtype=int)] for name in COLUMNS}
+    for block in in_blocks(answers):
+        pair = block.numbers(("relation", "fact"), facts).astype(np.int64)
+        template = block.numbers(("relation", "template"), templates).astype(np.int64)
+        verdicts = judge_block(block, pair, correct, normalise)
+        own = {"pair": pair, "template": template, **verdicts.columns(said)}
+        for name in COLUMNS:
+            parts[name].append(own[name])
+    whole = {name: np.concatenate(own[1:] or own) for name, own in parts.items()}
+    key = whole["pair"] * max(len(templates), 1) + whole["template"]
+    order = np.argsort(key, kind="stable")
+    last = order[np.append(np.diff(key[order]) != 0, True)[: len(order)]]
+    return {name: column[last] for name, column in whole.items()}, tuple(said)
+
+
+def _by_majority(dataset: Dataset, owners: list[str], objects: list[list[list[str]]]) -> Bools:
+    """Of each fact, whether the commonest object of its relation is right."""
+    ranked = ((id, commonest_objects(dataset.split_frame(id))) for id in dict.fromkeys(owners))
+    common = {id: counts[0][0] for id, counts in ranked if counts}
+    pairs = zip(owners, objects, strict=True)
+    right = [any(names[0] == common[owner] for names in own) for owner, own in pairs]
+    return np.array(right, dtype=np.bool_)
