@@ -6,6 +6,7 @@ estimates or tables.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,8 +94,8 @@ def judge(dataset: Dataset, answers: Given, normalise: Normalise = "none") -> Ou
 
 def _columns(
     answers: Given,
-    facts: dict[tuple[str, ...], int],
-    templates: dict[tuple[str, ...], int],
+    facts: Mapping[Any, int],
+    templates: Mapping[Any, int],
     objects: list[list[list[str]]],
     normalise: Normalise,
 ) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:

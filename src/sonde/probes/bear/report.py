@@ -137,7 +137,7 @@ def _spread(templates: Sequence[Resampled]) -> Estimate:
         return Estimate.not_measured()
     means = [template.mean_over_facts() for template in templates]
     draws = [template.draws_over_facts() for template in templates]
-    value = float(np.std([mean.value for mean in means], ddof=1))
+    value = float(np.std([mean.value or 0.0 for mean in means], ddof=1))
     return around(value, np.std(draws, axis=0, ddof=1), means[0].n)
 
 
@@ -212,8 +212,9 @@ def _relation_table(
         help="how many answers there are to choose from",
     )
     apart = [of_template(n).detail() for n in templates] if len(templates) <= FEW else []
-    columns = [space, ACCURACY, MAJORITY, ABOVE, MRR.detail(), *apart]
-    return by_relation(estimates, relations, columns)
+    return by_relation(
+        estimates, relations, [space, ACCURACY, MAJORITY, ABOVE, MRR.detail(), *apart]
+    )
 
 
 def _fact_table(judged: Judged, relations: Sequence[Relation], seed: int) -> Table:
