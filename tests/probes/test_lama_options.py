@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from sonde.core.facts import Dataset
 from sonde.core.prompts import Fill, Score
 from sonde.testing import answer_all
 from tests.rows import asked
-from tests.worlds import dataset_of, fact
+from tests.worlds import dataset_of, fact, relation
 
 FACTS = (
     fact("P36", "Peru", "Lima", wrong=("Oslo", "Bern")),
@@ -72,3 +73,12 @@ def test_a_report_says_what_was_chosen_from(answer: str, told: str) -> None:
     probe = sonde.probe("lama", answer=answer)
     report = probe.read(dataset, answer_all(model, probe.ask(dataset)))
     assert told in report.notes[0]
+
+
+@pytest.mark.parametrize(("language", "parts"), [("en", 2), ("fr", 0), ("", 2)])
+def test_parts_of_names_are_asked_about_in_english_alone(language: str, parts: int) -> None:
+    same = "P19" if language else ""
+    born = relation(f"P19.{language}" if language else "P19", "[X] was born in [Y].")
+    facts = [fact(born.id, "Ann Lee", "Lima")]
+    dataset = dataset_of(facts, replace(born, language=language, same=same))
+    assert len(prompts(dataset, answer="score", uhn="names")) == 1 + parts

@@ -166,9 +166,15 @@ def stand_in(objects: Iterable[str], subject: str) -> bool:
     return any(name.casefold() in within for name in objects)
 
 
-def name_template(relation: str) -> Template:
-    """The sentence that asks what a part of a name suggests."""
-    kind = PERSON_ANSWERS[relation]
+def person_answer(relation: Relation) -> str:
+    """What kind of thing a relation tells of persons; nothing of others, nor in another language
+    than that of the sentence that asks about names."""
+    english = relation.language in ("", "en")
+    return PERSON_ANSWERS.get(relation.same or relation.id, "") if english else ""
+
+
+def name_template(kind: str) -> Template:
+    """The sentence that asks what a part of a name suggests: a thing of some kind."""
     text = f"[X] is a common name in the following {kind}: [Y]"
     return Template(id=NAME_PARTS + kind, text=text, group=NAME_PARTS + kind)
 
@@ -180,13 +186,13 @@ def name_prompts(relation: Relation, facts: DataFrame, want: Want) -> Iterator[B
     """
     import polars
 
-    if relation.id not in PERSON_ANSWERS:
+    if not (kind := person_answer(relation)):
         return
     parts = [list(dict.fromkeys(name.split())) for name in facts["subject"].to_list()]
     names = polars.Series(parts, dtype=polars.List(polars.String))
     subjects = facts.select("fact", names=names)
     for part in in_parts(subjects, 1):
-        block = sentences(relation, [name_template(relation.id)], part, want)
+        block = sentences(relation, [name_template(kind)], part, want)
         yield replace(block, cloze=False)
 
 

@@ -21,9 +21,9 @@ from sonde.core.prompts import Fill, Prompts
 from sonde.metrics.verdicts import judge
 from sonde.prompting.sentences import (
     GUESSABLE_RANK,
-    PERSON_ANSWERS,
     name_prompts,
     object_in_subject,
+    person_answer,
     suggests,
 )
 from sonde.runs.shards import SHARD_WEIGHT, answer, shards
@@ -127,7 +127,7 @@ def _suggested(dataset: Dataset, guesser: Model) -> Iterator[Place]:
             "masked model as guesser"
         )
     for relation in dataset.relations:
-        if relation.id not in PERSON_ANSWERS:
+        if not person_answer(relation):
             continue
         names = dataset.object_names(relation.id, aliases=True)
         want = Fill(watched=names, vocabulary=dataset.vocabulary)
