@@ -19,11 +19,15 @@ from sonde.core.errors import AbilityError, SondeError
 from sonde.core.facts import Dataset, Entity, Fact, Relation, Template
 from sonde.core.prompts import Block, blocks_of
 from sonde.core.reports import Report
+from sonde.core.settings import settings_of
 from sonde.models.scripted import Scripted
-from sonde.runs.probes import probes
+from sonde.runs.probes import find_probe, probes
 from sonde.testing import answer_all
 
 ASKED, TRAINED = 4, 12
+
+FEW_DRAWS = 50
+"""Of a bootstrap, where a probe lets one choose: intervals are not looked at."""
 
 FEW = 3
 """So many exceptions are named instead of what they are exceptions of."""
@@ -246,13 +250,13 @@ def _bases(name: str, whole: Dataset, said: dict[str, str]) -> Iterator[tuple[An
 
 def _suited(name: str) -> list[Any]:
     """The probe for each ability that is enough by itself; where none is, for all together."""
+    draws = "draws" in {setting.name for setting in settings_of(find_probe(name))}
+    probe = sonde.probe(name, **({"draws": FEW_DRAWS} if draws else {}))
     found: list[Any] = []
-    for can in (*({ability} for ability in ABILITIES), ABILITIES):
+    for ability in ABILITIES:
         with suppress(AbilityError):
-            found += (
-                [sonde.probe(name).suited(frozenset(can))] if can != ABILITIES or not found else []
-            )
-    return found
+            found.append(probe.suited(frozenset({ability})))
+    return found or [probe.suited(frozenset(ABILITIES))]
 
 
 def _how(probe: Any, less: Dataset, said: dict[str, str], asked: Asked, report: Report) -> str:

@@ -227,10 +227,11 @@ def _findings(relations: Sequence[Described], estimates: Estimates, split: str) 
         return
     counts = _counts(relations)
     known = _trained(estimates)
-    always = "the class prior, always the same answer," if known else "always the commonest object"
+    commonest = "always naming the commonest object"
+    always = "the class prior, always the same answer," if known else commonest
     yield (
         "By the words of the subject's name alone, naive Bayes is right for "
-        f"{written(mean[BAYES], '.1%')} of facts; {always} is for "
+        f"{written(mean[BAYES], '.1%')} of facts; {always} is right for "
         f"{written(mean[PRIOR if known else MAJORITY], '.1%')} (means over relations). Only above "
         "that a score tells of knowledge."
     )
