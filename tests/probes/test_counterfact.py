@@ -117,6 +117,15 @@ def test_magnitudes_are_differences_of_probabilities() -> None:
     assert estimates["paraphrase_less_efficacy.relation.P36"].value == -0.5
 
 
+def test_cases_whose_prompt_names_the_answer_are_told_apart() -> None:
+    told = case("t", "Lima", "Oslo", prompt="The region of Lima is run from")
+    made = report(world(told, CASES[3]), [("The region of Lima is run from", "Lima")])
+    assert made.estimates["efficacy.mean_over_facts"].value == 0.5
+    assert made.estimates["efficacy_unnamed.mean_over_facts"].value == 0.0
+    assert made.counts["cases_with_the_answer_in_the_prompt"] == 1
+    assert any("own prompts of 1 case name what is true" in line for line in made.findings)
+
+
 def test_ties_are_wrong_and_counted() -> None:
     made = report(world(*CASES), [])
     assert made.estimates["efficacy.mean_over_facts"].value == 0.0

@@ -34,12 +34,16 @@ def ranked_each(values: Floats, right: Bools, owners: Ints, count: int) -> Float
 
     nan for a prompt without a pair.
     """
-    # from the least likely on, a correct option before wrong ones that are as likely
-    order = np.lexsort((~right, values, owners))
-    own, correct = owners[order], right[order]
-    below = np.cumsum(~correct)
-    wrong = np.bincount(owners[~right], minlength=count)
-    before = (np.cumsum(wrong) - wrong)[own]
-    won = np.bincount(own[correct], (below - before)[correct], count)
-    pairs = wrong * np.bincount(owners[right], minlength=count)
+    places, wrong = np.flatnonzero(right), np.flatnonzero(~right)
+    correct = np.bincount(owners[places], minlength=count)
+    pairs = np.bincount(owners[wrong], minlength=count) * correct
+    number = np.arange(len(places)) - (np.cumsum(correct) - correct)[owners[places]]
+    own, value = owners[wrong], values[wrong]
+    won = np.zeros(count)
+    for each in range(int(correct.max(initial=0))):  # the first correct option of all, the second
+        left = correct[own] > each
+        own, value = own[left], value[left]
+        target, at = np.empty(count), places[number == each]
+        target[owners[at]] = values[at]
+        won += np.bincount(own[value < target[own]], minlength=count)
     return np.asarray(np.divide(won, pairs, out=np.full(count, np.nan), where=pairs > 0))

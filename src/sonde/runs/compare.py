@@ -175,6 +175,8 @@ def _report_without(run: Run, facts: Set[tuple[str, str]]) -> Report:
 
     A prompt about several facts at once cannot be told apart, and stays.
     """
+    from sonde.analysis.readings import read_further
+
     left_out = dict.fromkeys(facts, 1)
 
     def others(block: Answers) -> Answers:
@@ -183,8 +185,11 @@ def _report_without(run: Run, facts: Set[tuple[str, str]]) -> Report:
         gone = block.numbers(("relation", "fact"), left_out, lambda _: 0)
         return block.rows(np.flatnonzero(gone == 0))
 
-    kept = (others(block) for block in run.answers())
-    return run.probe().read(run.dataset(), (block for block in kept if len(block)))
+    def kept() -> Iterator[Answers]:
+        return (block for block in map(others, run.answers()) if len(block))
+
+    dataset = run.dataset()
+    return read_further(run.probe().read(dataset, kept()), dataset, kept)
 
 
 def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning:

@@ -296,8 +296,8 @@ def _figures(estimates: Estimates, years: Sequence[str]) -> tuple[Curves, ...]:
         y_axis="share of answers",
         curves=tuple(curves),
         x_labels=tuple(years),
-        note="'right then' is of all answers, whatever year they were asked about. Bands are 95 % "
-        "intervals.",
+        note="'right then' is of all answers, whatever year they were asked about. Whiskers are "
+        "95 % intervals.",
     )
     return (figure,)
 

@@ -18,6 +18,7 @@ from sonde.core.scores import Normalise, sound
 from sonde.metrics.judged import Grid, Judged
 from sonde.metrics.verdicts import Objects, correct_options
 from sonde.prompting.options import correct_for, correct_names, negatives
+from sonde.prompting.sentences import stand_in
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -93,7 +94,8 @@ class Outcomes:
     `facts` has cases and neighbours, a row each; `prompts` a row for each prompt: `fact` and
     `case`, the rows of the fact and of its case; `relation` and `template` (within the relation) by
     number; its `kind`; `text`; `true` and `new`, the log-probabilities of the two objects; whether
-    it is `right`; and `difference`, how much more probable what should be the likelier one is.
+    it is `right`; `difference`, how much more probable what should be the likelier one is; and
+    whether what is true is `named` in the text.
     `drawn`: cases whose new object was drawn; `without`: facts without any.
     """
 
@@ -204,7 +206,10 @@ def _scored(
             "fact": fact,
             "template": block.numbers(("relation", "template"), templates).astype(np.int64),
             "kind": polars.Series(kinds, dtype=polars.String).gather(codes),
-            "text": block.texts(),
+            "text": (texts := block.texts()),
+            "named": [
+                stand_in(true[i][0], text) for i, text in zip(fact.tolist(), texts, strict=True)
+            ],
             "true": values[is_true],
             "new": values[~is_true],
         }

@@ -12,7 +12,7 @@ import numpy as np
 
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate, Estimates, Metric, Report, Table
-from sonde.core.words import counted, in_points, sided
+from sonde.core.words import counted, in_points, sided, written
 from sonde.metrics.estimates import ByFact, Resampled, hold_together
 from sonde.metrics.judged import around
 from sonde.probes.counterfact.judge import KINDS, Kind, Outcomes
@@ -70,7 +70,13 @@ LOSS = Metric(
     "points",
     "paraphrase score minus efficacy, paired by case",
 )
-METRICS = (*SCORES.values(), SCORE, *MAGNITUDES.values(), *ABOVE.values(), LOSS)
+UNNAMED = Metric(
+    "efficacy_unnamed",
+    "efficacy, answer not in the prompt",
+    "percent",
+    "efficacy over the cases whose own prompt does not hold the name of what is true",
+)
+METRICS = (*SCORES.values(), SCORE, *MAGNITUDES.values(), *ABOVE.values(), LOSS, UNNAMED)
 
 ASKED: Mapping[Kind, str] = {
     "efficacy": "the case's own prompt",
@@ -134,6 +140,8 @@ def measure(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     for kind in KINDS:
         numbers[MAGNITUDES[kind].id] = outcomes.by_case(kind, "difference"), None
         numbers[ABOVE[kind].id] = right[kind], chance
+    told = outcomes.by_case("efficacy", "named") > 0
+    numbers[UNNAMED.id] = np.where(told, np.nan, right["efficacy"]), None
     numbers[LOSS.id] = right["paraphrase"], right["efficacy"]
     made = by_case.together(numbers)
     estimates: dict[str, Estimate] = {}
@@ -244,6 +252,9 @@ def _counts(outcomes: Outcomes) -> dict[str, int]:
         "cases": int((outcomes.facts["case"] == outcomes.facts["fact"]).sum()),
         "neighbours": int((outcomes.facts["case"] != outcomes.facts["fact"]).sum()),
         **{f"{kind}_prompts": int((kinds == kind).sum()) for kind in KINDS},
+        "cases_with_the_answer_in_the_prompt": int(
+            (outcomes.prompts["named"] & (kinds == "efficacy")).sum()
+        ),
         "ties": int((outcomes.prompts["ahead"] == 0).sum()),
         "new_objects_drawn": outcomes.drawn,
         "facts_without_a_new_object": outcomes.without,
@@ -256,6 +267,13 @@ def _findings(estimates: Estimates) -> Iterator[str]:
         if above.value is not None:
             word = sided(above, "above", "below", "not distinguishable from")
             yield f"The {SCORES[kind].label} score is {word} chance (50 %): {in_points(above)}."
+    unnamed, own = estimates[UNNAMED.at(FACTS)], estimates[EFFICACY.at(FACTS)]
+    if unnamed.value is not None and unnamed.n < own.n:
+        held = counted(own.n - unnamed.n, "case", "cases")
+        yield (
+            f"The own prompts of {held} name what is true; without these efficacy is "
+            f"{written(unnamed, '.1%')}."
+        )
     lost = estimates[LOSS.at(FACTS)]
     if lost.value is not None:
         word = sided(lost, "above", "below", "not distinguishable from")
