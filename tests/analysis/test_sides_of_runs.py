@@ -21,6 +21,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "lama": {"answer": "score"},
     "belief": {"answer": "score", "draws": 200, "templates": "manual"},
     "belief-icl": ICL,
+    "counterfact": {},
     "ic-lke": {"n": 3, "seeds": 2},
     "eic-lke": {"training": 20, "start": 10, "stride": 2},
     "lke-shots": {"n": (1, 3), "seeds": 2},
