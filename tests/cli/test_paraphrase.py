@@ -175,6 +175,22 @@ def test_hints_and_instructions_come_from_files(sonde: Sonde, data: Path, tmp_pa
     assert sizes == {"P36": 20, "P37": 1}
 
 
+def test_a_review_and_a_second_round_fill_up_what_was_dropped(
+    sonde: Sonde, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged, kept, full = tmp_path / "judged.jsonl", tmp_path / "kept", tmp_path / "full"
+    keys = iter("kkkddd" + "k" * 99)
+    monkeypatch.setattr("sys.stdin.readline", lambda: next(keys) + "\n", raising=False)
+    assert "40 of 40 judged" in sonde("data", "review", whole, "-o", judged).out
+    assert sonde("data", "review", whole, "-o", judged, "--apply", kept).code == 0
+    with serving(rewording) as server:
+        done = sonde(*command(kept, full, server.url, "--dropped", judged))
+    assert done.code == 0, done
+    first, before = (open_dataset(folder).relations[0].templates for folder in (full, whole))
+    gone = {t.text for t in before[3:6]}
+    assert len(first) == 20 and gone.isdisjoint(t.text for t in first)
+
+
 def test_requests_that_make_no_sense_are_refused(sonde: Sonde, data: Path, tmp_path: Path) -> None:
     paraphrase = ("data", "paraphrase", data, "-o", tmp_path / "out")
     sonde(*paraphrase).refused(2, "--endpoint URL with --model NAME")
@@ -185,5 +201,6 @@ def test_requests_that_make_no_sense_are_refused(sonde: Sonde, data: Path, tmp_p
     sonde(*asked, "--hints", hints).refused(3, "'P99' is no relation")
     sonde(*asked, "--instruction", words).refused(2, "no {sentence}")
     sonde(*asked, "--instruction", tmp_path / "none").refused(3, "none is missing")
+    sonde(*asked, "--dropped", tmp_path / "none").refused(3, "none is missing")
     sonde(*asked, "--relations", "P99").refused(2, "no relation 'P99'")
     sonde("data", "paraphrase", data, "-o", data, *asked[5:]).refused(2, "--force")

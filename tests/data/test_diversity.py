@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -48,6 +49,15 @@ def test_words_of_scripts_without_spaces_have_no_lexical_diversity() -> None:
     mixed = lexical([japanese, relation("[X] [Y]", "[X] a b [Y]")])
     assert (mixed.estimate.value, mixed.estimate.n) == (0.5, 1)
     assert lexical([relation("[X] is [Y].")]).reason == ""
+
+
+def test_a_language_with_a_segmenter_has_words() -> None:
+    pytest.importorskip("sudachipy")
+    texts = ("[X]の首都は[Y]です。", "[X]の都は[Y]です。")
+    japanese = replace(relation(*texts), language="ja")
+    assert {"[x]", "[y]", "首都"} <= words(texts[0], "ja")
+    found = lexical([japanese])
+    assert 0 < (found.estimate.value or 0) < 1 and found.reason == ""
 
 
 def test_relations_count_the_same_however_many_templates_they_have() -> None:

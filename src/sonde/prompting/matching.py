@@ -97,7 +97,7 @@ def normal(text: str, language: str = "en") -> str:
     >>> normal("The Guitars!"), normal("New York City."), normal("?!")
     ('guitar', 'new york city', '')
     """
-    words = _words(text, language)
+    words = words_in(text, language)
     articles = _articles(language)
     while len(words) > 1 and words[0] in articles:
         words = words[1:]
@@ -181,8 +181,8 @@ def word_count(text: str, language: str = "") -> int | None:
     return len(_cut(plain, counting(language))) if language in PACKAGES else None
 
 
-def _words(text: str, language: str) -> list[str]:
-    """The words in lower case; initials are joined, since U.S. and US are one name."""
+def words_in(text: str, language: str) -> list[str]:
+    """The words of a text in lower case; initials are joined, since U.S. and US are one name."""
     plain = unicodedata.normalize("NFKC", text)
     joined = INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]) + " ", plain)
     if language in PACKAGES:

@@ -39,10 +39,7 @@ def apply(
     A template that nobody judged is kept or not as `unjudged` says; where it says nothing, it is
     told. By majority, as many for as against is against.
     """
-    votes: dict[str, list[bool]] = {}
-    for judgement in judgements:
-        if judgement.keep is not None:
-            votes.setdefault(judgement.item, []).append(judgement.keep)
+    votes = _votes(judgements)
     if unjudged is None:
         _refuse_unjudged(dataset, votes)
     counts: Counter[str] = Counter()
@@ -58,6 +55,19 @@ def apply(
     )
     reviewers = len({j.reviewer for j in judgements if j.keep is not None})
     return Applied(dataset=reviewed, counts=counts, lost=lost, reviewers=reviewers)
+
+
+def dropped(judgements: Iterable[Judgement], rule: Rule) -> frozenset[str]:
+    """The items that reviewers do not keep."""
+    return frozenset(item for item, said in _votes(judgements).items() if not _stays(said, rule))
+
+
+def _votes(judgements: Iterable[Judgement]) -> Votes:
+    votes: dict[str, list[bool]] = {}
+    for judgement in judgements:
+        if judgement.keep is not None:
+            votes.setdefault(judgement.item, []).append(judgement.keep)
+    return votes
 
 
 def _thinned(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count as numbers
 from typing import Literal, NamedTuple
@@ -18,7 +18,8 @@ from typing import Literal, NamedTuple
 from sonde.core.errors import UsageError
 from sonde.core.facts import ANSWER_SLOT, Relation, Template
 from sonde.data.builders.endpoint import SPARE, Asker, Exhausted, candidates
-from sonde.data.check import bare, stands_in
+from sonde.data.check import bare, finder
+from sonde.data.review.items import item_id
 from sonde.data.wordings import style_of
 from sonde.prompting.few_shot import QUESTION_MARKS
 
@@ -48,6 +49,9 @@ OTHERS = "These are there already; write others:"
 _SLOT = re.compile(r"\[[^\[\]\s]+\]")
 _MARKUP = re.compile(r"[{}<>|\\]|\":")
 
+Told = Callable[[str], Collection[str]]
+"""The answers that a sentence gives away."""
+
 Progress = Callable[[int, int], None]
 """Called with the templates that are done and all of them."""
 
@@ -57,13 +61,15 @@ class Recipe:
     """How many paraphrases a template gets, and how they are asked for.
 
     `patience` counts turns in a row without anything new, after which no more are expected: that
-    ends the work, unless `fewer` will do.
+    ends the work, unless `fewer` will do. `dropped` are items that reviewers did not keep, which
+    are not taken again.
     """
 
     paraphrases: int = 19
     patience: int = 5
     fewer: bool = False
     instruction: str = INSTRUCTION
+    dropped: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.paraphrases < 1 or self.patience < 1:
@@ -142,17 +148,24 @@ def paraphrased(
 
     No sentence may name one of the `objects`, unless the template that it comes from does.
     """
-    taken = {bare(template.text) for template in relation.templates}
+    prefix = item_id(relation.id, "")
+    dropped = (each.removeprefix(prefix) for each in recipe.dropped if each.startswith(prefix))
+    taken = {bare(text) for text in (*(t.text for t in relation.templates), *dropped)}
     ids = {template.id for template in relation.templates}
-    made, templates = [], []
+    find, made, templates = finder(objects), [], []
     for parent, there in families(relation):
-        told = [name for name in objects if not stands_in(name, parent.text)]
         one = Made(parent=parent, texts=[template.text for template in there])
-        _fill(relation, one, asker, recipe, hint, told, taken)
+        _fill(relation, one, asker, recipe, hint, _beyond(parent, find), taken)
         new = [_template(parent, text, ids) for text in one.texts[len(there) :]]
         made.append(one)
         templates += [parent, *there, *new]
     return Paraphrased(relation=replace(relation, templates=tuple(templates)), made=tuple(made))
+
+
+def _beyond(parent: Template, find: Told) -> Told:
+    """What a sentence gives away that the template which it comes from does not."""
+    known = set(find(parent.text))
+    return lambda text: set(find(text)) - known
 
 
 def families(relation: Relation) -> list[tuple[Template, list[Template]]]:
@@ -187,7 +200,7 @@ def _fill(
     asker: Asker,
     recipe: Recipe,
     hint: str,
-    objects: Sequence[str],
+    told: Told,
     taken: set[str],
 ) -> None:
     """Have sentences written until there are enough, or nothing new comes any more."""
@@ -198,7 +211,7 @@ def _fill(
             return
         text = request(made.parent, made.texts, missing, hint, recipe)
         answer = asker.answer(text, relation.id, made.parent.id, str(turn))
-        barren = 0 if _offer(made, candidates(answer), missing, objects, taken) else barren + 1
+        barren = 0 if _offer(made, candidates(answer), missing, told, taken) else barren + 1
         if barren == recipe.patience and recipe.fewer:
             return
         if barren == recipe.patience:
@@ -210,16 +223,14 @@ def _fill(
             )
 
 
-def _offer(
-    made: Made, texts: Iterable[str], missing: int, objects: Sequence[str], taken: set[str]
-) -> int:
+def _offer(made: Made, texts: Iterable[str], missing: int, told: Told, taken: set[str]) -> int:
     """Keep what can be used, as much as is missing, and count the rest; how much was kept."""
     kept = 0
     for given in texts:
         text = mended(given, made.parent)
         if kept == missing:
             break
-        if fault := fault_of(text, made.parent, objects, taken):
+        if fault := fault_of(text, made.parent, told, taken):
             made.refused[fault] += 1
         else:
             made.texts.append(text)
@@ -253,7 +264,7 @@ def mended(text: str, parent: Template) -> str:
     return text + answer if asked and ANSWER_SLOT not in text else text
 
 
-def fault_of(text: str, parent: Template, objects: Sequence[str], taken: set[str]) -> Fault | None:
+def fault_of(text: str, parent: Template, told: Told, taken: set[str]) -> Fault | None:
     """Why a sentence cannot be used; None where it can."""
     if Counter(_SLOT.findall(text)) != Counter(_SLOT.findall(parent.text)):
         return "slots"
@@ -261,7 +272,7 @@ def fault_of(text: str, parent: Template, objects: Sequence[str], taken: set[str
         return "unfit"
     if bare(text) in taken:
         return "repeated"
-    return "telling" if any(stands_in(name, text) for name in objects) else None
+    return "telling" if told(text) else None
 
 
 def _template(parent: Template, text: str, ids: set[str]) -> Template:
