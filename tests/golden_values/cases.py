@@ -174,6 +174,7 @@ CASES: dict[str, Case] = {
     "framing-table": Run(_atlas("framing", "many", 3, paraphrases=3)),
     "qa": Run(_world("qa", "causal", most=6, separator=", ", layout="lines")),
     "qa-table": Run(_atlas("qa", "many", 12, controls=COUNTED)),
+    "qa-people": Run(Asked(probe="qa", model="majority", data="people")),
     "qa-reread": Reread("qa-table", {"match": "within", "language": "none"}),
     # analyses
     "analyse-belief": Analysis(

@@ -28,6 +28,7 @@ DATA = {
     "world": str(SHIPPED / "world"),
     "tongues": f"bmlama:{ANSWERS / 'tongues'}",
     "cases": f"counterfact:{ANSWERS / 'cases.json'}",
+    "people": f"popqa:{ANSWERS / 'people.tsv'}",
     "clubs": f"templama:{ANSWERS / 'clubs.jsonl'}",
     "tagged": str(ANSWERS / "tagged"),
 }

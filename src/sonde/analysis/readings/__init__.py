@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from polars import DataFrame
 
 READINGS: Mapping[str, str] = {
+    "bins": "sonde.analysis.readings.bins",
     "dates": "sonde.analysis.readings.dates",
     "languages": "sonde.analysis.readings.languages.report",
     "ranking": "sonde.analysis.readings.ranking",
+    "sets": "sonde.analysis.readings.sets",
     "tags": "sonde.analysis.readings.tags",
 }
 

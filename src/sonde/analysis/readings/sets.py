@@ -1,0 +1,154 @@
+"""`sets`: how many right answers stand at the top, where a question has several.
+
+For options that were scored and positions that were filled. A thing with several names counts once,
+by its likeliest; n is how many of the right things could be answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.analysis.readings import Asked, Reading
+from sonde.core.fact_frames import entities, is_apart, united
+from sonde.core.facts import Dataset
+from sonde.core.reports import Estimate
+from sonde.metrics.estimates import ByFact
+from sonde.metrics.sets import right_places, tops
+from sonde.reporting.build.tables import by_place, titled
+from sonde.reporting.catalogue import RELATIONS, shares
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+METRICS = PRECISION, RECALL, F1, AVERAGE, WHOLE = shares(
+    ("set_precision", "precision at n", "share of the n likeliest things that are right", "higher"),
+    ("set_recall", "recall at n", "share of all right things among the n likeliest", "higher"),
+    ("set_f1", "F1 at n", "harmonic mean of precision and recall at n", "higher"),
+    (
+        "average_precision",
+        "average precision",
+        "mean over right things of the share right down to each; 0 for those never answered",
+        "higher",
+    ),
+    ("set_whole", "whole set", "share of facts whose right things all stand first", "higher"),
+)
+PAIR = ("relation", "subject_id", "date")
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """Precision, recall and F1 of the likeliest answers, of facts with several right ones."""
+
+    name: ClassVar[str] = "sets"
+
+    def applies(self, dataset: Dataset) -> bool:
+        """Whether some subject that is asked about has several objects."""
+        frames = (dataset.split_frame(relation.id) for relation in dataset.asked_relations())
+        return any(
+            frame["object_ids"].list.len().sum() > frame.select(PAIR).n_unique()
+            for frame in frames
+            if frame.height
+        )
+
+    def read(self, asked: Asked) -> Reading | None:
+        """Every subject with several objects, of which at least two could be answered."""
+        if asked.judged.way == "written":
+            return None
+        facts = _with_sets(asked)
+        sums = np.zeros((len(facts), len(METRICS)))
+        counts = np.zeros(len(facts))
+        for places, values in _judged(asked, facts):
+            np.add.at(sums, places, values)
+            np.add.at(counts, places, 1)
+        kept = np.flatnonzero(counts)
+        if not len(kept):
+            return None
+        columns = sums[kept] / counts[kept, None]
+        by_fact = ByFact(
+            ids=tuple(relation.id for relation in asked.judged.relations),
+            relation=facts["owner"].to_numpy().astype(np.int64)[kept],
+            subject=facts["cluster"].to_numpy().astype(np.int64)[kept],
+            seed=asked.dataset.selection.seed,
+        )
+        estimates: dict[str, Estimate] = {}
+        for metric, column in zip(METRICS, columns.T, strict=True):
+            found = by_fact.estimates(metric.id, column)
+            estimates |= {name: e for name, e in found.items() if e.value is not None}
+        return _reading(asked, estimates, len(kept))
+
+
+def _reading(asked: Asked, estimates: dict[str, Estimate], facts: int) -> Reading:
+    measured = [
+        relation
+        for relation in asked.judged.relations
+        if F1.at(f"relation.{relation.id}") in estimates
+    ]
+    columns = (F1, AVERAGE, WHOLE, PRECISION.detail(), RECALL.detail())
+    places = {"all": RELATIONS} | {titled(r): f"relation.{r.id}" for r in measured}
+    return Reading(
+        metrics=METRICS,
+        estimates=estimates,
+        counts={"facts_with_several_answers": facts},
+        tables=(
+            by_place(
+                estimates, places, columns, head="relation", id="sets",
+                title="Facts with several right answers",
+                note="n is how many of a fact's right answers could be given.",
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _with_sets(asked: Asked) -> DataFrame:
+    """The judged facts whose subjects have several objects, one a subject, with all of these."""
+    import polars
+    from polars import col
+
+    frames = [asked.dataset.frame(relation.id).lazy() for relation in asked.judged.relations]
+    counted = ~is_apart() | (col("split") == asked.dataset.selection.split)
+    objects = united(entities(polars.concat(frames).filter(counted), *PAIR), *PAIR)
+    return (
+        asked.facts()
+        .lazy()
+        .unique(PAIR, keep="first", maintain_order=True)
+        .drop("object_ids", "object_names")
+        .join(objects, on=PAIR, how="inner", maintain_order="left")
+        .filter(col("object_ids").list.len() > 1)
+        .collect()
+    )
+
+
+def _judged(asked: Asked, facts: DataFrame) -> Iterator[tuple[Ints, Floats]]:
+    """For each block the facts that its prompts ask about, and the numbers of each prompt."""
+    judged = asked.judged
+    known = {key: place for place, key in enumerate(facts.select("relation", "fact").rows())}
+    owners = judged.grid.template_relations.tolist()
+    asked_with = {
+        (judged.relations[owner].id, template.id): 0
+        for owner, template in zip(owners, judged.templates, strict=True)
+    }
+    correct = dict(enumerate(facts["object_names"].to_list()))
+    sizes = np.array([len(own) for own in correct.values()], dtype=np.int64)
+    for block in asked.answers():
+        if block.kind not in ("filled", "scored"):
+            continue
+        place = block.numbers(("relation", "fact"), known, lambda _: -1).astype(np.int64)
+        worded = block.numbers(("relation", "template"), asked_with, lambda _: -1)
+        rows = np.flatnonzero((place >= 0) & (worded >= 0))
+        if not len(rows):
+            continue
+        place = place[rows]
+        found = tops(right_places(block.rows(rows), place, correct), sizes[place])
+        kept = found.n > 1
+        yield place[kept], np.column_stack(found[1:])[kept]
+
+
+COMPONENT = Sets()

@@ -1,0 +1,113 @@
+"""Where right things stand: the fast way beside the literal one, prompt by prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sonde.core.answers import Answered, Filled, Scored
+from sonde.core.columns import in_blocks
+from sonde.core.prompts import Key
+from sonde.metrics.sets import right_places, tops
+
+NAMES = tuple("abcdefg")
+OBJECTS = st.lists(
+    st.lists(st.sampled_from(NAMES), min_size=1, max_size=2, unique=True), min_size=1, max_size=4
+)
+SCORES = st.lists(st.integers(-4, 0), min_size=len(NAMES), max_size=len(NAMES))
+PROMPTS = st.lists(st.tuples(OBJECTS, SCORES, st.integers(3, len(NAMES))), min_size=1, max_size=4)
+
+Things = Sequence[Sequence[str]]
+
+
+def answered(answer: Scored | Filled, number: int) -> Answered:
+    key = Key(fact=str(number), relation="r", template="t", subject="s")
+    return Answered(key=key, prefix="", suffix="", answer=answer)
+
+
+def owned(objects: Things) -> dict[str, int]:
+    """The first object that has each name."""
+    return {name: i for i, names in reversed(list(enumerate(objects))) for name in names}
+
+
+def literal_scored(objects: Things, scores: dict[str, float]) -> list[int]:
+    """Every thing in a list, the likeliest first, wrong ones before right ones of equal score."""
+    owners = owned(objects)
+    best: dict[int, float] = {}
+    for name, score in scores.items():
+        if name in owners:
+            best[owners[name]] = max(best.get(owners[name], score), score)
+    things = [(-score, False) for name, score in scores.items() if name not in owners]
+    things += [(-score, True) for score in best.values()]
+    return [place for place, (_, right) in enumerate(sorted(things), 1) if right]
+
+
+def literal_filled(objects: Things, ranks: dict[str, int]) -> list[int]:
+    """The tokens one after the other; a right one counts once, further names of it not at all."""
+    best = [min((ranks[n] for n in names if n in ranks), default=0) for names in objects]
+    right = {rank for names in objects for n in names if (rank := ranks.get(n, 0))}
+    firsts = sorted(rank for rank in best if rank)
+    wrong = [sum(rank not in right for rank in range(1, first)) for first in firsts]
+    return [ahead + place for place, ahead in enumerate(wrong, 1)]
+
+
+@given(PROMPTS)
+def test_options_stand_where_the_literal_list_has_them(
+    prompts: list[tuple[list[list[str]], list[int], int]],
+) -> None:
+    rows, wanted = [], []
+    for number, (objects, scores, count) in enumerate(prompts):
+        given = dict(zip(NAMES[:count], map(float, scores), strict=False))
+        logps = tuple((score,) for score in given.values())
+        rows.append(answered(Scored(options=tuple(given), logps=logps), number))
+        wanted.append(literal_scored(objects, given))
+    check([p[0] for p in prompts], rows, wanted)
+
+
+@given(PROMPTS)
+def test_tokens_stand_where_the_literal_list_has_them(
+    prompts: list[tuple[list[list[str]], list[int], int]],
+) -> None:
+    rows, wanted = [], []
+    for number, (objects, scores, count) in enumerate(prompts):
+        order = sorted(range(len(NAMES)), key=lambda i: (scores[i], i))
+        ranks = {NAMES[i]: 2 * place + 1 for place, i in enumerate(order) if i < count}
+        filled = Filled(
+            top=("x",),
+            top_logps=(-0.1,),
+            watched=NAMES,
+            watched_logps=tuple(-1.0 if name in ranks else None for name in NAMES),
+            watched_ranks=tuple(ranks.get(name) for name in NAMES),
+        )
+        rows.append(answered(filled, number))
+        # names of several objects are nobody's own
+        wanted.append(literal_filled(objects, ranks))
+    check([p[0] for p in prompts], rows, wanted)
+
+
+def check(objects: Sequence[Things], rows: list[Answered], wanted: list[list[int]]) -> None:
+    (block,) = in_blocks(rows)
+    owners, correct = np.arange(len(rows)), dict(enumerate(objects))
+    places = right_places(block, owners, correct)
+    found = [places.position[places.prompt == row].tolist() for row in range(len(rows))]
+    assert found == wanted
+    sizes = np.array([len(own) for own in objects])
+    made = tops(places, sizes)
+    for row, (own, size) in enumerate(zip(wanted, sizes.tolist(), strict=True)):
+        if len(own) < 2:
+            assert np.isnan(made.f1[row])
+            continue
+        hits = sum(place <= len(own) for place in own)
+        precision, recall = hits / len(own), hits / size
+        f1 = 2 * precision * recall / (precision + recall) if hits else 0.0
+        assert np.allclose(
+            [column[row] for column in made],
+            [
+                *(len(own), precision, recall, f1),
+                sum(i / place for i, place in enumerate(own, 1)) / size,
+                hits == size,
+            ],
+        )
