@@ -259,6 +259,17 @@ def test_names_and_objects_come_from_a_table_too(
     more = (*more, "--relations", "capital")
     assert sonde(*command(lama, templates, tmp_path / "c", *more, "--language", "ja")).code == 0
     assert of_fact(tmp_path / "c", "Q750")[0] == ("Bolivia", "ボリビア")
+    done = sonde(
+        *command(lama, templates, tmp_path / "e", *more, "--language", "ja", "--translate")
+    )
+    done.refused(3, "has names in 'ja'")
+    with (table / "ja.tsv").open("a", encoding="utf-8") as file:
+        file.write("Q2907\tスクレ\n")
+    done = sonde(
+        *command(lama, templates, tmp_path / "e", *more, "--language", "ja", "--translate")
+    )
+    assert "facts left out that have no names in that language: 3" in done.out
+    assert of_fact(tmp_path / "e", "Q750") == (("ボリビア",), [("スクレ",)])
     done = sonde(*command(lama, templates, tmp_path / "d", *more, "--language", "fr"))
     done.refused(3, "fr.tsv is missing")
     assert not (tmp_path / "d").exists()
@@ -281,6 +292,7 @@ def test_requests_that_make_no_sense_are_refused(
     sonde(*build, "--aliases", tmp_path, "--wikidata").refused(2, "give one of them")
     sonde(*build, "--guesser", "hf:x", "--keep-guessable").refused(2, "give one of them")
     sonde(*build, "--objects", "tripels").refused(2, "did you mean 'triples'?")
+    sonde(*build, "--translate").refused(2, "--translate needs names")
     sonde(*build, "--language", "English!").refused(2, "a code such as en")
     sonde(*build, "--wikidata", "--wikidata-url", "here").refused(2, "--wikidata-url must begin")
     sonde(*build, "--endpoint", "http://here").refused(2, "go together")

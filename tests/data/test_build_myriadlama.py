@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sonde.core.errors import DataError
 from sonde.core.facts import APART, Dataset, Entity
 from sonde.data.builders.journal import Journal
-from sonde.data.builders.myriadlama.assembly import Gathered, extended
+from sonde.data.builders.myriadlama.assembly import Gathered, extended, translated
 from sonde.data.builders.myriadlama.base import kept, pairs
 from sonde.data.builders.myriadlama.names import Named, Names, table_names
 from sonde.data.builders.myriadlama.objects import Mined, Objects, mine, stated
@@ -285,6 +285,28 @@ def test_own_objects_stay_first_and_every_object_has_a_name_and_stands_once(
     assert len(set(same)) == len(same)
     assert all(each for _, each in objects)
     assert len(objects) - 1 == made.notes.get("objects_from_triples", 0)
+
+
+def test_a_translated_set_has_the_names_of_its_language_alone() -> None:
+    base = replace(band(entity("harp", id="Q47369")), vocabulary=("guitar",))
+    names = {
+        "Q1203": Named(("ジョン・レノン", "レノン"), "Q1203"),
+        "Q6607": Named(("ギター",), "Q6607"),
+        "Q1": Named(("ラヴィ",), "Q1"),
+        PIANO: Named(("ピアノ",), PIANO),
+    }
+    spoken = translated(base, names, "ja")
+    made = extended(
+        spoken, Gathered(objects={"triples": {PAIR: {PIANO: "piano"}}}, names=names), "ja"
+    )
+    assert made.size == 1 and made.notes["facts_without_names"] == 1, "the sitar has no name"
+    assert first_fact(made) == (
+        ("ジョン・レノン", "レノン"),
+        [("Q6607", ("ギター",)), (PIANO, ("ピアノ",))],
+    )
+    assert made.relations[0].language == "ja" and made.vocabulary is None
+    with pytest.raises(DataError, match="no fact of 'world' has names in 'ja'"):
+        translated(base, {}, "ja")
 
 
 def test_statements_of_other_pairs_do_not_count() -> None:

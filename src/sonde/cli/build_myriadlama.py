@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, replace
-from math import ceil
 from pathlib import Path
 from typing import Literal
 
 from sonde import api
-from sonde.cli.console import print_table, progress, resumable, say, tell, waiting
-from sonde.cli.endpoint import EndpointOptions, asking_in, show_asked
+from sonde.cli.console import print_table, resumable, say, waiting
+from sonde.cli.endpoint import asking_in, show_asked
+from sonde.cli.gathering import ObjectOptions, gather
 from sonde.cli.options import (
     DEVICE,
     FOLDER,
@@ -30,30 +27,20 @@ from sonde.cli.paraphrase import (
     have_paraphrased,
     show_paraphrased,
 )
-from sonde.core.errors import DataError, EndpointError, UsageError, nearest
-from sonde.core.facts import LAMA, Card, Dataset, Entity
+from sonde.core.errors import DataError, UsageError
+from sonde.core.facts import LAMA, Card, Dataset
 from sonde.core.fingerprints import fingerprint
 from sonde.data import catalog
 from sonde.data.builders import check_place, write_whole
 from sonde.data.builders.endpoint import Endpoint
-from sonde.data.builders.journal import Journal
 from sonde.data.builders.myriadlama import base as bases
-from sonde.data.builders.myriadlama.assembly import Gathered, extended
-from sonde.data.builders.myriadlama.names import Names, table_names
-from sonde.data.builders.myriadlama.objects import Mined, Objects, Pair, base_of, mine, stated
+from sonde.data.builders.myriadlama.assembly import extended, translated
 from sonde.data.builders.myriadlama.paraphrases import Recipe
-from sonde.data.builders.myriadlama.wikidata import BATCH, URL, Wikidata, opened
-from sonde.data.builders.triples import Faults, triple_paths
 from sonde.data.builders.work import LOCK, working
-from sonde.data.readers.aliases import OBJECTS, read_objects
 from sonde.data.review.judgements import read_judgements
 from sonde.data.review.kept import Rule, apply
 from sonde.data.statistics import relation_counts, totals
 from sonde.runs.guessing import unguessable
-
-MIB = 2**20
-SOURCES = ("triples", "statements")
-"""Where further objects may come from."""
 
 PAPER = {
     "templates": ("relational templates", "41", "4,100"),
@@ -73,12 +60,11 @@ TOLD = {
     "objects_outside_answers": "objects left out that are outside a relation's answer space",
     "items_missing": "items that Wikidata does not have",
     "items_merged": "items that were merged into others",
+    "facts_without_names": "facts left out that have no names in that language",
     "relations_without_templates": "relations left out, for they have no template",
     "facts_without_templates": "facts left out with them",
 }
 """What is said of each count."""
-
-PROPERTY = re.compile(r"P[1-9]\d*")
 
 EXTENDED = {
     "facts_with_more_subject_names": ("facts with more names of the subject", "13,123"),
@@ -86,39 +72,11 @@ EXTENDED = {
 }
 """Counts of the paper's appendix C.1."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectOptions:
-    """Where names and objects come from."""
-
-    triples: list[Path] | None = option(
-        "Files or folders of triples, T-REx's own too, for more objects; may be repeated.", None
-    )
-    aliases: Path | None = option(
-        "Names from a folder with LANGUAGE.tsv; objects from its multi_valued.tsv.", None
-    )
-    wikidata: bool = option("Names and objects from Wikidata's API.", False, "--wikidata")
-    wikidata_url: str = option("Where that API is.", URL)
-    objects: str = option("Where further objects come from.", ",".join(SOURCES))
-    language: str = option("The language of names.", "en")
-    skip: int = option("Faulty rows of triples to pass over before giving up.", 100, least=0)
-
-    def __post_init__(self) -> None:
-        if self.aliases and self.wikidata:
-            raise UsageError(
-                "names come from --aliases FOLDER or from --wikidata; give one of them"
-            )
-        if not re.fullmatch(r"[a-z][a-z0-9-]*", self.language):
-            raise UsageError(f"--language takes a code such as en or pt-br, not {self.language!r}")
-        for name in listed(self.objects):
-            if name not in (*SOURCES, "none"):
-                raise UsageError(
-                    f"--objects cannot be {name!r}; {nearest(name, [*SOURCES, 'none'])}"
-                )
-
-    def take(self, source: str) -> bool:
-        """Whether further objects come from there."""
-        return source in listed(self.objects)
+COUNTED = {
+    *("rows_read", "duplicate_rows", "rows_merged", "templates_read", "facts_with_more_objects"),
+    *("templates_dropped_in_review", *TOLD, *EXTENDED),
+}
+"""What is noted in the dataset: not what was counted of facts that are not in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,13 +133,17 @@ def build_myriadlama(wanted: MyriadOptions) -> None:
         base = _base(wanted, work)
         worded = catalog.reworded(base, wanted.templates) if wanted.templates else base
         hints = wanted.say.hints_for(worded.relations)
-        gathered, notes = _gathered(wanted.sources, wanted.say.ask, worded, work)
-        facts = extended(worded, gathered, wanted.sources.language)
+        gathered, notes = gather(wanted.sources, wanted.say.ask, worded, work)
+        language = wanted.sources.language
+        if wanted.sources.translate:
+            worded = translated(worded, gathered.names, language)
+        facts = extended(worded, gathered, language)
         if endpoint is not None:
             facts = _paraphrased(facts, endpoint, recipe, hints, work)
         if wanted.review is not None:
             facts = _reviewed(facts, wanted.review, wanted)
-        built = replace(facts, card=_card(wanted, base), notes={**facts.notes, **notes})
+        counted = {key: n for key, n in {**facts.notes, **notes}.items() if n and key in COUNTED}
+        built = replace(facts, card=_card(wanted, base), notes=counted)
         with waiting(f"writing {wanted.out}"):
             write_whole(built, wanted.out, force=wanted.force)
         show(base, built, wanted.out)
@@ -232,121 +194,6 @@ def _base(wanted: MyriadOptions, work: Path) -> Dataset:
     return bases.kept(work, fingerprint([given.fingerprint, wanted.guesser]), judged)
 
 
-def _mined(sources: ObjectOptions, base: Dataset, work: Path) -> Mined:
-    """What triples say, if there are any."""
-    if not sources.triples or not sources.take("triples"):
-        return Mined()
-    paths = [path for place in sources.triples for path in triple_paths(place)]
-    faults = Faults(limit=sources.skip)
-    size, done = sum(path.stat().st_size for path in paths), 0
-    with progress("reading triples, MiB") as tick:
-
-        def heard(count: int) -> None:
-            nonlocal done
-            done += count
-            tick(done // MIB, ceil(size / MIB))
-
-        mined = mine(base, paths, Journal(work / "triples.jsonl"), faults, heard)
-    say(f"triples: {mined.rows:,} read, {mined.matched:,} of them about the base's pairs")
-    for fault in faults.first:
-        say(f"  passed over: {fault}")
-    return mined
-
-
-def _gathered(
-    sources: ObjectOptions, ask: EndpointOptions, base: Dataset, work: Path
-) -> tuple[Gathered, dict[str, int]]:
-    """All further objects by where they come from, names of everything, and counts."""
-    pairs, mined = base_of(base).pairs, _mined(sources, base, work)
-    things = {entity.id for relation in base.relations for entity in _entities(base, relation.id)}
-    things |= {id for found in mined.objects.values() for id in found}
-    if sources.wikidata:
-        return _asked(sources, ask, mined, pairs, things, work)
-    found: Objects = {}
-    names: Names = {}
-    if sources.aliases:
-        if sources.take("statements"):
-            found = stated(_table_objects(sources.aliases), pairs)
-        things |= {id for objects in found.values() for id in objects}
-        with waiting(f"reading names in {sources.aliases}"):
-            names = table_names(sources.aliases, sources.language, things)
-    return Gathered(objects={"statements": found, "triples": mined.objects}, names=names), {}
-
-
-def _table_objects(folder: Path) -> Iterator[tuple[Pair, list[str]]]:
-    for (subject, relation), objects in read_objects(folder / OBJECTS):
-        yield (relation, subject), objects
-
-
-def _asked(
-    sources: ObjectOptions,
-    ask: EndpointOptions,
-    mined: Mined,
-    pairs: frozenset[Pair],
-    things: set[str],
-    work: Path,
-) -> tuple[Gathered, dict[str, int]]:
-    """The same from Wikidata: first what subjects are called and have, then what objects are."""
-    relations = tuple(sorted({relation for relation, _ in pairs if PROPERTY.fullmatch(relation)}))
-    claims = sources.take("statements") and bool(relations)
-    subjects = sorted({subject for _, subject in pairs})
-    journal = Journal(work / "wikidata.jsonl")
-    place = (sources.wikidata_url, ask.retries, ask.wait, ask.timeout)
-    with _kept(journal), opened(*place) as server:
-        asked = Wikidata(
-            server=server, journal=journal, language=sources.language, relations=relations
-        )
-        _fetch(asked, subjects, "subjects", claims=claims)
-        found = stated(asked.statements(subjects), pairs) if claims else {}
-        things |= {id for objects in found.values() for id in objects}
-        _fetch(asked, sorted(things), "objects")
-    failed = ", ".join(f"{kind} {n}" for kind, n in sorted(asked.failures.items()))
-    say(f"Wikidata: {len(things):,} items; failed tries: {failed or 'none'}")
-    names = asked.names(things)
-    notes = {
-        "items_missing": len(asked.missing(things)),
-        "items_merged": sum(named.same != id for id, named in names.items()),
-    }
-    return Gathered(objects={"statements": found, "triples": mined.objects}, names=names), notes
-
-
-@contextmanager
-def _kept(journal: Journal) -> Iterator[None]:
-    """Whatever fails, what came before is kept."""
-    try:
-        yield
-    except EndpointError as error:
-        kept = f"the items that came are kept in {journal.path}; " * bool(journal)
-        raise EndpointError(
-            f"{error}; {kept}run the same command again to go on, or take names from a table with "
-            "--aliases FOLDER"
-        ) from None
-
-
-def _fetch(asked: Wikidata, ids: Sequence[str], what: str, *, claims: bool = False) -> None:
-    """Ask for items, saying before what it takes."""
-    lacking = len(asked.lacking(ids, claims=claims))
-    if not lacking:
-        return
-    requests = ceil(lacking / BATCH)
-    tell(f"Wikidata: {lacking:,} {what} in {requests:,} requests to {asked.server.place.shown}")
-    done = 0
-    with progress(f"{what} from Wikidata") as tick:
-
-        def heard(count: int) -> None:
-            nonlocal done
-            done += count
-            tick(done, lacking)
-
-        asked.fetch(ids, claims=claims, progress=heard)
-
-
-def _entities(dataset: Dataset, relation: str) -> Iterator[Entity]:
-    for fact in dataset.facts(relation):
-        yield fact.subject
-        yield from fact.objects
-
-
 def _card(wanted: MyriadOptions, base: Dataset) -> Card:
     """Where everything comes from."""
     sources, model = wanted.sources, wanted.say.ask.model
@@ -373,7 +220,7 @@ def show(base: Dataset, built: Dataset, out: Path) -> None:
         for key, (name, lama, myriad) in PAPER.items()
     ]
     rows += [
-        (name, "", f"{built.notes[key]:,}", *(("", myriad) if paper else ()))
+        (name, "", f"{built.notes.get(key, 0):,}", *(("", myriad) if paper else ()))
         for key, (name, myriad) in EXTENDED.items()
     ]
     titles = ("", "base", "built", *(("LAMA-UHN (paper)", "MyriadLAMA (paper)") if paper else ()))

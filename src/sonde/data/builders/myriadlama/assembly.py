@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Dataset, Entity, Fact, Relation
 from sonde.core.fingerprints import fingerprint
@@ -25,6 +26,39 @@ class Gathered:
 
     objects: Mapping[str, Objects]
     names: Names
+
+
+def translated(base: Dataset, names: Names, language: str) -> Dataset:
+    """The facts of a dataset in another language: things are called by their names there alone.
+
+    A subject or object without any is left out, and so is a fact without its subject or all of its
+    objects; an answer space is that of the things that have names.
+    """
+    counts: Counter[str] = Counter()
+
+    def named(entities: Iterable[Entity]) -> tuple[Entity, ...]:
+        known = ((e.id, names[e.id].names) for e in entities if e.id in names)
+        return tuple(Entity(id=id, names=more) for id, more in known if more)
+
+    def facts(relation: str) -> Iterator[Fact]:
+        for fact in base.facts(relation):
+            subject, objects = named([fact.subject]), named(fact.objects)
+            counts["facts_without_names"] += not (subject and objects)
+            if subject and objects:
+                yield replace(fact, subject=subject[0], objects=objects, wrong=named(fact.wrong))
+
+    frames = {relation.id: frame_of(list(facts(relation.id))) for relation in base.relations}
+    kept = [relation for relation in base.relations if frames[relation.id].height]
+    if not kept:
+        raise DataError(f"no fact of {base.name!r} has names in {language!r}")
+    return replace(
+        base,
+        relations=tuple(replace(r, language=language, answers=named(r.answers)) for r in kept),
+        read=frames.__getitem__,
+        vocabulary=None,  # the words of another language
+        fingerprint=fingerprint([base.fingerprint, "translated", language]),
+        notes={**base.notes, **counts},
+    )
 
 
 def extended(base: Dataset, gathered: Gathered, language: str) -> Dataset:
