@@ -79,3 +79,10 @@ def test_no_other_ranking_is_as_like_one_as_itself_and_the_first_ranks_weigh_mos
     values = {order: consistency("abcd", order) for order in permutations("abcd")}
     assert max(values, key=lambda order: values[order]) == tuple("abcd")
     assert values[tuple("bacd")] < values[tuple("acbd")] < values[tuple("abdc")] < 1
+
+
+def test_unrelated_rankings_share_as_much_as_chance_has_it() -> None:
+    weights = [exp(5 - j) for j in range(1, 6)]
+    chance = sum(w * j / 5 for j, w in enumerate(weights, 1)) / sum(weights)
+    values = [consistency("abcde", order) for order in permutations("abcde")]
+    assert sum(values) / len(values) == pytest.approx(chance)
