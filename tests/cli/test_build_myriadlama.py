@@ -269,6 +269,8 @@ def test_names_and_objects_come_from_a_table_too(
         *command(lama, templates, tmp_path / "e", *more, "--language", "ja", "--translate")
     )
     assert "facts left out that have no names in that language: 3" in done.out
+    done = sonde("data", "build", "myriadlama", tmp_path / "e", "-o", tmp_path / "f")
+    done.refused(2, "no relation of 'myriadlama' is in 'en', but in ja")
     assert of_fact(tmp_path / "e", "Q750") == (("ボリビア",), [("スクレ",)])
     done = sonde(*command(lama, templates, tmp_path / "d", *more, "--language", "fr"))
     done.refused(3, "fr.tsv is missing")

@@ -310,8 +310,14 @@ def test_a_translated_set_has_the_names_of_its_language_alone() -> None:
 
 
 def test_statements_of_other_pairs_do_not_count() -> None:
-    pairs = [(PAIR, ["Q1", "Q2"]), (("P19", "Q1203"), ["Q3"])]
-    assert stated(pairs, frozenset([PAIR])) == {PAIR: {"Q1": "", "Q2": ""}}
+    statements = [(PAIR, ["Q1", "Q2"]), (("P19", "Q1203"), ["Q3"]), (("P1303", "Q9"), ["Q3"])]
+    assert stated(statements, band()) == {PAIR: {"Q1": "", "Q2": ""}}
+
+
+def test_a_relation_of_one_language_has_the_statements_of_what_it_is_in_all() -> None:
+    spoken = replace(relation("P1303.ja", "[X]は[Y]"), language="ja", same="P1303")
+    dataset = dataset_of([fact("P1303.ja", LENNON, GUITAR)], spoken)
+    assert stated([(PAIR, [PIANO])], dataset) == {("P1303.ja", "Q1203"): {PIANO: ""}}
 
 
 def test_a_table_has_the_names_of_a_language(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from sonde.cli.paraphrase import (
     show_paraphrased,
 )
 from sonde.core.errors import DataError, UsageError
-from sonde.core.facts import LAMA, Card, Dataset
+from sonde.core.facts import LAMA, Card, Dataset, Relation
 from sonde.core.fingerprints import fingerprint
 from sonde.data import catalog
 from sonde.data.builders import check_place, write_whole
@@ -177,10 +177,9 @@ def _base(wanted: MyriadOptions, work: Path) -> Dataset:
     """The facts to begin with; a guesser is asked once."""
     with waiting(f"opening {wanted.base}"):
         given = catalog.load(wanted.base)
-    if names := listed(wanted.relations):
-        chosen = tuple(given.relation(name) for name in names)
-        parts = [given.fingerprint, *(relation.id for relation in chosen)]
-        given = replace(given, relations=chosen, fingerprint=fingerprint(parts))
+    chosen = _chosen(given, wanted)
+    parts = [given.fingerprint, *(relation.id for relation in chosen)]
+    given = replace(given, relations=chosen, fingerprint=fingerprint(parts))
     if wanted.keep_guessable:
         return bases.pairs(given)
     if not wanted.guesser:
@@ -192,6 +191,21 @@ def _base(wanted: MyriadOptions, work: Path) -> Dataset:
             return bases.pairs(unguessable(given, "names", model))
 
     return bases.kept(work, fingerprint([given.fingerprint, wanted.guesser]), judged)
+
+
+def _chosen(given: Dataset, wanted: MyriadOptions) -> tuple[Relation, ...]:
+    """The relations that are wanted, those of another language left out."""
+    names, language = listed(wanted.relations), wanted.sources.language
+    chosen = tuple(given.relation(name) for name in names) or given.relations
+    if wanted.sources.translate:
+        return chosen
+    if spoken := tuple(r for r in chosen if r.language in ("", language)):
+        return spoken
+    has = ", ".join(sorted({relation.language for relation in chosen}))
+    raise UsageError(
+        f"no relation of {given.name!r} is in {language!r}, but in {has}; name one of these with "
+        "--language, or add --translate"
+    )
 
 
 def _card(wanted: MyriadOptions, base: Dataset) -> Card:

@@ -17,7 +17,7 @@ from sonde.core.facts import Dataset, Entity
 from sonde.data.builders.journal import Journal
 from sonde.data.builders.myriadlama.assembly import Gathered
 from sonde.data.builders.myriadlama.names import Names, table_names
-from sonde.data.builders.myriadlama.objects import Mined, Objects, Pair, base_of, mine, stated
+from sonde.data.builders.myriadlama.objects import Mined, Objects, Pair, mine, stated
 from sonde.data.builders.myriadlama.wikidata import BATCH, URL, Wikidata, opened
 from sonde.data.builders.triples import Faults, triple_paths
 from sonde.data.readers.aliases import OBJECTS, read_objects
@@ -95,16 +95,16 @@ def gather(
     sources: ObjectOptions, ask: EndpointOptions, base: Dataset, work: Path
 ) -> tuple[Gathered, dict[str, int]]:
     """All further objects by where they come from, names of everything, and counts."""
-    pairs, mined = base_of(base).pairs, _mined(sources, base, work)
+    mined = _mined(sources, base, work)
     things = {entity.id for relation in base.relations for entity in _entities(base, relation.id)}
     things |= {id for found in mined.objects.values() for id in found}
     if sources.wikidata:
-        return _asked(sources, ask, mined, pairs, things, work)
+        return _asked(sources, ask, base, mined, things, work)
     found: Objects = {}
     names: Names = {}
     if sources.aliases:
         if sources.take("statements"):
-            found = stated(_table_objects(sources.aliases), pairs)
+            found = stated(_table_objects(sources.aliases), base)
         things |= {id for objects in found.values() for id in objects}
         with waiting(f"reading names in {sources.aliases}"):
             names = table_names(sources.aliases, sources.language, things)
@@ -119,15 +119,15 @@ def _table_objects(folder: Path) -> Iterator[tuple[Pair, list[str]]]:
 def _asked(
     sources: ObjectOptions,
     ask: EndpointOptions,
+    base: Dataset,
     mined: Mined,
-    pairs: frozenset[Pair],
     things: set[str],
     work: Path,
 ) -> tuple[Gathered, dict[str, int]]:
     """The same from Wikidata: first what subjects are called and have, then what objects are."""
-    relations = tuple(sorted({relation for relation, _ in pairs if PROPERTY.fullmatch(relation)}))
+    relations = tuple(sorted(filter(PROPERTY.fullmatch, {r.same or r.id for r in base.relations})))
     claims = sources.take("statements") and bool(relations)
-    subjects = sorted({subject for _, subject in pairs})
+    subjects = sorted({id for r in base.relations for id in base.frame(r.id)["subject_id"]})
     journal = Journal(work / "wikidata.jsonl")
     place = (sources.wikidata_url, ask.retries, ask.wait, ask.timeout)
     with _kept(journal), opened(*place) as server:
@@ -135,7 +135,7 @@ def _asked(
             server=server, journal=journal, language=sources.language, relations=relations
         )
         _fetch(asked, subjects, "subjects", claims=claims)
-        found = stated(asked.statements(subjects), pairs) if claims else {}
+        found = stated(asked.statements(subjects), base) if claims else {}
         things |= {id for objects in found.values() for id in objects}
         _fetch(asked, sorted(things), "objects")
     failed = ", ".join(f"{kind} {n}" for kind, n in sorted(asked.failures.items()))

@@ -29,7 +29,8 @@ Progress = Callable[[int], None]
 class Base:
     """How a triple finds its fact: pairs by identifiers, and by names that tell them apart.
 
-    Relations are known by identifier and by label. A name that two things have is that of none.
+    Relations are known by identifier, by label and by what they are in every language. A name that
+    two things have is that of none.
     """
 
     relations: Mapping[str, str]
@@ -59,12 +60,12 @@ class Base:
 
 def base_of(dataset: Dataset) -> Base:
     """The pairs of a dataset, and the names of their things."""
-    relations: dict[str, str] = {}
+    known_as = ({r.label: r.id, r.same: r.id, r.id: r.id} for r in dataset.relations)
+    relations = {name.casefold(): id for names in known_as for name, id in names.items() if name}
     pairs: set[Pair] = set()
     subjects: dict[Pair, str] = {}
     objects: dict[Pair, str] = {}
     for relation in dataset.relations:
-        relations |= {relation.label.casefold(): relation.id, relation.id.casefold(): relation.id}
         for fact in dataset.facts(relation.id):
             pairs.add((relation.id, fact.subject.id))
             for known, entity in ((subjects, fact.subject), *((objects, e) for e in fact.objects)):
@@ -126,6 +127,11 @@ def _rows(objects: Objects) -> Iterator[tuple[str, str, str, str]]:
             yield relation, subject, object, name
 
 
-def stated(pairs: Iterable[tuple[Pair, Sequence[str]]], known: frozenset[Pair]) -> Objects:
-    """Objects that statements give, by identifiers alone, for pairs that are known."""
-    return {pair: dict.fromkeys(objects, "") for pair, objects in pairs if pair in known}
+def stated(statements: Iterable[tuple[Pair, Sequence[str]]], dataset: Dataset) -> Objects:
+    """Objects that statements give for a dataset's pairs, by identifiers alone."""
+    base, found = base_of(dataset), dict[Pair, dict[str, str]]()
+    for (name, subject), objects in statements:
+        pair = (base.relations.get(name.casefold(), ""), subject)
+        if pair in base.pairs:
+            found.setdefault(pair, {}).update(dict.fromkeys(objects, ""))
+    return found
