@@ -160,7 +160,7 @@ def test_the_cost_is_known_before(tmp_path: Path) -> None:
 
 
 def test_five_templates_with_a_question_are_what_the_paper_has() -> None:
-    assert by_hand_doubt(relation("P19", BORN)) == "1 templates, not 5, no question"
+    assert by_hand_doubt(relation("P19", BORN)) == "1 by hand, no question"
     five = [template(f"t{n}", f"[X] {n} [Y]") for n in range(4)]
     assert by_hand_doubt(relation("P19", *five, ASKED)) == ""
 

@@ -16,6 +16,7 @@ from sonde.core.facts import Dataset, Relation
 from sonde.data.builders import check_place, write_whole
 from sonde.data.builders.endpoint import Asker
 from sonde.data.builders.myriadlama.paraphrases import (
+    BY_HAND,
     INSTRUCTION,
     Fault,
     Paraphrased,
@@ -113,7 +114,8 @@ def paraphrase(wanted: Wanted) -> None:
             write_whole(_with(dataset, found, endpoint.model), out, force=wanted.force)
         shutil.rmtree(work_of(out), ignore_errors=True)
     show_paraphrased(found, recipe)
-    say(f"{out}: {sum(len(p.relation.templates) for p in found):,} templates")
+    templates = sum(len(each.relation.templates) for each in found)
+    say(f"{out}: {templates:,} templates of {len(found)} relations, paraphrases among them")
     show_asked(asker.journal, chat)
 
 
@@ -144,7 +146,10 @@ def show_expected(
     if doubts := [(r.id, doubt) for r in relations if (doubt := by_hand_doubt(r))]:
         named = "; ".join(f"{id} ({doubt})" for id, doubt in doubts[:NAMED])
         more = f" and {len(doubts) - NAMED} more" if len(doubts) > NAMED else ""
-        say(f"other than five templates, one of them a question: {named}{more}")
+        say(
+            f"MyriadLAMA has {BY_HAND} templates by hand for each relation, one of them a question "
+            f"at least; fewer here: {named}{more}"
+        )
     cost = expected(relations, recipe, hints)
     before = f" ({kept:,} answers are kept from before)" if kept else ""
     say(

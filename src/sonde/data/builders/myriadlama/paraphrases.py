@@ -189,7 +189,7 @@ def families(relation: Relation) -> list[tuple[Template, list[Template]]]:
 def by_hand_doubt(relation: Relation) -> str:
     """What the paper asks of hand-written templates and a relation lacks; empty for nothing."""
     heads = [head for head, _ in families(relation)]
-    few = f"{len(heads)} templates, not {BY_HAND}" if len(heads) < BY_HAND else ""
+    few = f"{len(heads)} by hand" if len(heads) < BY_HAND else ""
     asked = "" if any(head.style == "question" for head in heads) else "no question"
     return ", ".join(filter(None, (few, asked)))
 
