@@ -21,7 +21,7 @@ from sonde.core.reports import Curves, Estimate, Estimates, Metric, Table
 from sonde.core.words import written
 from sonde.metrics.estimates import ByFact
 from sonde.metrics.judged import Floats, Judged, around, stream
-from sonde.prompting.matching import correct
+from sonde.prompting.matching import OWN, correct, language_of
 from sonde.reporting.build.figures import curve
 from sonde.reporting.build.tables import by_place
 from sonde.reporting.catalogue import FACTS, RELATIONS
@@ -95,7 +95,7 @@ class Timelines:
         self._spans: dict[tuple[str, str], list[Span]] = {}
         self._said: dict[tuple[tuple[str, str], int], list[Span]] = {}
         relations = asked.judged.relations
-        self._languages = {relation.id: relation.language or "en" for relation in relations}
+        self._languages = {r.id: language_of(OWN, r.language) for r in relations}
         for relation in relations:
             columns = asked.dataset.frame(relation.id).select("subject_id", "object_names", *DATES)
             for subject, objects, *dates in columns.iter_rows():
