@@ -96,7 +96,11 @@ def build_report(dataset: Dataset, outcomes: Outcomes, *, edited: bool) -> Repor
         metrics=METRICS,
         estimates=estimates,
         counts=_counts(outcomes),
-        headlines=tuple(headline(m, FACTS, label=m.label) for m in (*SCORES.values(), SCORE)),
+        headlines=tuple(
+            headline(metric, FACTS, label=metric.label)
+            for metric in (*SCORES.values(), SCORE)
+            if estimates[metric.at(FACTS)].value is not None
+        ),
         tables=shown(
             (
                 _score_table(estimates),
