@@ -143,6 +143,17 @@ def test_distractors_languages_tags_and_numbers_are_told() -> None:
     assert "power of ten" in figure.axis and sum(figure.counts) == 3
 
 
+def test_relations_without_facts_and_odd_numbers_are_no_obstacle() -> None:
+    facts = [
+        replace(fact("r", name, "Rome"), numbers={"size": size})
+        for name, size in (("Ann", -1.0), ("Bob", float("inf")), ("Cy", 0.0))
+    ]
+    card = sonde.card(dataset_of(facts, relation("r", "[X] [Y]"), relation("empty", "[X] [Y]")))
+    assert sum(card.figure("number-size").counts) == 2  # type: ignore[union-attr]
+    assert card.estimates["entropy.relation.empty"].value is None
+    assert card.estimates["majority.mean_over_relations"].value == 1.0
+
+
 def test_a_split_that_no_fact_has_is_refused() -> None:
     with pytest.raises(UsageError, match="no facts in split 'tset'"):
         sonde.card(cities(), split="tset")

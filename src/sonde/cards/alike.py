@@ -2,8 +2,8 @@
 
 Texts are folded to lower-case words. Two are alike where their numbers, Roman ones too, are the
 same, and at least a share of all character trigrams of both stands in both (Jaccard). Of two such
-sets the rarest few trigrams have one in common (Chaudhuri's prefix filter): pairs without one are
-never looked at, and none that is alike is missed. Knows texts alone.
+sets the rarest few trigrams have some in common (a prefix filter): pairs without them are never
+compared, and none that is alike is missed. Knows texts alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ LEAST = 0.8
 """The share of trigrams in common from which on texts are alike."""
 
 ROUNDING = 1e-9
+
+MET = 3
+"""Rare trigrams that alike texts have in common at least; more are slower to look up, fewer leave
+more pairs to compare."""
 
 
 def folded(text: str) -> str:
@@ -74,19 +78,24 @@ def near(texts: Iterable[str], least: float = LEAST) -> Near:
 
 
 def pairs(texts: Sequence[str], least: float) -> Iterator[tuple[str, str, float]]:
-    """All pairs of different folded texts that are alike."""
+    """All pairs of different folded texts that are alike.
+
+    Of each text as many of the rarest trigrams are looked up as leave only few others: what is
+    alike has at least `MET` of them in common, or all that must be where these are fewer.
+    """
     grams = [trigrams(text) for text in texts]
     often = Counter(gram for own in grams for gram in own)
+    needed = [ceil(least * len(own) - ROUNDING) for own in grams]
     tried: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, own in enumerate(grams):
-        partners: set[int] = set()
         rarest = sorted(own, key=lambda gram: (often[gram], gram))
-        said = numbers(texts[place])
-        for gram in rarest[: len(own) - ceil(least * len(own) - ROUNDING) + 1]:
+        said, met = numbers(texts[place]), Counter[int]()
+        for gram in rarest[: len(own) - needed[place] + MET]:
             bucket = tried[said, gram]
-            partners.update(bucket)
+            met.update(bucket)
             bucket.append(place)
-        for other in sorted(partners):
+        fewest = min(MET, needed[place])
+        for other in sorted(other for other, n in met.items() if n >= min(fewest, needed[other])):
             alike = similarity(own, grams[other])
             if alike >= least:
                 yield texts[other], texts[place], alike

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import isfinite
 
 import numpy as np
 
@@ -169,7 +170,8 @@ def _figures(relations: Sequence[Described], estimates: Estimates) -> Iterator[F
         for name, own in d.numbers.items():
             values.setdefault(name, []).extend(own)
     for name, own in values.items():
-        yield histogram(name, own)
+        if finite := [value for value in own if isfinite(value)]:
+            yield histogram(name, finite)
 
 
 def _covered(asked: Sequence[Described]) -> Curves:
@@ -202,8 +204,7 @@ def _value(value: float) -> Estimate:
 def histogram(name: str, values: Sequence[float]) -> Histogram:
     """How a number of the facts is spread; by powers of ten where it spans several."""
     data = np.asarray(values, dtype=np.float64)
-    positive = data[data > 0]
-    tens = len(positive) == len(data) and data.max() >= WIDE * data.min()
+    tens = data.min() > 0 and data.max() >= WIDE * data.min()
     drawn = np.log10(data) if tens else data
     low, high = float(drawn.min()), float(drawn.max())
     edges = np.linspace(low, high if high > low else low + 1.0, RANKS + 1)
