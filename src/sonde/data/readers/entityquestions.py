@@ -131,8 +131,8 @@ def _relation(id: str, frame: tuple[str, str]) -> Relation:
         style="question",
         group=f"{id}-entityquestions",
     )
-    label, kind = (known.label, known.kind) if known else (id, None)
-    return Relation(id=id, label=label, kind=kind, templates=(template,))
+    label = known.label if known else "…".join(frame) if any(frame) else id
+    return Relation(id=id, label=label, kind=known.kind if known else None, templates=(template,))
 
 
 def _fact(relation: str, number: int, split: str, row: Row, frame: tuple[str, str]) -> Fact:

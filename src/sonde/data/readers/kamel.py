@@ -92,13 +92,13 @@ def _questions(path: Path) -> dict[str, str]:
 
 
 def _relation(id: str, question: str) -> Relation:
-    """A relation with its question; KAMEL has no labels, the atlas those of LAMA's relations."""
+    """A relation with its question, which is its label too, unless the atlas has one."""
     known = atlas_relations().get(id)
     worded = f"{id}-kamel"
     template = Template(id=worded, text=f"{question} {ANSWER_SLOT}", style="question", group=worded)
     return Relation(
         id=id,
-        label=known.label if known else id,
+        label=known.label if known else question.replace(SUBJECT_SLOT, "…"),
         kind=known.kind if known else None,
         templates=(template,),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from sonde.core.facts import Dataset, slot_values
-from sonde.core.reports import Estimate, Estimates, Metric, Report, Table
+from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import against_control, counted
 from sonde.metrics.abstention import ABSTENTION
 from sonde.metrics.estimates import ByFact, Resampled
@@ -55,6 +55,9 @@ SIZES = {"1": (1, 1), "2": (2, 2), "3": (3, 3), "4-5": (4, 5), "6+": (6, np.inf)
 """Facts by how many right answers they have."""
 
 SHOWN = 20_000
+ALIKE = 5e-4
+"""Shares that read alike."""
+
 MANY = 0.2
 """The share from which answers that are not as they should be are worth a sentence."""
 
@@ -74,6 +77,7 @@ def build_report(
         headline(WHOLE, RELATIONS),
         headline(ANY.named("At least one right answer"), RELATIONS),
     )
+    told = [h for h in heads if h in (heads[0], heads[-1]) or _differ(estimates, h, heads[0])]
     empty = answers.mostly_empty
     concluded = () if empty else (
         against_control("F1", estimates[ABOVE.at(RELATIONS)]),
@@ -86,7 +90,7 @@ def build_report(
         metrics=METRICS,
         estimates=estimates,
         counts={**dataset.notes, **_counts(dataset, outcomes), **silent.counts},
-        headlines=(*(unconcluded(h) if empty else h for h in heads), *silent.headlines),
+        headlines=(*(unconcluded(h) if empty else h for h in told), *silent.headlines),
         tables=shown(
             (
                 *_tables(estimates, outcomes),
@@ -107,6 +111,15 @@ def build_report(
         notes=notes,
         judged=outcomes.judged,
     )  # fmt: skip
+
+
+def _differ(estimates: Estimates, one: Headline, other: Headline) -> bool:
+    """Whether two headlines read differently: of single answers most numbers are the same."""
+    numbers = [
+        (estimate.value or 0.0, *estimate.ends)
+        for estimate in (estimates[one.estimate], estimates[other.estimate])
+    ]
+    return any(abs(a - b) >= ALIKE for a, b in zip(*numbers, strict=True))
 
 
 def _estimates(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
