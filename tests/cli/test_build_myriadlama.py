@@ -104,7 +104,9 @@ def test_from_lama_wikidata_triples_and_a_chat_model_to_a_run(
     with wikidata(ITEMS) as wiki, serving(rewording) as server:
         words = ("--triples", triples, "--wikidata", "--wikidata-url", wiki.url, *QUICK)
         asked = ("--endpoint", server.url, "--model", "m", "--paraphrases", 19)
-        done = sonde(*command(lama, templates, out, *words, *asked))
+        rows = tmp_path / "rows" / "all.jsonl"
+        rows.parent.mkdir()
+        done = sonde(*command(lama, templates, out, *words, *asked, "--rows", rows))
     assert done.code == 0, done
     told = " ".join(done.out.split())
     assert "triples: 2 read, 1 of them about the base's pairs" in told
@@ -130,6 +132,8 @@ def test_from_lama_wikidata_triples_and_a_chat_model_to_a_run(
     assert sonde("data", "check", out).code == 0
     stats = " ".join(sonde("data", "stats", out).out.split())
     assert "unique triples 6" in stats and "prompts 420" in stats, stats
+    read = " ".join(sonde("data", "stats", f"myriadlama:{rows.parent}").out.split())
+    assert "unique triples 6" in read and "prompts 420" in read, read
     run = sonde("run", "belief", "-m", "control:majority", "-d", out, "-o", tmp_path / "run")
     assert run.code == 0, run
 
@@ -305,6 +309,8 @@ def test_requests_that_make_no_sense_are_refused(
     missing = command(lama, tmp_path / "none.jsonl", tmp_path / "out")
     sonde(*missing).refused(3, "none.jsonl is missing")
     assert not (tmp_path / "out").exists() and not (tmp_path / "out.work").exists()
+    sonde(*build, "--rows", tmp_path / "rows.csv").refused(2, "--rows takes a .jsonl file")
+    sonde(*build, "--rows", templates).refused(2, "mine.jsonl is there", "--force")
     with working(tmp_path / "out"):
         sonde(*build).refused(5, "is being built by another process")
     assert sonde(*build).code == 0

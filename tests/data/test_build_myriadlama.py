@@ -20,7 +20,11 @@ from sonde.data.builders.myriadlama.assembly import Gathered, extended, translat
 from sonde.data.builders.myriadlama.base import kept, pairs
 from sonde.data.builders.myriadlama.names import Named, Names, table_names
 from sonde.data.builders.myriadlama.objects import Mined, Objects, mine, stated
+from sonde.data.builders.myriadlama.rows import prompt_rows
 from sonde.data.builders.triples import Faults, triple_files
+from sonde.data.catalog import load
+from sonde.data.lines import write_rows
+from tests import worlds
 from tests.worlds import dataset_of, entity, fact, relation
 
 LENNON = entity("John Lennon", id="Q1203")
@@ -318,6 +322,34 @@ def test_a_relation_of_one_language_has_the_statements_of_what_it_is_in_all() ->
     spoken = replace(relation("P1303.ja", "[X]は[Y]"), language="ja", same="P1303")
     dataset = dataset_of([fact("P1303.ja", LENNON, GUITAR)], spoken)
     assert stated([(PAIR, [PIANO])], dataset) == {("P1303.ja", "Q1203"): {PIANO: ""}}
+
+
+def test_rows_are_read_back_as_the_same_set(tmp_path: Path) -> None:
+    """Names, the original first; objects with their names; the groups of templates."""
+    head = worlds.template("a", "[X] plays [Y].")
+    more = [
+        worlds.template("a-1", "It is [Y] that [X] plays.", source="paraphrase", group="a"),
+        worlds.question("b", "What does [X] play?"),
+    ]
+    names = {
+        "Q1203": Named(("Lennon",), "Q1203"),
+        "Q6607": Named(("six-string",), "Q6607"),
+        PIANO: Named(("piano", "grand"), PIANO),
+    }
+    base = dataset_of(list(band().facts("P1303")), relation("P1303", head, *more))
+    made = built({"triples": {PAIR: {PIANO: ""}}}, names, base)
+    write_rows(tmp_path / "rows.jsonl", prompt_rows(made))
+    again = load(f"myriadlama:{tmp_path}")
+    assert again.notes["rows_read"] == 3 * (2 + 1)
+    left = ("prompts_not_among_rows", "original_names_guessed", "paraphrases_grouped_by_likeness")
+    assert not any(again.notes[key] for key in left)
+    assert first_fact(again) == first_fact(made)
+    texts = [{t.id: t.text for t in d.relations[0].templates} for d in (made, again)]
+    grouped = [
+        [(t.text, t.source, text[t.group]) for t in d.relations[0].templates]
+        for d, text in zip((made, again), texts, strict=True)
+    ]
+    assert grouped[0] == grouped[1]
 
 
 def test_a_table_has_the_names_of_a_language(tmp_path: Path) -> None:

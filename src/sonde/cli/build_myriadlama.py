@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from sonde import api
-from sonde.cli.console import print_table, resumable, say, waiting
+from sonde.cli.console import print_table, resumable, say, waiting, writing
 from sonde.cli.endpoint import asking_in, show_asked
 from sonde.cli.gathering import ObjectOptions, gather
 from sonde.cli.options import (
@@ -36,7 +36,9 @@ from sonde.data.builders.endpoint import Endpoint
 from sonde.data.builders.myriadlama import base as bases
 from sonde.data.builders.myriadlama.assembly import extended, translated
 from sonde.data.builders.myriadlama.paraphrases import Recipe
+from sonde.data.builders.myriadlama.rows import prompt_rows
 from sonde.data.builders.work import LOCK, working
+from sonde.data.lines import write_rows
 from sonde.data.review.judgements import read_judgements
 from sonde.data.review.kept import Rule, apply
 from sonde.data.statistics import relation_counts, totals
@@ -105,6 +107,9 @@ class MyriadOptions:
     unjudged: Literal["keep", "drop"] | None = option(
         "What becomes of templates that nobody judged.", None
     )
+    rows: Path | None = option(
+        "Also write a prompt a row, as MyriadLAMA was published, into this .jsonl file.", None
+    )
     name: str = option(NAMED, "myriadlama")
     force: bool = option(FORCE, False, "--force")
 
@@ -126,6 +131,8 @@ def build_myriadlama(wanted: MyriadOptions) -> None:
     -o ./myriadlama
     """
     check_place(wanted.out, force=wanted.force)
+    if wanted.rows is not None:
+        _check_rows(wanted.rows, force=wanted.force)
     if wanted.review is not None and not wanted.review.is_file():
         raise DataError(f"{wanted.review} is missing; 'sonde data review' writes such a file")
     endpoint, recipe = wanted.say.ask.place(), wanted.say.recipe
@@ -146,9 +153,19 @@ def build_myriadlama(wanted: MyriadOptions) -> None:
         built = replace(facts, card=_card(wanted, base), notes=counted)
         with waiting(f"writing {wanted.out}"):
             write_whole(built, wanted.out, force=wanted.force)
+        if wanted.rows is not None:
+            with waiting(f"writing {wanted.rows}"), writing(wanted.rows):
+                write_rows(wanted.rows, prompt_rows(built))
         show(base, built, wanted.out)
         if kept := sorted(path.name for path in work.iterdir() if path.name != LOCK):
             say(f"{work} keeps {', '.join(kept)}: nothing is asked twice; remove it in the end")
+
+
+def _check_rows(path: Path, *, force: bool) -> None:
+    if path.suffix != ".jsonl" or not path.parent.is_dir():
+        raise UsageError(f"--rows takes a .jsonl file in a folder that is there, not {path}")
+    if path.exists() and not force:
+        raise UsageError(f"{path} is there; give another file, or --force to replace it")
 
 
 def _paraphrased(

@@ -6,6 +6,7 @@
     wikidata     statements and names, asked of Wikidata
     assembly     the facts with all of these
     paraphrases  how a chat model says templates otherwise
+    rows         the set as it was published, a prompt a row
 
 What was answered, and what takes long, is kept in a folder beside the dataset (`builders/work.py`).
 Knows neither models nor the terminal.
