@@ -234,6 +234,24 @@ def test_several_prompts_of_a_fact_are_one_ranking_by_their_mean() -> None:
     assert value(reading, "rankc", "en-fr").value == pytest.approx(mean(values))
 
 
+def test_candidates_are_ranked_by_the_scores_that_the_probe_compares() -> None:
+    dataset = tongues(languages=("en", "fr"))
+    made = sonde.probe("lama", answer="score", normalise="tokens")
+    rows = []
+    for row in (answered(prompt) for prompt in asked(made, dataset)):
+        assert isinstance(row.answer, Scored)
+        longer = [len(option) * (ord(option[0]) % 3 + 1) for option in row.answer.options]
+        logps = [(own[0],) * n for own, n in zip(row.answer.logps, longer, strict=True)]
+        rows.append(replace(row, answer=replace(row.answer, logps=tuple(logps))))
+    judged = made.read(dataset, in_blocks(rows)).judged
+    given = Asked(dataset=dataset, judged=judged, answers=lambda: in_blocks(rows))
+    summed, by_token = (COMPONENT.read(replace(given, normalise=n)) for n in ("none", "tokens"))
+    assert summed is not None and by_token is not None
+    expected = value(read(dataset)[0], "rankc", "en-fr").value  # where each has one token
+    assert value(by_token, "rankc", "en-fr").value == pytest.approx(expected)
+    assert value(summed, "rankc", "en-fr").value != pytest.approx(expected)
+
+
 def test_equal_scores_are_not_taken_for_equal_rankings() -> None:
     dataset = tongues(languages=("en", "fr"))
     made = sonde.probe("lama", answer="score")

@@ -17,6 +17,7 @@ from sonde.core.columns import Answers
 from sonde.core.fact_frames import entities, names_options
 from sonde.core.facts import NAME_PARTS, Dataset, Relation
 from sonde.core.rated import ends_of, taken
+from sonde.core.scores import Normalise
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -29,7 +30,7 @@ Bools = NDArray[np.bool_]
 class Candidates:
     """The things that may be answered in a relation, and how a model scores them.
 
-    `values` [facts, ids]: mean log-probabilities, nan where none was measured. `own` [facts, ids]:
+    `values` [facts, ids]: mean scores, nan where none was measured. `own` [facts, ids]:
     what each fact chooses from; all, unless facts have `named` their options.
     """
 
@@ -43,7 +44,8 @@ class Candidates:
 class Tally:
     """Adds up the scores of one relation's things."""
 
-    def __init__(self, dataset: Dataset, relation: Relation) -> None:
+    def __init__(self, dataset: Dataset, relation: Relation, normalise: Normalise = "none") -> None:
+        self.normalise = normalise
         asked = dataset.asked_frame(relation.id)
         things = _things(dataset, relation)
         self.facts = {fact: row for row, fact in enumerate(asked["fact"])}
@@ -97,7 +99,8 @@ class Tally:
         flat = np.array([column for columns in lists for column in columns], dtype=np.int64)
         kept, places = taken(ends, rated.options)
         times = np.diff(kept)
-        rows, scores = np.repeat(rated.owners, times), np.repeat(rated.sums(), times)
+        sums = rated.sums() / (rated.counts() if self.normalise == "tokens" else 1)
+        rows, scores = np.repeat(rated.owners, times), np.repeat(sums, times)
         np.fmax.at(values, (rows, flat[places]), scores)
         return values
 
@@ -111,10 +114,13 @@ class Tally:
 
 
 def candidates(
-    dataset: Dataset, relations: Sequence[Relation], answers: Iterable[Answers]
+    dataset: Dataset,
+    relations: Sequence[Relation],
+    answers: Iterable[Answers],
+    normalise: Normalise = "none",
 ) -> dict[str, Candidates]:
     """The scored things of each relation, by its id; without values where nothing was scored."""
-    tallies = {relation.id: Tally(dataset, relation) for relation in relations}
+    tallies = {relation.id: Tally(dataset, relation, normalise) for relation in relations}
     for block in answers:
         if block.kind not in ("filled", "scored"):
             continue

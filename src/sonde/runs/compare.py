@@ -189,7 +189,9 @@ def _report_without(run: Run, facts: Set[tuple[str, str]]) -> Report:
         return (block for block in map(others, run.answers()) if len(block))
 
     dataset = run.dataset()
-    return read_further(run.probe().read(dataset, kept()), dataset, kept)
+    probe = run.probe()
+    report = probe.read(dataset, kept())
+    return read_further(report, dataset, kept, getattr(probe, "normalise", "none"))
 
 
 def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning:

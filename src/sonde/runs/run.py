@@ -125,8 +125,9 @@ class Run:
         from sonde.analysis.readings import read_further
 
         dataset = self.dataset()
-        report = self.probe(reading).read(dataset, self.answers())
-        report = read_further(report, dataset, self.answers)
+        probe = self.probe(reading)
+        report = probe.read(dataset, self.answers())
+        report = read_further(report, dataset, self.answers, getattr(probe, "normalise", "none"))
         return replace(
             report,
             title=f"{report.title}: {self.manifest.model['name']}",

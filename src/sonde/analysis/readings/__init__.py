@@ -15,6 +15,7 @@ from sonde.core.columns import Answers
 from sonde.core.components import Components
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimates, Figure, Metric, Report, Table
+from sonde.core.scores import Normalise
 from sonde.metrics.judged import Judged
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ READINGS: Mapping[str, str] = {
 class Asked:
     """What was asked of a model, and how it did.
 
-    `answers` reads the stored answers from the beginning, each time it is called.
+    `answers` reads the stored answers from the beginning, each time it is called; `normalise` is
+    how the probe compares scored options.
     """
 
     dataset: Dataset
     judged: Judged
     answers: Callable[[], Iterable[Answers]]
+    normalise: Normalise = "none"
 
     def facts(self) -> DataFrame:
         """A row for each judged fact (or pair, by its first fact), with all columns of the fact.
@@ -101,12 +104,15 @@ def readings() -> Mapping[str, Reader]:
 
 
 def read_further(
-    report: Report, dataset: Dataset, answers: Callable[[], Iterable[Answers]]
+    report: Report,
+    dataset: Dataset,
+    answers: Callable[[], Iterable[Answers]],
+    normalise: Normalise = "none",
 ) -> Report:
     """A report with all that can be read beside it; unchanged where its probe judged nothing."""
     if report.judged is None or not len(report.judged.grid):
         return report
-    asked = Asked(dataset=dataset, judged=report.judged, answers=answers)
+    asked = Asked(dataset=dataset, judged=report.judged, answers=answers, normalise=normalise)
     for reader in readings().values():
         if reader.applies(dataset) and (found := reader.read(asked)):
             report = _with(report, found)

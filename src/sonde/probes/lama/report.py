@@ -247,7 +247,7 @@ def _notes(asking: Asking) -> tuple[str, ...]:
     if asking.filled and asking.own:
         way += (
             "; of the options that each fact names, the likeliest is its answer. Only options of "
-            "one token can be filled in, and the fewer there are, the easier is the choice"
+            "one token can be filled in"
         )
     asked = " or that the probed model guesses from a part of it" if asking.uhn == "names" else ""
     capitals = " Sentences begin with a capital." if asking.capitals else ""

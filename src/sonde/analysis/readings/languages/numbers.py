@@ -138,7 +138,8 @@ class Shared:
     @cached_property
     def scored(self) -> dict[tuple[str, str], Candidates]:
         """How candidates were scored, by what a relation is and by language."""
-        found = candidates(self.asked.dataset, self.relations, self.asked.answers())
+        asked = self.asked
+        found = candidates(asked.dataset, self.relations, asked.answers(), asked.normalise)
         return {(r.same, r.language): found[r.id] for r in self.relations}
 
     @cached_property

@@ -189,8 +189,9 @@ def _notes(facts: Shared) -> tuple[str, ...]:
     return (
         "RankC: Σ w_j · |first j of one ∩ first j of the other| / j over the ranks j of N "
         "candidates, w_j = e^(N−j) / Σ e^(N−k); the candidates that both languages have and rank, "
-        "by summed log-probability, the mean of a fact's prompts. Facts that name other candidates "
-        "in the two languages are left out of it and counted, as are those with fewer than two.",
+        "by the scores that answers are chosen by, the mean of a fact's prompts. Facts that name "
+        "other candidates in the two languages are left out of it and counted, as are those with "
+        "fewer than two.",
     )
 
 
