@@ -32,7 +32,7 @@ FEW_DRAWS = 50
 FEW = 3
 """So many exceptions are named instead of what they are exceptions of."""
 
-DISTRACTOR = Entity.named("Atlantis")
+DISTRACTOR, SECOND = Entity.named("Atlantis"), Entity.named("Eldorado")
 
 OfRelation = Callable[[Relation], Relation]
 OfTemplate = Callable[[Template], Template]
@@ -56,6 +56,7 @@ TEMPLATES: Mapping[str, OfTemplate] = {
 FACTS: Mapping[str, OfFact] = {
     "further names of `subject`": lambda f: replace(f, subject=_usual(f.subject)),
     "further names of `objects`": lambda f: replace(f, objects=tuple(map(_usual, f.objects))),
+    "several `objects`": lambda f: replace(f, objects=f.objects[:1]),
     "split": lambda f: replace(f, split="test"),
     "tags": lambda f: replace(f, tags=()),
     "wrong": lambda f: replace(f, wrong=()),
@@ -97,7 +98,7 @@ def _facts(atlas: Dataset, relation: Relation) -> Iterator[Fact]:
             yield replace(
                 fact,
                 subject=_named(fact.subject),
-                objects=tuple(map(_named, fact.objects[:1])),
+                objects=(_named(fact.objects[0]), *([SECOND] if n % 2 else [])),
                 tags=("easy",),
                 wrong=wrong if n % 2 else (),
                 details={"note": f"Note {n}."},
@@ -204,7 +205,8 @@ def _readings(field: tuple[str, str]) -> list[str]:
     return [
         name
         for name, reading in readings().items()
-        if not reading.applies(less) or (reading.applies(alone) and not reading.applies(bare))
+        if reading.applies(whole) > reading.applies(less)
+        or reading.applies(alone) > reading.applies(bare)
     ]
 
 
