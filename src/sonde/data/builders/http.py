@@ -46,11 +46,11 @@ log = logging.getLogger("sonde")
 class Place:
     """An address, and how patiently it is asked: `retries` after the first, times in seconds.
 
-    `kind` is what is asked there, in words; `denied` what to do where it will not let us in.
+    `kind` is what is asked, in words; `denied` what to do where it will not let us in.
     """
 
     address: str
-    kind: str = "endpoint"
+    kind: str = "the endpoint"
     retries: int = 5
     wait: float = 1.0
     timeout: float = 60.0
@@ -136,7 +136,7 @@ class Server:
             raise EndpointError(f"{place.shown} {failure.why} (given up after {tries})")
         if wait > PATIENCE:
             raise EndpointError(f"{place.shown} {failure.why} and asks to wait {wait:,.0f} s")
-        log.warning("the %s %s; trying again in %.3g s", place.kind, failure.why, wait)
+        log.warning("%s %s; trying again in %.3g s", place.kind, failure.why, wait)
         self._sleep(wait)
 
 
