@@ -24,7 +24,7 @@ from sonde.probes.bear.probe import Bear
 from sonde.runs.shards import SHARD_WEIGHT, shards
 
 NAME = "bear"
-RELATIONS = "P30 P36 P103 P105 P131 P177 P190 P291 P403 P412 P1376 P1412"
+RELATIONS = "P19 P27 P30 P103 P105 P177 P291 P403 P412 P413 P2632 P4552"
 SIXTY = "P36"
 BATCHES = (1, 64)  # lm-pub-quiz takes one sentence at a time unless it is told otherwise
 TOLERANCE = 2e-4
