@@ -20,6 +20,11 @@ from tests.docs.pages import DOCS, first_cells
 
 from . import sources
 
+GOLDEN = Path(__file__).parents[1] / "golden_values" / "answers"
+
+ELSEWHERE = ("templates_dropped_in_review", "relations_without_question", "questions_without_facts")
+"""Counts of a review and of KAMEL, whose own tests find them."""
+
 
 def facts(dataset: Dataset, relation: str = "P1") -> dict[str, Fact]:
     return {fact.subject.name: fact for fact in dataset.facts(relation)}
@@ -223,6 +228,13 @@ def test_every_count_of_what_is_left_out_is_documented(lama: str, tmp_path: Path
     (tmp_path / "P17-subclass.json").write_text('{"relations": ["Where is [X]?"]}')
     found = {**load(f"{lama}+pararel:{p}+aliases:{a}").notes, **load(str(tmp_path / "m")).notes}
     found |= load(f"fktc:{tmp_path}").notes
+    found |= load(f"bmlama:{GOLDEN / 'tongues'}").notes
+    words = {"relation": "P1", "template": "[X] [Y]"}
+    triple = {"sub_label": "Ann", "obj_label": "Dutch", "sub_uri": "Q1", "obj_uri": "Q10"}
+    sources.lines(tmp_path / "t" / "en" / "templates.jsonl", [words])
+    sources.lines(tmp_path / "t" / "en" / "P1.jsonl", [triple])
+    found |= load(f"mlama:{tmp_path / 't'}").notes
+    found |= dict.fromkeys(ELSEWHERE, 0)
     half = Row({"subject": "Ann", "object": "", "spoken": "Dutch"}, "row 1")
     table = Table(source="t", file="t", title="t", rows=[half])
     given = {"object": ["object", "spoken"]}
