@@ -136,7 +136,8 @@ def test_distractors_languages_tags_and_numbers_are_told() -> None:
     options = [column.title for column in card.table("answers").columns]
     row = dict(zip(options, card.table("answers").rows[0], strict=True))
     assert (row["options"], row["distractors"], row["asked"]) == (3, 1, 2)
-    assert rows(card, "languages") == [("en", 1, 1, 3)]
+    assert [row[:4] for row in rows(card, "languages")] == [("en", 1, 1, 3)]
+    assert card.estimates["majority.language.en"] == card.estimates["majority.relation.P36.en"]
     assert rows(card, "tags") == [("easy", 1, 1, 3), ("places", 1, 1, 3)]
     figure = card.figure("number-popularity")
     assert isinstance(figure, Histogram)

@@ -82,7 +82,16 @@ def numbers(relations: Sequence[Described], seed: int = 0) -> dict[str, Estimate
         estimates[f"{id}.{RELATIONS}"] = resampled.mean_over_relations()
         estimates[f"{id}.{FACTS}"] = resampled.mean_over_facts()
         estimates |= {f"{id}.relation.{r}": resampled.relation(r) for r in facts.ids}
+        for language, ids in by_language(relations).items():
+            name = f"{id}.language.{language}"
+            estimates[name] = resampled.mean_over_relations(ids)
     return estimates | _spread(relations)
+
+
+def by_language(relations: Sequence[Described]) -> dict[str, list[str]]:
+    """The ids of the relations of each language that some name, in order of the alphabet."""
+    named = sorted({d.relation.language for d in relations} - {""})
+    return {n: [d.relation.id for d in relations if d.relation.language == n] for n in named}
 
 
 def _facts(relations: Sequence[Described], seed: int) -> ByFact:

@@ -79,7 +79,7 @@ def card(dataset: Dataset, *, split: str = TEST, alike: float = LEAST, seed: int
                 tables.contents(dataset),
                 tables.splits(relations),
                 tables.between_splits(relations),
-                tables.languages(relations),
+                tables.languages(relations, estimates),
                 tables.relation_tags(relations),
                 tables.fact_tags(relations),
                 tables.by_relations(relations),

@@ -8,11 +8,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from sonde.cards.numbers import CHANCE, EASY, EVENNESS, GUESSED, LEAKED, SPREAD, SUBJECT_SEEN
+from sonde.cards.numbers import (
+    BAYES,
+    CHANCE,
+    EASY,
+    EVENNESS,
+    GUESSED,
+    IN_NAME,
+    LEAKED,
+    MAJORITY,
+    SPREAD,
+    SUBJECT_SEEN,
+    by_language,
+)
 from sonde.cards.relations import Described, Shared, Twin
 from sonde.core.facts import Card, Dataset, Relation
 from sonde.core.overviews import listing
-from sonde.core.reports import ColumnKind, Estimates, Metric, Table
+from sonde.core.reports import ColumnKind, Estimate, Estimates, Metric, Table
 from sonde.core.words import counted
 from sonde.data.statistics import relation_counts, totals
 from sonde.reporting.build.tables import Field, browse, by_relation, table, titled
@@ -117,33 +129,42 @@ def between_splits(relations: Sequence[Described]) -> Table | None:
     return table(sorted(shared), fields, id="between-splits", title=title, note=note)
 
 
-def languages(relations: Sequence[Described]) -> Table:
-    """Relations, templates and facts in each language, where relations name theirs."""
-    named = sorted({d.relation.language for d in relations} - {""})
-    return _groups("language", "Languages", named, relations, lambda r: (r.language,))
+def languages(relations: Sequence[Described], estimates: Estimates) -> Table:
+    """What there is in each language that relations name, and what can be guessed of it."""
+    fields = _groups("language", relations, lambda r: (r.language,))
+
+    def look(language: str, metric: Metric) -> Estimate:
+        return estimates[metric.at(f"language.{language}")]
+
+    guessed = [
+        m for m in (BAYES, MAJORITY, IN_NAME) if estimates[m.at(RELATIONS)].value is not None
+    ]
+    return table(
+        by_language(relations), [*fields, *guessed], look, id="languages", title="Languages"
+    )
 
 
 def relation_tags(relations: Sequence[Described]) -> Table:
     """Relations, templates and facts of each tag of relations."""
     named = sorted({tag for d in relations for tag in d.relation.tags})
-    return _groups("tag", "Tags of relations", named, relations, lambda r: r.tags)
+    fields = _groups("tag", relations, lambda r: r.tags)
+    return table(named, fields, id="tags", title="Tags of relations")
 
 
 def _groups(
-    head: str,
-    title: str,
-    names: Sequence[str],
-    relations: Sequence[Described],
-    groups: Callable[[Relation], Sequence[str]],
-) -> Table:
-    own = {name: [d for d in relations if name in groups(d.relation)] for name in names}
-    fields: list[Field[str]] = [
+    head: str, relations: Sequence[Described], groups: Callable[[Relation], Sequence[str]]
+) -> list[Field[str]]:
+    """How much there is in a group of relations."""
+
+    def own(name: str) -> list[Described]:
+        return [d for d in relations if name in groups(d.relation)]
+
+    return [
         Field(head, lambda name: name),
-        Field("relations", lambda name: len(own[name]), "count"),
-        Field("templates", lambda n: sum(len(d.relation.templates) for d in own[n]), "count"),
-        Field("facts", lambda name: sum(d.splits.total() for d in own[name]), "count"),
+        Field("relations", lambda name: len(own(name)), "count"),
+        Field("templates", lambda n: sum(len(d.relation.templates) for d in own(n)), "count"),
+        Field("facts", lambda name: sum(d.splits.total() for d in own(name)), "count"),
     ]
-    return table(names, fields, id=f"{head}s", title=title)
 
 
 def fact_tags(relations: Sequence[Described]) -> Table:
