@@ -227,3 +227,13 @@ def test_kamel_is_asked_behind_its_training_facts(shared: Path) -> None:
         names = [line.removeprefix("What countries is ").partition(" sharing")[0] for line in shown]
         assert len(shown) == 5 and set(names) <= training
         assert last == f"What countries is {prompt.key.subject} sharing borders with?"
+
+
+@pytest.mark.shared
+def test_every_list_of_kamel_is_whole_when_it_is_given_back(shared: Path) -> None:
+    data = sonde.dataset(f"kamel:{shared / 'data' / 'kamel'}")
+    rule = Rule(separator="; ", match="equal", language="en")
+    for asked in (each for r in data.relations for each in data.asked(r.id)):
+        names = [entity.names for entity in asked.objects]
+        for told in ([own[0] for own in names], [own[-1] for own in names]):
+            assert rule.members("; ".join(told), names) == (len(names), 0, len(names))
