@@ -73,7 +73,7 @@ def build_report(dataset: Dataset, outcomes: Outcomes, *, k: int, asking: Asking
         headlines=_headlines(top_k),
         tables=shown(
             (
-                _kind_table(estimates, columns),
+                _kind_table(relations, estimates, columns),
                 _relation_table(relations, estimates, outcomes.facts.majority, columns),
                 _fact_table(relations, outcomes),
             )
@@ -177,16 +177,21 @@ def _headlines(top_k: Metric) -> tuple[Headline, ...]:
     )
 
 
-def _kind_table(estimates: Estimates, columns: Sequence[Metric]) -> Table:
-    kinds = {kind: f"kind.{kind}" for kind in KINDS}
+def _kind_table(
+    relations: Sequence[Relation], estimates: Estimates, columns: Sequence[Metric]
+) -> Table:
+    typed = any(relation.kind for relation in relations)
+    kinds = {kind: f"kind.{kind}" for kind in KINDS} if typed else {}
     return by_place(
         estimates,
         kinds | {"all relations": RELATIONS, "all facts": FACTS},
         columns,
-        head="type",
+        head="type" if typed else "mean",
         id="by-type",
-        title="By relation type",
-        note="Types and 'all relations' average over relations, 'all facts' over facts.",
+        title="By relation type" if typed else "Over relations and over facts",
+        note="Types and 'all relations' average over relations, 'all facts' over facts."
+        if typed
+        else "",
     )
 
 
@@ -196,6 +201,7 @@ def _relation_table(
     majority: Mapping[str, str],
     columns: Sequence[Metric],
 ) -> Table:
+    typed = any(relation.kind for relation in relations)
     kind = Field[Relation]("type", lambda r: r.kind or "", detail=True)
     commonest = Field[Relation](
         "commonest object",
@@ -203,7 +209,7 @@ def _relation_table(
         help="what the majority control answers",
         detail=True,
     )
-    return by_relation(estimates, relations, [kind, *columns, commonest])
+    return by_relation(estimates, relations, [*([kind] if typed else []), *columns, commonest])
 
 
 def _fact_table(relations: Sequence[Relation], outcomes: Outcomes) -> Table:
