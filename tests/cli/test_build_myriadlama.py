@@ -339,7 +339,7 @@ def test_the_base_of_lama_has_the_counts_of_the_string_filter(
 def test_real_lama_and_a_server_with_every_fault_end_in_a_run(
     sonde: Sonde, shared: Path, tmp_path: Path
 ) -> None:
-    """Nonsense, busy, too few, duplicates, then dead: as much is built as by a sound server."""
+    """Nonsense, busy, too few, duplicates, then dead: every template has its paraphrases."""
 
     def faulty(number: int, text: str) -> Reply:
         few = rewording(number, text)
@@ -352,15 +352,13 @@ def test_real_lama_and_a_server_with_every_fault_end_in_a_run(
         }
         return replies.get(number, few if number < 8 else Reply(body="gone", status=503))
 
-    source, out, whole = shared / "data", tmp_path / "out", tmp_path / "whole"
+    source, out = shared / "data", tmp_path / "out"
     (tmp_path / "lama" / "facts").mkdir(parents=True)
     for name in ("relations.jsonl", "facts/P36.jsonl", "facts/P1376.jsonl"):
         (tmp_path / "lama" / name).symlink_to(source / "lama" / name)
     wording = ("--templates", f"pararel:{source / 'pararel'}", "--aliases", source / "aliases")
     words = ("data", "build", "myriadlama", tmp_path / "lama", *wording)
     quick = ("--model", "m", "--paraphrases", 3, *QUICK, "--retries", 1)
-    with serving(rewording) as server:
-        assert sonde(*words, "-o", whole, "--endpoint", server.url, *quick).code == 0
     with serving(faulty) as server:
         done = sonde(*words, "-o", out, "--endpoint", server.url, *quick)
     done.refused(4, "HTTP 503: gone", "answers so far are kept", "run the same command again")
@@ -368,9 +366,7 @@ def test_real_lama_and_a_server_with_every_fault_end_in_a_run(
     with serving(rewording) as server:
         done = sonde(*words, "-o", out, "--endpoint", server.url, *quick)
     assert done.code == 0, done
-    made, sound = open_dataset(out), open_dataset(whole)
-    assert [len(r.templates) for r in made.relations] == [len(r.templates) for r in sound.relations]
-    for relation in made.relations:
+    for relation in open_dataset(out).relations:
         assert set(Counter(t.group for t in relation.templates).values()) == {4}
     run = ("run", "belief", "-m", "control:majority", "-d", out, "--limit", 5)
     assert sonde(*run, "-o", tmp_path / "run").code == 0

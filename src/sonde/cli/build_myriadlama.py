@@ -131,6 +131,7 @@ def build_myriadlama(wanted: MyriadOptions) -> None:
     -o ./myriadlama
     """
     check_place(wanted.out, force=wanted.force)
+    wanted.sources.check()
     if wanted.rows is not None:
         _check_rows(wanted.rows, force=wanted.force)
     if wanted.review is not None and not wanted.review.is_file():

@@ -14,11 +14,12 @@ from sonde.cli.endpoint import EndpointOptions
 from sonde.cli.options import listed, option
 from sonde.core.errors import EndpointError, UsageError, nearest
 from sonde.core.facts import Dataset, Entity
+from sonde.data.builders.http import check_url
 from sonde.data.builders.journal import Journal
 from sonde.data.builders.myriadlama.assembly import Gathered
-from sonde.data.builders.myriadlama.names import Names, table_names
+from sonde.data.builders.myriadlama.names import Names, names_path, table_names
 from sonde.data.builders.myriadlama.objects import Mined, Objects, Pair, mine, stated
-from sonde.data.builders.myriadlama.wikidata import BATCH, URL, Wikidata, opened
+from sonde.data.builders.myriadlama.wikidata import BATCH, FLAG, URL, Wikidata, opened
 from sonde.data.builders.triples import Faults, triple_paths
 from sonde.data.readers.aliases import OBJECTS, read_objects
 
@@ -64,6 +65,14 @@ class ObjectOptions:
                 raise UsageError(
                     f"--objects cannot be {name!r}; {nearest(name, [*SOURCES, 'none'])}"
                 )
+
+    def check(self) -> None:
+        """Refuse what is not there, before any work is done."""
+        check_url(self.wikidata_url, FLAG)
+        for place in self.triples or ():
+            triple_paths(place)
+        if self.aliases is not None:
+            names_path(self.aliases, self.language)
 
     def take(self, source: str) -> bool:
         """Whether further objects come from there."""

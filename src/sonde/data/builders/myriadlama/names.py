@@ -23,13 +23,19 @@ Names = Mapping[str, Named]
 
 def table_names(folder: Path, language: str, wanted: Collection[str]) -> Names:
     """The names that the table of a language has for some identifiers: `en.tsv`."""
+    rows = read_names(names_path(folder, language))
+    return {id: named(names, id) for id, names in rows if id in wanted}
+
+
+def names_path(folder: Path, language: str) -> Path:
+    """Where the names of a language stand; refuses clearly where they do not."""
     path = folder / f"{language}.tsv"
     if not path.is_file():
         raise DataError(
             f"{path} is missing: names in {language!r} stand there, an identifier and its names a "
             "line, separated by tabs"
         )
-    return {id: named(names, id) for id, names in read_names(path) if id in wanted}
+    return path
 
 
 def named(names: Collection[str], id: str) -> Named:
