@@ -20,6 +20,7 @@ ICL: dict[str, Any] = {"samples": 3, "most": 3, "floor": 2, "draws": 200}
 SETTINGS: dict[str, dict[str, Any]] = {
     "lama": {"answer": "score"},
     "belief": {"answer": "score", "draws": 200, "templates": "manual"},
+    "bear": {},
     "belief-icl": ICL,
     "counterfact": {},
     "ic-lke": {"n": 3, "seeds": 2},
@@ -30,6 +31,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "lke-baselines": {"n": 3, "most": 3, "templates": 2},
     "monitor": {"most": 4, "frames": 2, "negatives": 2},
     "framing": {"paraphrases": 2, "negatives": 2},
+    "qa": {"shots": 2},
 }
 RELATIONS = ("P30", "P36")
 
