@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -27,6 +28,13 @@ def test_made_up_names_depend_on_the_seed_alone() -> None:
 def test_a_made_up_name_has_as_many_words_as_what_it_replaces() -> None:
     names = made_up(["Peru", "Marie Curie", "The Grand Duchy of Baden"], 0, [])
     assert [len(name.split()) for name in names] == [1, 2, 3]
+
+
+def test_japanese_names_are_made_up_in_katakana() -> None:
+    names = made_up(["日本", "マリ・キュリー"] * 100, 0, [], "ja")
+    assert len(set(names)) == 200
+    assert [name.count("・") for name in names[:4]] == [0, 1, 0, 1]
+    assert all(re.fullmatch("[ァ-ヺー・]+", name) for name in names)
 
 
 def test_a_real_name_is_never_made_up() -> None:

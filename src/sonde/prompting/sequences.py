@@ -39,6 +39,9 @@ Layout = Literal["spread", "block"]
 BEGINNINGS = "b br d dr f fl g gr h k kl l m n p pr qu r s sk st t tr v vr w y z zh".split()
 MIDDLES = "a e i o u ae ei io oa ou".split()
 ENDS = "b d g k l lm m n nd nk p r rn rt s sk t th v x z".split()
+MORAE = "カキクケコサシスセソタチテトナニヌネノハヒフヘホマミムメモラリルレロガグゴザズダデドバビブ"
+ENDS_JA = ("ン", "ス", "ル", "ア", "ック", "ード")
+DOT = "・"
 TRIES = 8
 MOST_WORDS = 3
 
@@ -219,13 +222,13 @@ def places(count: int, length: int, layout: Layout, seed: int) -> tuple[int, ...
 
 
 def with_unknown(
-    lines: Sequence[Line], at: Sequence[int], seed: int, real: Collection[str]
+    lines: Sequence[Line], at: Sequence[int], seed: int, real: Collection[str], language: str = ""
 ) -> tuple[Line, ...]:
     """The lines with made-up subjects at some places; `real` names, case-folded, are never used.
 
     A year there becomes another one, drawn between the first and the last of all lines.
     """
-    names = made_up([lines[place].subject for place in at], seed, real)
+    names = made_up([lines[place].subject for place in at], seed, real, language)
     years = [int(line.object) for line in lines if is_year(line.object)]
     new = {}
     for place, name in zip(at, names, strict=True):
@@ -281,15 +284,19 @@ def _other(line: Line, barred: frozenset[str], pool: Sequence[str], seed: int) -
     return found
 
 
-def made_up(likes: Sequence[str], seed: int, real: Collection[str]) -> tuple[str, ...]:
+def made_up(
+    likes: Sequence[str], seed: int, real: Collection[str], language: str = ""
+) -> tuple[str, ...]:
     """One name for each of some names, of as many words (at most three); none twice, none real.
 
     The real names are given case-folded: no made-up one differs from them in its capitals alone.
+    Japanese ones are in katakana, as foreign names are.
 
     >>> made_up(["Marie Curie", "France"], 0, ["france"]) == made_up(["Ada Byron", "Peru"], 0, [])
     True
     """
-    tries = [[_name(like, f"{seed}:{i}:{k}") for k in range(TRIES)] for i, like in enumerate(likes)]
+    name = _katakana if language == "ja" else _name
+    tries = [[name(like, f"{seed}:{i}:{k}") for k in range(TRIES)] for i, like in enumerate(likes)]
     used = {folded for row in tries for name in row if (folded := name.casefold()) in real}
     chosen = []
     for row in tries:
@@ -321,6 +328,13 @@ def _name(like: str, key: str) -> str:
     random = Random(key)
     words = min(max(1, len(like.split())), MOST_WORDS)
     return " ".join(_word(random) for _ in range(words))
+
+
+def _katakana(like: str, key: str) -> str:
+    random = Random(key)
+    words = min(1 + like.count(DOT), MOST_WORDS)
+    made = ("".join(random.choices(MORAE, k=3)) + random.choice(ENDS_JA) for _ in range(words))
+    return DOT.join(made)
 
 
 def _word(random: Random) -> str:

@@ -141,7 +141,8 @@ class LkeSequence:
             if self.replace == "none":
                 yield Told(relation, number, clean)
             elif self.replace == "unknown":
-                changed = with_unknown(clean, at, seed + number, real)
+                language = dataset.relation(relation).language
+                changed = with_unknown(clean, at, seed + number, real, language)
                 yield Told(relation, number, clean, at, changed)
             else:
                 wrong = with_wrong(clean, at, lambda x: right[x.fact], objects, seed + number)
