@@ -35,7 +35,8 @@ def check_segmenter(language: str) -> None:
     if missing:
         raise MissingExtra(
             f"{name} has no spaces between words, and answers in it are compared word by word: "
-            f"that needs {' and '.join(missing)}; run: pip install 'sonde[{language}]'"
+            f"that needs {' and '.join(missing)}; run: pip install 'sonde[{language}]', or compare "
+            "them as they are written with the setting language=none"
         )
 
 
