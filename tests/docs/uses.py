@@ -126,7 +126,7 @@ def _relation(relation: Relation, facts: list[Fact]) -> Relation:
         templates=(replace(first, weight=0.5, origin="lama"), *rest, *more),
         tags=("places",),
         answers=(*space.values(), DISTRACTOR),
-        language="en",
+        language="fr",  # English is what is taken for granted
         same="same",
     )
 
