@@ -157,10 +157,16 @@ def rows_of(answer: Any) -> Rows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """How far two programs agree: sentences with a gap, answers, and the largest differences."""
+    """How far two programs agree: sentences with a gap, answers, and the largest differences.
+
+    `over` of `tokens` differ by more than the tolerance; `where` the largest difference stands.
+    """
 
     gaps: int
     sentences: int
+    tokens: int
+    over: int
+    where: str
     token: float
     sentence: float
     other: int
@@ -170,18 +176,28 @@ def agreement(ours: Mapping[Any, Rows], theirs: Mapping[Any, Rows]) -> Agreement
     """Compare what both gave; they must have scored as many tokens."""
     if ours.keys() != theirs.keys():
         raise SystemExit("the programs were asked other things; there is nothing to compare")
-    tokens, sums, other = [0.0], [0.0], 0
+    tokens, sums, other = [(0.0, "")], [0.0], 0
     for key, rows in ours.items():
         known = theirs[key]
         if [len(row) for row in rows] != [len(row) for row in known]:
             raise SystemExit(f"{key}: the programs score other tokens")
-        for row, their in zip(rows, known, strict=True):
-            tokens += [abs(a - b) for a, b in zip(row, their, strict=True)]
+        for answer, (row, their) in enumerate(zip(rows, known, strict=True)):
+            place = f"{key}, answer {answer}"
+            pairs = zip(row, their, strict=True)
+            tokens += [(abs(a - b), f"{place}: {a:.4f} and {b:.4f}") for a, b in pairs]
             sums.append(abs(sum(row) - sum(their)))
         other += first(rows) != first(known)
     sentences = sum(map(len, ours.values()))
+    largest, where = max(tokens)
     return Agreement(
-        gaps=len(ours), sentences=sentences, token=max(tokens), sentence=max(sums), other=other
+        gaps=len(ours),
+        sentences=sentences,
+        tokens=len(tokens) - 1,
+        over=sum(gap > TOLERANCE for gap, _ in tokens),
+        where=where,
+        token=largest,
+        sentence=max(sums),
+        other=other,
     )
 
 
@@ -230,6 +246,7 @@ def as_result(asked: Dataset, sixty: Dataset, found: Sequence[Any]) -> Result:
             way.name,
             f"{same.gaps:,}",
             f"{same.sentences:,}",
+            f"{same.over:,} of {same.tokens:,}",
             f"{same.token:.1e}",
             f"{same.sentence:.1e}",
             str(same.other),
@@ -248,7 +265,8 @@ def as_result(asked: Dataset, sixty: Dataset, found: Sequence[Any]) -> Result:
         name=NAME,
         title="BEAR beside lm-pub-quiz",
         columns=(
-            *("way", "gaps", "sentences", "max |Δ| token", "max |Δ| sentence", "other answers"),
+            *("way", "gaps", "sentences", f"tokens over {TOLERANCE:g}"),
+            *("max |Δ| token", "max |Δ| sentence", "other answers"),
             *("sonde, ms/gap", *(f"lm-pub-quiz, batches of {size}, ms/gap" for size in BATCHES)),
             *(f"times, {size}" for size in BATCHES),
         ),
