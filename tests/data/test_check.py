@@ -123,6 +123,20 @@ def test_a_date_that_is_none_and_an_end_before_the_beginning_are_errors() -> Non
     ]
 
 
+def test_a_fact_that_is_asked_about_when_it_is_not_right_is_doubtful() -> None:
+    one = world(WORDED)
+
+    def dated(**dates: Any) -> list[str]:
+        own = replace(one, read=lambda id: [replace(f, **dates) for f in one.facts(id)])
+        return [str(fault) for fault in faults(own) if not fault.error]
+
+    sound = dated(date="2012-05", valid_from="2010", valid_to="2012")
+    (told,) = set(dated(date="2020", valid_from="2010", valid_to="2012")) - set(sound)
+    assert told == "fact 'r0' is asked about 2020, but right from 2010 to 2012 alone"
+    (told,) = set(dated(date="2009", valid_from="2010")) - set(sound)
+    assert told == "fact 'r0' is asked about 2009, but right from 2010 on"
+
+
 def test_what_a_template_takes_from_facts_is_there_and_holds_no_answer() -> None:
     own = world((template("t", "[details.hint] In [T], [X] has [Y]."),))
     lacking = [str(found) for found in faults(own)]

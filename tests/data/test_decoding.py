@@ -30,11 +30,11 @@ FACTS = st.fixed_dictionaries(
         "details": st.dictionaries(WORDS, st.text(max_size=3), max_size=2),
         "numbers": st.dictionaries(WORDS, NUMBERS, max_size=2),
         "date": DATES,
-        "valid": st.fixed_dictionaries({}, optional={"from": DATES, "to": DATES}),
+        "valid": st.fixed_dictionaries({}, optional={"from": DATES, "to": DATES, "since": DATES}),
     },
 )
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
-    ("", " ", "a", None, 1, True, {}, [], [""], [" "], ["a"], [1], "\ud800")
+    ("", " ", "a", None, 1, True, {}, [], [""], [" "], ["a"], [1], "\ud800", {"a": 10**400})
 )
 
 
@@ -116,6 +116,27 @@ SOUND = (
 )
 def test_a_faulty_line_is_named(folder: Path, line: str) -> None:
     assert f"{folder / 'facts' / 'P1.jsonl'}, line 3" in both_ways(folder, SOUND, " ", line, SOUND)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ('"valid": {"since": "2012"}', "'valid' must have 'from' and 'to' alone"),
+        ('"valid": {"from": "2012", "until": "2013"}', "found 'until'"),
+        (
+            f'"numbers": {{"big": {10**400}}}',
+            "'big' must be a number of 308 digits at most",
+        ),
+        (
+            f'"numbers": {{"big": -{10**400}}}',
+            "'big' must be a number of 308 digits at most",
+        ),
+        ('"numbers": {"big": 1e400}', "numbers: 'big' must be a number"),
+    ],
+)
+def test_a_key_or_a_number_that_there_is_not_is_refused(folder: Path, more: str, told: str) -> None:
+    found = both_ways(folder, SOUND, f"{SOUND[:-1]}, {more}}}")
+    assert isinstance(found, str) and told in found and "line 2" in found
 
 
 def test_what_a_line_says_is_kept(folder: Path) -> None:

@@ -12,14 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sonde
 from sonde.core.errors import MissingExtra, UsageError
+from sonde.core.prompts import blocks_of
 from sonde.data.statistics import (
     lexical,
     named_counts,
     parser,
+    relation_counts,
     semantic,
     spoken,
     syntactic,
+    totals,
     tree_distance,
     words,
 )
@@ -30,6 +34,20 @@ EDGES = st.lists(st.sampled_from([("V", "s", "N"), ("V", "o", "N"), ("N", "d", "
 
 
 relation = partial(worlds.relation, "P1")
+
+
+def test_what_is_counted_is_what_belief_asks_also_of_facts_with_dates() -> None:
+    ann, more = worlds.entity("Ann", id="a"), worlds.entity("Ann", "A. Roe", id="a")
+    told = [("1", ann, "Reds", "2010"), ("2", ann, "Blues", "2011"), ("3", more, "Reds", "2011")]
+    own = [replace(worlds.fact("P1", of, club, id=id), date=date) for id, of, club, date in told]
+    own += [worlds.fact("P1", worlds.entity("Bob", "Bo"), "Reds"), worlds.fact("P1", "Cy", "Reds")]
+    data = worlds.dataset_of(own, relation("[X] plays for [Y].", "[X] is of [Y]."))
+    counted = totals(relation_counts(data))
+    blocks = list(blocks_of(sonde.probe("belief", answer="score", bias=False).ask(data)))
+    facts = {fact for block in blocks for fact in block.frame["fact"]}
+    assert counted["subject-relation pairs"] == len(facts) == 4
+    assert counted["prompts"] == sum(map(len, blocks)) == (1 + 2 + 2 + 1) * 2
+    assert counted["unique triples"] == 4
 
 
 def test_lexical_diversity_is_the_mean_distance_of_word_sets() -> None:

@@ -340,3 +340,15 @@ def test_a_date_that_is_none_and_a_number_that_is_none_are_told_together(tmp_pat
         load(str(path), (), {"date": "year"})
     assert "'year' must be a date, YYYY" in str(refused.value)
     assert "'popularity' must be a number, not 'many'" in str(refused.value)
+
+
+def test_a_sentence_with_a_date_says_how_to_name_the_column_of_dates(tmp_path: Path) -> None:
+    path = tmp_path / "heads.csv"
+    path.write_text("subject,object,date\nAland,Cid,2010\nBland,Ada,2010\n")
+    data = load(str(path), "In [T], the head of [X] was [Y].")
+    with pytest.raises(DataError, match=r"--columns date=COLUMN"):
+        list(sonde.probe("lama").ask(data))
+    given = {"date": "date"}
+    assert list(
+        sonde.probe("lama").ask(load(str(path), data.relations[0].templates[0].text, given))
+    )

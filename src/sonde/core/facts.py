@@ -143,10 +143,12 @@ class Template:
         return SLOT.sub(value, before), SLOT.sub(value, after)
 
     def _lacking(self, slot: str) -> TemplateError:
-        what = "its 'date'" if slot == DATE_SLOT else f"{slot[9:-1]!r} of its details"
+        dated = slot == DATE_SLOT
+        what = "its 'date'" if dated else f"{slot[9:-1]!r} of its details"
+        add = "add it (of a table: --columns date=COLUMN)" if dated else "add it"
         return TemplateError(
-            f"template {self.id!r} takes {what} from each fact, which one here does not have; add "
-            f"it, or ask with other templates (text: {self.text!r})"
+            f"template {self.id!r} takes {what} from each fact, which one here does not have; "
+            f"{add}, or ask with other templates (text: {self.text!r})"
         )
 
     @property

@@ -22,6 +22,7 @@ from sonde.data.lines import Complain, read_lines, read_object
 from sonde.data.relation_checks import (
     Fact,
     bad_dates,
+    date_doubts,
     facts_across,
     language_doubts,
     outside_answers,
@@ -118,7 +119,8 @@ def _faults(
             ids.add(fact)
         names = set(facts["object_names"].explode().explode().drop_nulls())
         doubts = [(where, text) for text in relation_doubts(relation)]
-        doubts += [*_fact_doubts(facts, places), *_template_doubts(templates[id], names)]
+        doubts += [*_fact_doubts(facts, places), *date_doubts(facts, places)]
+        doubts += _template_doubts(templates[id], names)
         doubts += [(at, text) for at, t in templates[id] for text in _slot_doubts(t, facts)]
         if not templates[id] and any(templates.values()):  # with none, it is for in-context probes
             doubts.append((where, f"relation {id} has no template"))

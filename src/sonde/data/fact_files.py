@@ -45,7 +45,7 @@ class _Entity(msgspec.Struct, gc=False):
 _Entities = Annotated[list[_Entity], msgspec.Meta(min_length=1)]
 
 
-class _Valid(msgspec.Struct, gc=False, frozen=True):
+class _Valid(msgspec.Struct, gc=False, frozen=True, forbid_unknown_fields=True):
     since: str = msgspec.field(default="", name="from")
     until: str = msgspec.field(default="", name="to")
 
@@ -290,6 +290,8 @@ def _ends(row: Row) -> tuple[str, str]:
     if "valid" not in row.values:
         return "", ""
     inner = row.row("valid")
+    if other := sorted(set(inner.values) - {"from", "to"}):
+        raise row.fault("'valid' must have 'from' and 'to' alone, or one of them", other[0])
     since, until = _date(inner, "from"), _date(inner, "to")
     if not in_order(since, until):
         raise row.fault("'valid' must not end before it begins", row.values["valid"])

@@ -84,7 +84,10 @@ class Row:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float) or not -inf < value < inf:
             raise self.fault(f"{key!r} must be a number", value)
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            raise self.fault(f"{key!r} must be a number of 308 digits at most", value) from None
 
     def mapping(self, key: str, kind: type[T], named: str) -> dict[str, T]:
         """An object whose values are all of a kind, which may be missing."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from sonde.core.dates import FORM, in_order, is_date
+from sonde.core.dates import FORM, holds, in_order, is_date
 from sonde.core.fact_frames import DATES, outside
 from sonde.core.facts import Relation
 
@@ -54,6 +54,15 @@ def bad_dates(facts: DataFrame, places: Sequence[str]) -> Iterator[tuple[str, st
             yield place, f"fact {fact!r} has a date that is none, {wrong[0]!r}; write {FORM}"
         elif not in_order(*dates[1:]):
             yield place, f"fact {fact!r} is right until {dates[2]}, before it is from {dates[1]} on"
+
+
+def date_doubts(facts: DataFrame, places: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Facts that are asked about at a time when they are not right, each behind its place."""
+    rows = zip(facts["fact"], *(facts[name] for name in DATES), strict=True)
+    for place, (fact, date, first, last) in zip(places, rows, strict=True):
+        if date and not holds(date, first, last):
+            since, until = f"from {first} " if first else "", f"to {last} alone" if last else "on"
+            yield place, f"fact {fact!r} is asked about {date}, but right {since}{until}"
 
 
 def relation_doubts(relation: Relation) -> Iterator[str]:

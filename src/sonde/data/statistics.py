@@ -2,8 +2,8 @@
 
 A unique triple is a subject, a relation and one correct object, whatever they are called. Derived
 triples are all the ways to say them: subject names x object names x templates. A pair is a subject
-and a relation; its prompts are subject names x templates. Facts collected apart, to train on, count
-in their split alone.
+and a relation, at a date where facts have one; its prompts are subject names x templates. Facts
+collected apart, to train on, count in their split alone.
 
 Diversity is the mean distance of two templates of one relation, averaged over the relations that
 have two or more: 0 where all are alike.
@@ -92,7 +92,7 @@ def _counts(dataset: Dataset, relation: Relation) -> dict[str, str | float]:
         object_names=col("object_names").list.len().cast(Int64)
     )
     triples = objects.unique(("subject_id", "object_ids"), keep="last").collect()
-    subjects = asked.unique("subject_id", keep="last").collect()["subject_names"]
+    pairs = _pairs(facts)
     names = objects.unique("object_ids", keep="last").collect()["object_names"]
     subject_names = asked.select("subject_names").collect()["subject_names"]
     hard = asked.select(col("tags").list.contains("hard").sum()).collect()
@@ -104,14 +104,25 @@ def _counts(dataset: Dataset, relation: Relation) -> dict[str, str | float]:
         "facts": facts.height,
         "unique triples": triples.height,
         "derived triples": int(ways.sum()) * templates,
-        "subject-relation pairs": len(subjects),
-        "prompts": int(subjects.sum()) * templates,
+        "subject-relation pairs": pairs.height,
+        "prompts": int(pairs["names"].sum()) * templates,
         "hard": hard.item(),
         "objects": len(names),
         "objects per fact": objects.collect().height / count,
         "names of a subject": int(subject_names.sum()) / count,
         "names of an object": int(names.sum()) / max(len(names), 1),
     }
+
+
+def _pairs(facts: DataFrame) -> DataFrame:
+    """What multi-prompt probes ask about: each pair, with how many names its subject has."""
+    from polars import Int64, col
+
+    pair = ("subject_id", "date")
+    asked = facts.lazy().filter(~is_apart())
+    own = facts.lazy().join(asked, on=pair, how="semi")  # a pair has the names of all its facts
+    names = col("subject_names").explode().n_unique().cast(Int64)
+    return own.group_by(pair).agg(names=names).collect()
 
 
 def totals(counts: DataFrame) -> dict[str, float | None]:

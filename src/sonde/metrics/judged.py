@@ -6,7 +6,7 @@ put, answered or stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
@@ -54,6 +54,9 @@ def stream(seed: int, name: str) -> np.random.Generator:
 
 Way = Literal["filled", "scored", "written"]
 
+Says = Callable[[str, Collection[str], int], bool]
+"""Whether an answer, under a template by its number, says one of some names."""
+
 FACT_COLUMNS = (
     *("relation", "subject", "gold", "answer", "verdict"),
     *("rank", "confidence", "right", "prompts", "fact"),
@@ -70,7 +73,8 @@ class Judged:
     `relations[r]`, `pairs[p]` (the id of the pair's first fact), `templates[t]` and `answers[a]`
     say what the numbers of the grid mean; `names[p]` are the names of the pair's subject, the usual
     one first, `objects[p]` what is right for it, in words. `way`: how the model answered.
-    `matches`: whether two different answers say the same; without it only equal ones do.
+    `matches`: whether two different answers say the same; without it only equal ones do. `says`:
+    whether an answer says one of some names, as the probe judges it; without it, if it is one.
 
     Columns, one entry per row of the grid. sure: the probability of the answer where it is one
     token (of one option among all where options were scored), else nan. rank of the best correct
@@ -92,6 +96,7 @@ class Judged:
     names: tuple[tuple[str, ...], ...] = ()
     objects: tuple[str, ...] = ()
     matches: Callable[[str, str], bool] | None = None
+    says: Says | None = None
     rank: Ints | None = None
     gold: Floats | None = None
     helped: Ints | None = None
@@ -234,6 +239,7 @@ def judge_texts(
     facts: Sequence[Fact],
     relation: Ints,
     templates: Sequence[Sequence[Template]],
+    says: Says | None = None,
 ) -> Judged:
     """Written answers as other analyses take them; nothing is known of their confidence.
 
@@ -267,6 +273,7 @@ def judge_texts(
         answers=tuple(answers),
         way="written",
         sure=unknown,
+        says=says,
         abstained=(prompts["abstained"] & ~prompts["right"]).to_numpy(),
     )
 

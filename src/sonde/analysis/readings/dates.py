@@ -1,14 +1,17 @@
 """Facts that change with time, of any probe: was a wrong answer right once, or only later?
 
-An answer that is not right is outdated if it was right of the subject at an earlier date, too new
-if it becomes right at a later one, else wrong. Beside these shares: how they go from year to year,
-and the year at which most answers are right. Knows judged prompts and facts, no probe.
+An answer is right by its probe, or if another fact says so of the subject at the date asked about.
+Else it is outdated if it was right at an earlier date, too new if it becomes right at a later one,
+or wrong. Beside these shares: how they go from year to year, and the year at which most answers are
+right. Knows judged prompts and facts, no probe.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from operator import or_
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,10 +21,10 @@ from sonde.core.dates import holds, in_order
 from sonde.core.fact_frames import DATES
 from sonde.core.facts import Dataset
 from sonde.core.reports import Curves, Estimate, Estimates, Metric, Table
-from sonde.core.words import written
+from sonde.core.words import listed, written
 from sonde.metrics.estimates import ByFact
 from sonde.metrics.judged import Floats, Judged, around, stream
-from sonde.prompting.matching import OWN, correct, language_of
+from sonde.prompting.matching import cleaned
 from sonde.reporting.build.figures import curve
 from sonde.reporting.build.tables import by_place
 from sonde.reporting.catalogue import FACTS, RELATIONS
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from polars import DataFrame
 
 RIGHT = Metric(
-    "dates.right", "right", "percent", "share of answers that are right at the date asked"
+    "dates.right", "right", "percent", "share of answers that are right at the date asked about"
 )
 OUTDATED = Metric(
     "dates.outdated",
@@ -57,13 +60,21 @@ FIT = Metric(
     "share of all answers, whatever date they were asked about, that are right in a year",
 )
 BEST = Metric(
-    "dates.best_year", "best year", "number", "the year in which most answers are right", better=""
+    "dates.best_year",
+    "best year",
+    "number",
+    "the year in which most answers are right, the first of several",
+    better="",
 )
 VERDICTS = (RIGHT, OUTDATED, TOO_NEW, WRONG)
 METRICS = (*VERDICTS, FIT, BEST)
 
 ENOUGH = 0.5
 """Years in which fewer subjects are known than this share of the fullest year are not fitted."""
+
+
+About = tuple[str, str]
+"""A relation and a subject."""
 
 
 class Span(NamedTuple):
@@ -77,7 +88,7 @@ class Span(NamedTuple):
 class Question(NamedTuple):
     """What a pair asks: of which subject of which relation, and about which time."""
 
-    about: tuple[str, str]
+    about: About
     first: str
     last: str
 
@@ -92,11 +103,9 @@ class Timelines:
 
     def __init__(self, asked: Asked, facts: DataFrame) -> None:
         self._judged = asked.judged
-        self._spans: dict[tuple[str, str], list[Span]] = {}
-        self._said: dict[tuple[tuple[str, str], int], list[Span]] = {}
-        relations = asked.judged.relations
-        self._languages = {r.id: language_of(OWN, r.language) for r in relations}
-        for relation in relations:
+        self._spans: dict[About, list[Span]] = {}
+        self._said: dict[tuple[About, int, int], list[Span]] = {}
+        for relation in asked.judged.relations:
             columns = asked.dataset.frame(relation.id).select("subject_id", "object_names", *DATES)
             for subject, objects, *dates in columns.iter_rows():
                 if any(dates):
@@ -110,29 +119,30 @@ class Timelines:
             if any(dates)
         }
 
-    def verdict(self, pair: int, answer: int) -> Metric:
-        """What a wrong answer is."""
-        _, first, last = self.questions[pair]
-        said = self.said(self.questions[pair].about, answer)
-        if any(not in_order(first, span.last) for span in said):
-            return OUTDATED
-        return TOO_NEW if any(not in_order(span.first, last) for span in said) else WRONG
+    def verdict(self, pair: int, template: int, answer: int) -> Metric:
+        """What an answer is that the probe does not take for right."""
+        about, first, last = self.questions[pair]
+        said = self.said(about, template, answer)
+        over = [not in_order(first, span.last) for span in said]
+        to_come = [not in_order(span.first, last) for span in said]
+        if not all(map(or_, over, to_come)):
+            return RIGHT
+        return OUTDATED if any(over) else TOO_NEW if any(to_come) else WRONG
 
-    def known(self, about: tuple[str, str], year: str) -> bool:
+    def known(self, about: About, year: str) -> bool:
         """Whether it is known what was right of a subject in a year."""
         return any(holds(year, span.first, span.last) for span in self._spans[about])
 
-    def said(self, about: tuple[str, str], answer: int) -> list[Span]:
+    def said(self, about: About, template: int, answer: int) -> list[Span]:
         """The times when an answer was right of a subject."""
-        if (about, answer) not in self._said:
-            text, written = self._judged.answers[answer], self._judged.way == "written"
-            language = self._languages[about[0]]
-            self._said[about, answer] = [
-                span
-                for span in self._spans[about]
-                if (correct(text, span.names, language) if written else text in span.names)
-            ]
-        return self._said[about, answer]
+        key = about, template, answer
+        if key not in self._said:
+            text, says = self._judged.answers[answer], self._judged.says or self._is
+            self._said[key] = [s for s in self._spans[about] if says(text, s.names, template)]
+        return self._said[key]
+
+    def _is(self, text: str, names: Collection[str], _: int) -> bool:
+        return text in (map(cleaned, names) if self._judged.way == "written" else names)
 
 
 def _valid(date: str, first: str, last: str) -> tuple[str, str]:
@@ -159,7 +169,7 @@ class DatesReading:
         if not times.questions:
             return None
         years = sorted({question.year for question in times.questions.values()})
-        fit, best = fitted(asked.judged, times, years, asked.dataset.selection.seed)
+        fit, best, tied = fitted(asked.judged, times, years, asked.dataset.selection.seed)
         estimates = {**_shares(asked, facts, times, years), **fit, BEST.id: best}
         return Reading(
             metrics=METRICS,
@@ -167,12 +177,13 @@ class DatesReading:
             counts={"facts_with_a_date": len(times.questions)},
             tables=_tables(estimates, years),
             figures=_figures(estimates, years),
-            findings=tuple(_findings(estimates, best)),
+            findings=tuple(_findings(estimates, best, tied)),
             notes=(
-                "An answer that is not right is outdated if it was right of the subject at an "
-                "earlier date than is asked about, else too new if it becomes right later, by the "
-                "facts of the dataset. The year of best fit is looked for among the years asked "
-                "about, each over the subjects of which the dataset says what was right then.",
+                "By the facts of the dataset an answer is right if any of them makes it right of "
+                "the subject at the date asked about, else outdated if it was right earlier, else "
+                "too new if it becomes right later. The year of best fit is looked for among the "
+                "years asked about, each over the subjects of which the dataset says what was "
+                "right then.",
             ),
         )
 
@@ -181,10 +192,11 @@ def verdicts(judged: Judged, times: Timelines) -> Floats:
     """Of each pair the shares of its answers by VERDICTS; nan where it has no date."""
     grid = judged.grid
     counts = np.zeros((len(judged.pairs), len(VERDICTS)))
-    rows = Counter(zip(grid.pair.tolist(), grid.answer.tolist(), grid.right.tolist(), strict=True))
-    for (pair, answer, right), count in rows.items():
+    columns = (grid.pair, grid.template, grid.answer, grid.right)
+    rows = Counter(zip(*(column.tolist() for column in columns), strict=True))
+    for (pair, template, answer, right), count in rows.items():
         if pair in times.questions:
-            found = RIGHT if right else times.verdict(pair, answer)
+            found = RIGHT if right else times.verdict(pair, template, answer)
             counts[pair, VERDICTS.index(found)] += count
     total = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, total, out=np.full_like(counts, np.nan), where=total > 0)
@@ -217,25 +229,28 @@ def _shares(
 
 def fitted(
     judged: Judged, times: Timelines, years: Sequence[str], seed: int
-) -> tuple[dict[str, Estimate], Estimate]:
+) -> tuple[dict[str, Estimate], Estimate, list[str]]:
     """The share of all answers that are right in each year, and the year in which most are.
 
-    Every subject of a relation counts the same. Intervals are the bootstrap over subjects; a year
-    that ties with an earlier one is passed over.
+    Every subject of a relation counts the same. Intervals are the bootstrap over subjects. Of years
+    that tie the first counts; all are told, and the interval holds them.
     """
     table = fit_table(judged, times, years)
     rates = resampled_rates(table, np.arange(len(table)), stream(seed, "dates"))
     subjects = (~np.isnan(table)).sum(axis=0)
     ends = [
-        around(float(own[0]), own[1:][~np.isnan(own[1:])], n)
+        around(float(own[0]), own[1:][~np.isnan(own[1:])], n) if n else Estimate.not_measured()
         for own, n in zip(rates.T, subjects.tolist(), strict=True)
     ]
     fit = {FIT.at(f"year.{year}"): end for year, end in zip(years, ends, strict=True)}
-    full = subjects >= ENOUGH * subjects.max()
-    if full.sum() < 2 or not np.nanmax(rates[0]) > 0:
-        return fit, Estimate.not_measured()
-    best = np.array(years).astype(np.float64)[full][np.nan_to_num(rates[:, full]).argmax(axis=1)]
-    return fit, around(float(best[0]), best[1:], len(table))
+    full = (subjects > 0) & (subjects >= ENOUGH * subjects.max())
+    if full.sum() < 2 or not np.nan_to_num(rates[0]).max() > 0:
+        return fit, Estimate.not_measured(), []
+    fitting, shares = np.array(years)[full], np.nan_to_num(rates[:, full])
+    tied = fitting[np.isclose(shares[0], shares[0].max(), rtol=0, atol=1e-12)].tolist()
+    best = fitting.astype(np.float64)[shares.argmax(axis=1)]
+    found = around(float(tied[0]), best[1:], len(table))
+    return fit, replace(found, high=max(found.ends[1], float(tied[-1]))), tied
 
 
 def fit_table(judged: Judged, times: Timelines, years: Sequence[str]) -> Floats:
@@ -243,18 +258,19 @@ def fit_table(judged: Judged, times: Timelines, years: Sequence[str]) -> Floats:
 
     nan where it is not known what was.
     """
-    said: dict[tuple[str, str], Counter[int]] = {}
-    for pair, answer in zip(judged.grid.pair.tolist(), judged.grid.answer.tolist(), strict=True):
+    said: dict[About, Counter[tuple[int, int]]] = {}
+    columns = (judged.grid.pair, judged.grid.template, judged.grid.answer)
+    for pair, *key in zip(*(column.tolist() for column in columns), strict=True):
         if pair in times.questions:
-            said.setdefault(times.questions[pair].about, Counter())[answer] += 1
+            said.setdefault(times.questions[pair].about, Counter())[key[0], key[1]] += 1
 
-    def share(about: tuple[str, str], answers: Counter[int], year: str) -> float:
+    def share(about: About, answers: Counter[tuple[int, int]], year: str) -> float:
         if not times.known(about, year):
             return np.nan
         right = (
             count
             for answer, count in answers.items()
-            if any(holds(year, s.first, s.last) for s in times.said(about, answer))
+            if any(holds(year, s.first, s.last) for s in times.said(about, *answer))
         )
         return sum(right) / answers.total()
 
@@ -302,18 +318,18 @@ def _figures(estimates: Estimates, years: Sequence[str]) -> tuple[Curves, ...]:
     return (figure,)
 
 
-def _findings(estimates: Estimates, best: Estimate) -> Iterator[str]:
+def _findings(estimates: Estimates, best: Estimate, tied: Sequence[str]) -> Iterator[str]:
     right, outdated, new = (estimates[m.at(FACTS)] for m in (RIGHT, OUTDATED, TOO_NEW))
     yield (
         f"Of the answers to facts with a date {written(right, '.1%')} are right, "
         f"{written(outdated, '.1%')} outdated and {written(new, '.1%')} too new."
     )
-    if best.value is not None:
-        then = estimates[FIT.at(f"year.{best.value:04.0f}")]
-        yield (
-            f"The answers fit the year {written(best, '.0f')} best: {written(then, '.1%')} of them "
-            "are right then."
-        )
+    if tied:
+        then = written(estimates[FIT.at(f"year.{tied[0]}")], ".1%")
+        which = f"year {written(best, '.0f')} best: {then} of them are right then"
+        if len(tied) > 1:
+            which = f"years {listed(tied)} equally well: {then} of them are right in each"
+        yield f"The answers fit the {which}."
 
 
 COMPONENT = DatesReading()

@@ -6,8 +6,8 @@ is asked twice of the same words is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from math import exp, nan
 from typing import TYPE_CHECKING, cast
@@ -76,6 +76,10 @@ def judge(
     def holds(pair: int, text: str) -> bool:
         return any(within(name, text) for name in gold[pair])
 
+    def says(text: str, names: Collection[str], template: int) -> bool:
+        language = languages[world.template_relations[template]]
+        return any(within(normal(name, language), text) for name in names)
+
     places: list[Place] = prompts.select(*PLACE).rows()
     said = [normal(text, own[p]) for (p, _, _), text in zip(places, prompts["text"], strict=True)]
     right = [holds(pair, text) for (pair, _, _), text in zip(places, said, strict=True)]
@@ -90,7 +94,7 @@ def judge(
     prompts = prompts.hstack(columns)
     return Outcomes(
         world=world,
-        judged=_judged(world, prompts, right, shares),
+        judged=replace(_judged(world, prompts, right, shares), says=says),
         prompts=prompts,
         by_majority=_by_majority(dataset, world, holds, languages),
     )

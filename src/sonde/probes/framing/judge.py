@@ -7,7 +7,7 @@ time; written answers are compared one by one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,7 @@ from sonde.core.scores import sound
 from sonde.metrics.judged import Judged, judge_texts
 from sonde.prompting.frames import Asked, Columns
 from sonde.prompting.languages import PHRASINGS
-from sonde.prompting.matching import correct, word_count
+from sonde.prompting.matching import cleaned, correct, word_count
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -102,13 +102,27 @@ class Outcomes:
         before = sentences[self.asked.relation[bare["fact"].to_numpy()]]
         later = np.where(bare["task"] == "qa", before, 0)
         abstained = Series([*map(self.abstains, bare["said"])], dtype=Boolean)
+        asked_with = [(*own["wp"], *own["qa"]) for own in self.templates]
+        places = [
+            (number, place < sentences[number])
+            for number, own in enumerate(asked_with)
+            for place in range(len(own))
+        ]
+
+        def says(text: str, names: Collection[str], template: int) -> bool:
+            relation, sentence = places[template]
+            if sentence:
+                return correct(text, names, self.languages[relation])
+            return text in map(cleaned, names)
+
         placed = bare.with_columns(bare["template"] + later, abstained=abstained)
         return judge_texts(
             placed.sort("fact", "template"),
             relations=self.asked.relations,
             facts=[item.fact for item in self.asked.items],
             relation=self.asked.relation,
-            templates=[(*own["wp"], *own["qa"]) for own in self.templates],
+            templates=asked_with,
+            says=says,
         )
 
 

@@ -122,7 +122,8 @@ def most_pairs(fits: Sequence[Sequence[int]]) -> int:
 class Outcomes:
     """Every answered fact: what was written about it and which of its objects are in it.
 
-    `relation` of each fact is its place in `relations`. `guessed`: what a list holds that has the
+    `relation` of each fact is its place in `relations`, each of which has one template and is
+    judged by its own of the `rules`. `guessed`: what a list holds that has the
     commonest object of the relation alone.
     """
 
@@ -130,6 +131,7 @@ class Outcomes:
     templates: tuple[Template, ...]
     facts: tuple[Fact, ...]
     relation: Ints
+    rules: tuple[Rule, ...]
     answers: DataFrame
     members: tuple[Members, ...]
     guessed: tuple[Members, ...]
@@ -166,6 +168,7 @@ class Outcomes:
             facts=self.facts,
             relation=self.relation,
             templates=[(template,) for template in self.templates],
+            says=lambda text, names, own: self.rules[own].members(text, [[*names]]).right > 0,
         )
 
 
@@ -202,6 +205,7 @@ def judge(
         templates=tuple(template for _, template in asked),
         facts=tuple(facts),
         relation=relation,
+        rules=tuple(by_relation),
         answers=_said(written, abstains),
         members=_members(rules, texts, names),
         guessed=_members(rules, guessed, names),
