@@ -69,11 +69,13 @@ def test_every_probe_has_accuracy_by_every_number(
     assert bins[0].value == 0.0 and bins[-1].value == 1.0
     assert sum(each.n for each in bins) == 80
     for name in ("trend", "trend_within", "slope"):
-        low = made.estimates[f"{name}.popularity"].low
-        assert low is not None and low > 0, name
+        found = made.estimates[f"{name}.popularity"]
+        assert found.low is not None and found.low > 0, name
+        assert found.p is not None and found.p < 0.001, name
         assert f"{name}.height_cm" in made.estimates
     assert any(s.startswith("Accuracy rises with popularity: 0.0% in the") for s in made.findings)
     assert any("does not clearly go with height, cm" in s for s in made.findings)
+    assert made.table("trends").rows[0][2] == made.table("trends").rows[0][4] == "<0.001"
     (figure,) = [f for f in made.figures if f.id == "bins-popularity"]
     assert isinstance(figure, Curves)
     assert figure.x_labels[0].startswith("10 – ") and figure.x_labels[-1].endswith("59,329")
@@ -106,6 +108,56 @@ def test_bins_hold_every_fact_and_part_no_equal_numbers(numbers: list[int]) -> N
         return
     assert (np.diff(edges) > 0).all() or len(edges) == 2
     place = np.searchsorted(edges[1:-1], values, side="right")
-    assert set(place.tolist()) == set(range(len(edges) - 1)) and len(edges) - 1 <= BINS
+    sizes = np.bincount(place, minlength=len(edges) - 1)
+    assert len(sizes) == len(edges) - 1 <= BINS and sizes.min() >= LEAST
     for number in set(numbers):
         assert len(set(place[values == number].tolist())) == 1
+
+
+def test_one_fact_apart_from_all_others_makes_no_bin(tmp_path: Path) -> None:
+    data = dataset_of([numbered("P19", i, popularity=float(i > 0)) for i in range(20)], BORN)
+    made = report("lama", tmp_path, data, known=10, answer="score")
+    assert not [name for name in made.estimates if name.startswith(("bin_", "trend", "slope"))]
+
+
+def test_numbers_with_names_alike_have_estimates_of_their_own(tmp_path: Path) -> None:
+    facts = [
+        numbered(
+            "P19", i, **{"page views": float(i), "page_views": 40.0 - i, "page/views": 1.0 * i}
+        )
+        for i in range(40)
+    ]
+    made = report("lama", tmp_path, dataset_of(facts, BORN), known=20, answer="score")
+    trends = {name: e.value or 0 for name, e in made.estimates.items() if name.startswith("trend.")}
+    assert list(trends) == ["trend.page_views-2", "trend.page_views", "trend.page_views-3"]
+    assert trends["trend.page_views"] < 0 < trends["trend.page_views-2"]
+    ids = [each.id for each in (*made.tables, *made.figures)]
+    assert {"bins-page_views", "bins-page_views-2", "bins-page_views-3"} <= set(ids)
+    assert len({t.id for t in made.tables}) == len(made.tables)
+    assert [row[0] for row in made.table("trends").rows] == [
+        "page views",
+        "page_views",
+        "page/views",
+    ]
+    assert any(s.startswith("Accuracy falls with page_views: ") for s in made.findings)
+
+
+def test_what_rises_between_relations_may_fall_within_them(tmp_path: Path) -> None:
+    """The people of P20 are popular and known, of each relation those with high numbers less so."""
+    numbers = {"P19": range(40), "P20": range(1000, 1040)}
+    facts = [
+        numbered(id, i, popularity=float(id == "P20") * 100 + (40 - i % 1000) * 0.1)
+        for id, own in numbers.items()
+        for i in own
+    ]
+    known = {f.id: f.objects[0].name for f in facts if f.numbers["popularity"] % 100 < 0.55}
+    known |= {f.id: f.objects[0].name for f in facts if 100 < f.numbers["popularity"] < 103.5}
+    run = sonde.run(
+        sonde.probe("lama", answer="score"),
+        Scripted(answers=known),
+        dataset_of(facts, BORN, DIED),
+        tmp_path / "r",
+    )
+    (told,) = [s for s in run.report().findings if "popularity" in s]
+    assert told.startswith("Accuracy rises with popularity, but falls within relations: ")
+    assert told.endswith("(corrected for 2 trends).")

@@ -12,7 +12,7 @@ from sonde.analysis.readings import Asked
 from sonde.analysis.readings.ranking import ranked_facts
 from sonde.core.columns import rows_of
 from sonde.core.facts import Dataset
-from sonde.core.scores import option_logps
+from sonde.core.scores import Normalise, option_logps
 from sonde.metrics.ranking import ranked
 from sonde.models.torch.causal.model import CausalModel
 from sonde.testing import oracle_for
@@ -21,6 +21,7 @@ from tests.worlds import world
 
 PROBES = (
     sonde.probe("lama", answer="score", uhn="names"),
+    sonde.probe("lama", answer="score", normalise="tokens"),
     sonde.probe("belief", answer="score", draws=50),
     sonde.probe("ic-lke", n=2, options=4, seeds=2),
 )
@@ -38,7 +39,8 @@ def one_by_one(asked: Asked, data: Dataset) -> dict[str, float]:
         same = (f for f in facts if f.relation == row.key.relation and f.subject.id == subject)
         correct = {name for fact in same for o in fact.objects for name in o.names}
         right = [option in correct for option in row.answer.options]  # type: ignore[union-attr]
-        share = ranked(option_logps(row.answer).tolist(), right)  # type: ignore[arg-type]
+        compared = option_logps(row.answer, asked.normalise)  # type: ignore[arg-type]
+        share = ranked(compared.tolist(), right)
         if share is not None:
             shares.setdefault(row.key.fact, []).append(share)
     return {fact: float(np.mean(own)) for fact, own in shares.items()}
@@ -50,13 +52,17 @@ def test_shares_of_facts_are_those_of_their_prompts(
 ) -> None:
     data = world()
     run = sonde.run(probe, CausalModel(tiny("llama")), data, tmp_path / "run")
-    asked = Asked(dataset=data, judged=run.judge(), answers=run.answers)
+    normalise: Normalise = getattr(probe, "normalise", "none")
+    asked = Asked(dataset=data, judged=run.judge(), answers=run.answers, normalise=normalise)
     facts = asked.facts()
     means, full = ranked_facts(asked, facts)
     naive = one_by_one(asked, data)
     assert dict(zip(facts["fact"], means.tolist(), strict=True)) == pytest.approx(naive)
     assert ((full == 1) == (means == 1)).all()
-    found = run.report().estimates["ranking.mean_over_facts"]
+    report = run.report()
+    way = "By mean log-prob" if normalise == "tokens" else "By summed log-prob"
+    assert report.table("ranking").note.startswith(way)
+    found = report.estimates["ranking.mean_over_facts"]
     assert found.value == pytest.approx(np.mean(means)) and found.n == len(naive)
 
 

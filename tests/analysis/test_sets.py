@@ -5,12 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sonde
+from sonde.core.columns import rows_of
 from sonde.core.facts import Dataset
 from sonde.core.reports import Report
+from sonde.core.scores import Normalise, option_logps
 from sonde.models.scripted import Scripted
+from sonde.models.torch.causal.model import CausalModel
+from tests.tiny import Load
 from tests.worlds import dataset_of, entity, fact, relation
 
 SPOKEN = relation("P37", "In [X] they speak [Y].", "[Y] is spoken in [X].", label="language")
@@ -75,3 +80,26 @@ def test_where_other_right_answers_are_no_options_nothing_is_said(
 ) -> None:
     made = report(spoken(), tmp_path, probe, **settings)
     assert not [name for name in made.estimates if name.startswith("set_")]
+
+
+@pytest.mark.parametrize(("normalise", "way"), [("none", "summed"), ("tokens", "mean")])
+def test_options_are_compared_as_the_probe_compares_them(
+    normalise: Normalise, way: str, tiny: Load, tmp_path: Path
+) -> None:
+    data = spoken()
+    probe = sonde.probe("lama", answer="score", normalise=normalise)
+    run = sonde.run(probe, CausalModel(tiny("llama")), data, tmp_path / "run")
+    right = {f.id: {o.name for o in f.objects} for f in data.facts("P37") if len(f.objects) > 1}
+    found: dict[str, list[float]] = {}
+    for row in rows_of(run.answers()):
+        if row.key.fact in right:
+            options = row.answer.options  # type: ignore[union-attr]
+            scores = option_logps(row.answer, normalise)  # type: ignore[arg-type]
+            hits = [options[i] in right[row.key.fact] for i in np.argsort(-scores)]
+            shares = np.cumsum(hits) / np.arange(1, len(hits) + 1)
+            found.setdefault(row.key.fact, []).append(float(shares[hits].mean()))
+    report = run.report()
+    wanted = np.mean([np.mean(own) for own in found.values()])
+    made = report.estimates["average_precision.mean_over_relations"]
+    assert made.value == pytest.approx(wanted) and made.n == len(right)
+    assert report.table("sets").note.startswith(f"By {way} log-probability. n is")

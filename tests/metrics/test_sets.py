@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.answers import Answered, Filled, Scored
 from sonde.core.columns import in_blocks
 from sonde.core.prompts import Key
+from sonde.core.scores import Normalise, option_logps
 from sonde.metrics.sets import right_places, tops
 
 NAMES = tuple("abcdefg")
@@ -54,17 +56,20 @@ def literal_filled(objects: Things, ranks: dict[str, int]) -> list[int]:
     return [ahead + place for place, ahead in enumerate(wrong, 1)]
 
 
-@given(PROMPTS)
+@pytest.mark.parametrize("normalise", ["none", "tokens"])
+@given(prompts=PROMPTS)
 def test_options_stand_where_the_literal_list_has_them(
-    prompts: list[tuple[list[list[str]], list[int], int]],
+    prompts: list[tuple[list[list[str]], list[int], int]], normalise: Normalise
 ) -> None:
     rows, wanted = [], []
     for number, (objects, scores, count) in enumerate(prompts):
-        given = dict(zip(NAMES[:count], map(float, scores), strict=False))
-        logps = tuple((score,) for score in given.values())
-        rows.append(answered(Scored(options=tuple(given), logps=logps), number))
-        wanted.append(literal_scored(objects, given))
-    check([p[0] for p in prompts], rows, wanted)
+        names, given = NAMES[:count], scores[:count]
+        logps = tuple((float(score),) * (1 + i % 3) for i, score in enumerate(given))
+        answer = Scored(options=names, logps=logps)
+        rows.append(answered(answer, number))
+        compared = option_logps(answer, normalise).tolist()
+        wanted.append(literal_scored(objects, dict(zip(names, compared, strict=True))))
+    check([p[0] for p in prompts], rows, wanted, normalise)
 
 
 @given(PROMPTS)
@@ -88,10 +93,15 @@ def test_tokens_stand_where_the_literal_list_has_them(
     check([p[0] for p in prompts], rows, wanted)
 
 
-def check(objects: Sequence[Things], rows: list[Answered], wanted: list[list[int]]) -> None:
+def check(
+    objects: Sequence[Things],
+    rows: list[Answered],
+    wanted: list[list[int]],
+    normalise: Normalise = "none",
+) -> None:
     (block,) = in_blocks(rows)
     owners, correct = np.arange(len(rows)), dict(enumerate(objects))
-    places = right_places(block, owners, correct)
+    places = right_places(block, owners, correct, normalise)
     found = [places.position[places.prompt == row].tolist() for row in range(len(rows))]
     assert found == wanted
     sizes = np.array([len(own) for own in objects])

@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 
 from sonde.analysis.runs import Aligned, with_counts
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Table
-from sonde.core.words import above_zero, clearly
+from sonde.core.words import above_zero, clearly, shown_p
 from sonde.metrics.estimates import Sample, p_value
 from sonde.reporting.build.tables import Field, across, side_by_side
 from sonde.reporting.catalogue import RELATIONS
 
-SMALL = 0.001
 TWO_SIDED = "paired test, two-sided"
 
 ACCURACY, OF_CONTROL, ABOVE, P = (
@@ -115,7 +114,7 @@ def _summary(names: Sequence[str], relations: Sequence[str], estimates: Estimate
         names,
         [
             *(ACCURACY, OF_CONTROL, ABOVE),
-            Field(P.label, lambda name: shown_p(look(name, P)), help=P.sentence),
+            Field(P.label, lambda name: shown_p(look(name, P).value), help=P.sentence),
             Field("relations", clear, help="on which the model is clearly above the control"),
         ],
         look,
@@ -153,7 +152,9 @@ def _by_relation(aligned: Aligned, estimates: Estimates) -> Table:
             Field(
                 f"above {name}", lambda id: of(id, ABOVE, name), "percent", "paired by fact", True
             ),
-            Field(f"p, {name}", lambda id: shown_p(of(id, P, name)), help=TWO_SIDED, detail=True),
+            Field(
+                f"p, {name}", lambda id: shown_p(of(id, P, name).value), help=TWO_SIDED, detail=True
+            ),
         ]
 
     asked = "that the model and all controls were asked"
@@ -175,22 +176,11 @@ def _by_relation(aligned: Aligned, estimates: Estimates) -> Table:
     )
 
 
-def shown_p(p: Estimate) -> str:
-    """A p value as it is read.
-
-    >>> shown_p(Estimate(value=0.0312, low=None, high=None, n=9))
-    '0.031'
-    """
-    if p.value is None:
-        return "–"
-    return f"<{SMALL}" if p.value < SMALL else f"{p.value:.3f}"
-
-
 def against(difference: Estimate, p: Estimate, other: str) -> str:
     """Where a difference stands, in words: clearly above another, with its interval and its p."""
     standing = clearly(difference, "above", "below", "not distinguishable from", p.value)
     word, _, rest = standing.partition(" (")
-    return f"{word} {other} ({rest.rstrip(')')}; p {shown_p(p)})."
+    return f"{word} {other} ({rest.rstrip(')')}; p {shown_p(p.value)})."
 
 
 def _finding(name: str, estimates: Estimates) -> str:

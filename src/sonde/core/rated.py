@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.answers import Scored, Traced
+from sonde.core.scores import Normalise
 
 Ints = NDArray[Any]
 Floats = NDArray[Any]
@@ -61,6 +62,10 @@ class RatedColumns:
         if suffix and self.suffix_tokens is not None:
             count = count + np.diff(self.suffix_tokens)
         return count
+
+    def compared(self, normalise: Normalise) -> NDArray[np.float64]:
+        """What options are compared by: as `core.scores.option_logps` has it."""
+        return self.sums() / (self.counts() if normalise == "tokens" else 1)
 
     def rows(self, chosen: slice | Ints) -> RatedColumns:
         """Some of the prompts, in the order given."""

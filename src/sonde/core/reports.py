@@ -24,8 +24,8 @@ class Estimate:
     """A value with its 95 % interval and the number of things it averages; None = not measured.
 
     An interval without width is none. It is what resampling gives where nothing varies, and would
-    be too sure: other facts may differ. `p` is that of a paired test, of a difference on few facts,
-    where an interval may be too sure as well.
+    be too sure: other facts may differ. `p` is that of a test: a paired one of a difference on few
+    facts, where an interval may be too sure as well, or a permutation test of a trend.
     """
 
     value: float | None

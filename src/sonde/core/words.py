@@ -87,6 +87,17 @@ def written(estimate: Estimate, form: str = ".3f") -> str:
     return f"{estimate.value:{form}}{ends}".replace("-", "−")
 
 
+def shown_p(p: float | None) -> str:
+    """A p value as it is read.
+
+    >>> shown_p(0.0312), shown_p(0.0002), shown_p(None)
+    ('0.031', '<0.001', '–')
+    """
+    if p is None:
+        return "–"
+    return f"<{SMALL_P}" if p < SMALL_P else f"{p:.3f}"
+
+
 def sided(
     difference: Estimate, above: str, below: str, neither: str, p: float | None = None
 ) -> str:

@@ -99,7 +99,7 @@ class Tally:
         flat = np.array([column for columns in lists for column in columns], dtype=np.int64)
         kept, places = taken(ends, rated.options)
         times = np.diff(kept)
-        sums = rated.sums() / (rated.counts() if self.normalise == "tokens" else 1)
+        sums = rated.compared(self.normalise)
         rows, scores = np.repeat(rated.owners, times), np.repeat(sums, times)
         np.fmax.at(values, (rows, flat[places]), scores)
         return values

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sonde.core.columns import Answers, FilledColumns
 from sonde.core.rated import RatedColumns
+from sonde.core.scores import Normalise
 from sonde.metrics.verdicts import Names
 
 Floats = NDArray[np.float64]
@@ -45,14 +46,18 @@ class Tops(NamedTuple):
     whole: Floats
 
 
-def right_places(answers: Answers, owners: Ints, correct: Mapping[int, Objects]) -> Places:
+def right_places(
+    answers: Answers, owners: Ints, correct: Mapping[int, Objects], normalise: Normalise = "none"
+) -> Places:
     """The places of right things; `correct[owners[i]]` are the objects that prompt i asks for."""
     if answers.kind == "filled":
         return _filled(answers.filled, owners, correct)
-    return _scored(answers.rated, owners, correct)
+    return _scored(answers.rated, owners, correct, normalise)
 
 
-def _scored(rated: RatedColumns, owners: Ints, correct: Mapping[int, Objects]) -> Places:
+def _scored(
+    rated: RatedColumns, owners: Ints, correct: Mapping[int, Objects], normalise: Normalise
+) -> Places:
     assert rated.options is not None
     names = {name: place for place, name in enumerate(rated.names)}
     distinct, index = np.unique(owners, return_inverse=True)
@@ -60,7 +65,7 @@ def _scored(rated: RatedColumns, owners: Ints, correct: Mapping[int, Objects]) -
     for row, owner in enumerate(distinct.tolist()):
         for number, own in reversed(list(enumerate(correct[owner]))):
             table[row, [names[name] for name in own if name in names]] = number
-    prompts, scores = rated.owners.astype(np.int64), rated.sums()
+    prompts, scores = rated.owners.astype(np.int64), rated.compared(normalise)
     objects = table[index[prompts], rated.options]
     right = objects >= 0
     thing, best = _best(prompts[right], objects[right], scores[right])

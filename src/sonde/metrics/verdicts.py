@@ -283,9 +283,7 @@ def judge_options(
     """Judge scored options; those of several correct names count together."""
     count, prompts = len(answers), answers.owners
     assert answers.options is not None
-    values = answers.sums()
-    if normalise == "tokens":
-        values = values / answers.counts()
+    values = answers.compared(normalise)
     highest = np.maximum.reduceat(values, answers.bounds[:-1])
     sound(highest)
     is_best = values == highest[prompts]
@@ -333,7 +331,7 @@ def top_answers(
         said = filled.names
         return [tuple((said[i], p) for i, p in zip(*own, strict=True) if i >= 0) for own in lists]
     rated = answers.rated
-    values = rated.sums() / (rated.counts() if normalise == "tokens" else 1)
+    values = rated.compared(normalise)
     found = []
     for start, stop in zip(
         rated.bounds[rows].tolist(), rated.bounds[rows + 1].tolist(), strict=True

@@ -13,7 +13,7 @@ from sonde.analysis.differences.numbers import LESS, RIGHT, Couple, Differences,
 from sonde.analysis.runs import Compared
 from sonde.core.facts import Relation
 from sonde.core.reports import DotPlot, Estimate, Estimates, Figure, Metric, Series, Table
-from sonde.core.words import SMALL_P, told_apart
+from sonde.core.words import shown_p, told_apart
 from sonde.metrics.distance import MONITOR
 from sonde.reporting.build.figures import heat
 from sonde.reporting.build.multi_prompt.metrics import CONSIST, OVERCONF
@@ -77,13 +77,6 @@ def figures(of: Differences) -> Iterator[Figure]:
 def less(couple: Couple) -> str:
     """A difference, as tables and figures call it."""
     return f"{couple[0]} minus {couple[1]}"
-
-
-def shown_p(p: float | None) -> str:
-    """A p value in a table."""
-    if p is None:
-        return "–"
-    return f"<{SMALL_P}" if p < SMALL_P else f"{p:.3f}"
 
 
 def _relations(of: Differences) -> dict[str, Relation]:

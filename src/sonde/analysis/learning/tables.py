@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from sonde.analysis.controls import shown_p
 from sonde.analysis.learning.facts import OF, TAUGHT, Learning
 from sonde.analysis.learning.numbers import KINDS, NEARLY_ALWAYS, SUBSETS, Drawn, Often, elicited
 from sonde.core.facts import Relation
 from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
+from sonde.core.words import shown_p
 from sonde.reporting.build.tables import Field, across, side_by_side, table
 from sonde.reporting.catalogue import FACTS, RELATIONS
 
@@ -96,7 +96,7 @@ def _of_runs(runs: Learning, estimates: Estimates) -> Iterator[Table]:
         return estimates[metric.at(f"run.{name}")]
 
     def p(name: str) -> str:
-        return shown_p(estimates[f"gain.p_value.run.{name}"])
+        return shown_p(estimates[f"gain.p_value.run.{name}"].value)
 
     yield side_by_side(
         runs.names,

@@ -7,8 +7,10 @@ whether it rises, over all facts and within relations.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,13 +19,12 @@ from numpy.typing import NDArray
 from sonde.analysis.readings import Asked, Reading
 from sonde.core.facts import Dataset
 from sonde.core.reports import Curves, Estimate, Metric, Table
-from sonde.core.words import told_apart, written
+from sonde.core.words import LEVEL, shown_p, written
 from sonde.metrics.estimates import ByFact
 from sonde.metrics.trends import Trend, by_decades, trend
 from sonde.reporting.build.figures import WHISKERS, curve
 from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import Field, table
-from sonde.stats.intervals import widening
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -63,9 +64,9 @@ class Bin(NamedTuple):
 
 
 class Binned(NamedTuple):
-    """A number of the facts: its name, that of its estimates, its bins and its trend."""
+    """A number of the facts: what it is called, also in estimates, its bins and its trend."""
 
-    name: str
+    title: str
     id: str
     decades: bool
     bins: Sequence[Bin]
@@ -115,6 +116,7 @@ def _binned(facts: DataFrame, ids: tuple[str, ...], seed: int) -> Iterator[Binne
 
     rows = facts.select("owner", "cluster", "accuracy", "numbers").explode("numbers")
     rows = rows.drop_nulls("numbers").unnest("numbers").filter(col("value").is_finite())
+    ids_of, titles = _ids(rows["name"].unique()), _titles(rows["name"].unique())
     for (name,), part in rows.group_by("name", maintain_order=True):
         numbers, values = (part[c].to_numpy().astype(np.float64) for c in ("value", "accuracy"))
         owner, cluster = (part[c].to_numpy().astype(np.int64) for c in ("owner", "cluster"))
@@ -124,28 +126,56 @@ def _binned(facts: DataFrame, ids: tuple[str, ...], seed: int) -> Iterator[Binne
         by_fact = ByFact(ids=ids, relation=owner, subject=cluster, seed=seed)
         place = np.searchsorted(edges[1:-1], numbers, side="right")
         yield Binned(
-            name=str(name),
-            id=re.sub(r"[^\w-]+", "_", str(name)),
+            title=titles[str(name)],
+            id=ids_of[str(name)],
             decades=by_decades(numbers),
             bins=[_bin(by_fact, numbers, values, place == k) for k in range(len(edges) - 1)],
             trend=trend(numbers, values, owner, cluster, seed),
         )
 
 
+def _ids(names: Iterable[str]) -> dict[str, str]:
+    """Each number as a part of the names of its estimates, no two alike.
+
+    >>> _ids(["page views", "page_views"])
+    {'page_views': 'page_views', 'page views': 'page_views-2'}
+    """
+    plain = {name: re.sub(r"[^\w-]+", "_", name) for name in names}
+    found: dict[str, str] = {}
+    for name in sorted(plain, key=lambda name: (plain[name] != name, name)):  # who need not change
+        further = (f"{plain[name]}-{k}" for k in count(2))
+        found[name] = next(id for id in chain([plain[name]], further) if id not in found.values())
+    return found
+
+
+def _titles(names: Iterable[str]) -> dict[str, str]:
+    """Each number in words; those that would be called alike as they are written."""
+    plain = {name: name.replace("_", " ") for name in names}
+    often = Counter(plain.values())
+    return {name: title if often[title] == 1 else name for name, title in plain.items()}
+
+
 def quantile_edges(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """Where bins of about equally many facts begin, and where the last ends.
 
-    Equal numbers are never parted, so that there may be fewer bins.
+    Equal numbers are never parted, and a bin of too few facts goes to the smaller of its
+    neighbours, so that there may be fewer bins.
 
     >>> quantile_edges(np.arange(1.0, 21.0)).tolist()
     [1.0, 11.0, 20.0]
     """
-    count = min(BINS, len(numbers) // LEAST)
-    if count < 2:
+    bins = min(BINS, len(numbers) // LEAST)
+    if bins < 2:
         return np.zeros(0)
     ordered = np.sort(numbers)
-    firsts = ordered[[len(ordered) * k // count for k in range(1, count)]]
-    inner = np.unique(firsts[firsts > ordered[0]])
+    inner = np.unique(ordered[[len(ordered) * k // bins for k in range(1, bins)]])
+    while len(inner):
+        sizes = np.bincount(np.searchsorted(inner, ordered, side="right"), minlength=len(inner) + 1)
+        fewest = int(sizes.argmin())
+        if sizes[fewest] >= LEAST:
+            break
+        around = np.array([np.inf, *sizes, np.inf])[[fewest, fewest + 2]]
+        inner = np.delete(inner, fewest - 1 if around[0] <= around[1] else fewest)
     return np.array([ordered[0], *inner, ordered[-1]])
 
 
@@ -168,26 +198,32 @@ def told(number: float) -> str:
 
 def _bin_table(number: Binned) -> Table:
     fields: list[Field[Bin] | Metric] = [
-        Field(number.name.replace("_", " "), lambda each: each.label, help="lowest to highest"),
+        Field(number.title, lambda each: each.label, help="lowest to highest"),
         Field("facts", lambda each: each.estimate.n, "count"),
         Field(ACCURACY.label, lambda each: each.estimate, "percent", ACCURACY.sentence),
     ]
     return table(
         number.bins, fields, id=f"bins-{number.id}",
-        title=f"Accuracy by {number.name.replace('_', ' ')}",
+        title=f"Accuracy by {number.title}",
         note="Bins of about equally many facts; equal numbers are never parted. Means over facts.",
     )  # fmt: skip
 
 
 def _trend_table(found: Sequence[Binned]) -> Table:
     fields: list[Field[Binned]] = [
-        Field("number", lambda each: each.name.replace("_", " ")),
+        Field("number", lambda each: each.title),
         Field(TREND.label, lambda each: each.trend.overall, "number", TREND.sentence),
+        Field("p", lambda each: shown_p(each.trend.overall.p), help="of the trend"),
         Field(WITHIN.label, lambda each: each.trend.within, "number", WITHIN.sentence),
+        Field("p within", lambda each: shown_p(each.trend.within.p), help="of the trend within"),
         Field(SLOPE.label, lambda each: each.trend.slope, "points", SLOPE.sentence),
         Field("slope is with each", _step),
     ]
-    note = "Rank correlations are Spearman's. Intervals: a bootstrap over subjects in relations."
+    note = (
+        "Rank correlations are Spearman's. p: permutation tests, in which numbers are dealt anew "
+        "to subjects, of all relations or of their own; not corrected for several trends. "
+        f"Intervals: a bootstrap over subjects in relations; they reach to 0 unless p < {LEVEL}."
+    )
     return table(found, fields, id="trends", title="Trends of accuracy", note=note)
 
 
@@ -196,7 +232,7 @@ def _step(number: Binned) -> str:
 
 
 def _figure(number: Binned) -> Curves:
-    title = number.name.replace("_", " ")
+    title = number.title
     points = ((float(place), each.estimate) for place, each in enumerate(number.bins))
     return Curves(
         id=f"bins-{number.id}",
@@ -211,35 +247,42 @@ def _figure(number: Binned) -> Curves:
 
 
 def _finding(number: Binned, looks: int) -> str:
-    """What the trend comes to; of several trends each must hold among them."""
-    title, first, last = number.name.replace("_", " "), number.bins[0], number.bins[-1]
+    """What the trend comes to: its test decides, corrected for all trends that are looked at."""
+    title, first, last = number.title, number.bins[0], number.bins[-1]
     both = {"": number.trend.overall, " within relations": number.trend.within}
     clear = {where: each for where, each in both.items() if _holds(each, looks)}
     if not clear:
-        of = f", one of {looks} trends that are looked at" if looks > 1 else ""
-        told_of = both[""]
-        return (
-            f"Accuracy does not clearly go with {title}: rank correlation {written(told_of)}{of}."
-        )
+        return f"Accuracy does not clearly go with {title}: {_told(both[''], looks)}."
     where, told_of = next(iter(clear.items()))
-    way = "rises" if (told_of.value or 0) > 0 else "falls"
-    only = "" if len(clear) == 2 else " alone" if where else ", but not clearly within relations"
+    way, *other = ("rises" if (each.value or 0) > 0 else "falls" for each in clear.values())
+    only = " alone" if where else ", but not clearly within relations"
+    if other:
+        only = "" if other == [way] else f", but {other[0]} within relations"
     span = f": {_percent(first)} in the lowest bin, {_percent(last)} in the highest"
     ends = "" if where else span
-    return f"Accuracy {way} with {title}{where}{only}{ends}; rank correlation {written(told_of)}."
+    return f"Accuracy {way} with {title}{where}{only}{ends}; {_told(told_of, looks)}."
 
 
 def _percent(each: Bin) -> str:
     return f"{each.estimate.value or 0:.1%}"
 
 
+def _told(trend: Estimate, looks: int) -> str:
+    """A trend with its p in a sentence."""
+    if trend.p is None:
+        return f"rank correlation {written(trend)}"
+    of = f" (corrected for {looks} trends)" if looks > 1 else ""
+    return f"rank correlation {written(trend)}, p {shown_p(_corrected(trend.p, looks))}{of}"
+
+
+def _corrected(p: float, looks: int) -> float:
+    """Where so many trends are looked at (Bonferroni)."""
+    return min(1.0, p * looks)
+
+
 def _holds(estimate: Estimate, looks: int) -> bool:
     """Whether a trend is told from none where several are looked at."""
-    if estimate.value is None or estimate.low is None or estimate.high is None:
-        return False
-    value, times = estimate.value, widening(looks)
-    ends = (value - (value - estimate.low) * times, value + (estimate.high - value) * times)
-    return told_apart(replace(estimate, low=ends[0], high=ends[1]))
+    return estimate.p is not None and _corrected(estimate.p, looks) < LEVEL
 
 
 COMPONENT = Bins()

@@ -16,6 +16,7 @@ from sonde.analysis.readings import Asked, Reading
 from sonde.core.columns import Answers
 from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimates, Metric, Table
+from sonde.core.scores import Normalise, compared_by
 from sonde.metrics.estimates import ByFact
 from sonde.metrics.ranking import Floats, Ints, ranked_each
 from sonde.metrics.verdicts import Objects, correct_options
@@ -72,7 +73,7 @@ class Ranking:
             estimates[f"{id}.{RELATIONS}"] = resampled.mean_over_relations()
             estimates[f"{id}.{FACTS}"] = resampled.mean_over_facts()
             estimates |= {f"{id}.relation.{r}": resampled.relation(r) for r in by_fact.ids}
-        table = _table(estimates, asked.judged.relations)
+        table = _table(estimates, asked.judged.relations, asked.normalise)
         return Reading(metrics=METRICS, estimates=estimates, tables=(table,))
 
 
@@ -88,7 +89,7 @@ def ranked_facts(asked: Asked, facts: DataFrame) -> tuple[Floats, Floats]:
     total, whole, prompts = np.zeros((3, count))
     for block in asked.answers():
         if block.kind == "scored":
-            place, shares = _ranked(block, places, correct)
+            place, shares = _ranked(block, places, correct, asked.normalise)
             total += np.bincount(place, shares, count)
             whole += np.bincount(place, shares == 1, count)
             prompts += np.bincount(place, minlength=count)
@@ -97,7 +98,10 @@ def ranked_facts(asked: Asked, facts: DataFrame) -> tuple[Floats, Floats]:
 
 
 def _ranked(
-    block: Answers, places: Mapping[tuple[str, str], int], correct: Mapping[int, Objects]
+    block: Answers,
+    places: Mapping[tuple[str, str], int],
+    correct: Mapping[int, Objects],
+    normalise: Normalise,
 ) -> tuple[Ints, Floats]:
     """The fact of each prompt that has a share, and the share."""
     place = block.numbers(("relation", "fact"), places, lambda _: -1).astype(np.int64)
@@ -105,7 +109,7 @@ def _ranked(
     about_names = np.array([is_name_template(id) for id in templates], dtype=np.bool_)[codes]
     rated = block.rated
     right = correct_options(rated, place, correct)
-    shares = ranked_each(rated.sums(), right, rated.owners, len(block))
+    shares = ranked_each(rated.compared(normalise), right, rated.owners, len(block))
     kept = (place >= 0) & ~about_names & ~np.isnan(shares)
     return place[kept], shares[kept]
 
@@ -121,7 +125,7 @@ def _correct(dataset: Dataset, facts: DataFrame) -> dict[int, Objects]:
     return {-1: [], **dict(enumerate(own["object_names"].to_list()))}
 
 
-def _table(estimates: Estimates, relations: Sequence[Relation]) -> Table:
+def _table(estimates: Estimates, relations: Sequence[Relation], normalise: Normalise) -> Table:
     places = {"all facts": FACTS}
     if len(relations) > 1:
         places = {"all relations": RELATIONS} | places
@@ -133,7 +137,7 @@ def _table(estimates: Estimates, relations: Sequence[Relation]) -> Table:
         head="over",
         id="ranking",
         title="Ranking of options",
-        note="By summed log-probability; ties count as wrong. Chance is 50 % of pairs.",
+        note=f"{compared_by(normalise)}; ties count as wrong. Chance is 50 % of pairs.",
     )
 
 

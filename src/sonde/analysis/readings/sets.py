@@ -17,6 +17,7 @@ from sonde.analysis.readings import Asked, Reading
 from sonde.core.fact_frames import entities, is_apart, united
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate
+from sonde.core.scores import compared_by
 from sonde.metrics.estimates import ByFact
 from sonde.metrics.sets import right_places, tops
 from sonde.reporting.build.tables import by_place, titled
@@ -92,6 +93,8 @@ def _reading(asked: Asked, estimates: dict[str, Estimate], facts: int) -> Readin
         if F1.at(f"relation.{relation.id}") in estimates
     ]
     columns = (F1, AVERAGE, WHOLE, PRECISION.detail(), RECALL.detail())
+    scored = asked.judged.way == "scored"
+    note = f"{compared_by(asked.normalise)}. " if scored else ""
     places = {"all": RELATIONS} | {titled(r): f"relation.{r.id}" for r in measured}
     return Reading(
         metrics=METRICS,
@@ -101,7 +104,7 @@ def _reading(asked: Asked, estimates: dict[str, Estimate], facts: int) -> Readin
             by_place(
                 estimates, places, columns, head="relation", id="sets",
                 title="Facts with several right answers",
-                note="n is how many of a fact's right answers could be given.",
+                note=f"{note}n is how many of a fact's right answers could be given.",
             ),
         ),
     )  # fmt: skip
@@ -146,7 +149,8 @@ def _judged(asked: Asked, facts: DataFrame) -> Iterator[tuple[Ints, Floats]]:
         if not len(rows):
             continue
         place = place[rows]
-        found = tops(right_places(block.rows(rows), place, correct), sizes[place])
+        right = right_places(block.rows(rows), place, correct, asked.normalise)
+        found = tops(right, sizes[place])
         kept = found.n > 1
         yield place[kept], np.column_stack(found[1:])[kept]
 

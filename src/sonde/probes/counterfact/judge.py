@@ -197,7 +197,7 @@ def _scored(
     import polars
 
     fact = block.numbers(("relation", "fact"), places).astype(np.int64)
-    values = block.rated.sums() / (block.rated.counts() if normalise == "tokens" else 1)
+    values = block.rated.compared(normalise)
     sound(values)
     is_true = correct_options(block.rated, fact, true)
     codes, kinds = block.codes("kind")

@@ -66,7 +66,7 @@ def plain(value: object) -> Json:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
         if isinstance(value, Estimate) and value.p is None:
-            del parts["p"]  # only differences on few facts have one
+            del parts["p"]  # few are tested
         return plain(parts)
     return str(value)
 
