@@ -12,7 +12,7 @@ import pytest
 import sonde
 from sonde.analysis.readings import Asked, Reading
 from sonde.analysis.readings.languages.report import COMPONENT
-from sonde.core.answers import Answered, Filled, Scored
+from sonde.core.answers import Answered, Filled, Generated, Scored
 from sonde.core.columns import in_blocks
 from sonde.core.facts import Dataset, Fact, Relation
 from sonde.core.prompts import Fill, Prompt, Score
@@ -197,6 +197,46 @@ def test_several_facts_of_one_subject_are_joined_by_their_objects() -> None:
     assert reading.counts["facts_in_some_language"] == 2
     assert value(reading, "rankc", "en-fr").n == 1, "b is asked in both, with the same candidates"
     assert reading.counts["rankc_other_candidates"] == 0
+
+
+@pytest.mark.parametrize("together", [True, False], ids=["one fact", "several facts"])
+@pytest.mark.parametrize("probe", ["belief", "belief-icl"])
+def test_two_right_answers_agree_only_where_they_name_the_same_object(
+    probe: str, together: bool
+) -> None:
+    facts = []
+    for code in ("en", "fr"):
+        for number in range(4):
+            one, other = (said("P1", code, f"s{number}", t, again=f":{t}") for t in "ab")
+            both = [replace(one, objects=(*one.objects, *other.objects))]
+            facts += both if together else [one, other]
+    dataset = dataset_of(facts, spoken("P1", "en"), spoken("P1", "fr"))
+    choosing = {"answer": "score", "bias": False}
+    writing = {"context": "zero-shot", "samples": 0}
+    made = sonde.probe(probe, **(choosing if probe == "belief" else writing))
+    rows = []
+    for prompt in asked(made, dataset):
+        french, subject = prompt.key.relation.endswith("fr"), prompt.key.subject
+        first = "b" if french and not subject.startswith("s0") else "a"
+        rows.append(naming(prompt, name(first, "fr" if french else "en")))
+    judged = made.read(dataset, in_blocks(rows)).judged
+    found = COMPONENT.read(Asked(dataset=dataset, judged=judged, answers=lambda: in_blocks(rows)))
+    assert found is not None
+    assert value(found, "accuracy", "en").value == value(found, "accuracy", "fr").value == 1.0
+    assert value(found, "agreement", "en-fr").value == 0.25, "of the first subject alone"
+
+
+def naming(prompt: Prompt, answer: str) -> Answered:
+    """The prompt answered with a name: the likeliest option, or written among other words."""
+    if isinstance(prompt.want, Score):
+        options = prompt.want.options
+        logps = tuple((0.0 if option == answer else -5.0,) for option in options)
+        given: Scored | Generated = Scored(options=options, logps=logps)
+    else:
+        given = Generated(text=f"so {answer}", logps=(-0.1,), end_logp=-0.1, finished=True)
+    return Answered(
+        key=prompt.key, prefix=prompt.prefix, suffix=prompt.suffix, answer=given, own=prompt.own
+    )
 
 
 def test_a_filled_mask_ranks_the_candidates_that_are_one_token() -> None:

@@ -85,7 +85,7 @@ def report(
 
 def test_two_options_follow_each_prompt_of_a_case_and_of_its_neighbours() -> None:
     prompts = asked(Counterfact(), world(*CASES[:3]))
-    assert [(p.prefix, p.suffix, p.own["kind"], p.key.fact) for p in prompts] == [
+    assert [(p.prefix, p.suffix, p.own["role"], p.key.fact) for p in prompts] == [
         ("own a ", ".", "efficacy", "a"),
         ("other a ", ".", "paraphrase", "a"),
         ("near a-1 ", ".", "neighbourhood", "a-1"),
@@ -108,6 +108,34 @@ def test_the_scores_are_shares_of_cases() -> None:
         3 / (1 / (2 / 3) + 1 / (1 / 3) + 1 / 0.25)
     )
     assert estimates["score.relation.P136"].value is None
+
+
+def test_the_majority_control_chooses_the_object_that_more_cases_have() -> None:
+    twice = case("d", "Oslo", "Lima")  # Oslo is true of two cases, Lima of one
+    dataset = world(*CASES[:5], twice)
+    estimates = report(dataset, [("own a", "Lima"), ("own b", "Oslo")]).estimates
+    control = {name: estimates[f"control.majority.{name}.mean_over_facts"] for name in MAJOR[:3]}
+    assert control["efficacy"].value == control["paraphrase"].value == pytest.approx(2 / 3)
+    assert control["neighbourhood"].value == 0.5  # not a's, but b's
+    above = estimates["above_control.efficacy.mean_over_facts"]
+    assert above.value == pytest.approx(0.0) and above.n == 3
+    edited = report(dataset, [], Counterfact(edited=True)).estimates
+    assert edited["control.majority.efficacy.mean_over_facts"].value == pytest.approx(1 / 3)
+    assert edited["control.majority.neighbourhood.mean_over_facts"].value == 0.5
+
+
+def test_the_control_stands_beside_the_scores_and_is_told_of() -> None:
+    made = report(world(*CASES), [])
+    assert made.headlines[0].control == "control.majority.efficacy.mean_over_facts"
+    assert made.headlines[0].difference == "above_control.efficacy.mean_over_facts"
+    assert sum("the majority control" in line for line in made.findings) == 3
+
+
+def test_a_run_has_the_role_of_each_prompt_beside_the_kind_of_its_answer(tmp_path: Path) -> None:
+    dataset = world(*CASES[:3])
+    frame = sonde.run(Counterfact(), oracle_for(dataset), dataset, tmp_path / "run").to_polars()
+    assert set(frame["kind"]) == {"scored"}
+    assert frame["role"].to_list() == ["efficacy", "paraphrase", "neighbourhood", "neighbourhood"]
 
 
 def test_magnitudes_are_differences_of_probabilities() -> None:

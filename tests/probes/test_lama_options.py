@@ -75,6 +75,22 @@ def test_a_report_says_what_was_chosen_from(answer: str, told: str) -> None:
     assert told in report.notes[0]
 
 
+def test_the_control_is_described_by_what_it_chooses_from() -> None:
+    dataset = dataset_of(FACTS)
+    model = sonde.model("control:majority", data=dataset)
+    told = "the commonest of a fact's own options"
+    for options, chooses in (("own", True), ("relation", False)):
+        probe = sonde.probe("lama", answer="score", options=options)
+        report = probe.read(dataset, answer_all(model, probe.ask(dataset)))
+        metrics = {metric.id: metric for metric in report.metrics}
+        table = next(table for table in report.tables if table.id == "by-relation")
+        assert (told in report.summary) is chooses
+        assert (told in report.headlines[0].control_label) is chooses
+        assert (told in metrics["control.majority.p_at_1"].sentence) is chooses
+        titles = {column.title for column in table.columns}
+        assert ("commonest object" in titles) is not chooses
+
+
 @pytest.mark.parametrize(("language", "parts"), [("en", 2), ("fr", 0), ("", 2)])
 def test_parts_of_names_are_asked_about_in_english_alone(language: str, parts: int) -> None:
     same = "P19" if language else ""

@@ -215,6 +215,7 @@ def tricky_cells() -> list[tuple[object, Cell, ColumnKind]]:
     """Cells at the edges of rounding, as JSON, as they are, and under every kind of column."""
     random = Random("0:cells")
     numbers: list[float] = [0, 1, 0.3125, 0.00049999, 0.0005, 0.9995, 0.99949, -0.0004, 1e-12, 2.5]
+    numbers += [1 - 1e-16, 1 - 1e-9]
     numbers += [random.uniform(-2, 2) * 10 ** random.randint(-7, 6) for _ in range(500)]
     numbers += [k / 1600 for k in range(1600)]
     kinds: tuple[ColumnKind, ...] = ("percent", "number", "count")

@@ -65,7 +65,9 @@ def want(row: Answered) -> Want:
 
 def prompts(rows: list[Answered]) -> Prompts:
     """The prompts that some rows answer."""
-    return put([Prompt(key=r.key, prefix=r.prefix, suffix=r.suffix, want=want(r)) for r in rows])
+    return put(
+        [Prompt(key=r.key, prefix=r.prefix, suffix=r.suffix, want=want(r), own=r.own) for r in rows]
+    )
 
 
 def answering(rows: list[Answered]) -> Answering:

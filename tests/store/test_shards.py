@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,6 +38,13 @@ def test_rows_are_read_back_as_they_were(shard: Path) -> None:
     assert [row for block in blocks_of(table) for row in block.each()] == ROWS
     assert same_prompts(table, prompts(ROWS))
     assert not same_prompts(table, prompts(ROWS[::-1]))
+
+
+@pytest.mark.parametrize("name", ["kind", "text", "watched", "logps"])
+def test_a_probes_own_column_may_not_have_the_name_of_one_that_answers_have(name: str) -> None:
+    row = replace(ROWS[0], own={name: "mine"})
+    with pytest.raises(StoreError, match=f"its own with the name '{name}', which answers have"):
+        answering([row])
 
 
 def test_equal_rows_give_equal_bytes() -> None:

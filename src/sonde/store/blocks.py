@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from sonde.core.answers import KINDS, Generated, Kind, Sampled
 from sonde.core.columns import Answers, FilledColumns
-from sonde.core.prompts import KEY, TEXTS, Fill, Generate, Sample, Score, Trace, Want
+from sonde.core.prompts import KEY, OWN, TEXTS, Fill, Generate, Sample, Score, Trace, Want
 from sonde.core.rated import RatedColumns
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
@@ -47,6 +47,9 @@ SCHEMA = pa.schema(
     [*((name, NAMES) for name in KEY), *((n, pa.string()) for n in TEXTS), *ANSWERS.items()]
 )
 """Every column that sonde's own prompts and answers have; a probe may add names to the first."""
+
+RESERVED = frozenset({*ANSWERS, "kind", "watched"}) - {*OWN.values()}
+"""Names that no column of a probe's own may have: those of answers, and what `friendly` adds."""
 
 OF_KIND: Mapping[Kind, tuple[str, ...]] = {
     "scored": ("logps",),

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from sonde.core.answers import Answer, Filled, Generated, Kind, Sampled, Scored, Traced
 from sonde.core.columns import FilledColumns
-from sonde.core.errors import ModelError
+from sonde.core.errors import ModelError, StoreError
 from sonde.core.prompts import TEXTS, Prompts
 from sonde.core.rated import RatedColumns
-from sonde.store.blocks import ANSWERS, BLOCKS, FLOATS, SPANS, Head, heads_of
+from sonde.store.blocks import ANSWERS, BLOCKS, FLOATS, RESERVED, SPANS, Head, heads_of
 
 if TYPE_CHECKING:
     import polars
@@ -37,6 +37,7 @@ class Answering:
     """Takes the answers to some prompts, in any order, and makes the table of them."""
 
     def __init__(self, prompts: Prompts) -> None:
+        _refuse_reserved(prompts)
         self.prompts = prompts
         self.heads = [Head.of(len(block), block.want) for block in prompts.blocks]
         self._answers: list[Answer | None] = [None] * len(prompts)
@@ -84,6 +85,16 @@ class Answering:
             return filled_columns(arranged(parts, head.rows))
         order = np.argsort(np.concatenate([at for at, _ in parts]))
         return rated_columns(RatedColumns.joined([part for _, part in parts]).rows(order))
+
+
+def _refuse_reserved(prompts: Prompts) -> None:
+    """Refuse a probe's own column with the name of one that answers have, which would hide it."""
+    for block in prompts.blocks:
+        if taken := RESERVED.intersection(block.frame.columns):
+            raise StoreError(
+                f"the probe has a column of its own with the name {min(taken)!r}, which answers "
+                "have; give it another name"
+            )
 
 
 def _refuse_others(answers: Iterable[Any], kinds: Sequence[type]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.columns import Answers, Given, in_blocks
-from sonde.core.facts import Dataset, Relation, facts_of
+from sonde.core.facts import Dataset, Relation, commonest_objects, facts_of
 from sonde.core.scores import Normalise, sound
 from sonde.metrics.judged import Grid, Judged
 from sonde.metrics.verdicts import Objects, correct_options
@@ -24,20 +24,21 @@ if TYPE_CHECKING:
     from polars import DataFrame
 
 Floats = NDArray[np.float64]
-Kind = Literal["efficacy", "paraphrase", "neighbourhood"]
+Role = Literal["efficacy", "paraphrase", "neighbourhood"]
 """A case's own prompt, one of its paraphrases, the prompt of a neighbour."""
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
-NEIGHBOURHOOD: Kind = "neighbourhood"
+ROLES: tuple[Role, ...] = get_args(Role)
+NEIGHBOURHOOD: Role = "neighbourhood"
 
 
 class Cases:
     """The cases of a relation that are asked about, and their neighbours.
 
     Frames of facts with further columns: `case`, the id of the case; `true` and `new`, the usual
-    names of the two objects. The new one is the first that the fact names as wrong; where it names
-    none, it is drawn by the seed from the relation's objects (`drawn` of the cases). Facts without
-    any (`without`) are no cases.
+    names of the two objects; `commoner`, whether what is true is the one that more facts of the
+    relation have. The new one is the first that the fact names as wrong; where it names none, it is
+    drawn by the seed from the relation's objects (`drawn` of the cases). Facts without any
+    (`without`) are no cases.
     """
 
     def __init__(self, dataset: Dataset, relation: str) -> None:
@@ -49,7 +50,9 @@ class Cases:
         own = _with_objects(asked.with_columns(case="fact"), dataset, relation)
         linked = beside.with_columns(case=col("details").list.eval(given).list.first())
         of_asked = linked.filter(col("case").is_in(own["case"].to_list()))
-        self.own, self.neighbours = own, _with_objects(of_asked, dataset, relation)
+        counts = dict(commonest_objects(dataset.split_frame(relation)))
+        beside = _with_objects(of_asked, dataset, relation)
+        self.own, self.neighbours = (_with_commoner(facts, counts) for facts in (own, beside))
         self.without = asked.height - own.height
         self.drawn = int((own["wrong_names"].list.len() == 0).sum())
 
@@ -74,6 +77,18 @@ def _with_objects(facts: DataFrame, dataset: Dataset, relation: str) -> DataFram
     return facts.with_columns(both).drop_nulls("new")
 
 
+def _with_commoner(facts: DataFrame, counts: Mapping[str, int]) -> DataFrame:
+    """The facts with whether what is true is the commoner object; of two equal ones the first by
+    name."""
+    from polars import Boolean, Series
+
+    order = [
+        (-counts.get(true, 0), true) < (-counts.get(new, 0), new)
+        for true, new in facts.select("true", "new").iter_rows()
+    ]
+    return facts.with_columns(Series("commoner", order, Boolean))
+
+
 def _drawn(facts: DataFrame, dataset: Dataset, relation: str) -> dict[str, str]:
     """An object of the relation for each fact that is wrong for it, where there is one."""
     if not facts.height:
@@ -93,9 +108,10 @@ class Outcomes:
 
     `facts` has cases and neighbours, a row each; `prompts` a row for each prompt: `fact` and
     `case`, the rows of the fact and of its case; `relation` and `template` (within the relation) by
-    number; its `kind`; `text`; `true` and `new`, the log-probabilities of the two objects; whether
-    it is `right`; `difference`, how much more probable what should be the likelier one is; and
-    whether what is true is `named` in the text.
+    number; its `role`; `text`; `true` and `new`, the log-probabilities of the two objects; whether
+    it is `right`; whether it is `guessed` by who always chooses the commoner object; `difference`,
+    how much more probable what should be the likelier one is; and whether what is true is `named`
+    in the text.
     `drawn`: cases whose new object was drawn; `without`: facts without any.
     """
 
@@ -105,9 +121,9 @@ class Outcomes:
     drawn: int
     without: int
 
-    def by_case(self, kind: Kind, column: str) -> Floats:
-        """Of each fact the mean of a column over its prompts of a kind; nan where it has none."""
-        own = self.prompts.filter(self.prompts["kind"] == kind)
+    def by_case(self, role: Role, column: str) -> Floats:
+        """Of each fact the mean of a column over its prompts of a role; nan where it has none."""
+        own = self.prompts.filter(self.prompts["role"] == role)
         case, values = own["case"].to_numpy(), own[column].cast(float).to_numpy()
         count = np.bincount(case, minlength=self.facts.height)
         with np.errstate(invalid="ignore"):
@@ -177,10 +193,12 @@ def judge(
     prompts = (
         polars.concat(parts).unique(("fact", "template"), keep="last").sort("fact", "template")
     )
+    of = prompts["fact"].to_numpy()
+    commoner = facts["commoner"].gather(of)
     return Outcomes(
         relations=relations,
         facts=facts,
-        prompts=_judged(prompts.with_columns(case=owners[prompts["fact"].to_numpy()]), edited),
+        prompts=_judged(prompts.with_columns(case=owners[of], commoner=commoner), edited),
         drawn=sum(each.drawn for each in cases),
         without=sum(each.without for each in cases),
     )
@@ -200,12 +218,12 @@ def _scored(
     values = block.rated.compared(normalise)
     sound(values)
     is_true = correct_options(block.rated, fact, true)
-    codes, kinds = block.codes("kind")
+    codes, roles = block.codes("role")
     return polars.DataFrame(
         {
             "fact": fact,
             "template": block.numbers(("relation", "template"), templates).astype(np.int64),
-            "kind": polars.Series(kinds, dtype=polars.String).gather(codes),
+            "role": polars.Series(roles, dtype=polars.String).gather(codes),
             "text": (texts := block.texts()),
             "named": [
                 stand_in(true[i][0], text) for i, text in zip(fact.tolist(), texts, strict=True)
@@ -220,7 +238,12 @@ def _judged(prompts: DataFrame, edited: bool) -> DataFrame:
     """The prompts with whether what should be the likelier object is, and by how much."""
     from polars import col, lit, when
 
-    expects_new = (col("kind") != NEIGHBOURHOOD) & lit(edited)
+    expects_new = (col("role") != NEIGHBOURHOOD) & lit(edited)
     ahead, more = col("true") - col("new"), col("true").exp() - col("new").exp()
     sign = when(expects_new).then(-1.0).otherwise(1.0)
-    return prompts.with_columns(ahead=ahead, right=ahead * sign > 0, difference=more * sign)
+    return prompts.with_columns(
+        ahead=ahead,
+        right=ahead * sign > 0,
+        guessed=col("commoner") != expects_new,
+        difference=more * sign,
+    )

@@ -23,7 +23,7 @@ from sonde.core.reports import Report
 from sonde.core.scores import Normalise
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
-from sonde.probes.counterfact.judge import Cases, Kind, Outcomes, judge
+from sonde.probes.counterfact.judge import Cases, Outcomes, Role, judge
 from sonde.probes.counterfact.report import build_report
 from sonde.prompting.sentences import sentences, usual_names
 
@@ -59,8 +59,8 @@ class Counterfact:
         for relation in dataset.asked_relations():
             cases = Cases(dataset, relation.id)
             for number, template in enumerate(relation.templates):
-                kind: Kind = "paraphrase" if number else "efficacy"
-                if block := _block(relation, template, cases.own, kind):
+                role: Role = "paraphrase" if number else "efficacy"
+                if block := _block(relation, template, cases.own, role):
                     some = True
                     yield block
             for template in relation.templates[:1]:
@@ -85,7 +85,7 @@ class Counterfact:
         return judge(dataset, answered, self.normalise, edited=self.edited)
 
 
-def _block(relation: Relation, template: Template, facts: DataFrame, kind: Kind) -> Block | None:
+def _block(relation: Relation, template: Template, facts: DataFrame, role: Role) -> Block | None:
     """Facts asked with a template, those that have what it takes from them; None without any."""
     import polars
     from polars import concat_list
@@ -94,7 +94,7 @@ def _block(relation: Relation, template: Template, facts: DataFrame, kind: Kind)
     if not asked.height:
         return None
     block = sentences(relation, [template], usual_names(asked), Score())
-    more = asked.select("case", kind=polars.lit(kind), options=concat_list("true", "new"))
+    more = asked.select("case", role=polars.lit(role), options=concat_list("true", "new"))
     return replace(block, frame=block.frame.hstack(more))
 
 

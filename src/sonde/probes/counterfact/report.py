@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 
 from sonde.core.facts import Dataset
-from sonde.core.reports import Estimate, Estimates, Metric, Report, Table
-from sonde.core.words import counted, in_points, sided, written
+from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Table
+from sonde.core.words import against_control, counted, in_points, sided, written
 from sonde.metrics.estimates import ByFact, Resampled, hold_together
 from sonde.metrics.judged import around
-from sonde.probes.counterfact.judge import KINDS, Kind, Outcomes
+from sonde.probes.counterfact.judge import ROLES, Outcomes, Role
 from sonde.reporting.build.figures import dots_by_relation
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, browse, by_relation, drawn, table, titled
@@ -41,28 +41,47 @@ NEIGHBOURS = Metric(
     "the same of a case's neighbours, whose own object is to be likelier than the new one",
 )
 SCORE = Metric("score", "score", "percent", "harmonic mean of the three scores")
-SCORES: Mapping[Kind, Metric] = {
+SCORES: Mapping[Role, Metric] = {
     "efficacy": EFFICACY,
     "paraphrase": PARAPHRASE,
     "neighbourhood": NEIGHBOURS,
 }
-MAGNITUDES: Mapping[Kind, Metric] = {
-    kind: Metric(
-        f"{kind}_magnitude",
+MAGNITUDES: Mapping[Role, Metric] = {
+    role: Metric(
+        f"{role}_magnitude",
         f"{metric.label} magnitude",
         "points",
         f"probability of the expected object minus that of the other, mean as for {metric.label}",
     )
-    for kind, metric in SCORES.items()
+    for role, metric in SCORES.items()
 }
-ABOVE: Mapping[Kind, Metric] = {
-    kind: Metric(
-        f"above_chance.{kind}",
+ABOVE: Mapping[Role, Metric] = {
+    role: Metric(
+        f"above_chance.{role}",
         f"{metric.label} above chance",
         "points",
         f"{metric.label} score minus 50 %, which either of two objects has by chance",
     )
-    for kind, metric in SCORES.items()
+    for role, metric in SCORES.items()
+}
+MAJORITY: Mapping[Role, Metric] = {
+    role: Metric(
+        f"control.majority.{role}",
+        f"{metric.label}, majority",
+        "percent",
+        f"{metric.label} score of always choosing the commoner of the two objects",
+        better="",
+    )
+    for role, metric in SCORES.items()
+}
+ABOVE_MAJORITY: Mapping[Role, Metric] = {
+    role: Metric(
+        f"above_control.{role}",
+        f"{metric.label} above majority",
+        "points",
+        f"{metric.label} score minus the majority control's, paired by case",
+    )
+    for role, metric in SCORES.items()
 }
 LOSS = Metric(
     "paraphrase_less_efficacy",
@@ -76,9 +95,14 @@ UNNAMED = Metric(
     "percent",
     "efficacy over the cases whose own prompt does not hold the name of what is true",
 )
-METRICS = (*SCORES.values(), SCORE, *MAGNITUDES.values(), *ABOVE.values(), LOSS, UNNAMED)
+METRICS = (
+    *(*SCORES.values(), SCORE, *MAGNITUDES.values(), *ABOVE.values()),
+    *(*MAJORITY.values(), *ABOVE_MAJORITY.values(), LOSS, UNNAMED),
+)
+LOOKS = (*ABOVE.values(), *ABOVE_MAJORITY.values())
+COMMONER = "always the commoner of the two"
 
-ASKED: Mapping[Kind, str] = {
+ASKED: Mapping[Role, str] = {
     "efficacy": "the case's own prompt",
     "paraphrase": "its other prompts",
     "neighbourhood": "prompts about its neighbours",
@@ -96,11 +120,7 @@ def build_report(dataset: Dataset, outcomes: Outcomes, *, edited: bool) -> Repor
         metrics=METRICS,
         estimates=estimates,
         counts=_counts(outcomes),
-        headlines=tuple(
-            headline(metric, FACTS, label=metric.label)
-            for metric in (*SCORES.values(), SCORE)
-            if estimates[metric.at(FACTS)].value is not None
-        ),
+        headlines=tuple(_headlines(estimates)),
         tables=shown(
             (
                 _score_table(estimates),
@@ -127,6 +147,21 @@ def build_report(dataset: Dataset, outcomes: Outcomes, *, edited: bool) -> Repor
     )
 
 
+def _headlines(estimates: Estimates) -> Iterator[Headline]:
+    for role, metric in SCORES.items():
+        if estimates[metric.at(FACTS)].value is not None:
+            yield headline(
+                metric,
+                FACTS,
+                label=metric.label,
+                control=MAJORITY[role],
+                above=ABOVE_MAJORITY[role],
+                control_label=COMMONER,
+            )
+    if estimates[SCORE.at(FACTS)].value is not None:
+        yield headline(SCORE, FACTS, label=SCORE.label)
+
+
 def measure(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     """Every number, over cases, over relations and by relation; a case has one value of each."""
     facts = outcomes.facts
@@ -136,14 +171,17 @@ def measure(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
         subject=facts["subject_id"].rank("dense").to_numpy().astype(np.int64),
         seed=seed,
     )
-    right = {kind: outcomes.by_case(kind, "right") for kind in KINDS}
+    right = {role: outcomes.by_case(role, "right") for role in ROLES}
     numbers: dict[str, tuple[Floats, Floats | None]] = {
-        SCORES[kind].id: (values, None) for kind, values in right.items()
+        SCORES[role].id: (values, None) for role, values in right.items()
     }
     chance = np.full(facts.height, CHANCE)
-    for kind in KINDS:
-        numbers[MAGNITUDES[kind].id] = outcomes.by_case(kind, "difference"), None
-        numbers[ABOVE[kind].id] = right[kind], chance
+    for role in ROLES:
+        numbers[MAGNITUDES[role].id] = outcomes.by_case(role, "difference"), None
+        numbers[ABOVE[role].id] = right[role], chance
+        guessed = outcomes.by_case(role, "guessed")
+        numbers[MAJORITY[role].id] = guessed, None
+        numbers[ABOVE_MAJORITY[role].id] = right[role], guessed
     told = outcomes.by_case("efficacy", "named") > 0
     numbers[UNNAMED.id] = np.where(told, np.nan, right["efficacy"]), None
     numbers[LOSS.id] = right["paraphrase"], right["efficacy"]
@@ -194,23 +232,35 @@ def harmonic(values: Floats) -> Floats:
 
 
 def _score_table(estimates: Estimates) -> Table:
-    fields: list[Field[Kind]] = [
-        Field("score", lambda kind: SCORES[kind].label),
-        Field("asked", lambda kind: ASKED[kind]),
+    fields: list[Field[Role]] = [
+        Field("score", lambda role: SCORES[role].label),
+        Field("asked", lambda role: ASKED[role]),
         Field(
             "share right",
-            lambda kind: estimates[SCORES[kind].at(FACTS)],
+            lambda role: estimates[SCORES[role].at(FACTS)],
             "percent",
             "share of cases with the expected object likelier",
         ),
         Field(
+            "majority",
+            lambda role: estimates[MAJORITY[role].at(FACTS)],
+            "percent",
+            "share of always choosing the commoner of the two objects",
+        ),
+        Field(
+            "above",
+            lambda role: estimates[ABOVE_MAJORITY[role].at(FACTS)],
+            "points",
+            "share right minus that of the majority control, paired by case",
+        ),
+        Field(
             "magnitude",
-            lambda kind: estimates[MAGNITUDES[kind].at(FACTS)],
+            lambda role: estimates[MAGNITUDES[role].at(FACTS)],
             "points",
             "difference of the two probabilities",
         ),
     ]
-    return table(KINDS, fields, id="scores", title="Scores")
+    return table(ROLES, fields, id="scores", title="Scores")
 
 
 def _prompt_table(dataset: Dataset, outcomes: Outcomes) -> Table:
@@ -224,7 +274,7 @@ def _prompt_table(dataset: Dataset, outcomes: Outcomes) -> Table:
     rows = kept.select(
         relation=own["relation"].replace_strict(titles),
         case=own["case"],
-        asked="kind",
+        asked="role",
         prompt="text",
         true=own["true"],
         new=own["new"],
@@ -251,13 +301,13 @@ def _summary(estimates: Estimates, edited: bool) -> str:
 
 
 def _counts(outcomes: Outcomes) -> dict[str, int]:
-    kinds = outcomes.prompts["kind"]
+    roles = outcomes.prompts["role"]
     return {
         "cases": int((outcomes.facts["case"] == outcomes.facts["fact"]).sum()),
         "neighbours": int((outcomes.facts["case"] != outcomes.facts["fact"]).sum()),
-        **{f"{kind}_prompts": int((kinds == kind).sum()) for kind in KINDS},
+        **{f"{role}_prompts": int((roles == role).sum()) for role in ROLES},
         "cases_with_the_answer_in_the_prompt": int(
-            (outcomes.prompts["named"] & (kinds == "efficacy")).sum()
+            (outcomes.prompts["named"] & (roles == "efficacy")).sum()
         ),
         "ties": int((outcomes.prompts["ahead"] == 0).sum()),
         "new_objects_drawn": outcomes.drawn,
@@ -266,11 +316,14 @@ def _counts(outcomes: Outcomes) -> dict[str, int]:
 
 
 def _findings(estimates: Estimates) -> Iterator[str]:
-    looks = hold_together([estimates[metric.at(FACTS)] for metric in ABOVE.values()])
-    for kind, above in zip(ABOVE, map(_wider, looks), strict=True):
-        if above.value is not None:
-            word = sided(above, "above", "below", "not distinguishable from")
-            yield f"The {SCORES[kind].label} score is {word} chance (50 %): {in_points(above)}."
+    looks = hold_together([estimates[metric.at(FACTS)] for metric in LOOKS])
+    found = dict(zip(LOOKS, map(_wider, looks), strict=True))
+    for role, metric in SCORES.items():
+        chance = found[ABOVE[role]]
+        if chance.value is not None:
+            word = sided(chance, "above", "below", "not distinguishable from")
+            yield f"The {metric.label} score is {word} chance (50 %): {in_points(chance)}."
+            yield against_control(f"The {metric.label} score", found[ABOVE_MAJORITY[role]])
     unnamed, own = estimates[UNNAMED.at(FACTS)], estimates[EFFICACY.at(FACTS)]
     if unnamed.value is not None and unnamed.n < own.n:
         held = counted(own.n - unnamed.n, "case", "cases")
@@ -285,10 +338,10 @@ def _findings(estimates: Estimates) -> Iterator[str]:
 
 
 def _wider(above: Estimate) -> Estimate:
-    """One of three looks at many cases, which have no test: its interval, widened for three."""
+    """One of several looks at many cases, which have no test: its interval, widened for all."""
     if above.p is not None or above.value is None:
         return above
-    low, high = (above.value + (end - above.value) * widening(len(ABOVE)) for end in above.ends)
+    low, high = (above.value + (end - above.value) * widening(len(LOOKS)) for end in above.ends)
     return replace(above, low=low, high=high)
 
 
@@ -296,7 +349,9 @@ def _notes(dataset: Dataset, outcomes: Outcomes, edited: bool) -> Iterator[str]:
     expected = "the new object, as after an edit" if edited else "what is true"
     yield (
         f"After a case's own prompts {expected} is to be the likelier of two objects, after those "
-        "of neighbours what is true of them. Ties count as wrong; chance is 50 %."
+        "of neighbours what is true of them. Ties count as wrong; chance is 50 %. The majority "
+        "control chooses the object that more facts of the relation have; of equal ones the first "
+        "by name."
     )
     if outcomes.drawn:
         told = counted(outcomes.drawn, "case names", "cases name")

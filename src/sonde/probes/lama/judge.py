@@ -74,7 +74,8 @@ class Facts:
     """Everything that is asked about, in the dataset's order.
 
     `options` of each that names some, where `own` ones are chosen from; the majority control then
-    answers with the one of them that is commonest in the relation.
+    answers with the one of them that is commonest in the relation. `majority`: what it always
+    answers in each of the other relations.
     """
 
     def __init__(self, dataset: Dataset, own: bool = False) -> None:
@@ -83,12 +84,15 @@ class Facts:
         self.ids = [relation.id for relation in dataset.asked_relations()]
         frames = [dataset.asked_frame(id) for id in self.ids]
         self.options = [options for frame in frames for options in _options(frame, own)]
+        alike = [
+            id for id, f in zip(self.ids, frames, strict=True) if not (own and names_options(f))
+        ]
         columns = ("fact", "relation", "subject", "subject_id", "object_names")
         self.frame: DataFrame = polars.concat([frame.select(columns) for frame in frames])
         self.relations = np.repeat(np.arange(len(frames)), [frame.height for frame in frames])
         self.subjects = self.frame["subject_id"].rank("dense").to_numpy().astype(np.int64)
         ranked = {id: commonest_objects(dataset.split_frame(id)) for id in self.ids}
-        self.majority = {id: objects[0][0] for id, objects in ranked.items() if objects}
+        self.majority = {id: ranked[id][0][0] for id in alike if ranked[id]}
         keys = zip(self.frame["relation"], self.frame["fact"], strict=True)
         self.places = {key: place for place, key in enumerate(keys)}
         if len(self.places) < self.frame.height:

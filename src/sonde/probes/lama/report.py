@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from sonde.core.words import against_control
 from sonde.metrics.estimates import ByFact
 from sonde.probes.lama.judge import Outcomes, Shown
 from sonde.reporting.build.figures import dots_by_relation
-from sonde.reporting.build.parts import above_on_relations, headline, shown
+from sonde.reporting.build.parts import COMMONEST, above_on_relations, headline, shown
 from sonde.reporting.build.tables import Field, browse, by_place, by_relation, titled
 from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import Floats
@@ -27,6 +27,9 @@ MAJORITY = Metric(
     "percent",
     "P@1 of always answering the commonest object",
     better="",
+)
+OWN_MAJORITY = replace(
+    MAJORITY, sentence="P@1 of always choosing the commonest of a fact's own options"
 )
 ABOVE = Metric(
     "above_control.p_at_1",
@@ -62,15 +65,16 @@ class Asking:
 def build_report(dataset: Dataset, outcomes: Outcomes, *, k: int, asking: Asking) -> Report:
     """Everything LAMA reports about some outcomes."""
     relations, top_k = dataset.asked_relations(), PK.of(k=k)
+    majority = OWN_MAJORITY if asking.own else MAJORITY
     estimates = _estimates(relations, outcomes, k, dataset.selection.seed)
-    columns = [P1, MAJORITY, ABOVE, UHN.detail(), top_k.detail(), MRR.detail()]
+    columns = [P1, majority, ABOVE, UHN.detail(), top_k.detail(), MRR.detail()]
     return Report(
         title=f"LAMA on {dataset.name}",
-        summary=_summary(estimates, outcomes),
-        metrics=(P1, top_k, MRR, MAJORITY, ABOVE, UHN, UHN_MRR),
+        summary=_summary(estimates, outcomes, asking.own),
+        metrics=(P1, top_k, MRR, majority, ABOVE, UHN, UHN_MRR),
         estimates=estimates,
         counts=_counts(dataset, outcomes),
-        headlines=_headlines(top_k),
+        headlines=_headlines(top_k, asking.own),
         tables=shown(
             (
                 _kind_table(relations, estimates, columns),
@@ -142,16 +146,21 @@ def _values(outcomes: Outcomes, k: int) -> Iterator[tuple[Metric, Floats, Floats
     yield UHN_MRR, np.where(judged.guessable, np.nan, reciprocal), None
 
 
-def _summary(estimates: Estimates, outcomes: Outcomes) -> str:
+def _summary(estimates: Estimates, outcomes: Outcomes, own: bool) -> str:
     value, control = estimates[P1.at(RELATIONS)].value, estimates[MAJORITY.at(RELATIONS)].value
     if value is None or control is None:
         return "No fact could be scored: no object is a single token of this model's vocabulary."
     grid = outcomes.judged.grid
     relations, facts = len(np.unique(grid.relations[grid.pair])), len(grid)
     over = f", averaged over {relations} relations" if relations > 1 else ""
+    always = (
+        "choosing the commonest of a fact's own options"
+        if own
+        else "answering the commonest object"
+    )
     return (
         f"The first answer is right for {value:.1%} of facts{over} ({facts:,} facts); "
-        f"always answering the commonest object gives {control:.1%}."
+        f"always {always} gives {control:.1%}."
     )
 
 
@@ -167,10 +176,11 @@ def _counts(dataset: Dataset, outcomes: Outcomes) -> dict[str, int]:
     }
 
 
-def _headlines(top_k: Metric) -> tuple[Headline, ...]:
+def _headlines(top_k: Metric, own: bool) -> tuple[Headline, ...]:
+    control = "always the commonest of a fact's own options" if own else COMMONEST
     return (
-        headline(P1, RELATIONS, control=MAJORITY, above=ABOVE),
-        headline(P1, FACTS, control=MAJORITY, above=ABOVE),
+        headline(P1, RELATIONS, control=MAJORITY, above=ABOVE, control_label=control),
+        headline(P1, FACTS, control=MAJORITY, above=ABOVE, control_label=control),
         headline(UHN.named("P@1 on UHN"), RELATIONS),
         headline(top_k, RELATIONS),
         headline(MRR, RELATIONS),
@@ -209,7 +219,8 @@ def _relation_table(
         help="what the majority control answers",
         detail=True,
     )
-    return by_relation(estimates, relations, [*([kind] if typed else []), *columns, commonest])
+    fields = [*([kind] if typed else []), *columns, *([commonest] if majority else [])]
+    return by_relation(estimates, relations, fields)
 
 
 def _fact_table(relations: Sequence[Relation], outcomes: Outcomes) -> Table:

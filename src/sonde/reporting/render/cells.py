@@ -17,6 +17,7 @@ Scale = Unit
 
 NOT_MEASURED = "not measured"
 WRAPPED = 26  # letters of a text that need not be broken
+ROUNDING = 1e-12  # how far from 1 a mean of ones may be
 DASH = "–"
 MINUS = "−"
 VERDICTS = {True: "right", False: "wrong", None: "skipped"}
@@ -64,12 +65,12 @@ def fixed(value: float, digits: int) -> str:
 def share(value: float) -> str:
     """A share 0..1 as a percentage that never rounds a little to nothing or a lot to all.
 
-    >>> share(0.311), share(0.0001), share(0.99999), share(1.0)
-    ('31.1%', '<0.1%', '>99.9%', '100.0%')
+    >>> share(0.311), share(0.0001), share(0.99999), share(1.0), share(1 - 1e-16)
+    ('31.1%', '<0.1%', '>99.9%', '100.0%', '100.0%')
     """
     if 0 < value < 0.0005:
         return "<0.1%"
-    if 0.9995 <= value < 1:
+    if 0.9995 <= value < 1 - ROUNDING:
         return ">99.9%"
     return fixed(value * 100, 1) + "%"
 

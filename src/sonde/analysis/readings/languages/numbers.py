@@ -9,9 +9,9 @@ name the same thing, and what is known in one of them only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.analysis.readings import Asked
+from sonde.core.errors import MissingExtra
 from sonde.core.facts import Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Metric
 from sonde.metrics.candidates import Candidates, candidates, thing_names
 from sonde.metrics.estimates import ByFact, Over, Resampled, hold_together, p_value
 from sonde.metrics.rankings import consistencies
+from sonde.prompting.matching import OWN, PLAIN, check_language, language_of, normal, within
 from sonde.reporting.catalogue import FACTS, RELATIONS
 
 if TYPE_CHECKING:
@@ -254,17 +256,54 @@ def _units(asked: Asked, relations: Sequence[Relation]) -> DataFrame:
         .with_columns(again=col("fact").cum_count().over("language", *key))
         .with_columns(unit=struct(*key, "again").rank("dense").cast(polars.Int64) - 1)
     )
-    names = {r.id: _folded(thing_names(asked.dataset, r)) for r in relations}
-    rows = frame.select("relation", "answer", "known", "object_ids").iter_rows()
-    things = [
-        ids[0] if known else names[relation].get((answer or "").strip().casefold())
-        for relation, answer, known, ids in rows
-    ]
-    return frame.with_columns(thing=polars.Series(things, dtype=polars.String))
+    things = polars.Series(_things(asked, relations, frame), dtype=polars.String)
+    return frame.with_columns(thing=things)
 
 
-def _folded(names: Mapping[str, str]) -> dict[str, str]:
-    return {name.casefold(): id for name, id in names.items()}
+def _things(asked: Asked, relations: Sequence[Relation], frame: DataFrame) -> Iterator[str | None]:
+    """What each fact's first answer names: of a right one, which of the objects that are right."""
+    dataset, written = asked.dataset, asked.judged.way == "written"
+    plain = {r.id: _lemmas(r.language) if written else str.casefold for r in relations}
+    every = {r.id: _named(thing_names(dataset, r).items(), plain[r.id]) for r in relations}
+    right = {r.id: _right_names(dataset.frame(r.id)) for r in relations}
+    columns = ("relation", "subject_id", "answer", "known", "object_ids", "object_names")
+    for relation, subject, answer, known, ids, names in frame.select(columns).iter_rows():
+        first = [(name, id) for id, all in zip(ids, names, strict=True) for name in all]
+        pairs = [*right[relation][subject], *first] if known else []
+        said, own = plain[relation]((answer or "").strip()), _named(pairs, plain[relation])
+        yield own.get(said) or every[relation].get(said) or _held(own, said)
+
+
+def _lemmas(language: str) -> Callable[[str], str]:
+    """How written texts of a language are compared; as they are where its segmenter is missing."""
+    chosen = language_of(OWN, language)
+    try:
+        check_language(chosen)
+    except MissingExtra:
+        chosen = PLAIN
+    return partial(normal, language=chosen)
+
+
+def _right_names(facts: DataFrame) -> dict[str, list[tuple[str, str]]]:
+    """The names of what is right for each subject, whichever of its facts says so, with the ids."""
+    rows = facts.select("subject_id", "object_ids", "object_names")
+    pairs = rows.explode("object_ids", "object_names").explode("object_names").iter_rows()
+    found: dict[str, list[tuple[str, str]]] = {}
+    for subject, id, name in pairs:
+        found.setdefault(subject, []).append((name, id))
+    return found
+
+
+def _held(right: Mapping[str, str], answer: str) -> str | None:
+    """The right object whose name a written answer has among other words; else the only one."""
+    names = sorted(right, key=len, reverse=True)
+    held = next((name for name in names if within(name, answer)), "")
+    only = next(iter(right.values()), None) if len(set(right.values())) == 1 else None
+    return right.get(held, only)
+
+
+def _named(names: Iterable[tuple[str, str]], plain: Callable[[str], str]) -> dict[str, str]:
+    return {plain(name): id for name, id in names}
 
 
 def _compared(

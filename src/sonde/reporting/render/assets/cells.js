@@ -13,7 +13,7 @@ const cells = (function () {
   }
   function share(value) {
     if (value > 0 && value < 0.0005) return "<0.1%";
-    if (value >= 0.9995 && value < 1) return ">99.9%";
+    if (value >= 0.9995 && value < 1 - 1e-12) return ">99.9%";
     return fixed(value * 100, 1) + "%";
   }
   function plainNumber(value) {
