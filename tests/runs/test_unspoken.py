@@ -53,7 +53,7 @@ def test_a_language_without_hand_written_templates_is_named_and_what_to_set(
         assert "nothing to ask in de, though" in str(told.value)
         assert MANUAL in str(told.value) and str(told.value).endswith("--languages en")
     assert not (tmp_path / "run").exists()
-    every = replace(chosen, templates="all")
+    every = sonde.probe(probe, **(settings | {"templates": "all"}))
     frame = sonde.run(every, model, dataset, tmp_path / "run").to_polars()
     assert {id.partition(".")[2] for id in frame["relation"]} == {"en", "de"}
 

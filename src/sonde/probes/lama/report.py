@@ -219,8 +219,8 @@ def _relation_table(
         help="what the majority control answers",
         detail=True,
     )
-    fields = [*([kind] if typed else []), *columns, *([commonest] if majority else [])]
-    return by_relation(estimates, relations, fields)
+    first, last = [kind] if typed else [], [commonest] if majority else []
+    return by_relation(estimates, relations, [*first, *columns, *last])
 
 
 def _fact_table(relations: Sequence[Relation], outcomes: Outcomes) -> Table:
