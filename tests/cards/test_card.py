@@ -93,6 +93,47 @@ def test_guesses_are_counted_on_training_facts_without_those_that_leak() -> None
     assert card.table("guessability").rows[0][-1] == 1  # training fact: Nice alone
 
 
+def choosing(*splits: str) -> Dataset:
+    """Two options for each of three facts, three for another; all are of the given splits."""
+    facts = [
+        fact("r", f"{subject} {split}", right, split=split, wrong=wrong)
+        for split in splits
+        for subject, right, wrong in (
+            ("Peru", "Lima", ("Oslo",)),
+            ("Chile", "Lima", ("Rome",)),
+            ("Norway", "Oslo", ("Rome",)),
+            ("Italy", "Rome", ("Lima", "Oslo")),
+        )
+    ]
+    return dataset_of(facts)
+
+
+@pytest.mark.parametrize("splits", [("test",), ("test", "train")], ids=["by fold", "trained"])
+def test_where_facts_name_what_is_wrong_guesses_choose_from_their_own_options(
+    splits: tuple[str, ...],
+) -> None:
+    card = sonde.card(choosing(*splits))
+    assert card.estimates["chance.relation.r"].value == pytest.approx((1 / 2 * 3 + 1 / 3) / 4)
+    assert card.estimates["majority.relation.r"].value == 0.75, "Lima twice, then Oslo by its name"
+    if "train" in splits:
+        assert card.estimates["class_prior.relation.r"].value == 0.75
+    (answers,) = rows(card, "answers")
+    columns = [column.title for column in card.table("answers").columns]
+    assert answers[columns.index("options")] == 3
+    assert "options of its own" in card.table("answers").note
+    assert any("choose among their options" in note for note in card.notes)
+    told = "the commonest of a fact's own options"
+    assert any(told in finding for finding in card.findings)
+
+
+def test_where_a_fact_names_nothing_wrong_guesses_choose_from_all_objects() -> None:
+    bare = choosing("test")
+    bare = dataset_of([*bare.facts("r"), fact("r", "Kenya", "Nairobi")])
+    card = sonde.card(bare)
+    assert card.estimates["chance.relation.r"].value == 0.25
+    assert not any("own options" in text for text in (*card.findings, *card.notes))
+
+
 def test_without_training_facts_guesses_are_counted_fold_by_fold() -> None:
     facts = [fact("r", f"{kind} {n}", kind) for n in range(20) for kind in ("red", "blue")]
     card = sonde.card(dataset_of(facts))

@@ -5,12 +5,13 @@ the controls of those names count them, on training facts without those that lea
 has none, naive Bayes is counted on the other facts of the split, fold by fold; a class prior is
 not: where objects come about equally often, a part lacks just what the others have more of, and it
 would fall below chance. And LAMA-UHN's first filter: the object's name stands in the subject's.
-Knows no model that reads text.
+Where all facts name what is wrong, each guess chooses from the fact's own options. Knows no model
+that reads text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import log2
 
@@ -50,14 +51,16 @@ def guesses(
     asked: Sequence[Fact], trained: Sequence[Fact], options: Collection[str], seed: int
 ) -> Guesses:
     """Guess every fact of a relation that is asked about."""
-    commonest = commonest_objects(asked)[0][0] if asked else ""
+    own = own_options(asked)
+    order = [name for name, _ in commonest_objects(asked)]
     if trained:
-        prior, bayes = _learnt(trained, asked)
+        prior, bayes = _learnt(trained, asked, own)
     else:
-        prior, bayes = np.full(len(asked), np.nan), _by_fold(asked, seed)
+        prior, bayes = np.full(len(asked), np.nan), _by_fold(asked, own, seed)
+    spaces = own or [frozenset(options)] * len(asked)
     return Guesses(
-        chance=np.array([_share(fact, frozenset(options)) for fact in asked]),
-        majority=_right(asked, [commonest] * len(asked)),
+        chance=np.array([*map(_share, asked, spaces)]),
+        majority=_right(asked, _firsts(order, asked, own)),
         prior=prior,
         bayes=bayes,
         in_name=np.array([float(object_in_subject(fact)) for fact in asked]),
@@ -65,23 +68,52 @@ def guesses(
     )
 
 
+Own = Sequence[frozenset[str]]
+"""The options of each fact, by usual names; empty where they choose from all of the relation's."""
+
+
+def own_options(asked: Sequence[Fact]) -> Own:
+    """What each fact names, right or wrong, where all name something wrong."""
+    if not all(fact.wrong for fact in asked):
+        return ()
+    return [frozenset(entity.name for entity in (*f.objects, *f.wrong)) for f in asked]
+
+
+def _firsts(order: Sequence[str], asked: Sequence[Fact], own: Own) -> list[str]:
+    """For each fact the first name of an order, of its own options if it has some."""
+    if not own:
+        return order[:1] * len(asked) if order else [""] * len(asked)
+    return [_first(order, options) for options in own]
+
+
+def _first(order: Iterable[str], options: frozenset[str]) -> str:
+    """The first of some options in an order; the first by name where none is in it."""
+    return next((name for name in order if name in options), min(options))
+
+
 def _share(fact: Fact, options: frozenset[str]) -> float:
     """Of the options, those that are right."""
     return len(options & {entity.name for entity in fact.objects}) / max(len(options), 1)
 
 
-def _learnt(trained: Sequence[Fact], asked: Sequence[Fact]) -> tuple[Floats, Floats]:
+def _learnt(trained: Sequence[Fact], asked: Sequence[Fact], own: Own) -> tuple[Floats, Floats]:
     """What class prior and naive Bayes, counted on some facts, get right of others."""
     words = counted(trained)
-    priors = [words.objects[0]] * len(asked)
-    return _right(asked, priors), _right(asked, [_likeliest(words, fact) for fact in asked])
+    likeliest = [
+        _likeliest(words, fact, own[place] if own else None) for place, fact in enumerate(asked)
+    ]
+    return _right(asked, _firsts(words.objects, asked, own)), _right(asked, likeliest)
 
 
-def _likeliest(words: Words, fact: Fact) -> str:
-    return words.objects[int(words.scores(fact.subject.name).argmax())]
+def _likeliest(words: Words, fact: Fact, options: frozenset[str] | None) -> str:
+    scores = words.scores(fact.subject.name)
+    if options is None:
+        return words.objects[int(scores.argmax())]
+    known = [place for place, name in enumerate(words.objects) if name in options]
+    return words.objects[max(known, key=lambda place: scores[place])] if known else min(options)
 
 
-def _by_fold(asked: Sequence[Fact], seed: int) -> Floats:
+def _by_fold(asked: Sequence[Fact], own: Own, seed: int) -> Floats:
     """What naive Bayes gets right of facts that are counted themselves, each by other parts.
 
     Subjects are dealt into the parts object by object, so that each has a share of every object.
@@ -94,7 +126,8 @@ def _by_fold(asked: Sequence[Fact], seed: int) -> Floats:
         held = [place for place, fact in enumerate(asked) if fold[fact.subject.id] == part]
         others = [fact for fact in asked if fold[fact.subject.id] != part]
         if others:
-            bayes[held] = _learnt(others, [asked[place] for place in held])[1]
+            of_held = [own[place] for place in held] if own else ()
+            bayes[held] = _learnt(others, [asked[place] for place in held], of_held)[1]
     return bayes
 
 
@@ -107,12 +140,14 @@ def _right(asked: Sequence[Fact], answers: Sequence[str]) -> Floats:
 class Spread:
     """How the objects of a relation's facts are spread: names with their counts, commonest first.
 
-    `options` is the size of the answer space; `distractors` of them are no fact's object.
+    `options` is the size of the relation's answer space; `distractors` of them are no fact's
+    object. `own`: the most options that a fact has for itself, 0 where facts name none.
     """
 
     objects: Sequence[tuple[str, int]]
     options: int
     distractors: int
+    own: int = 0
 
     @property
     def entropy(self) -> float:
@@ -145,4 +180,5 @@ def spread(asked: Sequence[Fact], facts: Sequence[Fact], options: Collection[str
         objects=commonest_objects(asked),
         options=len(options),
         distractors=len(set(options) - answers),
+        own=max(map(len, own_options(asked)), default=0),
     )

@@ -18,7 +18,11 @@ def _share(id: str, label: str, sentence: str) -> Metric:
 
 
 CHANCE = _share("chance", "chance", "an answer drawn from the answer space is right")
-MAJORITY = _share("majority", "commonest", "the commonest object of the facts asked about is right")
+MAJORITY = _share(
+    "majority",
+    "commonest",
+    "the commonest object of the facts asked about, or of a fact's own options, is right",
+)
 PRIOR = _share("class_prior", "class prior", "the commonest object of the training facts is right")
 BAYES = _share(
     "naive_bayes", "naive Bayes", "what the words of the subject's name suggest is right"

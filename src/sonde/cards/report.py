@@ -72,7 +72,7 @@ def card(dataset: Dataset, *, split: str = TEST, alike: float = LEAST, seed: int
         summary=_summary(dataset, relations),
         estimates=estimates,
         counts={**dataset.notes, **_counts(relations)},
-        headlines=tuple(_headlines(estimates)),
+        headlines=tuple(_headlines(relations, estimates)),
         tables=shown(
             (
                 tables.about(dataset.card, dataset.fingerprint, citation(dataset)),
@@ -128,11 +128,12 @@ def _counts(relations: Sequence[Described]) -> dict[str, int]:
     }
 
 
-def _headlines(estimates: Estimates) -> Iterator[Headline]:
+def _headlines(relations: Sequence[Described], estimates: Estimates) -> Iterator[Headline]:
     prior = (PRIOR, "Class prior guesses right")
+    commonest = (MAJORITY, f"The {_commonest(relations)} is right")
     for metric, label in (
         (BAYES, "Naive Bayes guesses right"),
-        prior if _trained(estimates) else (MAJORITY, "The commonest object is right"),
+        prior if _trained(estimates) else commonest,
         (IN_NAME, "Object in the subject's name"),
         (SEEN, "Facts also in train or dev"),
         (PROMPTED, "Answer in the fact's own prompt"),
@@ -140,6 +141,12 @@ def _headlines(estimates: Estimates) -> Iterator[Headline]:
     ):
         if estimates[metric.at(RELATIONS)].value is not None:
             yield headline(metric.named(label), RELATIONS)
+
+
+def _commonest(relations: Sequence[Described]) -> str:
+    """What always the same guess is, of the relation's objects or of each fact's options."""
+    own = any(d.spread.own for d in relations)
+    return "commonest of a fact's own options" if own else "commonest object"
 
 
 def _trained(estimates: Estimates) -> bool:
@@ -228,8 +235,11 @@ def _findings(relations: Sequence[Described], estimates: Estimates, split: str) 
         return
     counts = _counts(relations)
     known = _trained(estimates)
-    commonest = "always naming the commonest object"
-    always = "the class prior, always the same answer," if known else commonest
+    commonest = _commonest(relations)
+    always = f"always naming the {commonest}"
+    if known:
+        same = "always the same answer" if commonest == "commonest object" else f"the {commonest}"
+        always = f"the class prior, {same},"
     yield (
         "By the words of the subject's name alone, naive Bayes is right for "
         f"{written(mean[BAYES], '.1%')} of facts; {always} is right for "
@@ -271,6 +281,8 @@ def _notes(relations: Sequence[Described], split: str, least: float) -> Iterator
         f"Facts asked about are those of split {split!r}. Class prior and naive Bayes are counted "
         "on the split 'train' without facts that leak, exactly as the controls of these names."
     )
+    if any(d.spread.own for d in relations):
+        yield "Where all facts of a relation name wrong objects, guesses choose among their options."
     if folded:
         everywhere = len(folded) == len(relations)
         whose = "no relation has any" if everywhere else f"there are none of {listed(folded)}"

@@ -33,6 +33,11 @@ from sonde.reporting.catalogue import RELATIONS
 COMMONEST = 3
 """Objects of a relation that are named."""
 
+OWN_SPACE = (
+    " Where all facts name what is wrong, each chooses from options of its own: the most that a "
+    "fact has are counted. Evenness is told by the objects of the relation's facts all the same."
+)
+
 TWINS: Mapping[str, Callable[[Described], Sequence[Twin]]] = {
     "templates": lambda d: d.twin_templates,
     "facts": lambda d: d.twin_facts,
@@ -202,7 +207,12 @@ def answers(relations: Sequence[Described], estimates: Estimates) -> Table:
     """How large answer spaces are, and how their use is spread."""
     of = {d.relation.id: d.spread for d in relations}
     fields: list[Field[Relation] | Metric] = [
-        Field("options", lambda r: of[r.id].options, "count", "size of the answer space"),
+        Field(
+            "options",
+            lambda r: of[r.id].own or of[r.id].options,
+            "count",
+            "size of the answer space",
+        ),
         Field(
             "distractors",
             lambda r: of[r.id].distractors,
@@ -220,7 +230,8 @@ def answers(relations: Sequence[Described], estimates: Estimates) -> Table:
         fields,
         id="answers",
         title="Answer spaces",
-        note="The answer space of a relation is the one it names, else the objects of its facts.",
+        note="The answer space of a relation is the one it names, else the objects of its facts."
+        + (OWN_SPACE if any(spread.own for spread in of.values()) else ""),
     )
 
 
