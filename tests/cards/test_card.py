@@ -121,7 +121,7 @@ def test_where_facts_name_what_is_wrong_guesses_choose_from_their_own_options(
     columns = [column.title for column in card.table("answers").columns]
     assert answers[columns.index("options")] == 3
     assert "options of its own" in card.table("answers").note
-    assert any("choose among their options" in note for note in card.notes)
+    assert any("guesses choose among their own" in note for note in card.notes)
     told = "the commonest of a fact's own options"
     assert any(told in finding for finding in card.findings)
 

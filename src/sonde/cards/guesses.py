@@ -82,7 +82,7 @@ def own_options(asked: Sequence[Fact]) -> Own:
 def _firsts(order: Sequence[str], asked: Sequence[Fact], own: Own) -> list[str]:
     """For each fact the first name of an order, of its own options if it has some."""
     if not own:
-        return order[:1] * len(asked) if order else [""] * len(asked)
+        return [next(iter(order), "")] * len(asked)
     return [_first(order, options) for options in own]
 
 

@@ -282,7 +282,7 @@ def _notes(relations: Sequence[Described], split: str, least: float) -> Iterator
         "on the split 'train' without facts that leak, exactly as the controls of these names."
     )
     if any(d.spread.own for d in relations):
-        yield "Where all facts of a relation name wrong objects, guesses choose among their options."
+        yield "Where all facts of a relation name wrong objects, guesses choose among their own."
     if folded:
         everywhere = len(folded) == len(relations)
         whose = "no relation has any" if everywhere else f"there are none of {listed(folded)}"
