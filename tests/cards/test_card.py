@@ -149,6 +149,8 @@ def test_a_single_fact_is_guessed_by_nothing_and_has_no_entropy() -> None:
     assert card.estimates["naive_bayes.relation.r"].value is None
     assert card.estimates["entropy.relation.r"].value == 0.0
     assert card.estimates["evenness.relation.r"].value is None
+    assert "naive Bayes guesses nothing, for there is no other fact" in card.findings[0]
+    assert "not measured" not in card.findings[0]
 
 
 def test_a_dataset_without_facts_of_the_split_still_has_a_card() -> None:

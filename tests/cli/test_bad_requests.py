@@ -25,6 +25,7 @@ UNKNOWN = {
     ("-d", "atls"): ("no dataset called 'atls'", "did you mean 'atlas'"),
     ("-d", "lma:somewhere"): ("no reader called 'lma'", "did you mean 'lama'"),
     ("--relations", "P63"): ("has no relation 'P63'", "did you mean", "'P36'"),
+    ("--languages", ","): ("',' holds no name",),
     ("--split", "tset"): ("no facts in split 'tset'", "sonde data show"),
     ("--limit", "0"): ("limit must be at least 1, not 0",),
     ("--limit", "-3"): ("limit must be at least 1, not -3",),

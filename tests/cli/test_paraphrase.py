@@ -106,6 +106,7 @@ def test_the_same_sentence_for_ever_stops_the_work_with_what_to_do(
         Reply(body="{}", cut=True),
         said("I cannot help with that.\n[X] and [X] in [Y].\n[Y]"),
         said('["Truly: [X]'),
+        Reply(body='{"choices": [{"message": {"content": "n\xe9 [X], [Y]"}}]}'.encode("latin-1")),
     ],
 )
 def test_what_passes_changes_nothing(
@@ -125,6 +126,7 @@ def test_a_server_that_dies_loses_nothing(
     with serving(dead) as server:
         done = sonde(*command(data, tmp_path / "out", server.url, "--retries", 1))
     done.refused(4, "HTTP 503: gone", "the 1 answers so far are kept", "run the same command again")
+    assert "--fewer" not in done.err, "that is for a model that answers"
     assert not (tmp_path / "out").exists()
     with serving(rewording) as server:
         done = sonde(*command(data, tmp_path / "out", server.url))

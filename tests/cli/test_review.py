@@ -204,6 +204,30 @@ def test_both_are_asked_and_a_later_word_joins_an_earlier_one(
     assert (False, (1, 0, 1, 1)) in [(j.keep, j.answers) for j in read_judgements(tmp_path / "out")]
 
 
+def test_undo_takes_back_the_last_line_alone(tmp_path: Path) -> None:
+    out = tmp_path / "j"
+    kept = Judgement(item="x", reviewer="ann", sources=("s",), keep=True)
+    scaled = judged("x", "ann", "1011")
+    for each in (kept, scaled, replace(kept, reviewer="bob", keep=False)):
+        append(out, each)
+    append(out, scaled, undo=True)
+    assert [(j.reviewer, j.keep, j.answers) for j in read_judgements(out)] == [
+        ("ann", True, None),
+        ("bob", False, None),
+    ]
+    append(out, kept, undo=True)
+    append(out, kept, undo=True)
+    assert [j.reviewer for j in read_judgements(out)] == ["bob"]
+
+
+def test_what_is_made_of_judgements_needs_them(
+    folders: tuple[Path, Path], sonde: Sonde, tmp_path: Path
+) -> None:
+    for more in (("--rule", "majority"), ("--unjudged", "drop")):
+        words = ("data", "review", folders[0], "-o", tmp_path / "j", *more)
+        sonde(*words).refused(2, "--apply FOLDER")
+
+
 def test_half_a_line_left_by_a_kill_is_asked_again(
     folders: tuple[Path, Path], sonde: Sonde, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

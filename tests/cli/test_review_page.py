@@ -63,11 +63,14 @@ def test_the_page_needs_nothing_from_elsewhere_and_tells_no_source(server: PageS
 
 def test_a_judgement_is_on_disk_before_it_is_answered(server: PageServer, tmp_path: Path) -> None:
     judge, item = f"/{server.key}/judge", f"P1|{TEXTS[0]}"
-    assert asked(server, judge, {"item": item, "keep": True}) == (200, {"judged": 1})
+    kept = {"keep": True, "answers": None}
+    assert asked(server, judge, {"item": item, "keep": True}) == (200, {"stands": kept})
     assert [(j.item, j.keep) for j in read_judgements(tmp_path / "j")] == [(item, True)]
     assert asked(server, judge, {"item": item, "keep": False})[0] == 200
     assert [j.keep for j in read_judgements(tmp_path / "j")] == [False]
-    assert asked(server, judge, {"item": item, "undo": True}) == (200, {"judged": 0})
+    assert asked(server, judge, {"item": item, "undo": True}) == (200, {"stands": kept})
+    assert [j.keep for j in read_judgements(tmp_path / "j")] == [True]
+    assert asked(server, judge, {"item": item, "undo": True}) == (200, {"stands": None})
     assert read_judgements(tmp_path / "j") == []
 
 
@@ -133,6 +136,10 @@ def test_keys_judge_template_after_template_and_stop_ends_it(
         for key in "112334d":
             page.keyboard.press(key)
         expect(page.locator("#count")).to_have_text("2 of 2 judged")
+        page.keyboard.press("k")
+        page.keyboard.press("u")  # what was said before stands again
+        drop = page.get_by_role("button", name="Drop").nth(1)
+        expect(drop).to_have_attribute("aria-pressed", "true")
         page.keyboard.press("u")
         expect(page.locator("#count")).to_have_text("1 of 2 judged")
         page.get_by_role("button", name="Keep").nth(1).click()
@@ -144,4 +151,4 @@ def test_keys_judge_template_after_template_and_stop_ends_it(
     ], "what is not answered whole is not kept"
     lines = [json.loads(line) for line in (tmp_path / "j").read_text().splitlines()]
     assert lines[1]["keep"] is False and lines[1]["overlap"] == 1 and lines[1]["fluent"] == 0
-    assert lines[2]["undo"] is True
+    assert [line.get("undo", False) for line in lines[1:]] == [False, False, True, True]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
-from sonde.core.facts import Dataset, Template, facts_of
+from sonde.core.facts import Dataset, Entity, Template, facts_of
 from sonde.data.catalog import merged_facts
 from sonde.data.check import faults, finder, problems, stands_in
 from tests.worlds import dataset_of, entity, fact, relation, template
@@ -106,6 +106,14 @@ def test_an_object_outside_the_answers_and_answers_alike_are_named() -> None:
     assert "has several answers called 'Paris'" in next(problems(french(answers=space)))
     with pytest.raises(DataError, match="object 'Q90' of fact 'en:Q142' is not among the answers"):
         faults(french(answers=space[1:]))
+    other = (entity("Lutetia", id="Q90"),)
+    with pytest.raises(DataError, match=r"'Q90' of fact .* is called 'Paris', but 'Lutetia' among"):
+        faults(french(answers=other))
+    assert not list(problems(french(answers=(Entity(id="Q90", names=("Lutetia", "Paris")),))))
+
+
+def test_a_dataset_without_any_fact_is_an_error() -> None:
+    assert errors(replace(world(WORDED), read=lambda id: [])) == ["no relation has a fact"]
 
 
 def test_a_date_that_is_none_and_an_end_before_the_beginning_are_errors() -> None:
@@ -146,6 +154,8 @@ def test_what_a_template_takes_from_facts_is_there_and_holds_no_answer() -> None
     told = replace(own, read=lambda id: [replace(f, **hint) for f in own.facts(id)])
     (found,) = problems(told)
     assert "takes [details.hint], in which the answer of 1 facts stands, such as 'r0'" in found
+    twice = replace(told, read=lambda id: [*told.facts(id)] * 2)
+    assert errors(twice) == ["fact id 'r0' stands more than once"]
 
 
 WORDS = st.sampled_from("who WHO New York new-york Oslo oslo. U.S. US, ROME [X] in".split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from math import inf, nan
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +19,7 @@ from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.check import folder_faults
 from sonde.data.fact_files import fact_lines, placed_facts
 from sonde.data.format import open_dataset, seal, write_dataset
+from sonde.data.lines import read_rows
 from tests.worlds import dataset_of, entity, fact, relation, template
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "dataset"
@@ -245,6 +247,34 @@ def test_an_object_outside_the_answer_space_is_named_with_its_line(tmp_path: Pat
     seal(tmp_path)
     with pytest.raises(DataError, match=r"P36.jsonl, line 2: object 'Q90' of fact .* answers of"):
         open_dataset(tmp_path).frame("P36")
+
+
+def test_an_answer_of_another_name_is_named_with_its_line(tmp_path: Path) -> None:
+    italy = fact("P36", entity("Italy", id="Q38"), entity("Rome", id="Q220"))
+    write_dataset(dataset_of([italy], relation("P36")), tmp_path)
+    row = {"id": "P36", "label": "capital", "answers": [{"id": "Q220", "names": ["Oslo", "O"]}]}
+    (tmp_path / "relations.jsonl").write_text(json.dumps(row) + "\n")
+    seal(tmp_path)
+    words = r"P36.jsonl, line 1: object 'Q220' of fact .* is called 'Rome', but 'Oslo' among"
+    with pytest.raises(DataError, match=words):
+        open_dataset(tmp_path).frame("P36")
+    (found,) = map(str, folder_faults(tmp_path))
+    assert found.startswith(f"{tmp_path / 'facts' / 'P36.jsonl'}, line 1: object 'Q220'")
+
+
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("value", [nan, inf, -inf])
+def test_what_is_no_number_is_never_written(tmp_path: Path, value: float, columns: bool) -> None:
+    odd = replace(fact("P36", "Italy", "Rome", id="f"), numbers={"rank": 3.0, "views": value})
+    with pytest.raises(DataError, match=r"fact 'f' has 'views' .*, which is no number"):
+        write_dataset(dataset_of([odd], relation("P36")), tmp_path, columns=columns)
+    assert not list((tmp_path / "facts").iterdir())
+
+
+def test_a_line_that_was_cut_says_where(tmp_path: Path) -> None:
+    (tmp_path / "lines.jsonl").write_text('{"id": "a')
+    with pytest.raises(DataError, match=r"Unterminated string starting at column 8$"):
+        list(read_rows(tmp_path / "lines.jsonl"))
 
 
 def test_facts_that_were_written_without_numbers_and_dates_are_read(tmp_path: Path) -> None:

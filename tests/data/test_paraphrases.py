@@ -66,11 +66,12 @@ def test_what_cannot_be_used_is_counted_and_asked_for_again(tmp_path: Path) -> N
     answers = (
         "Of course! Here they are:",  # no slot
         f"1. {OTHERS[0]}\n2. [X] and [X] met in [Y].\n3. {OTHERS[0]}\n4. [X] was born in [Y]",
-        f"[X] comes from Ghent, [Y].\n{{'a': '[X] in [Y]'}}\n{OTHERS[1]}\n{OTHERS[2]}\nand more",
+        f"[X] comes from Ghent, [Y].\n{{'a': '[X] in [Y]'}}\n[X], n\ufffd at [Y].\n{OTHERS[1]}\n"
+        f"{OTHERS[2]}\nand more",
     )
     [one] = made(tmp_path, *answers).made
     assert one.texts == list(OTHERS)
-    assert one.refused == {"slots": 2, "repeated": 2, "telling": 1, "unfit": 1}
+    assert one.refused == {"slots": 2, "repeated": 2, "telling": 1, "unfit": 2}
 
 
 def test_a_name_that_the_template_itself_has_gives_nothing_away(tmp_path: Path) -> None:

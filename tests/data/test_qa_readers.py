@@ -65,14 +65,17 @@ def test_a_date_is_its_own_identifier(tmp_path: Path) -> None:
             {"sub_label": "Ann", "obj_uri": ["Q1", "Q2"], "obj_label": ["x"]},
             "must have an entry for each of 1 labels",
         ),
+        (
+            {"sub_label": "Ann", "obj_label": [{"chosen": "a", "alternative": "abc"}]},
+            "'alternative' must be a list of labels, found 'abc'",
+        ),
     ],
 )
 def test_a_faulty_row_of_kamel_is_named_with_its_line(
     row: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
-    data = load(f"kamel:{kamel(tmp_path, row)}")
     with pytest.raises(DataError, match=f"test.jsonl, line 1: .*{words}"):
-        facts(data, "P103")
+        facts(load(f"kamel:{kamel(tmp_path, row)}"), "P103")
 
 
 @pytest.mark.parametrize("line", ["P103 What is it?", "P103, What is it?", "P1, [S] and [S]?"])
@@ -84,6 +87,15 @@ def test_a_faulty_question_of_kamel_is_named_with_its_line(line: str, tmp_path: 
 def test_kamel_without_facts_for_its_questions_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no relation of question-templates.csv has a file"):
         load(f"kamel:{kamel(tmp_path, questions='P1, Who is [S]?')}")
+
+
+def test_files_without_a_fact_are_refused(tmp_path: Path) -> None:
+    folder = kamel(tmp_path)
+    for split in ("test", "dev", "train"):
+        (folder / "P103" / f"{split}.jsonl").write_text("", encoding="utf-8")
+    for reference in (f"kamel:{folder}", str(folder)):
+        with pytest.raises(DataError, match=f"{folder}: no fact of kamel is in it"):
+            load(reference)
 
 
 @pytest.mark.shared
@@ -157,15 +169,16 @@ def test_questions_that_differ_are_asked_each_as_it_is(tmp_path: Path) -> None:
         (popular("Ann", ["Ulm"], possible_answers="Ulm"), "'possible_answers' must be a list"),
         (popular("Ann", ["Ulm"], possible_answers="[1]"), "'possible_answers' must be a list"),
         (popular("Ann", ["Ulm"], s_pop="many"), "'s_pop' must be a number, found 'many'"),
+        (popular("Ann", ["Ulm"], s_pop="nan"), "'s_pop' must be a number, found 'nan'"),
+        (popular("Ann", ["Ulm"], o_pop="-inf"), "'o_pop' must be a number, found '-inf'"),
         (popular("Ann", ["Ulm"], obj=""), "'obj' must be a text"),
     ],
 )
 def test_a_faulty_row_of_popqa_is_named_with_its_line(
     row: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
-    data = load(f"popqa:{popqa(tmp_path / 'popQA.tsv', row)}")
     with pytest.raises(DataError, match=f"popQA.tsv, line 2: {words}"):
-        facts(data, "place-of-birth")
+        facts(load(f"popqa:{popqa(tmp_path / 'popQA.tsv', row)}"), "place-of-birth")
 
 
 def test_another_table_is_not_taken_for_popqa(tmp_path: Path) -> None:
@@ -223,6 +236,6 @@ def test_faulty_entityquestions_are_refused(content: str, words: str, tmp_path: 
 
 
 def test_a_question_without_answers_is_named(tmp_path: Path) -> None:
-    data = load(str(entityquestions(tmp_path, test=[asked("Ann"), asked("Bo", "Oslo")])))
+    folder = entityquestions(tmp_path, test=[asked("Ann"), asked("Bo", "Oslo")])
     with pytest.raises(DataError, match="question 1: 'answers' must be a list of texts"):
-        facts(data, "P19")
+        facts(load(str(folder)), "P19")

@@ -70,7 +70,7 @@ def test_the_mass_of_allowed_names_is_a_number_however_unlikely_they_are() -> No
 
 
 def test_a_control_needs_a_dataset_and_a_known_name() -> None:
-    with pytest.raises(UsageError, match="name one with -d"):
+    with pytest.raises(UsageError, match="counts the facts of a dataset, and is given none"):
         load("control:majority")
     with pytest.raises(UsageError, match="no control called 'majorty'; did you mean 'majority'"):
         load("control:majorty", dataset=world())

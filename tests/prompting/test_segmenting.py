@@ -82,6 +82,26 @@ def test_chinese_is_cut_into_words() -> None:
     assert word_count("法国的首都是巴黎。", "zh") == 5
 
 
+@chinese
+@pytest.mark.parametrize(
+    ("answer", "name", "right"),
+    [
+        ("北京市", "北京", True),
+        ("广东省广州市", "广州", True),
+        ("他住在纽约市。", "纽约", True),
+        ("北京", "北京市", False),  # a part of a name is not enough
+        ("城市", "城", False),
+        ("北京大学", "北京", False),
+    ],
+)
+def test_a_chinese_place_may_have_its_kind_behind_its_name(
+    answer: str, name: str, right: bool
+) -> None:
+    assert correct(answer, [name], "zh") is right
+    assert correct(answer, [answer], "zh")
+    assert word_count("北京市", "zh") == 1
+
+
 @thai
 def test_thai_is_cut_into_words() -> None:
     assert correct("เมืองหลวงของฝรั่งเศสคือปารีส", ["ปารีส"], "th")

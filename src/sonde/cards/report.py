@@ -240,9 +240,11 @@ def _findings(relations: Sequence[Described], estimates: Estimates, split: str) 
     if known:
         same = "always the same answer" if commonest == "commonest object" else f"the {commonest}"
         always = f"the class prior, {same},"
+    told = f"naive Bayes is right for {written(mean[BAYES], '.1%')} of facts"
+    if mean[BAYES].value is None:
+        told = "naive Bayes guesses nothing, for there is no other fact to count"
     yield (
-        "By the words of the subject's name alone, naive Bayes is right for "
-        f"{written(mean[BAYES], '.1%')} of facts; {always} is right for "
+        f"By the words of the subject's name alone, {told}; {always} is right for "
         f"{written(mean[PRIOR if known else MAJORITY], '.1%')} (means over relations). Only above "
         "that a score tells of knowledge."
     )

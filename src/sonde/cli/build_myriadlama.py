@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -22,7 +23,6 @@ from sonde.cli.options import (
     verb,
 )
 from sonde.cli.paraphrase import (
-    ADVICE,
     ParaphraseOptions,
     have_paraphrased,
     show_paraphrased,
@@ -103,7 +103,9 @@ class MyriadOptions:
     sources: ObjectOptions
     say: ParaphraseOptions
     review: Path | None = option("Keep the templates that this file of judgements keeps.", None)
-    rule: Rule = option("Where reviewers differ, keep what majority, all or any would.", "majority")
+    rule: Rule | None = option(
+        "Where reviewers differ, keep what majority, all or any would (default: majority).", None
+    )
     unjudged: Literal["keep", "drop"] | None = option(
         "What becomes of templates that nobody judged.", None
     )
@@ -117,6 +119,10 @@ class MyriadOptions:
         if self.guesser and self.keep_guessable:
             raise UsageError(
                 "--guesser leaves facts out and --keep-guessable none; give one of them"
+            )
+        if self.review is None and (self.rule or self.unjudged):
+            raise UsageError(
+                "--rule and --unjudged say what is made of judgements; give these with --review"
             )
 
 
@@ -139,7 +145,7 @@ def build_myriadlama(wanted: MyriadOptions) -> None:
     endpoint, recipe = wanted.say.ask.place(), wanted.say.recipe
     with working(wanted.out) as work:
         base = _base(wanted, work)
-        worded = catalog.reworded(base, wanted.templates) if wanted.templates else base
+        worded = _worded(base, wanted.templates or ())
         hints = wanted.say.hints_for(worded.relations)
         gathered, notes = gather(wanted.sources, wanted.say.ask, worded, work)
         language = wanted.sources.language
@@ -162,6 +168,10 @@ def build_myriadlama(wanted: MyriadOptions) -> None:
             say(f"{work} keeps {', '.join(kept)}: nothing is asked twice; remove it in the end")
 
 
+def _worded(base: Dataset, templates: Sequence[str]) -> Dataset:
+    return catalog.reworded(base, templates, "--templates") if templates else base
+
+
 def _check_rows(path: Path, *, force: bool) -> None:
     if path.suffix != ".jsonl" or not path.parent.is_dir():
         raise UsageError(f"--rows takes a .jsonl file in a folder that is there, not {path}")
@@ -173,7 +183,7 @@ def _paraphrased(
     facts: Dataset, endpoint: Endpoint, recipe: Recipe, hints: dict[str, str], work: Path
 ) -> Dataset:
     """The facts under their templates and the paraphrases of these."""
-    with asking_in(work, endpoint, ADVICE) as (asker, chat):
+    with asking_in(work, endpoint) as (asker, chat):
         found = have_paraphrased(facts, facts.relations, asker, recipe, hints)
         show_paraphrased(found, recipe)
         show_asked(asker.journal, chat)
@@ -183,7 +193,7 @@ def _paraphrased(
 def _reviewed(facts: Dataset, path: Path, wanted: MyriadOptions) -> Dataset:
     """The facts under what reviewers keep of their templates."""
     unjudged = None if wanted.unjudged is None else wanted.unjudged == "keep"
-    done = apply(facts, read_judgements(path), wanted.rule, unjudged=unjudged)
+    done = apply(facts, read_judgements(path), wanted.rule or "majority", unjudged=unjudged)
     counts = done.counts
     say(f"review: kept {counts['kept']:,}, dropped {counts['dropped']:,} templates")
     if done.lost:

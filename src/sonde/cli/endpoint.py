@@ -42,7 +42,7 @@ class EndpointOptions:
 
 @contextmanager
 def asking(
-    endpoint: Endpoint | None, out: Path, advice: str
+    endpoint: Endpoint | None, out: Path, advice: str = ""
 ) -> Iterator[tuple[Asker | None, Chat | None]]:
     """Open the endpoint and the working folder of a build, which nobody else has meanwhile."""
     if endpoint is None:
@@ -53,10 +53,10 @@ def asking(
 
 
 @contextmanager
-def asking_in(work: Path, endpoint: Endpoint, advice: str) -> Iterator[tuple[Asker, Chat]]:
+def asking_in(work: Path, endpoint: Endpoint, advice: str = "") -> Iterator[tuple[Asker, Chat]]:
     """Open the endpoint and the journal of a build; a failure says that nothing is lost.
 
-    `advice` is what else can be done than running the same command again.
+    `advice` is what else can be done where it does not answer.
     """
     with opened(endpoint) as chat:
         journal = Journal(work / ANSWERS)
@@ -64,10 +64,9 @@ def asking_in(work: Path, endpoint: Endpoint, advice: str) -> Iterator[tuple[Ask
             yield Asker(ask=chat.ask, model=endpoint.model, journal=journal), chat
         except EndpointError as error:
             kept = f"the {len(journal)} answers so far are kept in {journal.path}; " * bool(journal)
-            again = (
-                "" if isinstance(error, Exhausted) else "run the same command again to go on, or "
-            )
-            raise EndpointError(f"{error}; {kept}{again}{advice}") from None
+            again = "run the same command again once it answers" + f", or {advice}" * bool(advice)
+            then = "" if isinstance(error, Exhausted) else again
+            raise EndpointError(f"{error}; {kept}{then}".rstrip("; ")) from None
 
 
 def show_asked(journal: Journal, chat: Chat) -> None:

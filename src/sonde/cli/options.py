@@ -221,8 +221,13 @@ def matching(kind: type[T], options: Any, **more: Any) -> T:
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """The names in a text, separated by commas."""
-    return tuple(name for part in text.split(",") if (name := part.strip(" ")))
+    """The names in a text, separated by commas; refuses commas without a name."""
+    names = tuple(name for part in text.split(",") if (name := part.strip(" ")))
+    if text and not names:
+        raise UsageError(
+            f"{text!r} holds no name; separate names by commas, or leave the option out"
+        )
+    return names
 
 
 def changed(probe: T, texts: list[str] | None) -> T:

@@ -34,8 +34,6 @@ from sonde.data.review.kept import dropped
 NAMED = 8
 """Relations that are named in a message; the rest is counted."""
 
-ADVICE = "go on with --fewer or more --patience, or ask another model"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParaphraseOptions:
@@ -107,7 +105,7 @@ def paraphrase(wanted: Wanted) -> None:
     names = [name.strip() for name in wanted.relations.split(",") if name.strip()]
     chosen = [dataset.relation(name) for name in names] or list(dataset.relations)
     hints = options.hints_for(dataset.relations)
-    with asking(endpoint, out, ADVICE) as (asker, chat):
+    with asking(endpoint, out) as (asker, chat):
         assert asker and chat
         found = have_paraphrased(dataset, chosen, asker, recipe, hints)
         with waiting(f"writing {out}"):

@@ -51,11 +51,17 @@ class ReviewOptions:
     seed: int = option("Chooses the templates, their order and the facts in them.", 0)
     table: Path | None = option("Judge nothing; show what a file of judgements adds up to.", None)
     apply: Path | None = option("Judge nothing; write what was kept into this folder.", None)
-    rule: Rule = option("Where reviewers differ, keep what majority, all or any would.", "majority")
+    rule: Rule | None = option(
+        "Where reviewers differ, keep what majority, all or any would (default: majority).", None
+    )
     unjudged: Literal["keep", "drop"] | None = option(
         "What becomes of templates that nobody judged.", None
     )
     force: bool = option(FORCE, False, "--force")
+
+    def __post_init__(self) -> None:
+        if self.apply is None and (self.rule or self.unjudged):
+            raise UsageError("--rule and --unjudged say what --apply FOLDER writes; give it, too")
 
 
 @verb
@@ -158,10 +164,11 @@ def write_kept(wanted: ReviewOptions, names: list[str], out: Path) -> None:
     if not any(judgement.keep is not None for judgement in judgements):
         raise UsageError(f"{wanted.out} says of no template whether to keep it; judge some first")
     unjudged = None if wanted.unjudged is None else wanted.unjudged == "keep"
-    done = apply(load(names[0]), judgements, wanted.rule, unjudged=unjudged)
+    rule = wanted.rule or "majority"
+    done = apply(load(names[0]), judgements, rule, unjudged=unjudged)
     with waiting(f"writing {out}"):
         write_whole(done.dataset, out, force=wanted.force)
-    show_applied(done, wanted.rule)
+    show_applied(done, rule)
     templates = sum(len(relation.templates) for relation in done.dataset.relations)
     say(f"{out}: {len(done.dataset.relations)} relations, {templates:,} templates")
 

@@ -85,8 +85,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             length = min(int(self.headers.get("Content-Length") or 0), LONGEST)
             with self.server.writing:
-                _take(self.server.session, json.loads(self.rfile.read(length)))
-            self._json(200, {"judged": len(self.server.session.done)})
+                stands = _take(self.server.session, json.loads(self.rfile.read(length)))
+            self._json(200, {"stands": stands and _said(stands)})
         except (ValueError, KeyError, TypeError) as error:
             self._json(400, {"error": f"no judgement: {error}"})
         except SondeError as error:
@@ -138,17 +138,18 @@ def _said(judgement: Judgement) -> dict[str, Any]:
     return {"keep": judgement.keep, "answers": judgement.answers}
 
 
-def _take(session: Session, given: Any) -> None:
-    """Keep what the page says of a template, or take it back."""
+def _take(session: Session, given: Any) -> Judgement | None:
+    """Keep what the page says of a template, or take it back; what stands of it then."""
     item = given["item"]
     if item not in {each.id for each in session.items}:
         raise ValueError("no such template")
     if given.get("undo"):
         session.undo(item)
-        return
+        return session.done.get(item)
     keep, answers = given.get("keep"), answers_of(given.get("answers") or [None] * 4)
     if isinstance(answers, str) or keep not in (True, False, None):
         raise ValueError(answers if isinstance(answers, str) else "keep is neither yes nor no")
     if (keep is None and session.ask != "quality") or (answers is None and session.ask != "keep"):
         raise ValueError("not everything is answered")
     session.judge(item, keep, answers)
+    return session.done[item]

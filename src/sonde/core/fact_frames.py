@@ -15,7 +15,7 @@ valid_from, valid_to     when the objects are right
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,6 +32,9 @@ Their objects are no options. They have names and no identifiers: joins leave th
 BATCH = 4096
 DATES = ("date", "valid_from", "valid_to")
 
+Space = Mapping[str, Sequence[str]]
+"""The names of all that may be answered, by id."""
+
 KEPT = 2**27
 """Bytes of frames that are kept; beyond that, those that were looked at last stay."""
 
@@ -39,14 +42,14 @@ KEPT = 2**27
 class FactFrames:
     """The frame of each relation, made of what `read` gives when it is first looked at.
 
-    `spaces` are the ids of all that may be answered, by relation; an object of a fact that is not
-    among them is refused.
+    `spaces` are the names of all that may be answered, by relation and id; an object of a fact
+    that is not among them, or has none of the names there, is refused.
     """
 
     def __init__(
         self,
         read: Callable[[str], Iterable[Any] | DataFrame],
-        spaces: Mapping[str, Set[str]] | None = None,
+        spaces: Mapping[str, Space] | None = None,
     ) -> None:
         self._read = read
         self._spaces = spaces or {}
@@ -68,12 +71,9 @@ class FactFrames:
     def _check_space(self, relation: str, frame: DataFrame) -> None:
         if not (space := self._spaces.get(relation)):
             return
-        for row, fact, id in outside(frame, space).iter_rows():
+        for row, why in outside(frame, space, relation):
             where = next(islice(self.places(relation), row, None))
-            raise DataError(
-                f"{where}: object {id!r} of fact {fact!r} is not among the answers of relation "
-                f"{relation!r}; add it to 'answers' there, or mend the fact"
-            )
+            raise DataError(f"{where}: {why}")
 
     def places(self, relation: str) -> Iterator[str]:
         """Where each fact stands, in words: by file and line, if it was read from a file."""
@@ -99,14 +99,30 @@ def frame_of(facts: Iterable[Any] | DataFrame, relation: str = "") -> DataFrame:
     return polars.concat(parts, rechunk=True) if parts else _part([], relation)
 
 
-def outside(facts: DataFrame, space: Set[str]) -> DataFrame:
-    """Objects that are not among the answers: the number of the fact's row, the fact, the object.
+def outside(facts: DataFrame, space: Space, relation: str) -> Iterator[tuple[int, str]]:
+    """What is wrong with objects that are not among a relation's answers, or are called otherwise
+    there, each behind the number of the fact's row.
 
     Facts collected apart have names for ids and are passed over."""
-    from polars import col
+    from polars import DataFrame, col
 
-    rows = facts.with_row_index("row").filter(~is_apart()).select("row", "fact", "object_ids")
-    return rows.explode("object_ids").filter(~col("object_ids").is_in(list(space)))
+    answers = DataFrame(
+        {"object_ids": list(space), "called": [list(names) for names in space.values()]}
+    )
+    asked = facts.lazy().with_row_index("row").filter(~is_apart())
+    objects = entities(asked, "row", "fact").join(
+        answers.lazy(), on="object_ids", how="left", maintain_order="left"
+    )
+    shared = col("object_names").list.set_intersection("called").list.len()
+    wrong = objects.filter(col("called").is_null() | (shared == 0)).collect()
+    for row, fact, id, names, called in wrong.iter_rows():
+        text = f"object {id!r} of fact {fact!r} is"
+        there = f"the answers of relation {relation!r}"
+        if called is None:
+            yield row, f"{text} not among {there}; add it to 'answers' there, or mend the fact"
+        else:
+            text += f" called {names[0]!r}, but {called[0]!r} among {there}"
+            yield row, f"{text}; add the name there, or mend the fact"
 
 
 def completed(facts: LazyFrame) -> LazyFrame:

@@ -230,7 +230,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if not isinstance(self.read, FactFrames):  # the same facts, selected otherwise, stay read
-            spaces = {r.id: {entity.id for entity in r.answers} for r in self.relations}
+            spaces = {r.id: {e.id: e.names for e in r.answers} for r in self.relations}
             object.__setattr__(self, "read", FactFrames(self.read, spaces))
 
     def __repr__(self) -> str:

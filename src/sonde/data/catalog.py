@@ -114,11 +114,11 @@ def _parts(reference: str) -> list[str]:
     return re.split(rf"\+(?=(?:{names}):)", reference)
 
 
-def reworded(dataset: Dataset, given: Sequence[str]) -> Dataset:
-    """The same facts under given sentences and other sources' templates."""
+def reworded(dataset: Dataset, given: Sequence[str], flag: str = "--wording") -> Dataset:
+    """The same facts under given sentences and other sources' templates, which a flag names."""
     said = [text for text in given if is_sentence(text)]
     named = [part for text in given if text not in said for part in _parts(text)]
-    sources = [worded_by(said, dataset)] if said else []
+    sources = [worded_by(said, dataset, flag)] if said else []
     sources += [_wordings(text) for text in named]
     under = worded(dataset, sources)
     if not under.relations:
@@ -210,7 +210,7 @@ def _load_one(reference: str, columns: Given) -> Dataset:
     if named:
         reader = readers()[scheme]
         takes_file = getattr(reader, "takes_file", False) and Path(rest).expanduser().is_file()
-        return reader.read(_there(rest) if takes_file else _folder(rest))
+        return _read(reader, _there(rest) if takes_file else _folder(rest))
     if colon and scheme in additions():
         raise UsageError(
             f"{scheme} holds no facts; name a dataset before it, such as lama:FOLDER+{reference}"
@@ -231,7 +231,7 @@ def _open_folder(folder: Path) -> Dataset:
         return open_dataset(folder)
     for reader in readers().values():
         if reader.recognises(folder):
-            return reader.read(folder)
+            return _read(reader, folder)
     held = [path for path in tables(folder) if path.parent == folder]
     instead = f"; it holds tables: give one of them, such as {held[0]}" if held else ""
     raise DataError(
@@ -239,6 +239,14 @@ def _open_folder(folder: Path) -> Dataset:
         f"(readers: {', '.join(sorted(readers()))}){instead}. {PAGE} says how your own facts are "
         "read, docs/data-sources.md what readers look for"
     )
+
+
+def _read(reader: Reader, path: Path) -> Dataset:
+    """What a reader finds; refuses where that is no fact. The first relation mostly tells."""
+    dataset = reader.read(path)
+    if not any(dataset.frame(relation.id).height for relation in dataset.relations):
+        raise DataError(f"{path}: no fact of {reader.name} is in it; are its files whole?")
+    return dataset
 
 
 def _folder(text: str) -> Path:

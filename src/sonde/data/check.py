@@ -130,6 +130,8 @@ def _faults(
         found += [Fault(text, place or where, error=False) for place, text in doubts]
     for id, text in language_doubts([relation for _, relation in relations.values()], across):
         found.append(Fault(text, relations[id][0], error=False))
+    if relations and not ids:
+        found.append(Fault("no relation has a fact"))
     return sorted(found, key=lambda fault: not fault.error)
 
 
@@ -184,25 +186,24 @@ def _slot_doubts(template: Template, facts: DataFrame) -> Iterator[str]:
     for slot in template.fact_slots:
         values = _values(facts, slot)
         takes = f"template {template.id!r} takes {slot}"
-        if without := [fact for fact, text in values.items() if not text]:
+        if without := [fact for fact, text in values if not text]:
             yield f"{takes}, which {len(without):,} facts, such as {without[0]!r}, do not have"
         told = [
             fact
-            for fact, text, names in zip(
-                values, values.values(), facts["object_names"], strict=True
-            )
+            for (fact, text), names in zip(values, facts["object_names"], strict=True)
             if any(stands_in(name, text) for of in names for name in of)
         ]
         if told:
             yield f"{takes}, in which the answer of {len(told):,} facts stands, such as {told[0]!r}"
 
 
-def _values(facts: DataFrame, slot: str) -> dict[str, str]:
-    """What each fact has for a slot; empty where it has nothing."""
+def _values(facts: DataFrame, slot: str) -> list[tuple[str, str]]:
+    """Each fact with what it has for a slot; empty where it has nothing."""
     if slot == DATE_SLOT:
-        return dict(facts.select("fact", "date").iter_rows())
+        return list(facts.select("fact", "date").iter_rows())
     given = facts.select("fact", "details").iter_rows()
-    return {f: next((d["value"] for d in own if d["name"] == slot[9:-1]), "") for f, own in given}
+    name = slot[9:-1]
+    return [(f, next((d["value"] for d in own if d["name"] == name), "")) for f, own in given]
 
 
 def stands_in(name: str, text: str) -> bool:

@@ -159,7 +159,12 @@ def fact_files(folder: Path) -> list[Path]:
 
 
 def write_facts(facts: DataFrame, folder: Path, relation: str, *, columns: bool = False) -> None:
-    """Write the facts of a relation; those that stood there in the other form go."""
+    """Write the facts of a relation; those that stood there in the other form go.
+
+    A number that JSON cannot hold is refused.
+    """
+    for fact, name, value in _endless(facts).iter_rows():
+        raise DataError(f"fact {fact!r} has {name!r} {value}, which is no number; mend its source")
     written, other = (COLUMNS, LINES) if columns else (LINES, COLUMNS)
     with whole(folder / "facts" / f"{relation}{written}") as file:
         if columns:
@@ -169,6 +174,16 @@ def write_facts(facts: DataFrame, folder: Path, relation: str, *, columns: bool 
         else:
             file.writelines(line.encode() for line in fact_lines(facts))
     (folder / "facts" / f"{relation}{other}").unlink(missing_ok=True)
+
+
+def _endless(facts: DataFrame) -> DataFrame:
+    """Numbers of facts that are infinite, or none: the fact, their names, the values."""
+    from polars import col
+
+    numbers = (
+        facts.lazy().select("fact", "numbers").explode("numbers").drop_nulls().unnest("numbers")
+    )
+    return numbers.filter(~col("value").is_finite()).collect()
 
 
 def fact_lines(facts: DataFrame) -> Series:

@@ -265,8 +265,9 @@ def _closely(text: str, where: str, expected: str = "a JSON object") -> Any:
         return value
     except json.JSONDecodeError as error:
         line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        what = error.msg.removesuffix(" at")  # 'Unterminated string starting at'
         raise DataError(
-            f"{where}: expected {expected}, but {error.msg} at {line}column {error.colno}"
+            f"{where}: expected {expected}, but {what} at {line}column {error.colno}"
         ) from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: expected {expected}, but {error}") from None

@@ -35,15 +35,12 @@ Fact = tuple[str, str, str]
 def outside_answers(
     relation: Relation, facts: DataFrame, places: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """Facts with an object that may not be answered, each behind its place."""
+    """Facts with an object that may not be answered, or not so, each behind its place."""
     if not relation.answers:
         return
-    space = {entity.id for entity in relation.answers}
-    for row, fact, id in outside(facts, space).iter_rows():
-        text = (
-            f"object {id!r} of fact {fact!r} is not among the answers of relation {relation.id!r}"
-        )
-        yield places[row], f"{text}; add it to 'answers' there, or mend the fact"
+    space = {entity.id: entity.names for entity in relation.answers}
+    for row, text in outside(facts, space, relation.id):
+        yield places[row], text
 
 
 def bad_dates(facts: DataFrame, places: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -49,9 +49,9 @@ def is_sentence(text: str) -> bool:
     return " " in text and ":" not in text and not path.exists()
 
 
-def worded_by(texts: Sequence[str], dataset: Dataset) -> Wordings:
-    """The sentences for a dataset's relations; all their faults at once."""
-    faults = Faults("--wording", ADVICE)
+def worded_by(texts: Sequence[str], dataset: Dataset, flag: str = "--wording") -> Wordings:
+    """The sentences that a flag gives for a dataset's relations; all their faults at once."""
+    faults = Faults(flag, ADVICE)
     said = [each for text in texts for each in _said(text, faults)]
     wordings = [
         Wording(relation, each.text, "manual")
@@ -138,10 +138,10 @@ def _relation(said: Said, dataset: Dataset, faults: Faults) -> str:
         faults.add(str(error))
     except ValueError:
         known = ", ".join(r.label for r in dataset.relations[:5])
-        example = f"{dataset.relations[0].label}={said.text}"
+        example = f"{faults.source} {f'{dataset.relations[0].label}={said.text}'!r}"
         faults.add(
             f"{said.text!r} does not say for which of {len(dataset.relations)} relations ({known}"
-            f"{', …' if len(dataset.relations) > 5 else ''}); write it so: --wording {example!r}",
+            f"{', …' if len(dataset.relations) > 5 else ''}); write it so: {example}",
             said.where,
         )
     return ""

@@ -253,7 +253,10 @@ class Controls:
         if rest not in CONTROLS:
             raise UsageError(f"no control called {rest!r}; {nearest(rest, CONTROLS)}")
         if dataset is None:
-            raise UsageError(f"control:{rest} counts a dataset's facts; name one with -d")
+            raise UsageError(
+                f"control:{rest} counts the facts of a dataset, and is given none here; name a "
+                "model that reads text, or give it a dataset"
+            )
         return CONTROLS[rest](dataset)
 
 

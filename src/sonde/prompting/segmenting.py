@@ -2,8 +2,8 @@
 
 Knows texts and languages, nothing of names or answers. Only what stands in such a script is cut
 here; no run of it holds a space, a mark or a letter of another script. Japanese is cut into short
-units, 東京 and 都, to be compared, and into long ones, 東京都, to be counted; the words of the
-others are counted as they are compared.
+units, 東京 and 都, to be compared, and into long ones, 東京都, to be counted; so is the name of a
+Chinese place, 北京 and 市. Thai words are counted as they are compared.
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ PACKAGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 OTHER_WORD = ("語", "人")
 """What makes another word of the name before it: フランス語 does not hold フランス."""
+
+
+PLACES = ("市", "省", "县", "州")
+"""What says of a Chinese name which kind of place it is: 北京市 holds 北京."""
 
 
 def check_segmenter(language: str) -> None:
@@ -57,7 +61,9 @@ def _cuts(language: str) -> tuple[Cut, Cut]:
     check_segmenter(language)
     if language == "ja":
         return _japanese()
-    cut = _chinese() if language == "zh" else _thai()
+    if language == "zh":
+        return _chinese()
+    cut = _thai()
     return cut, cut
 
 
@@ -81,13 +87,24 @@ def _japanese() -> tuple[Cut, Cut]:
     return compared, lambda run: [found.surface() for found in long.tokenize(run)]
 
 
-def _chinese() -> Cut:
+def _chinese() -> tuple[Cut, Cut]:
     import jieba
 
     jieba.setLogLevel("ERROR")  # it tells of every loading of its dictionary
 
-    # without its guesses at words that it does not know, which depend on what stands beside them
-    return lambda run: list(jieba.lcut(run, HMM=False))
+    def counted(run: str) -> list[str]:
+        # without its guesses at words that it does not know: they depend on what stands beside
+        return list(jieba.lcut(run, HMM=False))
+
+    def compared(run: str) -> list[str]:
+        words: list[str] = []
+        for word in counted(run):
+            name, kind = word[:-1], word[-1]
+            parted = kind in PLACES and len(name) > 1 and jieba.dt.FREQ.get(name)
+            words += (name, kind) if parted else (word,)
+        return words
+
+    return compared, counted
 
 
 def _thai() -> Cut:

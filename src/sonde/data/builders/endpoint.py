@@ -24,6 +24,10 @@ KEY = "SONDE_API_KEY"
 SPARE = 3
 """Sentences asked for beyond those that are missing: some will be too alike."""
 
+LOST = "\ufffd"
+"""What stands for a character that could not be read."""
+
+HALF = re.compile("[\ud800-\udfff]")
 _MARK = re.compile(r"^\s*(?:[-*•・]+|[(（]?\d+[.):．、）]|Q\d*:)\s*")
 _AROUND = " \t\r\n\"'`*_“”‘’«»「」『』,"
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
@@ -91,7 +95,7 @@ def _answer(value: Any) -> Answer:
         text = None
     if not isinstance(text, str) or not text.strip():
         raise Failure("no chat completion", "")
-    whole = text.encode(errors="replace").decode()  # half a character cannot be stored
+    whole = HALF.sub(LOST, text)  # half a character cannot be stored
     match value.get("usage"):
         case {"prompt_tokens": int(sent), "completion_tokens": int(received)}:
             return Answer(whole, Tokens(sent, received))

@@ -29,7 +29,7 @@ from sonde.core.facts import (
     Relation,
     Template,
 )
-from sonde.data.builders.endpoint import Asker
+from sonde.data.builders.endpoint import LOST, Asker
 from sonde.data.builders.http import INSTALL
 from sonde.data.builders.questions import questions
 from sonde.data.check import bare, stands_in
@@ -245,6 +245,7 @@ def _sound(text: str) -> bool:
         and text.endswith(QUESTION_MARKS)
         and len(text) <= LONGEST
         and text.isprintable()
+        and LOST not in text
     )
 
 

@@ -132,7 +132,10 @@ def _object(row: Row, label: Any, id: str) -> Entity:
     """An object by its chosen label; that of a number or a date is its identifier, too."""
     given = [label]
     if isinstance(label, dict):
-        given = [label.get("chosen"), label.get("rdf"), *(label.get("alternative") or ())]
+        more = label.get("alternative") or []
+        if not isinstance(more, list):
+            raise row.fault("'alternative' must be a list of labels", more)
+        given = [label.get("chosen"), label.get("rdf"), *more]
     names = tuple(dict.fromkeys(n.strip() for n in given if isinstance(n, str) and n.strip()))
     if not names:
         raise row.fault(EXPECTED, label)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from math import isfinite, nan
 from pathlib import Path
 from typing import ClassVar
 
@@ -116,9 +117,12 @@ def _names(row: Row, usual: str, key: str) -> tuple[str, ...]:
 
 def _number(row: Row, key: str) -> float:
     try:
-        return float(row.values[key])
+        number = float(row.values[key])
     except ValueError:
-        raise row.fault(f"{key!r} must be a number", row.values[key]) from None
+        number = nan
+    if not isfinite(number):
+        raise row.fault(f"{key!r} must be a number", row.values[key])
+    return number
 
 
 COMPONENT = PopqaReader()

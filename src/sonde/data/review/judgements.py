@@ -1,7 +1,7 @@
 """What reviewers say of templates: keep or drop, and the paper's quality scale, a line each.
 
 The four questions of the scale are answered with 0 or 1. The file of judgements only grows; a line
-`undo` takes the last one back.
+`undo` takes back the reviewer's last one about the template, and those before it stand.
 """
 
 from __future__ import annotations
@@ -55,13 +55,26 @@ def read_judgements(path: Path) -> list[Judgement]:
     What a reviewer says of a template twice is joined: a later word counts, silence does not.
     """
     standing: dict[tuple[str, str], Judgement] = {}
+    for new in _said(path):
+        before = standing.pop((new.reviewer, new.item), None)
+        standing[new.reviewer, new.item] = _joined(before, new) if before else new
+    return list(standing.values())
+
+
+def _said(path: Path) -> list[Judgement]:
+    """The lines of a file that were not taken back."""
+    said: list[Judgement] = []
     for row in whole_rows(path):
         who = row.text("reviewer" if "reviewer" in row.values else "annotator")
-        before = standing.pop((who, row.text("item")), None)
         if not row.values.get("undo"):
-            new = _judgement(row, who)
-            standing[who, new.item] = _joined(before, new) if before else new
-    return list(standing.values())
+            said.append(_judgement(row, who))
+            continue
+        about = (who, row.text("item"))
+        lines = reversed(range(len(said)))
+        last = next((n for n in lines if (said[n].reviewer, said[n].item) == about), None)
+        if last is not None:
+            del said[last]
+    return said
 
 
 def _joined(before: Judgement, new: Judgement) -> Judgement:
@@ -123,10 +136,14 @@ class Session:
     def __init__(self, path: Path, reviewer: str, items: Sequence[Item], ask: Ask) -> None:
         self.path, self.reviewer, self.items, self.ask = path, reviewer, items, ask
         self._by_id = {item.id: item for item in items}
-        self.done = {
+        self.done = self._standing()
+
+    def _standing(self) -> dict[str, Judgement]:
+        """What the file says of these templates, the last word last."""
+        return {
             j.item: j
-            for j in read_judgements(path)
-            if j.reviewer == reviewer and j.item in self._by_id and j.covers(ask)
+            for j in read_judgements(self.path)
+            if j.reviewer == self.reviewer and j.item in self._by_id and j.covers(self.ask)
         }
 
     @property
@@ -135,7 +152,7 @@ class Session:
         return [item for item in self.items if item.id not in self.done]
 
     def judge(self, item: str, keep: bool | None, answers: Scale | None) -> None:
-        """Keep a judgement; one about the same template is replaced."""
+        """Keep a judgement; it counts before one about the same template."""
         sources = self._by_id[item].sources
         judgement = Judgement(
             item=item, reviewer=self.reviewer, sources=sources, keep=keep, answers=answers
@@ -145,8 +162,11 @@ class Session:
         self.done[item] = judgement
 
     def undo(self, item: str = "") -> None:
-        """Take a judgement back, the last one unless another is named; nothing where none is."""
+        """Take a judgement back, the last one unless another is named; nothing where none is.
+
+        What was said of the template before stands again.
+        """
         item = item or next(reversed(self.done), "")
         if item in self.done:
             append(self.path, self.done[item], undo=True)
-            del self.done[item]
+            self.done = self._standing()

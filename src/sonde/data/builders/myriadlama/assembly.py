@@ -81,7 +81,7 @@ def extended(base: Dataset, gathered: Gathered, language: str) -> Dataset:
 def _facts(
     base: Dataset, relation: Relation, gathered: Gathered, counts: Counter[str]
 ) -> Iterator[Fact]:
-    space = frozenset(entity.id for entity in relation.answers)
+    space = {entity.id: entity for entity in relation.answers}
     for fact in base.facts(relation.id):
         subject = _renamed(fact.subject, gathered.names)
         own = _own(fact, gathered.names)
@@ -109,7 +109,7 @@ def _found(
     fact: Fact,
     own: list[Entity],
     gathered: Gathered,
-    space: frozenset[str],
+    space: Mapping[str, Entity],
     counts: Counter[str],
 ) -> list[Entity]:
     """The objects that were found for a fact beside its own, each once."""
@@ -127,6 +127,7 @@ def _found(
             if not entity.names or (space and id not in space):
                 left[same] = "objects_outside_answers" if entity.names else "objects_without_names"
                 continue
+            entity = _joined(space[id], entity) if space else entity
             kept.append(entity)
             known.add(same)
             called |= {each.casefold() for each in entity.names}

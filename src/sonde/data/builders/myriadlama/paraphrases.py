@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from sonde.core.errors import UsageError
 from sonde.core.facts import ANSWER_SLOT, Relation, Template
-from sonde.data.builders.endpoint import SPARE, Asker, Exhausted, candidates
+from sonde.data.builders.endpoint import LOST, SPARE, Asker, Exhausted, candidates
 from sonde.data.check import bare, finder
 from sonde.data.review.items import item_id
 from sonde.data.wordings import style_of
@@ -47,7 +47,7 @@ Write one sentence a line and nothing else."""
 OTHERS = "These are there already; write others:"
 
 _SLOT = re.compile(r"\[[^\[\]\s]+\]")
-_MARKUP = re.compile(r"[{}<>|\\]|\":")
+_MARKUP = re.compile(rf"[{{}}<>|\\{LOST}]|\":")
 
 Told = Callable[[str], Collection[str]]
 """The answers that a sentence gives away."""
@@ -219,7 +219,7 @@ def _fill(
             raise Exhausted(
                 f"the model wrote nothing new {barren} times in a row: template {made.parent.id!r} "
                 f"has {len(made.texts)} of {recipe.paraphrases} paraphrases (its last answer: "
-                f"{last!r})"
+                f"{last!r}); go on with --fewer or more --patience, or ask another model"
             )
 
 
