@@ -224,9 +224,7 @@ def listed(text: str) -> tuple[str, ...]:
     """The names in a text, separated by commas; refuses commas without a name."""
     names = tuple(name for part in text.split(",") if (name := part.strip(" ")))
     if text and not names:
-        raise UsageError(
-            f"{text!r} holds no name; separate names by commas, or leave the option out"
-        )
+        raise UsageError(f"{text!r} holds no name; write names with commas between them")
     return names
 
 
