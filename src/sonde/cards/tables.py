@@ -220,7 +220,7 @@ def answers(relations: Sequence[Described], estimates: Estimates) -> Table:
             "options that are no fact's object",
             detail=True,
         ),
-        Field("asked", lambda r: len(of[r.id].objects), "count", "options asked for"),
+        Field("asked", lambda r: len(of[r.id].objects), "count", "different objects asked for"),
         *(metric.detail(metric is EVENNESS) for metric in SPREAD),
         Field("commonest", lambda r: _commonest(of[r.id].objects), help="with their counts"),
     ]

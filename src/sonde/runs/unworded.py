@@ -30,7 +30,6 @@ def refuse_unworded(probe: Probe, dataset: Dataset) -> None:
     """
     relations = dataset.asked_relations()
     if any(relation.templates for relation in relations):
-        _refuse_unspoken(probe, dataset)
         return
     chosen = replace(dataset.selection, relations=(relations[0].id,), limit=FEW)
     some = replace(dataset, selection=chosen)
@@ -41,7 +40,7 @@ def refuse_unworded(probe: Probe, dataset: Dataset) -> None:
             raise DataError(_told(probe, dataset, style))
 
 
-def _refuse_unspoken(probe: Probe, dataset: Dataset) -> None:
+def refuse_unspoken(probe: Probe, dataset: Dataset) -> None:
     """Refuse a dataset in several languages where the probe would ask in some of them alone.
 
     Tried on a few facts of each language, on all where these do not do.
