@@ -380,13 +380,12 @@ class RunOptions:
 
     def prepare(self, probe: Probe) -> tuple[Probe, Model, Dataset]:
         """The probe, the model and the dataset; names are looked at first."""
-        from sonde.runs.unworded import refuse_unspoken, refuse_unworded
+        from sonde.runs.unworded import refuse_unasked
 
         self.check(probe)
         probe = changed(probe, self.settings)
         dataset = self.select.of(self.ask.facts.open(self.ask.data, self.load.device))
-        refuse_unworded(probe, dataset)
-        refuse_unspoken(probe, dataset)
+        refuse_unasked(probe, dataset)
         return probe, self.load.load(self.ask.model, dataset), dataset
 
 

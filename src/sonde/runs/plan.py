@@ -23,7 +23,7 @@ from sonde.runs.prompt_length import fitting
 from sonde.runs.run import default_folder, describe
 from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, shards, weights
 from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
-from sonde.runs.unworded import refuse_unspoken, refuse_unworded
+from sonde.runs.unworded import refuse_unasked
 from sonde.store.manifest import Manifest, differences, mismatch
 from sonde.store.runs import RunFolder
 
@@ -133,8 +133,7 @@ def plan(
     `exact` counts every shard of a large run. `seconds` bounds the measurement; 0 leaves it out.
     """
     probe = probe.suited(abilities(model))
-    refuse_unworded(probe, dataset)
-    refuse_unspoken(probe, dataset)
+    refuse_unasked(probe, dataset)
     manifest = describe(probe, model, dataset, shard_weight)
     folder = Path(out) if out is not None else default_folder(manifest)
     began = time.perf_counter()

@@ -40,7 +40,7 @@ from sonde.runs.overviews import described, overview
 from sonde.runs.probes import find_probe, probes
 from sonde.runs.prompt_length import fitting
 from sonde.runs.shards import SHARD_WEIGHT, answer, shards, weights
-from sonde.runs.unworded import refuse_unspoken, refuse_unworded
+from sonde.runs.unworded import refuse_unasked
 from sonde.store.blocks import friendly
 from sonde.store.files import explain_os_errors
 from sonde.store.manifest import Manifest, surroundings, versions
@@ -199,8 +199,7 @@ def run(
     """
     probe = probe.suited(abilities(model))
     # before a folder is made: it reads every line that is asked
-    refuse_unworded(probe, dataset)
-    refuse_unspoken(probe, dataset)
+    refuse_unasked(probe, dataset)
     effort, blocks = _count(probe, model, dataset)
     effort.told = progress or effort.told
     effort.tell()

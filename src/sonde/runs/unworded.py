@@ -23,6 +23,12 @@ SHOWN = 3
 FEW = 2
 
 
+def refuse_unasked(probe: Probe, dataset: Dataset) -> None:
+    """Refuse a dataset that the probe cannot ask for want of sentences, or not in all languages."""
+    refuse_unworded(probe, dataset)
+    _refuse_unspoken(probe, dataset)
+
+
 def refuse_unworded(probe: Probe, dataset: Dataset) -> None:
     """Refuse a dataset without sentences if that is why the probe cannot ask, with some to copy.
 
@@ -40,7 +46,7 @@ def refuse_unworded(probe: Probe, dataset: Dataset) -> None:
             raise DataError(_told(probe, dataset, style))
 
 
-def refuse_unspoken(probe: Probe, dataset: Dataset) -> None:
+def _refuse_unspoken(probe: Probe, dataset: Dataset) -> None:
     """Refuse a dataset in several languages where the probe would ask in some of them alone.
 
     Tried on a few facts of each language, on all where these do not do.
