@@ -95,7 +95,7 @@ def test_a_server_that_dies_halfway_loses_nothing(sonde: Sonde, data: Path, tmp_
         "HTTP 503: gone (given up after 3 tries)",
         "frames are missing for 1 relations: P37",
         f"the 4 answers so far are kept in {out}.work/answers.jsonl",
-        "run the same command again to go on",
+        "run the same command again once it answers, or bring the questions",
         "--paraphrases FILE",
     )
     assert not out.exists()
