@@ -61,13 +61,20 @@ def in_points(difference: Estimate) -> str:
 
     >>> in_points(Estimate(value=0.1, low=0.05, high=0.15, n=9))
     '+10.0 points (+5.0 to +15.0)'
+
+    An interval of few facts may leave out 0 where a test does not tell the difference from none.
+
+    >>> in_points(Estimate(value=0.1, low=0.05, high=0.15, n=9, p=0.066))
+    '+10.0 points (+5.0 to +15.0, but p = 0.066)'
     """
     if difference.value is None:
         return "not measured"
     if difference.low is None or difference.high is None:
         return f"{points(difference.value)} points"
-    low, high = points(difference.low), points(difference.high)
-    ends = f" ({low} to {high})" if low != high else ""
+    low, high, p = points(difference.low), points(difference.high), difference.p
+    beside = difference.low > 0 or difference.high < 0
+    test = f", but p = {p:.3f}" if beside and p is not None and p >= LEVEL else ""
+    ends = f" ({low} to {high}{test})" if low != high else ""
     return f"{points(difference.value)} points{ends}"
 
 
