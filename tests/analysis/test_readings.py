@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import sonde
 from sonde.analysis import readings
 from sonde.analysis.readings import Asked, Reading, read_further
+from sonde.core.columns import Answers, Kept
 from sonde.core.facts import Dataset
 from sonde.core.reports import Report
 from tests.worlds import entity, fact, relation, world
@@ -51,3 +53,19 @@ def test_a_reading_is_added_to_the_report_of_any_probe(
 def test_a_report_without_judged_prompts_stays_as_it_is() -> None:
     report = Report(title="none", estimates={})
     assert read_further(report, world(), lambda: ()) is report
+
+
+def test_answers_are_read_once_unless_they_are_many(tmp_path: Path) -> None:
+    data = world(FACTS, relation("P36", "The capital of [X] is [Y]."))
+    model = sonde.model("control:majority", data=data)
+    run = sonde.run(sonde.probe("lama"), model, data, out=tmp_path / "run")
+    for most, reads in ((2**20, 1), (0, 2)):
+        read: list[int] = []
+
+        def answers(read: list[int] = read) -> Iterator[Answers]:
+            read.append(1)
+            return run.answers()
+
+        kept = Kept(answers, most)
+        first = [block.texts() for block in kept.once()]
+        assert [block.texts() for block in kept()] == first and len(read) == reads

@@ -63,6 +63,8 @@ def test_the_version_is_printed(sonde: Sonde) -> None:
 
 VERBS = (
     ("run",),
+    ("run", "bear"),
+    ("run", "counterfact"),
     ("run", "lama"),
     ("run", "belief"),
     ("run", "belief-icl"),
@@ -74,6 +76,7 @@ VERBS = (
     ("run", "lke-shots"),
     ("run", "framing"),
     ("run", "monitor"),
+    ("run", "qa"),
     ("sweep",),
     ("optimise",),
     ("optimise", "autoprompt"),
@@ -93,6 +96,7 @@ VERBS = (
     ("data", "convert"),
     ("data", "paraphrase"),
     ("data", "review"),
+    ("data", "card"),
     ("data", "check"),
     ("data", "stats"),
     ("data", "vocabulary"),
@@ -100,6 +104,7 @@ VERBS = (
     ("data", "build", "trex-mc"),
     ("data", "build", "nobel"),
     ("data", "build", "fktc"),
+    ("data", "build", "myriadlama"),
     ("lab",),
     ("lab", "world"),
     ("lab", "train"),

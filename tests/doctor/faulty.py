@@ -62,10 +62,15 @@ class Recoded:
         self.start = encoder.start
         self.tokenizer = encoder.tokenizer
 
-    def encode(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
-        return [self.change(span) for span in self.inner.encode(prefix, options, suffix)]
+    def encode(
+        self, prefix: str, options: Sequence[str], suffix: str, *, whole: bool = False
+    ) -> list[Span]:
+        spans = self.inner.encode(prefix, options, suffix, whole=whole)
+        return [self.change(span) for span in spans]
 
-    def branch(self, prefix: str, options: Sequence[str], suffix: str) -> Branches:
+    def branch(
+        self, prefix: str, options: Sequence[str], suffix: str, *, whole: bool = False
+    ) -> Branches:
         return Branches(head=(), spans=tuple(self.encode(prefix, options, suffix)))
 
     def open(self, prefix: str) -> tuple[int, ...]:
@@ -78,7 +83,9 @@ class Apart(Recoded):
     def __init__(self, encoder: CausalEncoder) -> None:
         super().__init__(encoder, lambda span: span)
 
-    def encode(self, prefix: str, options: Sequence[str], suffix: str) -> list[Span]:
+    def encode(
+        self, prefix: str, options: Sequence[str], suffix: str, *, whole: bool = False
+    ) -> list[Span]:
         def ids(text: str) -> tuple[int, ...]:
             return tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
 

@@ -7,7 +7,7 @@ right.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, cast
@@ -184,6 +184,44 @@ class Answers:
             texts = {name: row.pop(name) for name in TEXTS}
             key = Key(**{name: row.pop(name) for name in KEY})
             yield Answered(key=key, answer=answer, own=row, **texts)
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """Answers that are read once and may be looked at again: kept, or read anew if they are many.
+
+    `once` is for the first who looks; after that, calling it gives them from the beginning.
+    """
+
+    read: Callable[[], Iterable[Answers]]
+    most: int = 2**26
+    _blocks: list[Answers] = field(default_factory=list)
+    _whole: bool = False
+
+    def once(self) -> Iterator[Answers]:
+        """The answers as they are read, kept up to so many bytes."""
+        size, whole = 0, True
+        for block in self.read():
+            size += _size(block)
+            whole = whole and size <= self.most
+            if whole:
+                self._blocks.append(block)
+            else:
+                self._blocks.clear()
+            yield block
+        self._whole = whole
+
+    def __call__(self) -> Iterable[Answers]:
+        """Every block again."""
+        return self._blocks if self._whole else self.read()
+
+
+def _size(block: Answers) -> int:
+    """About how many bytes a block has in memory."""
+    if isinstance(block.columns, list):
+        return int(block.asked.nbytes) + 256 * len(block)
+    arrays = (getattr(block.columns, each.name) for each in fields(block.columns))
+    return int(block.asked.nbytes) + sum(getattr(array, "nbytes", 0) for array in arrays)
 
 
 Given = Iterable[Answers] | Iterable[Answered]

@@ -135,9 +135,10 @@ class Template:
         """The text before and after the answer, every slot with what it has here."""
 
         def value(slot: re.Match[str]) -> str:
-            if text := values.get(slot[0]):
-                return text
-            raise self._lacking(slot[0])
+            text = values.get(slot[0], "")
+            if not text and slot[0] != SUBJECT_SLOT:  # a subject may say nothing
+                raise self._lacking(slot[0])
+            return text
 
         before, after = self.text.split(ANSWER_SLOT)
         return SLOT.sub(value, before), SLOT.sub(value, after)

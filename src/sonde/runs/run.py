@@ -24,7 +24,7 @@ from sonde.core.abilities import (
     abilities,
 )
 from sonde.core.answers import Answered
-from sonde.core.columns import Answers
+from sonde.core.columns import Answers, Kept
 from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
 from sonde.core.notebook import html
@@ -124,10 +124,9 @@ class Run:
         """Compute every number from the stored answers, read as the run says or as given here."""
         from sonde.analysis.readings import read_further
 
-        dataset = self.dataset()
-        probe = self.probe(reading)
-        report = probe.read(dataset, self.answers())
-        report = read_further(report, dataset, self.answers, getattr(probe, "normalise", "none"))
+        dataset, probe, answers = self.dataset(), self.probe(reading), Kept(self.answers)
+        report = probe.read(dataset, answers.once())
+        report = read_further(report, dataset, answers, getattr(probe, "normalise", "none"))
         return replace(
             report,
             title=f"{report.title}: {self.manifest.model['name']}",
