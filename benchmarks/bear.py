@@ -266,7 +266,7 @@ def as_result(asked: Dataset, sixty: Dataset, found: Sequence[Any]) -> Result:
         title="BEAR beside lm-pub-quiz",
         columns=(
             *("way", "gaps", "sentences", f"tokens over {TOLERANCE:g}"),
-            *("max |Δ| token", "max |Δ| sentence", "other answers"),
+            *("largest Δ, token", "largest Δ, sentence", "other answers"),
             *("sonde, ms/gap", *(f"lm-pub-quiz, batches of {size}, ms/gap" for size in BATCHES)),
             *(f"times, {size}" for size in BATCHES),
         ),
