@@ -178,7 +178,8 @@ def _by_relation(aligned: Aligned, estimates: Estimates) -> Table:
 
 def against(difference: Estimate, p: Estimate, other: str) -> str:
     """Where a difference stands, in words: clearly above another, with its interval and its p."""
-    standing = clearly(difference, "above", "below", "not distinguishable from", p.value)
+    bare = replace(difference, p=None)  # its test is told at the end
+    standing = clearly(bare, "above", "below", "not distinguishable from", p.value)
     word, _, rest = standing.partition(" (")
     return f"{word} {other} ({rest.rstrip(')')}; p {shown_p(p.value)})."
 
