@@ -63,15 +63,16 @@ def ways(shared: Path, causal: str) -> Iterator[Way]:
 
 @dataclass(frozen=True)
 class Both:
-    """The two programs, with the same weights in float32."""
+    """The two programs, with the same weights in the same precision."""
 
     way: Way
     device: str
+    dtype: str
 
     @cached_property
     def ours(self) -> Any:
         """sonde's model."""
-        return model(self.way.model, device=self.device, dtype="float32")
+        return model(self.way.model, device=self.device, dtype=self.dtype)
 
     @cached_property
     def theirs(self) -> Any:
@@ -83,7 +84,7 @@ class Both:
             self.ours.loaded.tokenizer.name_or_path,
             model_type=self.way.kind,
             device=self.device,
-            model_kw={"dtype": torch.float32},
+            model_kw={"dtype": getattr(torch, self.dtype)},
             **self.way.mode,
         )
 
@@ -217,6 +218,7 @@ def main() -> None:
     options.add_argument("--timed", type=int, default=24, help="facts that sonde is timed on")
     options.add_argument("--few", type=int, default=2, help="facts that lm-pub-quiz is timed on")
     options.add_argument("--device", default="cpu")
+    options.add_argument("--dtype", default="float32")
     options.add_argument("--causal", default="smollm2", help="what SmolLM2 is called here")
     options.add_argument("--only", nargs="+", default=[""], help="only ways that begin so")
     given = options.parse_args()
@@ -228,7 +230,7 @@ def main() -> None:
     found = []
     for way in ways(shared, given.causal):
         if way.name.startswith(tuple(given.only)):
-            both = Both(way, given.device)
+            both = Both(way, given.device, given.dtype)
             ours = both.by_sonde(asked, given.templates)
             same = agreement(ours, both.by_quiz(asked, given.templates))
             found.append((way, same, *both.seconds_each(sixty, given.few)))

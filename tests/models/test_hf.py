@@ -199,6 +199,15 @@ def test_unknown_devices_and_dtypes_are_refused(llama: Path) -> None:
         causal(llama, dtype="int4")
 
 
+def test_double_precision_moves_scores_by_rounding_alone(llama: Path) -> None:
+    prompt = tiny.score("The capital of France is ", tiny.CITIES)
+    single, double = (
+        sum(dict(one_by_one(model.score([prompt])))[0].logps, ())
+        for model in (causal(llama), causal(llama, dtype="float64"))
+    )
+    assert single != double and single == pytest.approx(double, abs=1e-4)
+
+
 @pytest.mark.parametrize("stored", [torch.float16, torch.bfloat16])
 def test_half_precision_weights_are_used_in_full_precision_on_a_cpu(
     copy: Path, stored: torch.dtype

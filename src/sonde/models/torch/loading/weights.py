@@ -44,7 +44,12 @@ AUTO: Mapping[Kind, Any] = {
     "seq2seq": transformers.AutoModelForSeq2SeqLM,
 }
 
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+DTYPES = {
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "float64": torch.float64,  # slow: to see how much of a score is rounding
+}
 
 transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
 # what it has to say is said where all messages are
@@ -252,7 +257,7 @@ def _dtype(wanted: str, device: str, config: dict[str, Any]) -> str:
     if device == "cpu":
         return "float32"
     stored = str(config.get("dtype") or config.get("torch_dtype") or "float32")
-    return stored if stored in DTYPES else "float32"
+    return stored if stored in DTYPES and stored != "float64" else "float32"
 
 
 def remembered_hash(path: Path) -> str:
