@@ -9,6 +9,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,9 +27,20 @@ hypothesis.settings.load_profile("sonde")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs a browser where there is none."""
+    """Skip what needs a browser or a GPU where there is none."""
     if item.get_closest_marker("browser") and not shutil.which("chromium"):
         pytest.skip("chromium is not installed; on Debian: apt-get install chromium")
+    if item.get_closest_marker("gpu") and not _sees_gpu():
+        pytest.skip("torch sees no CUDA device here")
+
+
+@cache
+def _sees_gpu() -> bool:
+    """Whether tests marked `gpu` can run; numbers are then float32's, not those of TF32."""
+    import torch
+
+    torch.backends.cudnn.allow_tf32 = False
+    return torch.cuda.is_available()
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +80,12 @@ def smollm2(own_cache: Path) -> str:
         if not any(own_cache.glob("gguf/*/sonde.json")):
             sonde.model("smollm2")
     return "smollm2"
+
+
+@pytest.fixture(scope="session", params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> str:
+    """Where a model goes: whoever asks runs on the CPU, and once more on a GPU if there is one."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -51,14 +51,14 @@ Load = Callable[[str], Loaded]
 """Loads a tiny model by the name of its architecture."""
 
 
-def loader(folder: Callable[[str], Path]) -> Load:
+def loader(folder: Callable[[str], Path], device: str = "cpu") -> Load:
     """Make and load each model once, in a folder of its own."""
 
     @cache
     def load(kind: str) -> Loaded:
         made = {**CAUSAL, **MASKED, **SEQ2SEQ}[kind](folder(kind))
         # named by hand, so that no hash is written to a cache that outlives the test
-        return load_folder(f"hf:{kind}", made, LoadOptions(device="cpu"), weights=kind)
+        return load_folder(f"hf:{kind}", made, LoadOptions(device=device), weights=kind)
 
     return load
 

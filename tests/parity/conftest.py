@@ -1,4 +1,4 @@
-"""One thread for tiny models, and kernels that every machine has."""
+"""Tiny models on the CPU and on a GPU, one thread for them, and kernels that every machine has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+
+from tests.tiny import Load, loader
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -18,3 +20,9 @@ def plain_kernels() -> Iterator[None]:
     """Without oneDNN, whose kernels for half precision stop some virtual machines."""
     with torch.backends.mkldnn.flags(enabled=False):
         yield
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory, one_thread: None, device: str) -> Load:
+    """Load a tiny model by the name of its architecture, onto each device there is."""
+    return loader(tmp_path_factory.mktemp, device)
