@@ -1,0 +1,251 @@
+"""Rows of tokens behind prefixes that many rows share: shared-prefix attention.
+
+The keys and values of a prefix are there once and are never copied into rows. Each layer attends to
+the prefixes and to the rows' own tokens apart, and the two are merged by their log-sum-exp, which
+is exact up to rounding. So a pass may hold thousands of rows, of many prefixes. `rows` feeds them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from transformers.modeling_utils import AttentionInterface
+
+from sonde.models.torch.causal.token_tree import KeysAndValues
+from sonde.models.torch.loading.device import onto
+
+NAME = "sonde_shared_prefix"
+SLOT = 32  # rows that a slot costs beside those in it
+HALVES = (torch.bfloat16, torch.float16)
+ALIGNED = 16  # values to which a kernel wants the rows of a mask aligned
+
+# what an architecture may do to attention beyond scaling and masking it
+UNKNOWN = ("softcap", "s_aux", "position_bias", "sinks")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedPrefixes:
+    """Keys and values of some prefixes, and which rows stand behind which.
+
+    Rows are laid in slots of `size` rows, each behind one prefix: `rows` says which row lies where
+    (one of them again where a slot is not full), `back` where each row lies. `layers` are
+    [slots, heads, longest, size of a head]; `bias` hides what fills shorter prefixes up. `lengths`
+    are the rows' own prefixes', as numbers; None as `rows` where all stand behind one prefix.
+    """
+
+    kept: tuple[KeysAndValues, ...]
+    owners: np.ndarray
+    lengths: np.ndarray
+    layers: KeysAndValues
+    size: int = 0
+    rows: Any = None
+    back: Any = None
+    bias: Any = None
+
+    @classmethod
+    def of(cls, prefixes: Sequence[KeysAndValues], owners: np.ndarray) -> SharedPrefixes:
+        """Prefix owners[r] stands before row r."""
+        sizes = np.array([prefix[0][0].shape[-2] if prefix else 0 for prefix in prefixes])
+        made = cls(kept=tuple(prefixes), owners=owners, lengths=sizes[owners], layers=[])
+        used = np.flatnonzero(np.bincount(owners, minlength=len(prefixes)) * sizes)
+        if len(used) == 0:
+            return made
+        if len(used) == 1 and (made.lengths > 0).all():
+            return replace(made, layers=prefixes[used[0]])
+        size, slots, rows, back = laid(owners)
+        device = prefixes[used[0]][0][0].device
+        return replace(
+            made,
+            layers=_stacked([prefixes[slot] for slot in slots], prefixes[used[0]]),
+            size=size,
+            rows=onto(device, rows),
+            back=onto(device, back),
+            bias=_hidden(sizes[slots], prefixes[used[0]][0][0]),
+        )
+
+    def take(self, rows: np.ndarray) -> SharedPrefixes:
+        """What stands before some of the rows, in that order."""
+        if self.rows is None:
+            return replace(self, owners=self.owners[rows], lengths=self.lengths[rows])
+        return SharedPrefixes.of(self.kept, self.owners[rows])
+
+    def attend(self, layer: int, queries: Any, scale: float) -> tuple[Any, Any] | None:
+        """What rows' queries [rows, heads, queries, size] find there, and their log-sum-exp."""
+        if not self.layers:
+            return None
+        keys, values = self.layers[layer]
+        slots, heads = keys.shape[:2]
+        laid_out = queries if self.rows is None else queries[self.rows]
+        _, _, count, width = queries.shape
+        apart = laid_out.view(slots, -1, heads, count, width).transpose(1, 2)
+        together = apart.reshape(slots, heads, -1, width)
+        found, sums = attention(together, keys, values, self.bias, scale)
+        found = found.view(slots, heads, -1, count, width).transpose(1, 2)
+        sums = sums.reshape(slots, heads, -1, count).transpose(1, 2)
+        found, sums = found.reshape(laid_out.shape), sums.reshape(laid_out.shape[:-1])
+        return (found, sums) if self.back is None else (found[self.back], sums[self.back])
+
+
+def laid(owners: np.ndarray) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
+    """How rows lie in slots of equal size: the size, each slot's prefix, `rows` and `back`.
+
+    >>> size, slots, rows, back = laid(np.array([0, 1, 0]))
+    >>> size, slots.tolist(), rows.tolist(), back.tolist()
+    (2, [0, 1], [0, 2, 1, 1], [0, 2, 1])
+    """
+    order = np.argsort(owners, kind="stable")
+    prefixes, counts = np.unique(owners, return_counts=True)
+    needed = {int(size): -(-counts // size) for size in np.unique(counts)}
+    size = min(needed, key=lambda size: int(needed[size].sum()) * (size + SLOT))
+    slots = np.repeat(prefixes, needed[size])
+    starts = np.cumsum(counts) - counts
+    first = np.cumsum(needed[size]) - needed[size]  # slots before those of a prefix
+    place = np.repeat(first * size - starts, counts) + np.arange(len(order))
+    rows = np.repeat(order[np.repeat(starts, needed[size])], size)
+    rows[place] = order
+    back = np.empty_like(order)
+    back[order] = place
+    return size, slots, rows, back
+
+
+def _stacked(prefixes: Sequence[KeysAndValues], like: KeysAndValues) -> KeysAndValues:
+    """Keys and values of some prefixes, filled up to the longest with zeros."""
+    longest = max(prefix[0][0].shape[-2] for prefix in prefixes if prefix)
+
+    def stack(layer: int, part: int) -> Any:
+        _, heads, _, width = like[layer][part].shape
+        made = like[layer][part].new_zeros(len(prefixes), heads, longest, width)
+        for slot, prefix in zip(made, prefixes, strict=True):
+            if prefix:
+                slot[:, : prefix[layer][part].shape[-2]] = prefix[layer][part][0]
+        return made
+
+    return [(stack(layer, 0), stack(layer, 1)) for layer in range(len(like))]
+
+
+def _hidden(lengths: np.ndarray, like: Any) -> Any:
+    """What hides the places beyond each slot's prefix; None where all are equally long."""
+    if (lengths == lengths.max()).all():
+        return None
+    seen = np.arange(lengths.max())[None] < lengths[:, None]
+    return bias_of(onto(like.device, seen)[:, None, None], like.dtype)
+
+
+def bias_of(seen: Any, dtype: Any) -> Any:
+    """What to add to attention scores so that only what is seen counts; rows lie aligned."""
+    width = seen.shape[-1]
+    room = -(-width // ALIGNED) * ALIGNED
+    least = torch.finfo(dtype).min
+    made = torch.full((*seen.shape[:-1], room), least, dtype=dtype, device=seen.device)
+    made[..., :width].masked_fill_(seen, 0)
+    return made[..., :width]
+
+
+def attention(queries: Any, keys: Any, values: Any, bias: Any, scale: float) -> tuple[Any, Any]:
+    """Attention of [batch, heads, queries, size], and the log-sum-exp of each query's scores."""
+    shape = (*queries.shape[:-1], keys.shape[-2])
+    wide = None if bias is None else bias.expand(shape)
+    kernels: Any = torch.ops.aten
+    if not _fits(queries):
+        return plain_attention(queries, keys, values, bias, scale)
+    if queries.device.type == "cpu":
+        found = kernels._scaled_dot_product_flash_attention_for_cpu(
+            queries, keys, values, attn_mask=wide, scale=scale
+        )
+    elif wide is None and queries.dtype in HALVES:
+        found = kernels._scaled_dot_product_flash_attention(queries, keys, values, scale=scale)
+    else:
+        found = kernels._scaled_dot_product_efficient_attention(
+            queries, keys, values, wide, True, scale=scale
+        )
+    return found[0], found[1][..., : queries.shape[-2]]
+
+
+def _fits(queries: Any) -> bool:
+    """Whether the kernels take such queries."""
+    return queries.dtype in (torch.float32, *HALVES) and queries.shape[-1] % 8 == 0
+
+
+def plain_attention(
+    queries: Any, keys: Any, values: Any, bias: Any, scale: float
+) -> tuple[Any, Any]:
+    """The same, written out."""
+    scores = (queries @ keys.transpose(-1, -2)).to(_sums(queries.dtype)) * scale
+    if bias is not None:
+        scores = scores + bias
+    sums = torch.logsumexp(scores, -1)
+    return (scores - sums[..., None]).exp().to(values.dtype) @ values, sums
+
+
+def _sums(dtype: Any) -> Any:
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attending:
+    """What a forward pass attends to: prefixes, and of the rows' own tokens what each sees.
+
+    `seen` is [rows, 1, queries, keys]; `made` keeps the masks that were made of it.
+    """
+
+    prefixes: SharedPrefixes
+    seen: Any
+    made: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+
+    def bias(self, repeats: int, like: Any) -> Any:
+        """What to add to scores, where each query comes `repeats` times."""
+        repeats = repeats if self.seen.shape[2] > 1 else 1  # one query's is the same for all
+        if (key := (repeats, like.device)) not in self.made:
+            seen = self.seen.to(like.device).repeat(1, 1, repeats, 1)
+            self.made[key] = bias_of(seen, like.dtype)
+        return self.made[key]
+
+
+_CURRENT: ContextVar[Attending] = ContextVar("pass")
+
+
+def attend(
+    module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attention_mask: Any,
+    scaling: float | None = None,
+    **others: Any,
+) -> tuple[Any, None]:
+    """What transformers calls in every layer: own tokens and prefixes, merged."""
+    if any(others.get(name) is not None for name in UNKNOWN):
+        raise NotImplementedError("attention that is more than scaled and masked")
+    now, scale = _CURRENT.get(), query.shape[-1] ** -0.5 if scaling is None else scaling
+    rows, heads, count, width = query.shape
+    # heads that share keys go as more queries
+    folded = query.reshape(rows, key.shape[1], -1, width)
+    bias = now.bias(folded.shape[2] // count, folded)
+    own, sums = attention(folded, key, value, bias, scale)
+    before = now.prefixes.attend(module.layer_idx, folded, scale)
+    if before is not None:
+        share = torch.sigmoid(before[1] - sums)[..., None]
+        own = torch.lerp(own.to(share.dtype), before[0].to(share.dtype), share).to(query.dtype)
+    return own.reshape(rows, heads, count, width).transpose(1, 2), None
+
+
+AttentionInterface.register(NAME, attend)
+
+
+@contextmanager
+def attending(model: Any, now: Attending) -> Iterator[None]:
+    """Let every layer attend as `attend` does."""
+    config = model.config.get_text_config()
+    before, token = config._attn_implementation, _CURRENT.set(now)
+    config._attn_implementation = NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+        _CURRENT.reset(token)

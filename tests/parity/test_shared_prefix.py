@@ -1,0 +1,150 @@
+"""Rows behind shared prefixes give what whole texts give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sonde.models.torch.causal.rows import RowCache, farthest, row_logits, why_not_rows
+from sonde.models.torch.causal.shared_prefix import (
+    SharedPrefixes,
+    attention,
+    bias_of,
+    laid,
+    plain_attention,
+)
+from sonde.models.torch.causal.token_tree import prefill
+from tests.tiny import Load
+
+FAMILIES = ("llama", "gpt2")
+Ids = tuple[int, ...]
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=40))
+def test_every_row_lies_once_in_a_slot_of_its_prefix(owners: list[int]) -> None:
+    own = np.array(owners)
+    size, slots, rows, back = laid(own)
+    assert len(rows) == size * len(slots)
+    assert (rows[back] == np.arange(len(own))).all()
+    assert (own[rows] == np.repeat(slots, size)).all()
+
+
+@given(st.integers(1, 3), st.integers(1, 5), st.integers(1, 37), st.sampled_from([8, 16, 64]))
+@settings(deadline=None, max_examples=30)
+def test_the_kernel_gives_what_attention_written_out_gives(
+    batch: int, count: int, keys: int, width: int
+) -> None:
+    draw = torch.Generator().manual_seed(batch * keys)
+    queries = torch.randn(batch, 2, count, width, generator=draw)
+    stored = torch.randn(2, batch, 2, keys, width, generator=draw)
+    seen = torch.rand(batch, 1, count, keys, generator=draw) < 0.5
+    seen[..., 0] = True
+    for bias in (None, bias_of(seen, torch.float32)):
+        found = attention(queries, stored[0], stored[1], bias, 0.3)
+        written = plain_attention(queries, stored[0], stored[1], bias, 0.3)
+        for one, other in zip(found, written, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+def whole(model: Any, texts: Sequence[Ids]) -> Any:
+    """Logits after the last token of each text, fed alone."""
+    with torch.inference_mode():
+        each = [model(torch.tensor([ids]), use_cache=False).logits[0, -1] for ids in texts]
+    return torch.stack(each)
+
+
+def texts_of(seed: int, vocabulary: int) -> tuple[list[Ids], np.ndarray, list[Ids]]:
+    """Prefixes, one of them empty, their owners, and rows of different lengths."""
+    draw = np.random.default_rng(seed)
+    prefixes = [tuple(draw.integers(0, vocabulary, n).tolist()) for n in (7, 0, 11)]
+    owners = draw.integers(0, 3, 9)
+    rows = [tuple(draw.integers(0, vocabulary, draw.integers(1, 6)).tolist()) for _ in owners]
+    return prefixes, owners, rows
+
+
+def feed(model: Any, rows: Sequence[Ids], before: SharedPrefixes, cache: RowCache) -> Any:
+    """Feed rows behind what they have; logits after each."""
+    counts = np.array([len(row) for row in rows])
+    width = int(counts.max())
+    ids = np.array([[*row, *[0] * (width - len(row))] for row in rows])
+    depths = cache.lengths[:, None] + np.arange(width)[None]
+    reads = np.arange(len(rows)) * width + counts - 1
+    logits = row_logits(model, ids, depths, before, reads=reads, cache=cache)
+    cache.add(counts)
+    return logits
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_behind_several_prefixes_are_read_as_their_whole_texts(
+    tiny: Load, family: str, seed: int
+) -> None:
+    model = tiny(family).model
+    prefixes, owners, rows = texts_of(seed, model.config.vocab_size)
+    before = SharedPrefixes.of([prefill(model, ids) for ids in prefixes], owners)
+    cache = RowCache(len(rows), 24)
+    found = feed(model, rows, before, cache)
+    texts = [prefixes[owner] + row for owner, row in zip(owners, rows, strict=True)]
+    torch.testing.assert_close(found, whole(model, texts), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rows_that_leave_branch_and_join_go_on_as_their_own_texts(tiny: Load, family: str) -> None:
+    model = tiny(family).model
+    prefixes, owners, rows = texts_of(0, model.config.vocab_size)
+    kept = [prefill(model, ids) for ids in prefixes]
+    before, cache = SharedPrefixes.of(kept, owners), RowCache(len(rows), 8)
+    feed(model, rows, before, cache)
+    chosen = np.array([4, 0, 0, 7])
+    other = RowCache(2, 24)
+    feed(model, rows[2:4], before.take(np.array([2, 3])), other)
+    joined = cache.take(chosen).join(other)
+    lines = np.array([4, 0, 0, 7, 2, 3])
+    last = [((5 + i),) * (1 + i % 2) for i in range(6)]
+    found = feed(model, last, before.take(lines), joined)
+    texts = [
+        prefixes[owners[line]] + rows[line] + end for line, end in zip(lines, last, strict=True)
+    ]
+    torch.testing.assert_close(found, whole(model, texts), rtol=1e-4, atol=1e-5)
+
+
+def test_a_tree_in_a_row_is_read_as_its_texts(tiny: Load) -> None:
+    model = tiny("llama").model
+    # 1 2 then 3, 4 or 4 5
+    ids, depths = np.array([[1, 2, 3, 4, 5]] * 2), np.array([[0, 1, 2, 2, 3]] * 2)
+    seen = np.tril(np.ones((5, 5), dtype=bool))
+    seen[3, 2] = seen[4, 2] = False
+    prefixes = [(9, 8, 7), (6,)]
+    before = SharedPrefixes.of([prefill(model, p) for p in prefixes], np.arange(2))
+    reads = np.array([2, 4, 7, 9])
+    found = row_logits(model, ids, depths, before, reads=reads, seen=np.stack([seen] * 2))
+    ends = [(1, 2, 3), (1, 2, 4, 5)]
+    texts = [prefix + end for prefix in prefixes for end in ends]
+    torch.testing.assert_close(found, whole(model, texts), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
+def test_rows_are_read_in_other_precisions(tiny: Load, dtype: torch.dtype) -> None:
+    import copy
+
+    model = copy.deepcopy(tiny("llama").model).to(dtype)
+    prefixes, owners, rows = texts_of(1, model.config.vocab_size)
+    before = SharedPrefixes.of([prefill(model, ids) for ids in prefixes], owners)
+    found = feed(model, rows, before, RowCache(len(rows), 8)).double()
+    texts = [prefixes[owner] + row for owner, row in zip(owners, rows, strict=True)]
+    gap = (found - whole(model, texts).double()).abs().max().item()
+    assert gap <= 16 * torch.finfo(dtype).eps * found.abs().max().item()
+
+
+def test_what_takes_rows_is_tried(tiny: Load) -> None:
+    assert [why_not_rows(tiny(family).model) for family in FAMILIES] == ["", ""]
+    for family in ("mamba", "mistral"):  # no attention; a window shorter than the trial
+        assert why_not_rows(tiny(family).model)
+    assert [farthest(tiny(family).model) for family in ("llama", "mistral")] == [None, 4]
+    assert tiny("llama").model.config._attn_implementation == "sdpa"
