@@ -192,12 +192,12 @@ def test_writing_goes_on_in_smaller_batches(
     room += max(len(model.encoder.open(prompt.prefix)) for prompt in prompts) + 3
     expected = written(model, prompts)
     model = causal(tiny, kind, tree)
-    before = model.budget.tokens
+    before = model.budgets["generate"].tokens
     sizes = limit(monkeypatch, model.model, room, error)
     for one, other in zip(written(model, prompts), expected, strict=True):
         assert_same_text(one, other)
     assert max(sizes) <= room
-    assert model.budget.tokens < before
+    assert model.budgets["generate"].tokens < before
 
 
 def test_one_prompt_that_does_not_fit_is_an_error(

@@ -52,12 +52,12 @@ def test_a_causal_model_goes_on_in_smaller_batches(
     expected = answers(CausalModel(tiny("llama")), PROMPTS)
     model = CausalModel(tiny("llama"))
     model.tree = tree
-    before = model.budget.tokens
+    before = model.budgets["score"].tokens
     sizes = limit(monkeypatch, model.model, room, error)
     for one, other in zip(answers(model, PROMPTS), expected, strict=True):
         assert_same(one, other)
     assert max(sizes) <= room
-    assert model.budget.tokens < before
+    assert model.budgets["score"].tokens < before
 
 
 def test_a_masked_model_goes_on_in_smaller_batches(
@@ -86,7 +86,7 @@ def test_the_options_of_one_prompt_need_not_fit_together(
     sizes = limit(monkeypatch, model.model, room, ERRORS[0])
     assert_same(answers(model, [prompt])[0], expected)
     assert len(sizes) > 1
-    assert model.budget.tokens <= room
+    assert model.budgets["score"].tokens <= room
 
 
 def test_the_budget_also_bounds_the_options_of_one_prompt(
@@ -95,7 +95,7 @@ def test_the_budget_also_bounds_the_options_of_one_prompt(
     model = CausalModel(tiny("gpt2"))
     sizes = limit(monkeypatch, model.model, 10**6, ERRORS[0])
     answers(model, [PROMPTS[0]])
-    model.budget.tokens = sizes[0] - 1
+    model.budgets["score"].tokens = sizes[0] - 1
     answers(model, [PROMPTS[0]])
     assert len(sizes) > 2
     assert max(sizes[1:]) < sizes[0]

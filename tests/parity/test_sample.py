@@ -163,13 +163,13 @@ def test_every_distinct_token_is_fed_once(
     tiny: Load, kind: str, some: list[Prompt], budget: int
 ) -> None:
     model = causal(tiny, kind)
-    model.budget.tokens = 10**6
-    decoder = model.decoder()
+    model.budgets["sample"].tokens = 10**6
+    decoder = model.decoder("sample")
     paths: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
     settle = decoder._settle
 
     def noting(openings: Any, leaf: Any) -> Any:
-        model.budget.tokens = budget  # once the prompts are in, they may go on in parts
+        model.budgets["sample"].tokens = budget  # once the prompts are in, they may go on in parts
         paths.add((leaf.root.ids, leaf.path))
         return settle(openings, leaf)
 
@@ -203,7 +203,7 @@ def test_sampling_goes_on_in_smaller_batches(
     sizes = limit(monkeypatch, model.model, 12, error)
     assert drawn(model, prompts) == expected
     assert max(sizes) <= 12
-    assert model.budget.tokens <= 12
+    assert model.budgets["sample"].tokens <= 12
 
 
 def test_memory_that_runs_out_between_layers_leaves_no_trace(

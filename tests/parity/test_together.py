@@ -189,12 +189,12 @@ def test_answers_stay_the_same_in_smaller_batches(
     prompts = [p for s in starts for p in (score(s, ("Paris", "New York")), write(s, most=6))]
     expected = joined(causal(tiny, kind, tree), prompts)
     model = causal(tiny, kind, tree)
-    before = model.budget.tokens
+    before = model.budgets["generate"].tokens
     sizes = limit(monkeypatch, model.model, 20, error)
     for one, other in zip(joined(model, prompts), expected, strict=True):
         assert_alike(one, other)
     assert max(sizes) <= 20
-    assert model.budget.tokens < before
+    assert model.budgets["generate"].tokens < before
 
 
 @pytest.mark.parametrize(("kind", "tree"), [("llama", True), ("mamba", False)])

@@ -83,7 +83,8 @@ def answer_logps(model: MaskedModel, spans: Sequence[Span], tokens: Sequence[int
         logits = mask_logits(model.model, masked, step.members, model.ways)
         return torch.log_softmax(logits[:, ids], -1)
 
-    for step, logps in model.budget.execute(model.passes(masked.lengths.tolist()), launch):
+    passes = model.passes("fill", masked.lengths.tolist())
+    for step, logps in model.budgets["fill"].execute(passes, launch):
         averages[step.members] = logps
     return averages
 

@@ -37,8 +37,9 @@ def causal_costs(model: CausalModel, shards: Iterable[Sequence[Prompt]]) -> Iter
             positions = prompts.places(numbers)
             asked = [prompts[i] for i in positions]
             if ability == "sample":
-                openings = [model.decoder().open(prompt, Sample) for prompt in asked]
-                _count_writing(model.decoder(), dry, openings, positions, prefixes=prefixes)
+                decoder = model.decoder("sample")
+                openings = [decoder.open(prompt, Sample) for prompt in asked]
+                _count_writing(decoder, dry, openings, positions, prefixes=prefixes)
             elif ability == "trace":
                 _count_tracing(model, dry, asked, positions, prefixes)
             else:
@@ -137,7 +138,8 @@ def seq2seq_costs(model: Seq2SeqModel, shards: Iterable[Sequence[Prompt]]) -> It
             if ability == "score":
                 _count_answers(model, dry, [(i, prompts[i]) for i in positions], sources)
             elif ability in ("generate", "sample"):
-                decoder, kind = model.decoder(), Generate if ability == "generate" else Sample
+                decoder = model.decoder("sample" if ability == "sample" else "generate")
+                kind = Sample if ability == "sample" else Generate
                 openings = [decoder.open(prompts[i], kind) for i in positions]
                 _count_writing(decoder, dry, openings, positions, sources=sources)
             else:
@@ -202,7 +204,7 @@ def _count_filling(
         first = [payers[chunk.start + i] for i in chunk.distinct.first.tolist()]
         for payer in first:
             dry.charge(payer, distinct=1)
-        dry.count(model.passes(chunk.distinct.lengths), first)
+        dry.count(model.passes("fill", chunk.distinct.lengths), first)
 
 
 def _count_steps(model: MaskedModel, dry: DryRun, prompts: Sequence[tuple[int, Prompt]]) -> None:
@@ -220,7 +222,7 @@ def _count_steps(model: MaskedModel, dry: DryRun, prompts: Sequence[tuple[int, P
     payers = [owners[text] for text in distinct.first.tolist()]
     for payer in payers:
         dry.charge(payer, distinct=1)
-    dry.count(model.passes(distinct.lengths), payers)
+    dry.count(model.passes("score", distinct.lengths), payers)
 
 
 def shard_cost(loaded: Loaded, dry: DryRun, kept: int, batches: Iterable[int]) -> ShardCost:

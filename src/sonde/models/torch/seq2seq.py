@@ -8,10 +8,10 @@ ways, so prompts that only begin alike share nothing. `reference` is the naive t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
-from sonde.core.abilities import Identity, Named
+from sonde.core.abilities import Ability, Identity, Named
 from sonde.core.answers import Generated, Sampled
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError, PromptError
@@ -32,11 +32,15 @@ from sonde.engine.schedule import Pass, Passes, answer_passes, source_passes
 from sonde.engine.seq2seq_encode import Ids, Seq2SeqEncoder, Source, beginnings, row_of
 from sonde.models.torch.decode.steps import Endings, Leaf, end_tokens
 from sonde.models.torch.decode.tree_decoder import Step, Writer, Written
+from sonde.models.torch.loading.budgets import budgets_of
 from sonde.models.torch.loading.device import float_logits, padded, token_logps
 from sonde.models.torch.loading.limits import check_room, check_text, explain_oom, naming
-from sonde.models.torch.loading.weights import Loaded, identify, out_of_memory, token_id
+from sonde.models.torch.loading.weights import Loaded, identify, token_id
 
-BATCH_TOKENS = {"cpu": 16_384, "cuda": 131_072}
+BATCH_TOKENS: Mapping[str, Mapping[Ability, int]] = {
+    "cpu": {"score": 16_384, "generate": 16_384, "sample": 16_384},
+    "cuda": {"score": 131_072, "generate": 131_072, "sample": 131_072},
+}
 """Tokens read, times the rows that look at them."""
 
 ENOUGH = {"cpu": 2048, "cuda": 32_768}
@@ -198,9 +202,7 @@ class Seq2SeqModel(Named):
         self.encoder = Seq2SeqEncoder(loaded.backend)
         self.start = first_token(loaded)
         device = loaded.device.split(":")[0]
-        tokens = loaded.options.batch_tokens or BATCH_TOKENS[device]
-        self.budget = Budget(tokens, out_of_memory)
-        self.enough = min(ENOUGH[device], tokens)
+        self.budgets = budgets_of(loaded, BATCH_TOKENS)
         self.reader = Reader(self.model, READ_BYTES[device])
         float_logits(self.model)
 
@@ -224,7 +226,7 @@ class Seq2SeqModel(Named):
 
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Yield (position, answer) with texts drawn from the model."""
-        return explain_oom(self.decoder().sample(prompts))
+        return explain_oom(self.decoder("sample").sample(prompts))
 
     def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
         """What each shard would cost, in turn."""
@@ -232,9 +234,15 @@ class Seq2SeqModel(Named):
 
         return seq2seq_costs(self, shards)
 
-    def decoder(self) -> Seq2SeqDecoder:
+    @property
+    def enough(self) -> int:
+        """Tokens from which a batch of what is scored is better read than filled up."""
+        return min(ENOUGH[self.loaded.device.split(":")[0]], self.budgets["score"].tokens)
+
+    def decoder(self, kind: Literal["generate", "sample"] = "generate") -> Seq2SeqDecoder:
         """What writes texts."""
-        return Seq2SeqDecoder(self.loaded, self.encoder, self.reader, self.budget, self.start)
+        budget = self.budgets[kind]
+        return Seq2SeqDecoder(self.loaded, self.encoder, self.reader, budget, self.start)
 
     def asked(self, prompt: Prompt) -> tuple[Source, tuple[Ids, ...]]:
         """What is read and what may be answered, refused if the model cannot take it."""
@@ -261,17 +269,19 @@ class Seq2SeqModel(Named):
         """How the sources of some tasks that open alike are read."""
         opening = 1 + len(tasks[0].source.opens)
         sources = [task.source.ids for task in tasks]
-        return source_passes(self.budget, sources, opening, enough=self.enough)
+        return source_passes(self.budgets["score"], sources, opening, enough=self.enough)
 
     def answer_passes(self, width: int, fed: Sequence[tuple[int, Ids]]) -> Passes:
         """How rows of answers are fed, all of which see `width` tokens that were read."""
-        return answer_passes(self.budget, width, [len(ids) for _, ids in fed], self.enough)
+        lengths = [len(ids) for _, ids in fed]
+        return answer_passes(self.budgets["score"], width, lengths, self.enough)
 
     def _score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
         asked = [(i, self.asked(prompt)) for i, prompt in enumerate(prompts)]
         options = [cast(Score, prompt.want).options for prompt in prompts]
         for group in grouped(asked):
-            run = self.budget.execute(self.source_passes(group), partial(self._logps, group))
+            read = partial(self._logps, group)
+            run = self.budgets["score"].execute(self.source_passes(group), read)
             for step, (ends, logps) in run:
                 chosen = [group[i] for i in step.members]
                 answers = numbered(chosen)
@@ -321,7 +331,7 @@ class Seq2SeqModel(Named):
 
         passes = self.answer_passes(rows.states.shape[1], fed)
         options = sum(len(own) for task in tasks for _, own in task.owners)
-        for step, (places, values) in self.budget.execute(passes, forward):
+        for step, (places, values) in self.budgets["score"].execute(passes, forward):
             logps[places] = values
             advance(len(step.members) * options / len(fed))
 

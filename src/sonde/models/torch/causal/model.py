@@ -9,20 +9,19 @@ and its own ancestors. Models that cannot be fed a tree read each text as a row 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from sonde.core.abilities import Identity, Named
+from sonde.core.abilities import Ability, Identity, Named
 from sonde.core.answers import Generated, Sampled
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, PromptError
 from sonde.core.progress import advance
 from sonde.core.prompts import Generate, Prompt, Score, Trace
 from sonde.core.rated import RatedColumns, ends_of, taken
-from sonde.engine.batching import Budget
 from sonde.engine.encode import Branches, CausalEncoder, Start, lengthened
 from sonde.engine.schedule import (
     Pass,
@@ -43,6 +42,7 @@ from sonde.models.torch.causal.token_tree import (
     why_flat,
 )
 from sonde.models.torch.decode.tree_decoder import Opening, TreeDecoder
+from sonde.models.torch.loading.budgets import budgets_of
 from sonde.models.torch.loading.device import float_logits
 from sonde.models.torch.loading.limits import (
     check_predicted,
@@ -51,11 +51,14 @@ from sonde.models.torch.loading.limits import (
     explain_oom,
     naming,
 )
-from sonde.models.torch.loading.weights import Loaded, identify, out_of_memory
+from sonde.models.torch.loading.weights import Loaded, identify
 
 log = logging.getLogger("sonde")
 
-BATCH_TOKENS = {"cpu": 1024, "cuda": 2048}
+BATCH_TOKENS: Mapping[str, Mapping[Ability, int]] = {
+    "cpu": {"score": 1024, "generate": 1024, "sample": 1024, "trace": 1024},
+    "cuda": {"score": 2048, "generate": 2048, "sample": 2048, "trace": 2048},
+}
 PREFIX_BYTES = {"cpu": 2**30, "cuda": 2**33}
 
 Logps = Callable[[], np.ndarray]
@@ -125,8 +128,7 @@ class CausalModel(Named):
         self.start = start or start_token(loaded)
         self.encoder = CausalEncoder(loaded.backend, self.start)
         device = loaded.device.split(":")[0]
-        tokens = loaded.options.batch_tokens or BATCH_TOKENS[device]
-        self.budget = Budget(tokens, out_of_memory)
+        self.budgets = budgets_of(loaded, BATCH_TOKENS)
         self.prefixes = kept_prefixes(self.model, PREFIX_BYTES[device])
         float_logits(self.model)
         self.slow = why_flat(self.model)
@@ -165,34 +167,37 @@ class CausalModel(Named):
 
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Yield (position, answer) with continuations drawn from the model."""
-        return explain_oom(self.decoder().sample(prompts))
+        return explain_oom(self.decoder("sample").sample(prompts))
 
     def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
         """Yield (positions, log-probabilities of every span's tokens)."""
         return explain_oom(self._traced(self.span_tokens(prompts)))
 
-    def decoder(self) -> TreeDecoder:
+    def decoder(self, kind: Literal["generate", "sample"] = "generate") -> TreeDecoder:
         """What writes texts with this model."""
-        return TreeDecoder(self.loaded, self.encoder, self.budget, self.prefixes, tree=self.tree)
+        budget = self.budgets[kind]
+        return TreeDecoder(self.loaded, self.encoder, budget, self.prefixes, tree=self.tree)
 
     def score_passes(self, prompts: Sequence[Branches]) -> Passes:
         """How the options of some prompts go through the model: as trees, or each text as a row."""
+        budget = self.budgets["score"]
         if self.tree and any(texts.whole for texts in prompts):
-            return text_passes(self.budget, prompts)
+            return text_passes(budget, prompts)
         if self.tree:
-            return score_passes(self.budget, prompts)
+            return score_passes(budget, prompts)
         fed = [
             (i, len(texts.head) + span.end - 1)  # a last token is never fed
             for i, texts in enumerate(prompts)
             for span in texts.spans
         ]
-        return row_passes(self.budget, [n for _, n in fed], owners=[i for i, _ in fed])
+        return row_passes(budget, [n for _, n in fed], owners=[i for i, _ in fed])
 
     def trace_passes(self, texts: Sequence[SpanTokens]) -> Passes:
         """How texts that are read in parts go through the model."""
+        budget = self.budgets["trace"]
         if self.tree:
-            return trace_passes(self.budget, texts)
-        return row_passes(self.budget, [len(text.fed) for text in texts])
+            return trace_passes(budget, texts)
+        return row_passes(budget, [len(text.fed) for text in texts])
 
     def share(self, prompts: Sequence[Prompt]) -> Shared:
         """What is scored and what is written, and which of it goes through the model together."""
@@ -269,7 +274,8 @@ class CausalModel(Named):
             advance(len(numbers))
             return numbers, read
 
-        for _, (numbers, read) in self.budget.execute(self.score_passes(branches), forward):
+        run = self.budgets["score"].execute(self.score_passes(branches), forward)
+        for _, (numbers, read) in run:
             if len(done := options.add(numbers, read())):
                 yield done, options.columns(prompts, done)
 
@@ -278,7 +284,7 @@ class CausalModel(Named):
             return row_logps(self.model, [texts[i].after(0) for i in step.members])
 
         forward = self._tree if self.tree else flat
-        for step, read in self.budget.execute(self.trace_passes(texts), forward):
+        for step, read in self.budgets["trace"].execute(self.trace_passes(texts), forward):
             ranges = [texts[i].ranges for i in step.members]
             counts = [stop - start for own in ranges for start, stop in own]
             columns = RatedColumns.traced([len(own) for own in ranges], read(), counts)

@@ -11,36 +11,39 @@ from __future__ import annotations
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from sonde.core import progress
-from sonde.core.abilities import Identity, Named
+from sonde.core.abilities import Ability, Identity, Named
 from sonde.core.columns import FilledColumns
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError
 from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, put
 from sonde.core.rated import RatedColumns
 from sonde.core.threads import prefetch
-from sonde.engine.batching import Budget
 from sonde.engine.encode import opening
 from sonde.engine.masked_batch import Distinct, Hiding, MaskedEncoder, MaskedTexts, hidden_texts
 from sonde.engine.schedule import Pass, Passes, row_passes
 from sonde.engine.tokenise import Tokenisers
+from sonde.models.torch.loading.budgets import budgets_of
 from sonde.models.torch.loading.device import fetched, float_logits, onto, token_logps
 from sonde.models.torch.loading.limits import check_predicted, check_texts, explain_oom, naming
-from sonde.models.torch.loading.weights import Loaded, identify, out_of_memory
+from sonde.models.torch.loading.weights import Loaded, identify
 from sonde.models.torch.masked.answers import Kind, Tables, read_masked
 from sonde.models.torch.masked.logits import ROW, mask_logits, ways_of
 
 log = logging.getLogger("sonde")
 
-BATCH_TOKENS = {"cpu": 4096, "cuda": 131072}
+BATCH_TOKENS: Mapping[str, Mapping[Ability, int]] = {
+    "cpu": {"fill": 4096, "score": 4096},
+    "cuda": {"fill": 131072, "score": 131072},
+}
 ENOUGH = {"cpu": 512, "cuda": 32768}
 """Tokens from which a batch is better run than filled up with shorter texts and padding."""
 
@@ -77,14 +80,13 @@ class MaskedModel(Named):
         self.model = loaded.model
         self.encoder = MaskedEncoder(loaded.backend, loaded.tokenizer.mask_token)
         device = loaded.device.split(":")[0]
-        tokens = loaded.options.batch_tokens or BATCH_TOKENS[device]
-        self.budget = Budget(tokens, out_of_memory)
+        self.budgets = budgets_of(loaded, BATCH_TOKENS)
         float_logits(self.model)
         self.ways = ways_of(self.model)
         if self.ways.slow:
             log.warning("%s is slow: %s", loaded.name, self.ways.slow)
         # without padding only texts of one length go together
-        self.enough = min(ENOUGH[device], tokens) if self.ways.pads else 0
+        self.enough = ENOUGH[device] if self.ways.pads else 0
         self.tables = Tables(loaded, self.encoder)
         self.tokenisers = Tokenisers(self.encoder, workers(loaded))
         self._coming: deque[tuple[Prompts, Iterator[Chunk]]] = deque(maxlen=2)
@@ -98,16 +100,19 @@ class MaskedModel(Named):
         """Yield (positions, the likeliest tokens and the watched names)."""
         return explain_oom(self._fill(put(prompts)))
 
-    def passes(self, lengths: Sequence[int]) -> Passes:
+    def passes(self, kind: Literal["fill", "score"], lengths: Sequence[int]) -> Passes:
         """How texts of some lengths go through the model."""
+        budget = self.budgets[kind]
+        enough = min(self.enough, budget.tokens)
         packed = ROW if self.ways.packs else 0
-        return row_passes(self.budget, lengths, enough=self.enough, packed=packed)
+        return row_passes(budget, lengths, enough=enough, packed=packed)
 
     def _fill(self, prompts: Prompts) -> Iterator[tuple[np.ndarray, FilledColumns]]:
         started: deque[tuple[Pass, Reading]] = deque()
         for chunk in self.chunks(prompts):
             launch = partial(self._launch, chunk)
-            run = self.budget.execute(self.passes(chunk.distinct.lengths), launch, started=started)
+            passes = self.passes("fill", chunk.distinct.lengths)
+            run = self.budgets["fill"].execute(passes, launch, started=started)
             for _, read in run:
                 yield from read()
         for _, read in started:
@@ -208,7 +213,8 @@ class MaskedModel(Named):
             progress.advance(len(numbers))
             return numbers, fetched(token_logps(logits, rows, tokens[numbers]))
 
-        for _, (numbers, read) in self.budget.execute(self.passes(distinct.lengths), launch):
+        passes = self.passes("score", distinct.lengths)
+        for _, (numbers, read) in self.budgets["score"].execute(passes, launch):
             logps[numbers] = read()
         return logps
 
