@@ -148,3 +148,9 @@ def test_what_takes_rows_is_tried(tiny: Load) -> None:
         assert why_not_rows(tiny(family).model)
     assert [farthest(tiny(family).model) for family in ("llama", "mistral")] == [None, 4]
     assert tiny("llama").model.config._attn_implementation == "sdpa"
+
+
+def test_what_is_hidden_stays_finite_where_a_kernel_scales_it() -> None:
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        hidden = bias_of(torch.zeros(1, 1, 1, 3, dtype=torch.bool), dtype)
+        assert torch.isfinite(hidden.to(dtype) * 1.5).all()  # to powers of two, by 1.44

@@ -141,7 +141,7 @@ def bias_of(seen: Any, dtype: Any) -> Any:
     """What to add to attention scores so that only what is seen counts; rows lie aligned."""
     width = seen.shape[-1]
     room = -(-width // ALIGNED) * ALIGNED
-    least = torch.finfo(dtype).min
+    least = torch.finfo(dtype).min / 4  # kernels scale it, and must not come to infinity
     made = torch.full((*seen.shape[:-1], room), least, dtype=dtype, device=seen.device)
     made[..., :width].masked_fill_(seen, 0)
     return made[..., :width]
