@@ -8,18 +8,14 @@ base is there. Parsing the rows with json alone stands beside as the least that 
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from benchmarks.common import Result, memory_now, memory_peak, parser, tell
+from benchmarks.common import PART, Result, measure_rows, memory_now, memory_peak
 
 NAME = "build_objects"
 PAIRS = 25_000
@@ -28,7 +24,6 @@ OBJECTS = 3
 """That triples name for a pair."""
 
 STRANGERS = 3_000_000
-PART = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,26 +40,7 @@ class Measured:
 
 def main() -> None:
     """Measure, print, and store where asked."""
-    options = parser(__doc__.splitlines()[0])
-    options.add_argument("--rows", type=int, default=5_000_000)
-    options.add_argument("--child", help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.child:
-        print(json.dumps(asdict(child(Path(given.child)))))
-        return
-    part, whole = measure(given.rows // PART), measure(given.rows)
-    tell(as_result(part, whole), write=given.write)
-
-
-def measure(rows: int) -> Measured:
-    """Write the triples, and read them in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        with (Path(folder) / "triples.jsonl").open("w", encoding="utf-8") as file:
-            file.writelines(lines(rows))
-        command = [sys.executable, "-m", f"benchmarks.{NAME}", "--child", folder]
-        root = Path(__file__).parent.parent
-        done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True, text=True)
-    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+    measure_rows(NAME, __doc__, lines, child, Measured, as_result)
 
 
 def lines(rows: int) -> Iterator[str]:

@@ -8,18 +8,14 @@ json alone, once, stands beside as the least that a pass can take.
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from benchmarks.common import Result, memory_now, memory_peak, parser, tell
+from benchmarks.common import PART, Result, measure_rows, memory_now, memory_peak
 
 NAME = "build_triples"
 LARGE = 50
@@ -27,7 +23,6 @@ LOPSIDED = 150
 SMALL = 400
 MANY = 20_000
 FEW = 40
-PART = 10
 TEXT = "A sentence that stands for the abstract from which the triple was taken. " * 4
 
 
@@ -47,26 +42,7 @@ class Measured:
 
 def main() -> None:
     """Measure, print, and store where asked."""
-    options = parser(__doc__.splitlines()[0])
-    options.add_argument("--rows", type=int, default=5_000_000)
-    options.add_argument("--child", help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.child:
-        print(json.dumps(asdict(child(Path(given.child)))))
-        return
-    part, whole = measure(given.rows // PART), measure(given.rows)
-    tell(as_result(part, whole), write=given.write)
-
-
-def measure(rows: int) -> Measured:
-    """Write the triples, and build from them in a process of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        with (Path(folder) / "triples.jsonl").open("w", encoding="utf-8") as file:
-            file.writelines(lines(rows))
-        command = [sys.executable, "-m", f"benchmarks.{NAME}", "--child", folder]
-        root = Path(__file__).parent.parent
-        done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True, text=True)
-    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+    measure_rows(NAME, __doc__, lines, child, Measured, as_result)
 
 
 def lines(rows: int) -> Iterator[str]:

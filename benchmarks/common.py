@@ -6,18 +6,20 @@ Knows nothing of what is measured.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -25,7 +27,13 @@ from rich.table import Table
 from sonde import __version__
 
 RESULTS = Path(__file__).parent / "results"
+PART = 10
+"""Into so many parts the rows are cut of which one is read beside all."""
+
 VERSIONS = ("torch", "transformers", "lm-eval", "lm-pub-quiz")
+
+
+M = TypeVar("M")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +81,39 @@ def as_markdown(result: Result) -> str:
     if result.findings:
         lines += ["", *(f"- {finding}" for finding in result.findings)]
     return "\n".join([*lines, "", *surroundings()]) + "\n"
+
+
+def elsewhere(name: str, measured: type[M], folder: str, *words: str) -> M:
+    """What a process of its own, the benchmark with `--child FOLDER`, prints last as JSON."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--child", folder, *words]
+    root = Path(__file__).parent.parent
+    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True, text=True)
+    return measured(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def measure_rows(
+    name: str,
+    about: str,
+    lines: Callable[[int], Iterator[str]],
+    child: Callable[[Path], Any],
+    measured: type[M],
+    as_result: Callable[[M, M], Result],
+) -> None:
+    """Read a tenth of some rows from disk, then all of them, each in a process of its own; tell."""
+    options = parser(about.splitlines()[0])
+    options.add_argument("--rows", type=int, default=5_000_000)
+    options.add_argument("--child", help=argparse.SUPPRESS)
+    given = options.parse_args()
+    if given.child:
+        print(json.dumps(asdict(child(Path(given.child)))))
+        return
+    found = []
+    for rows in (given.rows // PART, given.rows):
+        with tempfile.TemporaryDirectory() as folder:
+            with (Path(folder) / "triples.jsonl").open("w", encoding="utf-8") as file:
+                file.writelines(lines(rows))
+            found.append(elsewhere(name, measured, folder))
+    tell(as_result(*found), write=given.write)
 
 
 def surroundings() -> list[str]:

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import Result, memory_now, memory_peak, parser, tell
+from benchmarks.common import Result, elsewhere, memory_now, memory_peak, parser, tell
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.format import open_dataset, write_dataset
 
@@ -59,11 +57,7 @@ def measure(prompts: int, answer: str = "fill", relations: int = RELATIONS) -> M
     """Write the dataset, and put it through the line in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         write_dataset(world(prompts, relations), Path(folder) / "data")
-        command = [sys.executable, "-m", "benchmarks.flat_memory"]
-        command += ["--child", folder, "--answer", answer]
-        root = Path(__file__).parent.parent
-        done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True, text=True)
-    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+        return elsewhere(NAME, Measured, folder, "--answer", answer)
 
 
 def world(prompts: int, relations: int) -> Dataset:

@@ -14,7 +14,8 @@ from sonde.data.builders import fktc, http
 from sonde.data.format import open_dataset
 from sonde.prompting.frames import frames
 from tests.command import COMMAND, PATIENCE, Sonde, files
-from tests.data.chat_server import Reply, failing, said, serving
+from tests.data.chat_server import failing, said, serving
+from tests.data.loopback import Reply
 
 QUESTIONS = (
     "What do people in [X] call theirs?",

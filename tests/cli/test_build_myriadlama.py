@@ -16,7 +16,8 @@ from sonde.data.builders.work import working
 from sonde.data.format import open_dataset
 from tests import tiny
 from tests.command import COMMAND, PATIENCE, Sonde, await_that
-from tests.data.chat_server import Reply, failing, rewording, said, serving
+from tests.data.chat_server import failing, rewording, said, serving
+from tests.data.loopback import Reply
 from tests.data.wikidata_server import item, wikidata
 
 QUICK = ("--wait", 0, "--timeout", PATIENCE)
@@ -334,8 +335,8 @@ def test_the_base_of_lama_has_the_counts_of_the_string_filter(
     assert re.search(r"subject-relation pairs 26,825 26,825 24,643 24,643", told)
     built = open_dataset(tmp_path / "out")
     subjects = [(r.id, id) for r in built.relations for id in built.frame(r.id)["subject_id"]]
-    known = [pair for pair in subjects if re.fullmatch(r"Q\d+", pair[1])]
-    unknown = {relation for relation, id in subjects if (relation, id) not in set(known)}
+    known = [relation for relation, id in subjects if re.fullmatch(r"Q\d+", id)]
+    unknown = {relation for relation, id in subjects if not re.fullmatch(r"Q\d+", id)}
     # 26,810 where rows without identifiers are one subject, and two of one name, made one, are two
     assert len(known) + len(unknown) == 26_810 - 1
 

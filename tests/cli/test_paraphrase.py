@@ -11,7 +11,8 @@ import pytest
 
 from sonde.data.format import open_dataset
 from tests.command import COMMAND, PATIENCE, Sonde
-from tests.data.chat_server import Answer, Reply, failing, rewording, said, serving
+from tests.data.chat_server import Answer, failing, rewording, said, serving
+from tests.data.loopback import Reply
 
 QUICK = ("--wait", 0, "--timeout", PATIENCE, "--paraphrases", 19)
 

@@ -14,7 +14,8 @@ from sonde.core.errors import EndpointError, UsageError
 from sonde.data.builders import http
 from sonde.data.builders.endpoint import Chat, Endpoint, opened
 
-from .chat_server import Answer, Reply, Server, said, serving
+from .chat_server import Answer, Server, said, serving
+from .loopback import Reply
 
 BAD = Reply(body="<html>busy</html>")
 

@@ -15,7 +15,7 @@ from sonde.data.builders.journal import Journal
 from sonde.data.builders.myriadlama.names import Named
 from sonde.data.builders.myriadlama.wikidata import BATCH, Wikidata, opened
 
-from .chat_server import Reply
+from .loopback import Reply
 from .wikidata_server import Wiki, item, wikidata
 
 ITEMS = {

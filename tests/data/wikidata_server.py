@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from .chat_server import Reply
+from .loopback import Reply, Request, listening
 
 Fault = Callable[[int], Reply | None]
 """A reply in the place of the sound one to the request of that number, from 1."""
@@ -93,40 +91,14 @@ def wikidata(
     items: Mapping[str, Mapping[str, Any]], fault: Fault = lambda number: None, port: int = 0
 ) -> Iterator[Wiki]:
     """Listen on a loopback port, of the system's choice unless one is named."""
-    wiki, closed = Wiki(items), threading.Event()
+    wiki = Wiki(items)
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            query = {k: v[0] for k, v in parse_qs(urlsplit(self.path).query).items()}
-            wiki.requests.append(query)
-            wiki.agents.append(self.headers.get("User-Agent"))
-            reply = fault(len(wiki.requests)) or answered(items, query)
-            if reply.hang:
-                closed.wait()
-                return
-            content = reply.body if isinstance(reply.body, bytes) else reply.body.encode()
-            self.send_response(reply.status)
-            for name, value in reply.headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content) + 100 * reply.cut))
-            self.end_headers()
-            self.wfile.write(content)
+    def replied(request: Request) -> Reply:
+        query = {k: v[0] for k, v in parse_qs(urlsplit(request.path).query).items()}
+        wiki.requests.append(query)
+        wiki.agents.append(request.headers.get("User-Agent"))
+        return fault(len(wiki.requests)) or answered(items, query)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    class Listener(ThreadingHTTPServer):
-        daemon_threads = True
-        block_on_close = False
-
-    listener = Listener(("127.0.0.1", port), Handler)
-    wiki.url = f"http://127.0.0.1:{listener.server_port}/w/api.php"
-    thread = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with listening(replied, port) as address:
+        wiki.url = f"{address}/w/api.php"
         yield wiki
-    finally:
-        closed.set()
-        listener.shutdown()
-        listener.server_close()
-        thread.join()

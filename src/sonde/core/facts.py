@@ -85,7 +85,7 @@ class Template:
     its own has it there, and then the sentence needs no `[X]`.
 
     `group` is the id of the hand-written template a paraphrase was made from, else its own id.
-    `weight` is what its source gives it among the relation's templates, where it gives any.
+    `weight` is what `sonde optimise lpaqa` gave it among the relation's, for `ensemble:FOLDER`.
     `origin` is LAMA for the sentence that LAMA itself asks the relation with, else empty.
     """
 

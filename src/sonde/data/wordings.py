@@ -40,7 +40,6 @@ class Wording(NamedTuple):
     relation: str
     text: str
     source: Source
-    weight: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +63,7 @@ def gather(
     kept: dict[str, dict[str, Template]] = {}
     places: Counter[str] = Counter()
     repeated = without_slots = 0
-    for relation, words, source, weight in wordings:
+    for relation, words, source in wordings:
         places[relation] += 1
         texts, text = kept.setdefault(relation, {}), " ".join(words.split())
         if text in texts:
@@ -72,9 +71,7 @@ def gather(
             continue
         id = f"{relation}-{name}-{places[relation]}"
         try:
-            texts[text] = Template(
-                id=id, text=text, source=source, style=style_of(text), group=id, weight=weight
-            )
+            texts[text] = Template(id=id, text=text, source=source, style=style_of(text), group=id)
         except TemplateError:
             without_slots += 1
     notes = {

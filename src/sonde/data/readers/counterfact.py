@@ -29,7 +29,7 @@ EDIT, ORIGINAL = "counterfact-edit", "counterfact"
 FILES = tuple(f"{name}.json" for name in (EDIT, ORIGINAL, "multi_counterfact"))
 NEIGHBOURHOOD = "neighbourhood"
 DESCRIPTIONS = {
-    EDIT: "Of the 1,500 rephrased prompts of this file about 420 ask for something else than the "
+    EDIT: "Of the 1,500 rephrased prompts of this file many ask for something else than the "
     'case does ("People in Lyon\'s twin city speak the language of"): what is read from them is '
     "this file's score, not one of paraphrases alone.",
     ORIGINAL: "",

@@ -1,16 +1,16 @@
 """Read templates without facts: ParaRel's, LPAQA's, AutoPrompt's and what `sonde optimise` made.
 
     pararel:FOLDER                     P36.jsonl with 'pattern', a file a relation
-    lpaqa:FOLDER                       what stands in mine/ and paraphrase/, with weights
+    lpaqa:FOLDER                       what stands in mine/ and paraphrase/
     lpaqa:FOLDER/mine                  the mined ones alone (so for paraphrase)
-    lpaqa:FOLDER/top1_relations.jsonl  the best one of each relation; these carry no weight
+    lpaqa:FOLDER/top1_relations.jsonl  the best one of each relation
     autoprompt:FOLDER                  relations.jsonl in the folder, or the file itself
     optimised:FOLDER                   templates.jsonl of a finished folder of `sonde optimise`
 
 ParaRel's patterns were written by hand, and each is a group of its own: ParaRel does not say which
-was made from which. AutoPrompt's trigger tokens were found for one model; another may cut the same
-text into other tokens. Optimised texts are taken as they stand, spaces and all: a marker's
-neighbours decide how it is tokenised.
+was made from which. LPAQA's weights were tuned for one model and are not read. AutoPrompt's
+trigger tokens were found for one model; another may cut the same text into other tokens. Optimised
+texts are taken as they stand, spaces and all: a marker's neighbours decide how it is tokenised.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _lpaqa_files(folder: Path) -> tuple[list[Path], str]:
 def _lpaqa_wording(path: Path, row: Row) -> Wording:
     text = row.text("template")
     if source := PARTS.get(path.parent.name):
-        return Wording(path.stem, text, source, row.number("weight"))
+        return Wording(path.stem, text, source)
     return Wording(row.text("relation"), text, "mined")
 
 
