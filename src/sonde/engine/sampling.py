@@ -5,9 +5,9 @@ per token go on from there: each distinct continuation is computed once, and wha
 distributed exactly as n independent draws. The uniforms of a place are named by the seed, the
 prompt and the tokens that lead there, so no draw depends on batches, order or other prompts.
 
-One caveat: a uniform that lies within rounding of the border between two tokens (about one in a
-million) may fall on either side where the model's own rounding differs, as between two devices or
-batch sizes.
+One caveat: where the model's own rounding differs, as between two devices or batch sizes, the
+borders between tokens move, and uniforms that lie among tokens rarer than that fall on others. In
+float32 these are a few in a thousand; in half precision draws go another way (decisions/041).
 """
 
 from __future__ import annotations

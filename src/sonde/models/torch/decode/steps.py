@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -27,6 +28,7 @@ from sonde.models.torch.causal.token_tree import (
     cache_behind,
     tree_logits,
 )
+from sonde.models.torch.decode.steady import steady_tokens
 from sonde.models.torch.loading.device import onto, padded, token_logps
 from sonde.models.torch.loading.weights import Loaded, token_id
 
@@ -193,13 +195,15 @@ def likeliest(logits: Any, leaves: Sequence[Leaf]) -> list[list[Leaf]]:
     ]
 
 
-def draws(names: Sequence[bytes], logits: Any, leaves: Sequence[Leaf]) -> list[list[Leaf]]:
+def draws(
+    names: Sequence[bytes], logits: Any, leaves: Sequence[Leaf], *, steady: bool
+) -> list[list[Leaf]]:
     """Each leaf with the tokens drawn there; every prompt draws for itself, under its name."""
     drawn = [
         [uniforms(names[owner], leaf.path, count) for owner, count in leaf.shares.items()]
         for leaf in leaves
     ]
-    counts = zip(leaves, split_rows(logits, drawn), strict=True)
+    counts = zip(leaves, split_rows(logits, drawn, steady=steady), strict=True)
     return [list(_children(leaf, splits)) for leaf, splits in counts]
 
 
@@ -214,13 +218,14 @@ def _children(leaf: Leaf, splits: Sequence[Mapping[int, int]]) -> Iterator[Leaf]
 
 
 def split_rows(
-    logits: Any, drawn: Sequence[Sequence[NDArray[np.float64]]]
+    logits: Any, drawn: Sequence[Sequence[NDArray[np.float64]]], *, steady: bool = False
 ) -> list[list[dict[int, int]]]:
     """For every row of logits, how each set of uniforms splits over the tokens.
 
-    NoDistribution where a row has no finite probabilities.
+    `steady`: so that rounding changes few. NoDistribution where a row has no finite probabilities.
     """
-    split_block = _on_host if logits.device.type == "cpu" else on_device
+    plain = _on_host if logits.device.type == "cpu" else on_device
+    split_block = partial(on_device, steady=True) if steady else plain
     found = []
     for start in range(0, len(drawn), BLOCK):
         weights = torch.softmax(logits[start : start + BLOCK].float(), -1)
@@ -239,24 +244,32 @@ def _on_host(
 
 
 def on_device(
-    weights: Any, drawn: Sequence[Sequence[NDArray[np.float64]]]
+    weights: Any, drawn: Sequence[Sequence[NDArray[np.float64]]], *, steady: bool = False
 ) -> list[list[dict[int, int]]]:
-    """The same as `split` of `cumulative`, without moving the vocabulary off the device."""
+    """The same as `split` of `cumulative`, without moving the vocabulary off the device.
+
+    `steady`: another way to the same distribution (see there).
+    """
     running = weights.double().cumsum(-1)
     widest = max(sum(map(len, sets)) for sets in drawn)
     table = np.zeros((len(drawn), widest))
     for row, sets in zip(table, drawn, strict=True):
         joined = np.concatenate(sets)
         row[: len(joined)] = joined
-    total = running[:, -1:].contiguous()
-    last = torch.searchsorted(running, total)
-    sought = torch.from_numpy(table).to(running.device) * total
-    tokens = torch.searchsorted(running, sought, right=True).minimum(last).cpu().numpy()
+    taken = steady_tokens if steady else _plain_tokens
+    tokens = taken(running, torch.from_numpy(table).to(running.device)).cpu().numpy()
     borders = [np.cumsum([len(one) for one in sets])[:-1] for sets in drawn]
     return [
         [tally(one) for one in np.split(row[: sum(map(len, sets))], places)]
         for row, sets, places in zip(tokens, drawn, borders, strict=True)
     ]
+
+
+def _plain_tokens(running: Any, draws: Any) -> Any:
+    """Where each draw falls, tokens laid end to end."""
+    total = running[:, -1:].contiguous()
+    last = torch.searchsorted(running, total)
+    return torch.searchsorted(running, draws * total, right=True).minimum(last)
 
 
 Writing = Generate | Sample

@@ -46,6 +46,7 @@ from sonde.models.torch.decode.steps import (
     read_rows,
 )
 from sonde.models.torch.loading.limits import check_room, naming
+from sonde.models.torch.loading.trials import HALVES
 from sonde.models.torch.loading.weights import Loaded, out_of_memory
 
 Choose = Callable[[Any, Sequence[Leaf]], list[list[Leaf]]]
@@ -88,6 +89,8 @@ class Writer(ABC):
     whether a text is read anew for each of its tokens.
     """
 
+    loaded: Loaded
+
     def __init__(self, endings: Endings, *, opened: int = 0, rereads: bool = False) -> None:
         self.endings = endings
         self.opened = opened
@@ -119,7 +122,8 @@ class Writer(ABC):
         """Continuations of each prompt, drawn from the model."""
         openings = [self.open(prompt, Sample) for prompt in prompts]
         names = [prompt_name(prompt) for prompt in prompts]
-        for owner, written in self._grow(openings, partial(drawn, prompts, names)):
+        choose = partial(drawn, prompts, names, steady=self.loaded.model.dtype in HALVES)
+        for owner, written in self._grow(openings, choose):
             yield owner, pooled((w.end.text, w.count) for w in written)
 
     def open(self, prompt: Prompt, kind: type[Generate] | type[Sample]) -> Opening:
@@ -321,11 +325,16 @@ def pooled(texts: Iterable[tuple[str, int]]) -> Sampled:
 
 
 def drawn(
-    prompts: Sequence[Prompt], names: Sequence[bytes], logits: Any, leaves: Sequence[Leaf]
+    prompts: Sequence[Prompt],
+    names: Sequence[bytes],
+    logits: Any,
+    leaves: Sequence[Leaf],
+    *,
+    steady: bool,
 ) -> list[list[Leaf]]:
     """Each leaf with the tokens drawn there; says for which prompt nothing can be drawn."""
     try:
-        return draws(names, logits, leaves)
+        return draws(names, logits, leaves, steady=steady)
     except NoDistribution as error:
         prompt = prompts[min(leaves[error.row].shares)]
         where = called(prompt.key, prompt.prefix)

@@ -65,21 +65,44 @@ def steady_attention(model: Any) -> Iterator[None]:
 
 
 def float_logits(model: Any) -> None:
-    """Make a half-precision head on a GPU give logits in float32.
+    """Make a half-precision head give logits in float32.
 
     Products are summed in float32 anyway; rounding the sums to eight bits would make ties.
     """
-    if model.device.type != "cuda" or model.dtype not in (torch.bfloat16, torch.float16):
+    if model.dtype not in (torch.bfloat16, torch.float16):
         return
-    head: Any = model.get_output_embeddings()
-    if not isinstance(head, torch.nn.Linear):
+    try:
+        head: Any = model.get_output_embeddings()
+    except (AttributeError, NotImplementedError):  # it has none that it can name
         return
+    if type(head) is not torch.nn.Linear:
+        return
+    weight = _float_copy(head)
 
     def forward(hidden: Any) -> Any:
         flat = hidden.reshape(-1, hidden.shape[-1])
-        logits = torch.mm(flat, head.weight.t(), out_dtype=torch.float32)
+        if torch.is_grad_enabled():
+            logits = flat.float() @ head.weight.float().t()
+        elif flat.is_cuda:  # this product has no gradient
+            logits = torch.mm(flat, head.weight.t(), out_dtype=torch.float32)
+        else:
+            logits = flat.float() @ weight().t()
         if head.bias is not None:
             logits += head.bias
         return logits.view(*hidden.shape[:-1], -1)
 
     head.forward = forward  # type: ignore[assignment, method-assign]
+
+
+def _float_copy(head: Any) -> Callable[[], Any]:
+    """A head's weights in float32, copied when they are first asked for and when they change."""
+    kept: dict[str, Any] = {}
+
+    def weight() -> Any:
+        own = head.weight
+        mark = (own.data_ptr(), own._version, own.shape)
+        if kept.get("mark") != mark:
+            kept.update(mark=mark, weight=own.detach().float())
+        return kept["weight"]
+
+    return weight
