@@ -56,7 +56,7 @@ def loader(folder: Callable[[str], Path], device: str = "cpu") -> Load:
 
     @cache
     def load(kind: str) -> Loaded:
-        made = {**CAUSAL, **MASKED, **SEQ2SEQ}[kind](folder(kind))
+        made = {**CAUSAL, **MORE, **MASKED, **SEQ2SEQ}[kind](folder(kind))
         # named by hand, so that no hash is written to a cache that outlives the test
         return load_folder(f"hf:{kind}", made, LoadOptions(device=device), weights=kind)
 
@@ -198,6 +198,20 @@ def gemma3(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
     return _save(folder, transformers.Gemma3ForCausalLM, config, byte_pairs(), seed, GPT)
 
 
+def neox(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
+    """A causal model whose attention and dense layers stand side by side."""
+    config = transformers.GPTNeoXConfig(**{**_causal(), "max_position_embeddings": 128, **changes})
+    return _save(folder, transformers.GPTNeoXForCausalLM, config, byte_pairs(), seed, GPT)
+
+
+def qwen(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
+    """A causal model that normalises queries and keys, with one key head for all."""
+    config = transformers.Qwen3Config(
+        **{**_causal(), "num_key_value_heads": 1, "head_dim": 16, **changes}
+    )
+    return _save(folder, transformers.Qwen3ForCausalLM, config, byte_pairs(), seed, GPT)
+
+
 def mamba(folder: Path, *, seed: int = 0, **changes: Any) -> Path:
     """A state-space model: no attention, so no tree."""
     config = transformers.MambaConfig(**{**_causal(), "state_size": 4, **changes})
@@ -284,6 +298,8 @@ CAUSAL: Mapping[str, Callable[..., Path]] = {
     "gemma3": gemma3,
     "mamba": mamba,
 }
+MORE: Mapping[str, Callable[..., Path]] = {"neox": neox, "qwen": qwen}
+"""Further causal ones, for what depends on how attention is written."""
 MASKED: Mapping[str, Callable[..., Path]] = {"bert": bert, "roberta": roberta}
 SEQ2SEQ: Mapping[str, Callable[..., Path]] = {"t5": t5, "bart": bart}
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from sonde.core.costs import FIELDS, Cost, Memory
 from sonde.engine.batching import Budget
+from sonde.engine.dry_run import DryRun
 from sonde.engine.encode import Branches, Span, gathered, lengthened
 from sonde.engine.prefixes import PrefixCache
 from sonde.engine.schedule import (
-    DryRun,
     Pass,
     Passes,
     Pieces,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from sonde.engine.batching import batches
+
 State = TypeVar("State")
 Ids = tuple[int, ...]
 
@@ -64,14 +66,27 @@ def _prefix(beginnings: Sequence[Ids], members: list[int], step: int) -> Prefix:
     return Prefix(ids=first[: common // step * step], members=tuple(members))
 
 
+def opened(prefixes: Sequence[Ids], size: int) -> list[list[Ids]]:
+    """Prefixes that are computed together, the longest first: `size` tokens with what fills up."""
+    cut = batches([len(ids) for ids in prefixes], size)
+    return [[prefixes[i] for i in batch] for batch in cut]
+
+
 class PrefixCache(Generic[State]):
     """What a model keeps of prefixes; those unused for longest go first, to keep within bytes.
 
-    `compute` gives what is kept of a prefix, and its bytes. `most`: bytes at the fullest moment.
+    `compute` gives what is kept of a prefix, and its bytes, `together` the same of several at once.
+    `most`: bytes at the fullest moment.
     """
 
-    def __init__(self, compute: Callable[[Ids], tuple[State, int]], budget: int) -> None:
+    def __init__(
+        self,
+        compute: Callable[[Ids], tuple[State, int]],
+        budget: int,
+        together: Callable[[Sequence[Ids]], Sequence[tuple[State, int]]] | None = None,
+    ) -> None:
         self.compute = compute
+        self.together = together or (lambda several: [compute(ids) for ids in several])
         self.budget = budget
         self.held = 0
         self.most = 0
@@ -82,13 +97,25 @@ class PrefixCache(Generic[State]):
         if not ids:
             return self.compute(ids)[0]
         if ids not in self.kept:
-            self.kept[ids] = self.compute(ids)
-            self.held += self.kept[ids][1]
-            self.most = max(self.most, self.held)
-            while self.held > self.budget and len(self.kept) > 1:
-                self.held -= self.kept.popitem(last=False)[1][1]
+            self._keep(ids, *self.compute(ids))
         self.kept.move_to_end(ids)
         return self.kept[ids][0]
+
+    def get_all(self, wanted: Sequence[Ids], size: int) -> list[State]:
+        """The same of several; what is missing is computed together, `size` tokens at a time."""
+        found = {ids: self.get(ids) for ids in wanted if ids in self.kept or not ids}
+        for batch in opened([ids for ids in wanted if ids not in found], size):
+            for ids, (state, held) in zip(batch, self.together(batch), strict=True):
+                found[ids] = state
+                self._keep(ids, state, held)
+        return [found[ids] for ids in wanted]
+
+    def _keep(self, ids: Ids, state: State, held: int) -> None:
+        self.kept[ids] = state, held
+        self.held += held
+        self.most = max(self.most, self.held)
+        while self.held > self.budget and len(self.kept) > 1:
+            self.held -= self.kept.popitem(last=False)[1][1]
 
     def clear(self) -> None:
         """Forget every prefix, as when memory has run out."""

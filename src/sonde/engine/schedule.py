@@ -1,23 +1,23 @@
-"""Which texts go through a model in one pass, behind which prefix, in which order; and a dry run.
+"""Which texts go through a model in one pass, behind which prefix, in which order.
 
 A scheduler yields passes. Whoever runs one (a model, with tensors) sends back True where memory ran
-out, and smaller passes follow; `DryRun` counts the same passes without running them. Knows token
+out, and smaller passes follow; `dry_run` counts the same passes without running them. Knows token
 ids and a budget; nothing of tensors or prompts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any
 
-from sonde.core.costs import FIELDS, Cost
+import numpy as np
+
 from sonde.engine.batching import Budget, Scheduled, packing
 from sonde.engine.encode import Branches, Span, lengthened
-from sonde.engine.prefixes import PrefixCache, SourceCache, shared, shared_prefixes
+from sonde.engine.prefixes import shared, shared_prefixes
 from sonde.engine.spans import SpanTokens
 from sonde.engine.token_tree import (
     PromptTexts,
@@ -50,10 +50,11 @@ class Pass:
     `members`: the positions of what they are scheduled for, as given to the scheduler; `new[k]` and
     `padding[k]` are the tokens that the k-th of them adds, and those that only make rows equally
     long. `beside`: tokens that each option beside a written text adds. `prefix`: tokens whose keys
-    and values come before. `work`: what an executor needs beside the positions. `first`: which
-    option comes first here, where those of one prompt come in parts. `texts`: the number of each
-    member's text among those of all prompts, where they come in no order of prompts. `divisible`:
-    whether there is something smaller to try where memory runs out.
+    and values come before; `prefixes`: those of each member, where they differ. `work`: what an
+    executor needs beside the positions. `first`: which option comes first here, where those of one
+    prompt come in parts. `texts`: the numbers of the members' texts among those of all prompts,
+    where they do not follow from the members. `divisible`: whether there is something smaller to
+    try where memory runs out.
     """
 
     members: list[int]
@@ -62,10 +63,16 @@ class Pass:
     padding: Sequence[int] = ()
     beside: Sequence[int] = ()
     prefix: Ids = ()
+    prefixes: Sequence[Ids] = ()
     work: Any = None
     first: int = 0
-    texts: Sequence[int] = ()
+    texts: Sequence[int] | np.ndarray = ()
     divisible: bool = True
+
+    @property
+    def size(self) -> int:
+        """Tokens that go through at once, at most."""
+        return max((shape.rows * shape.width for shape in self.shapes), default=0)
 
 
 Passes = Scheduled[Pass]
@@ -140,7 +147,7 @@ def score_passes(budget: Budget, prompts: Sequence[Branches]) -> Passes:
         return _tree_pass(members, prefix, merge_prompts([rest(prefix, i) for i in members]))
 
     def alone(prefix: Ids, i: int) -> Passes:
-        return _halved(budget, i, prefix, rest(prefix, i))
+        return halved(budget, i, prefix, rest(prefix, i))
 
     beginnings = [texts.head[:-1] for texts in prompts]
     return _behind_prefixes(budget, beginnings, length, build, alone)
@@ -171,7 +178,7 @@ def text_passes(budget: Budget, prompts: Sequence[Branches]) -> Passes:
             at = stop
 
 
-def _halved(budget: Budget, member: int, prefix: Ids, texts: PromptTexts, first: int = 0) -> Passes:
+def halved(budget: Budget, member: int, prefix: Ids, texts: PromptTexts, first: int = 0) -> Passes:
     """One prompt, in halves of its options where its tree is over budget or memory."""
     tree, (chain, spans) = merge_prompts([texts]), texts
     several = len(spans) > 1
@@ -182,8 +189,8 @@ def _halved(budget: Budget, member: int, prefix: Ids, texts: PromptTexts, first:
             return
         budget.halve(len(tree.ids))
     half = len(spans) // 2
-    yield from _halved(budget, member, prefix, (chain, spans[:half]), first)
-    yield from _halved(budget, member, prefix, (chain, spans[half:]), first + half)
+    yield from halved(budget, member, prefix, (chain, spans[:half]), first)
+    yield from halved(budget, member, prefix, (chain, spans[half:]), first + half)
 
 
 def _tree_pass(members: list[int], prefix: Ids, tree: TokenTree, reads: int | None = None) -> Pass:
@@ -330,64 +337,3 @@ def answer_passes(budget: Budget, width: int, lengths: Sequence[int], enough: in
         )
 
     return budget.schedule([width + length for length in lengths], build, enough=enough)
-
-
-class DryRun:
-    """Counts passes in place of running them: which prompt pays for which tokens, and the shapes.
-
-    A token that several prompts share is paid for by the first that needs it.
-    """
-
-    def __init__(self, prompts: int) -> None:
-        self.spent = {field.name: [0] * prompts for field in FIELDS}
-        self.spent["prompts"] = [1] * prompts
-        self.shapes: list[Shape] = []
-
-    @property
-    def costs(self) -> tuple[Cost, ...]:
-        """What each prompt pays."""
-        rows = zip(*self.spent.values(), strict=True)
-        return tuple(Cost(**dict(zip(self.spent, row, strict=True))) for row in rows)
-
-    def charge(self, prompt: int, **more: int) -> None:
-        """Let a prompt pay for something."""
-        for name, count in more.items():
-            self.spent[name][prompt] += count
-
-    def count(
-        self,
-        passes: Iterable[Pass],
-        payers: Sequence[int],
-        prefixes: PrefixCache[None] | None = None,
-        sources: SourceCache[None] | None = None,
-        guests: Mapping[int, Sequence[int]] = MappingProxyType({}),
-    ) -> None:
-        """Count passes; member m is paid for by payers[m], its options by guests[m], one each.
-
-        What `prefixes` or `sources` hold by then is not paid for again.
-        """
-        for each in passes:
-            if sources is not None:
-                self._read([payers[member] for member in each.members], each.work, sources)
-            if each.prefix and prefixes is not None:
-                missing = 0 if each.prefix in prefixes.kept else len(each.prefix)
-                prefixes.get(each.prefix)
-                self.charge(payers[each.members[0]], computed=missing, stems=missing)
-            for member, new in zip(each.members, each.new, strict=True):
-                self.charge(payers[member], computed=new)
-            for member, padding in zip(each.members, each.padding, strict=False):
-                self.charge(payers[member], padding=padding)
-            beside = [guest for member in each.members for guest in guests.get(member, ())]
-            for guest, new in zip(beside, each.beside, strict=True):
-                self.charge(guest, computed=new)
-            self.shapes += each.shapes
-
-    def _read(self, payers: Sequence[int], texts: Sequence[Ids], cache: SourceCache[None]) -> None:
-        """Count what an encoder reads of some texts together."""
-        first = dict(zip(reversed(texts), reversed(payers), strict=True))
-        missing = cache.missing(texts)
-        width = max(map(len, missing), default=0)
-        for ids in missing:
-            self.charge(first[ids], computed=len(ids), padding=width - len(ids))
-            cache.keep(ids, lambda: None)
-        self.shapes.append(Shape(rows=len(missing), width=width, behind=0, reads=0))

@@ -14,9 +14,10 @@ from sonde.core.abilities import group_by_ability
 from sonde.core.costs import Memory, ShardCost
 from sonde.core.errors import AbilityError
 from sonde.core.prompts import Generate, Prompt, Prompts, Sample, put
+from sonde.engine.dry_run import DryRun
 from sonde.engine.masked_batch import Hiding, hidden_texts
 from sonde.engine.prefixes import PrefixCache, SourceCache
-from sonde.engine.schedule import DryRun, Shape
+from sonde.engine.schedule import Shape
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.causal.token_tree import kept_prefixes
 from sonde.models.torch.decode.tree_decoder import Opening, Writer

@@ -2,8 +2,10 @@
 
 Prompts that begin alike share a prefix, computed once and kept. Behind it the prompts and options
 of a batch form one tree that goes through the model in one pass, each token attending to the prefix
-and its own ancestors. Models that cannot be fed a tree read each text as a row of its own
-("flat"). What goes together is up to `engine.schedule`; `reference` is the naive twin.
+and its own ancestors. On a GPU the trees of prompts are rows instead, thousands of them in a pass
+behind many prefixes, where a model takes that. Models that cannot be fed a tree read each text as a
+row of its own ("flat"). What goes together is up to `engine.schedule` and `engine.row_schedule`;
+`reference` is the naive twin.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from sonde.core.progress import advance
 from sonde.core.prompts import Generate, Prompt, Score, Trace
 from sonde.core.rated import RatedColumns, ends_of, taken
 from sonde.engine.encode import Branches, CausalEncoder, Start, lengthened
+from sonde.engine.row_schedule import tree_row_passes
 from sonde.engine.schedule import (
     Pass,
     Passes,
@@ -34,6 +37,8 @@ from sonde.engine.schedule import (
 )
 from sonde.engine.spans import SpanTokens, mark
 from sonde.engine.token_tree import shared_prefill
+from sonde.engine.tree_rows import TreeRows
+from sonde.models.torch.causal.rows import farthest, tree_row_logps, why_not_rows
 from sonde.models.torch.causal.token_tree import (
     chain_logps,
     kept_prefixes,
@@ -61,6 +66,9 @@ BATCH_TOKENS: Mapping[str, Mapping[Ability, int]] = {
 }
 PREFIX_BYTES = {"cpu": 2**30, "cuda": 2**33}
 
+WORK = 3e13
+"""Floating-point operations of a pass that keep a GPU busy while the next one is prepared."""
+
 Logps = Callable[[], np.ndarray]
 """Waits for the log-probabilities of every read of a pass, in order."""
 
@@ -82,8 +90,8 @@ class OptionLogps:
 
     def texts(self, step: Pass) -> np.ndarray:
         """The numbers of the texts of a pass along a tree, whose prompts may come in parts."""
-        if step.texts:
-            return np.array(step.texts)
+        if len(step.texts):
+            return np.asarray(step.texts)
         if len(step.members) > 1:
             return taken(self.first, np.array(step.members))[1]
         start = self.first[step.members[0]] + step.first
@@ -133,6 +141,9 @@ class CausalModel(Named):
         float_logits(self.model)
         self.slow = why_flat(self.model)
         self.tree = not self.slow
+        # one tree is quicker on a CPU, where nothing waits for Python
+        self.rows = device != "cpu" and self.tree and not why_not_rows(self.model)
+        self.enough = int(WORK / (2 * sum(p.numel() for p in self.model.parameters())))
         if self.slow:
             log.warning("%s is slow: %s", loaded.name, self.slow)
 
@@ -142,7 +153,7 @@ class CausalModel(Named):
         return identify(
             self.loaded,
             bos=describe_start(self.start, self.loaded),
-            scoring="tree" if self.tree else "flat",
+            scoring="rows" if self.rows else "tree" if self.tree else "flat",
         )
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
@@ -183,6 +194,9 @@ class CausalModel(Named):
         budget = self.budgets["score"]
         if self.tree and any(texts.whole for texts in prompts):
             return text_passes(budget, prompts)
+        if self.rows:
+            reach = farthest(self.model)
+            return tree_row_passes(budget, prompts, enough=self.enough, farthest=reach)
         if self.tree:
             return score_passes(budget, prompts)
         fed = [
@@ -262,7 +276,8 @@ class CausalModel(Named):
     ) -> Iterator[tuple[np.ndarray, RatedColumns]]:
         """Run every pass; a prompt is answered when all its options are there."""
         options = OptionLogps(branches)
-        texts = [(texts.head, span) for texts in branches for span in texts.spans]
+        apart = () if self.tree else branches
+        texts = [(texts.head, span) for texts in apart for span in texts.spans]
 
         def flat(step: Pass) -> Logps:
             rows = [lengthened(span, head) for head, span in (texts[row] for row in step.work)]
@@ -291,8 +306,11 @@ class CausalModel(Named):
             yield np.array(step.members), columns
 
     def _tree(self, step: Pass) -> Logps:
-        """Begin to read texts as one tree, or one text in pieces, behind their prefix."""
+        """Begin to read texts as rows, as one tree or one text in pieces, behind their prefixes."""
         try:
+            if isinstance(step.work, TreeRows):
+                behind = self.prefixes.get_all(step.work.prefixes, step.size)
+                return tree_row_logps(self.model, step.work, behind)
             prefix = self.prefixes.get(step.prefix)
             feed = chain_logps if isinstance(step.work, Pieces) else tree_logps
             return feed(self.model, step.work, prefix)

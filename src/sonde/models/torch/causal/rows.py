@@ -8,7 +8,7 @@ tensors, nothing of prompts or text.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -17,9 +17,16 @@ import numpy as np
 import torch
 from transformers import Cache
 
+from sonde.engine.tree_rows import TreeRows
 from sonde.models.torch.causal.shared_prefix import Attending, SharedPrefixes, attending
-from sonde.models.torch.causal.token_tree import prefill, reach_of, row_logps, trial_texts
-from sonde.models.torch.loading.device import onto, token_logps
+from sonde.models.torch.causal.token_tree import (
+    KeysAndValues,
+    prefill,
+    reach_of,
+    row_logps,
+    trial_texts,
+)
+from sonde.models.torch.loading.device import fetched, onto, token_logps
 from sonde.models.torch.loading.trials import largest, tried, unlike
 
 log = logging.getLogger("sonde")
@@ -140,6 +147,16 @@ def row_logits(
             use_cache=cache is not None,
         )
     return output.logits[0]
+
+
+@torch.inference_mode()
+def tree_row_logps(
+    model: Any, rows: TreeRows, prefixes: Sequence[KeysAndValues]
+) -> Callable[[], np.ndarray]:
+    """Begin to compute the log-probability of every read of rows of trees, in order."""
+    before = SharedPrefixes.of(prefixes, rows.owners)
+    logits = row_logits(model, rows.ids, rows.depths, before, reads=rows.reads, seen=rows.seen)
+    return fetched(token_logps(logits, rows.which, rows.tokens))
 
 
 def _seen(

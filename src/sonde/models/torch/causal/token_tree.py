@@ -51,11 +51,14 @@ FLAT = "so texts go one by one: a prompt with 100 options is read 100 times and 
 def kept_prefixes(model: Any, budget: int) -> PrefixCache[KeysAndValues]:
     """Keys and values of prefixes, so many bytes of them."""
 
-    def compute(ids: tuple[int, ...]) -> tuple[KeysAndValues, int]:
-        layers = prefill(model, ids)
+    def sized(layers: KeysAndValues) -> tuple[KeysAndValues, int]:
         return layers, sum(t.numel() * t.element_size() for pair in layers for t in pair)
 
-    return PrefixCache(compute, budget)
+    return PrefixCache(
+        lambda ids: sized(prefill(model, ids)),
+        budget,
+        lambda several: [sized(layers) for layers in prefill_rows(model, several)],
+    )
 
 
 @torch.inference_mode()
@@ -68,6 +71,21 @@ def prefill(model: Any, ids: tuple[int, ...]) -> KeysAndValues:
     model(input_ids=tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
     layers: list[Any] = cache.layers
     return [(layer.keys, layer.values) for layer in layers]
+
+
+@torch.inference_mode()
+def prefill_rows(model: Any, prefixes: Sequence[tuple[int, ...]]) -> list[KeysAndValues]:
+    """The same for several sequences, each a row; what fills a row up stands behind all it has."""
+    cache = DynamicCache()
+    fed = padded(model.device, prefixes)["input_ids"]
+    model(input_ids=fed, past_key_values=cache, use_cache=True, logits_to_keep=1)
+    layers: list[Any] = cache.layers
+
+    def kept(tensor: Any, row: int) -> Any:
+        return tensor[row : row + 1, :, : len(prefixes[row])].clone()
+
+    rows = range(len(prefixes))
+    return [[(kept(each.keys, r), kept(each.values, r)) for each in layers] for r in rows]
 
 
 def cache_behind(prefix: KeysAndValues) -> tuple[Any, int]:

@@ -49,7 +49,8 @@ def token_logps(logits: Any, rows: np.ndarray, tokens: np.ndarray) -> Any:
     """The log-probability of each token, from the logits at the row before it."""
     at = onto(logits.device, rows)
     # in blocks, because a float32 copy of all logits can be the largest thing in memory
-    norms = torch.cat([torch.logsumexp(block.float(), -1) for block in logits.split(256)])
+    size = 256 if logits.device.type == "cpu" else 2048
+    norms = torch.cat([torch.logsumexp(block.float(), -1) for block in logits.split(size)])
     return logits[at, onto(logits.device, tokens)].float() - norms[at]
 
 

@@ -1,0 +1,125 @@
+"""Which prompts go through a model together as rows of trees, behind which prefixes.
+
+For models that take rows behind prefixes that others share; `schedule` has the other ways. Knows
+token ids and a budget; nothing of tensors or prompts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sonde.core.rated import taken
+from sonde.engine.batching import Budget
+from sonde.engine.encode import Branches
+from sonde.engine.prefixes import shared_prefixes
+from sonde.engine.schedule import Ids, Pass, Passes, Shape, halved, score_passes
+from sonde.engine.tree_rows import Forest, grown, laid
+
+LIKE = 7 / 8
+"""A pass that is large enough takes no row that would be filled up by more than the rest."""
+
+
+def tree_row_passes(
+    budget: Budget, prompts: Sequence[Branches], *, enough: int = 0, farthest: int | None = None
+) -> Passes:
+    """Options of prompts as rows of trees, each row behind the prefix that it shares with others.
+
+    The work of a pass is `TreeRows`. A pass of `enough` tokens takes only rows of like size. One
+    prompt that is over budget or memory goes in parts, and a text of more than `farthest` tokens
+    with others like it, as `score_passes` has them: the work is then a tree.
+    """
+    forest = grown(prompts)
+    far = np.zeros(len(forest.heads), dtype=bool)
+    if farthest is not None:
+        far = forest.deepest > farthest
+    if far.any():
+        yield from _numbered(budget, prompts, np.flatnonzero(far[forest.own]).tolist())
+    order, prefixes = _order(forest, np.flatnonzero(~far))
+    sizes = np.array([len(forest.heads[row]) - len(prefixes[row]) for row in order])
+    sizes = sizes + np.diff(forest.bounds)[order]
+    at = 0
+    while at < len(order):
+        stop = at + _count(sizes[at:], budget.tokens, enough)
+        rows = np.array(order[at:stop])
+        size = len(rows) * int(sizes[at:stop].max())
+        failed = size > budget.tokens and _divisible(forest, rows)
+        if not failed:
+            failed = bool((yield _pass(forest, rows, prefixes)))
+            if failed:
+                budget.halve(size)
+        if failed and len(rows) == 1:
+            for i in forest.prompts(rows).tolist():
+                ids = prefixes[order[at]]
+                yield from halved(budget, i, ids, (prompts[i].head[len(ids) :], prompts[i].spans))
+        if not failed or len(rows) == 1:
+            at = stop
+
+
+def _order(forest: Forest, rows: np.ndarray) -> tuple[list[int], dict[int, Ids]]:
+    """Rows with those of a prefix together, the longest first; and the prefix of each."""
+    beginnings = [forest.heads[row][:-1] for row in rows.tolist()]
+    sizes = np.diff(forest.bounds) + np.array([len(head) for head in forest.heads])
+    prefixes: dict[int, Ids] = {}
+    groups: list[list[int]] = []
+    for prefix in shared_prefixes(beginnings):
+        members = rows[list(prefix.members)]
+        groups.append(members[np.argsort(-sizes[members], kind="stable")].tolist())
+        prefixes |= dict.fromkeys(groups[-1], prefix.ids)
+    groups.sort(key=lambda group: len(prefixes[group[0]]) - int(sizes[group[0]]))
+    return [row for group in groups for row in group], prefixes
+
+
+def _count(sizes: np.ndarray, tokens: int, enough: int) -> int:
+    """How many of the first rows of some sizes make a pass; at least one."""
+    widest = np.maximum.accumulate(sizes)
+    filled = widest * np.arange(1, len(sizes) + 1)
+    fits = filled <= tokens
+    if enough:
+        unlike = (sizes < LIKE * widest) | (widest > widest[0])
+        fits &= ~(unlike & (filled - widest >= enough))
+    return max(int(np.argmin(fits)) if not fits.all() else len(sizes), 1)
+
+
+def _divisible(forest: Forest, rows: np.ndarray) -> bool:
+    """Whether there is something smaller than these rows: fewer of them, or fewer options."""
+    prompts = forest.prompts(rows)
+    return len(rows) > 1 or int(np.diff(forest.first)[prompts].sum()) > 1
+
+
+def _pass(forest: Forest, rows: np.ndarray, prefixes: Mapping[int, Ids]) -> Pass:
+    members = forest.prompts(rows)
+    behind = [prefixes[row] for row in rows.tolist()]
+    work = laid(forest, rows, behind)
+    count, width = work.ids.shape
+    new = forest.new(rows, np.array([len(ids) for ids in behind]))
+    # what fills a row up is paid for by its first prompt
+    leading = np.diff(forest.own[members], prepend=-1) != 0
+    padding = np.zeros_like(new)
+    padding[leading] = width - np.add.reduceat(new, np.flatnonzero(leading))
+    kept = sum(map(len, work.prefixes))
+    shape = Shape(rows=count, width=width, behind=kept, reads=len(work.reads))
+    return Pass(
+        members=members.tolist(),
+        new=new.tolist(),
+        padding=padding.tolist(),
+        shapes=(shape,),
+        prefixes=[prefixes[row] for row in forest.own[members].tolist()],
+        work=work,
+        texts=taken(forest.first, members)[1],
+        divisible=_divisible(forest, rows),
+    )
+
+
+def _numbered(budget: Budget, prompts: Sequence[Branches], members: list[int]) -> Passes:
+    """How some of the prompts go as trees in one row."""
+    passes = score_passes(budget, [prompts[i] for i in members])
+    step = next(passes, None)
+    while step is not None:
+        failed = yield replace(step, members=[members[i] for i in step.members])
+        try:
+            step = passes.send(failed)
+        except StopIteration:
+            step = None
