@@ -66,7 +66,7 @@ def test_a_case_is_a_fact_with_its_prompts_and_the_new_object_as_a_wrong_one(
     assert other.fill("Peru", case) == ("Peru is governed from ", ".")
     assert own.fill("", neighbour) == ("The largest city of Peru is ", ".")
     assert (other.source, other.group) == ("paraphrase", own.id)
-    assert "about 420" in dataset.card.description
+    assert "many ask" in dataset.card.description
 
 
 def test_the_original_release_has_relations_identifiers_and_several_neighbours(
