@@ -101,7 +101,8 @@ def check(
 ) -> None:
     (block,) = in_blocks(rows)
     owners, correct = np.arange(len(rows)), dict(enumerate(objects))
-    places = right_places(block, owners, correct, normalise)
+    answers = block.filled if block.kind == "filled" else block.rated
+    places = right_places(answers, owners, correct, normalise)
     found = [places.position[places.prompt == row].tolist() for row in range(len(rows))]
     assert found == wanted
     sizes = np.array([len(own) for own in objects])

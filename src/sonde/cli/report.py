@@ -33,8 +33,6 @@ from sonde.core.files import whole
 from sonde.core.reports import Report
 from sonde.core.settings import parse
 from sonde.reporting.build.parts import trimmed
-from sonde.reporting.render.figures import svg
-from sonde.reporting.render.html import page, picture_page, read_pictures
 from sonde.reporting.render.json import as_json as to_json
 from sonde.reporting.render.terminal import show
 from sonde.runs.controls import attach_controls
@@ -134,6 +132,8 @@ def show_report(
 
 def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> None:
     """Write the self-contained page."""
+    from sonde.reporting.render.html import page
+
     with waiting("writing the HTML report"):
         text = page(report, provenance)
     with writing(path), whole(path) as file:
@@ -142,6 +142,9 @@ def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> 
 
 def write_figures(report: Report, folder: Path, format: Format) -> list[Path]:
     """Write every figure of a report into a folder under its id; the paths written."""
+    from sonde.reporting.render.figures import svg
+    from sonde.reporting.render.html import picture_page, read_pictures
+
     figures = trimmed(report).figures
     if not figures:
         return []

@@ -6,7 +6,7 @@ right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, groupby
@@ -136,21 +136,27 @@ class Answers:
         names: Sequence[str],
         table: Mapping[Any, int],
         other: Callable[[tuple[str, ...]], int] | None = None,
+        rows: Ints | slice = slice(None),
     ) -> Ints:
         """What a table has for some names of each prompt; `other` tells what it does not have.
 
         Prompts repeat their names, so the table is asked once for each combination.
         """
-        columns = [self.codes(name) for name in names]
-        keys = np.zeros(len(self), dtype=np.int64)
+        columns = [(codes[rows], words) for codes, words in map(self.codes, names)]
+        keys = np.zeros(len(columns[0][0]), dtype=np.int64)
         for codes, words in columns:
             keys = keys * max(len(words), 1) + codes
         _, first, index = np.unique(keys, return_index=True, return_inverse=True)
-        found = []
-        for row in first.tolist():
-            key = tuple(words[codes[row]] for codes, words in columns)
-            found.append(table[key] if key in table or other is None else other(key))
+        own = zip(
+            *([words[i] for i in codes[first].tolist()] for codes, words in columns), strict=True
+        )
+        found = [table[key] if key in table or other is None else other(key) for key in own]
         return np.array(found, dtype=np.int32)[index]
+
+    def naming(self, name: str, wanted: Container[str]) -> Ints:
+        """The rows whose name in a column is one of some."""
+        codes, words = self.codes(name)
+        return np.flatnonzero(np.array([word in wanted for word in words], dtype=np.bool_)[codes])
 
     def names_at(self, row: int, names: Sequence[str]) -> tuple[str, ...]:
         """Some names of one prompt."""

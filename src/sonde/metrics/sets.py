@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.core.columns import Answers, FilledColumns
+from sonde.core.columns import FilledColumns
 from sonde.core.rated import RatedColumns
 from sonde.core.scores import Normalise
 from sonde.metrics.verdicts import Names
@@ -47,12 +47,15 @@ class Tops(NamedTuple):
 
 
 def right_places(
-    answers: Answers, owners: Ints, correct: Mapping[int, Objects], normalise: Normalise = "none"
+    answers: FilledColumns | RatedColumns,
+    owners: Ints,
+    correct: Mapping[int, Objects],
+    normalise: Normalise = "none",
 ) -> Places:
     """The places of right things; `correct[owners[i]]` are the objects that prompt i asks for."""
-    if answers.kind == "filled":
-        return _filled(answers.filled, owners, correct)
-    return _scored(answers.rated, owners, correct, normalise)
+    if isinstance(answers, FilledColumns):
+        return _filled(answers, owners, correct)
+    return _scored(answers, owners, correct, normalise)
 
 
 def _scored(

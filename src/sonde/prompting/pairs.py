@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,7 @@ TOGETHER = 2**17
 """Facts whose pairs are worked out together, about."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class Pair(NamedTuple):
     """A subject of a relation with every object that is correct for it.
 
     `fact` is the id of the pair's first fact, by which its prompts are known. `names` of the
@@ -51,11 +50,8 @@ def asked_pairs(dataset: Dataset, relation: str) -> Iterator[Pair]:
 
 
 def _pairs(frame: DataFrame) -> Iterator[Pair]:
-    columns = frame.select("fact", "names", "objects", "majority")
-    for fact, names, objects, majority in columns.iter_rows():
-        yield Pair(
-            fact=fact, names=tuple(names), objects=tuple(map(tuple, objects)), majority=majority
-        )
+    for fact, names, objects, majority in frame.select(Pair._fields).iter_rows():
+        yield Pair(fact, tuple(names), tuple(map(tuple, objects)), majority)
 
 
 def pair_frames(dataset: Dataset, relations: Iterable[str]) -> Iterator[tuple[str, DataFrame]]:

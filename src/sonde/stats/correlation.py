@@ -8,7 +8,8 @@ from math import exp, isnan, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.stats.intervals import Z, wilson
+from sonde.stats.distributions import Z
+from sonde.stats.intervals import wilson
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

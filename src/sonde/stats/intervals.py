@@ -16,11 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sonde.stats.distributions import Z, chi_square, student_reach
+
 Counts = NDArray[np.unsignedinteger]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-Z = 1.959963984540054
 ROUNDING = 1e-12
 DRAWS = 2000
 MANY, MANY_KINDS = 20_000, 4096
@@ -223,8 +224,6 @@ def clustered_means(
 
     Groups and clusters are counted from 0; a group has values of some clusters, maybe not of all.
     """
-    from scipy.special import stdtrit
-
     shape = int(clusters.max(initial=-1)) + 1, int(groups.max(initial=-1)) + 1
     cells = clusters.astype(np.int64) * shape[1] + groups
     sums, sizes = (
@@ -237,7 +236,9 @@ def clustered_means(
         means = sums.sum(axis=0) / n
         off = sums - sizes * means
         spread = np.sqrt((off * off).sum(axis=0) * counts / (counts - 1)) / n
-        reach = np.where(counts > 1, stdtrit(counts - 1, 0.975) * spread, inf)
+        distinct, index = np.unique(counts, return_inverse=True)
+        reaches = np.array([student_reach(each - 1) if each > 1 else inf for each in distinct])
+        reach = np.where(counts > 1, reaches[index] * spread, inf)
     return numbers, means[numbers], reach[numbers], n[numbers]
 
 
@@ -249,11 +250,9 @@ def deviation(values: Sequence[float]) -> tuple[float, float, float]:
     >>> tuple(round(x, 3) for x in deviation([0.4, 0.5, 0.6]))
     (0.1, 0.052, 0.628)
     """
-    from scipy.special import chdtri
-
     free = len(values) - 1
     found = float(np.std(values, ddof=1))
-    low, high = (found * sqrt(free / chdtri(free, tail)) for tail in (0.025, 0.975))
+    low, high = (found * sqrt(free / chi_square(free, upper)) for upper in (True, False))
     return found, low, high
 
 

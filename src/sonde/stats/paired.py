@@ -12,6 +12,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from sonde.stats.distributions import at_most
+
 Floats = NDArray[np.float64]
 
 DRAWS = 10_000
@@ -25,12 +27,8 @@ def mcnemar(first: Floats, second: Floats) -> float:
     >>> round(mcnemar(np.array([1.0, 1, 1, 1, 1, 0]), np.array([0.0, 0, 0, 0, 0, 0])), 4)
     0.0625
     """
-    from scipy.special import bdtr
-
     better, worse = int((first > second).sum()), int((first < second).sum())
-    if better + worse == 0:
-        return 1.0
-    return min(1.0, 2 * float(bdtr(min(better, worse), better + worse, 0.5)))
+    return min(1.0, 2 * at_most(min(better, worse), better + worse))
 
 
 def sign_flip(differences: Floats, rng: np.random.Generator, draws: int = DRAWS) -> float:

@@ -73,7 +73,7 @@ def _first(column: Any, test: Callable[[Any], Any]) -> tuple[int, str] | None:
     while pa.types.is_list(column.type):
         ends = column.offsets.to_numpy()
         bounds.append(ends - ends[0])
-        column = column.flatten()
+        column = column.values.slice(ends[0], bounds[-1][-1])
     if column.null_count:  # where there is no number there is nothing wrong with it
         values = np.array([1 if value is None else value for value in column.to_pylist()])
     else:

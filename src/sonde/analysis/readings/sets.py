@@ -138,18 +138,20 @@ def _judged(asked: Asked, facts: DataFrame) -> Iterator[tuple[Ints, Floats]]:
         (judged.relations[owner].id, template.id): 0
         for owner, template in zip(owners, judged.templates, strict=True)
     }
-    correct = dict(enumerate(facts["object_names"].to_list()))
+    correct, ids = dict(enumerate(facts["object_names"].to_list())), set(facts["fact"])
     sizes = np.array([len(own) for own in correct.values()], dtype=np.int64)
     for block in asked.answers():
         if block.kind not in ("filled", "scored"):
             continue
-        place = block.numbers(("relation", "fact"), known, lambda _: -1).astype(np.int64)
-        worded = block.numbers(("relation", "template"), asked_with, lambda _: -1)
-        rows = np.flatnonzero((place >= 0) & (worded >= 0))
-        if not len(rows):
+        rows = block.naming("fact", ids)
+        place = block.numbers(("relation", "fact"), known, lambda _: -1, rows).astype(np.int64)
+        worded = block.numbers(("relation", "template"), asked_with, lambda _: -1, rows)
+        sound = (place >= 0) & (worded >= 0)
+        if not sound.any():
             continue
-        place = place[rows]
-        right = right_places(block.rows(rows), place, correct, asked.normalise)
+        rows, place = rows[sound], place[sound]
+        answers = block.filled if block.kind == "filled" else block.rated
+        right = right_places(answers.rows(rows), place, correct, asked.normalise)
         found = tops(right, sizes[place])
         kept = found.n > 1
         yield place[kept], np.column_stack(found[1:])[kept]

@@ -242,5 +242,5 @@ def drawn(ids: Sequence[str], seed: int, most: int) -> list[int]:
     """The places of the rows to show, in order: all, or those that a draw by the seed picks."""
     if len(ids) <= most:
         return list(range(len(ids)))
-    keys = [draw_key(seed, id) for id in ids]
-    return sorted(sorted(range(len(ids)), key=lambda i: (keys[i], i))[:most])
+    keys = np.array([draw_key(seed, id) for id in ids], dtype=np.uint64)
+    return sorted(np.argsort(keys, kind="stable")[:most].tolist())
