@@ -16,6 +16,7 @@ valid_from, valid_to     when the objects are right
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING, Any, cast
 
@@ -96,7 +97,13 @@ def frame_of(facts: Iterable[Any] | DataFrame, relation: str = "") -> DataFrame:
     parts = []
     while batch := list(islice(given, BATCH)):  # objects are made and gone a batch at a time
         parts.append(_part(batch, relation))
-    return polars.concat(parts, rechunk=True) if parts else _part([], relation)
+    return polars.concat(parts, rechunk=True) if parts else no_facts()
+
+
+@cache
+def no_facts() -> DataFrame:
+    """The frame without a row."""
+    return _part([], "")
 
 
 def outside(facts: DataFrame, space: Space, relation: str) -> Iterator[tuple[int, str]]:
@@ -133,7 +140,7 @@ def completed(facts: LazyFrame) -> LazyFrame:
     """
     from polars import col, concat_list, element, lit
 
-    schema, given = frame_of([]).schema, facts.collect_schema()
+    schema, given = no_facts().schema, facts.collect_schema()
     single = {
         "split": lit("test"),
         "subject": col("subject_names").list.first(),

@@ -20,7 +20,7 @@ import msgspec
 
 from sonde.core.dates import FORM, in_order, is_date
 from sonde.core.errors import DataError
-from sonde.core.fact_frames import DATES, completed, entities, frame_of, has_blank
+from sonde.core.fact_frames import DATES, completed, entities, frame_of, has_blank, no_facts
 from sonde.core.facts import Entity, Fact, facts_of
 from sonde.core.files import whole
 from sonde.data.lines import UNSOUND, Complain, Row, decoded, read_each, refuse
@@ -126,7 +126,7 @@ def _read_columns(path: Path) -> DataFrame:
     except (PolarsError, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise DataError(f"{path} is no Parquet file that can be read ({reason})") from None
-    schema = frame_of([]).schema
+    schema = no_facts().schema
     early = set(schema) - set(facts.columns) <= LATER  # written before there were these
     known = all(schema.get(name) == kind for name, kind in facts.schema.items())
     if not (early and known) or has_blank(facts) or _bad_dates(facts):

@@ -11,6 +11,8 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -132,18 +134,24 @@ class Row:
 
 def decoded(path: Path, kind: type[T]) -> Iterator[T]:
     """What stands on the lines of a JSON-lines file, blank ones passed over; raises UNSOUND."""
-    decode = msgspec.json.Decoder(kind).decode
+    decode = msgspec.json.Decoder(kind).decode_lines
     with path.open("rb") as file:
-        for line in file:
-            if line.strip():
-                yield decode(line)
+        while lines := list(islice(file, BATCH)):
+            values = decode(b"".join(lines))
+            if len(values) != sum(not line.isspace() for line in lines):
+                raise msgspec.DecodeError("an object must stand on one line, and alone")
+            yield from values
+
+
+@cache
+def _line(needed: tuple[str, ...], optional: tuple[str, ...]) -> Any:
+    kinds: list[Any] = [(n, str) for n in needed] + [(n, str | None, None) for n in optional]
+    return msgspec.defstruct("Line", kinds)
 
 
 def read_texts(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> DataFrame:
     """Columns of a JSON-lines file: texts that are not empty, optional ones null if absent."""
-    names = (*needed, *optional)
-    kinds: list[Any] = [(n, str) if n in needed else (n, str | None, None) for n in names]
-    line = msgspec.defstruct("Line", kinds)
+    names, line = (*needed, *optional), _line(tuple(needed), tuple(optional))
 
     def frame(lines: Iterable[Any]) -> DataFrame:
         rows = list(lines)

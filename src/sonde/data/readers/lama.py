@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast, get_args
 
 from sonde.core.errors import DataError
-from sonde.core.fact_frames import completed, frame_of
+from sonde.core.fact_frames import completed, no_facts
 from sonde.core.facts import APART, LAMA, Card, Dataset, Kind, Relation
 from sonde.data.format import hash_files, read_vocabulary, template_of
 from sonde.data.lines import Row, read_rows, read_texts
 
 if TYPE_CHECKING:
-    from polars import DataFrame
+    from polars import DataFrame, LazyFrame
 
 VOCABULARY = "common_vocab_cased.txt"
 TRAINING = ("train", "dev")
@@ -45,25 +45,21 @@ class LamaReader:
             raise DataError(f"{folder}: no relation of relations.jsonl has a file in facts/")
         paths = {r.id: _facts_path(folder, r.id) for r in relations}
         trained = {r.id: _training_paths(folder, r.id) for r in relations}
-        rows = {id: _test_rows(path, id) for id, path in paths.items()}
-        once = {
-            id: frame.lazy().unique(("subject", "object"), keep="first", maintain_order=True)
-            for id, frame in rows.items()
-        }
-        facts = {id: completed(frame).collect() for id, frame in once.items()}
-        training = {id: _training(splits, id) for id, splits in trained.items()}
+        rows = _test_rows(paths)
+        pair = ("relation", "subject", "object")
+        once = rows.lazy().unique(pair, keep="first", maintain_order=True)
+        facts, training = _by_relation(once), _by_relation(_training_rows(trained))
         more = [path for splits in trained.values() for path in splits.values()]
         hashed = [folder / "relations.jsonl", folder / VOCABULARY, *paths.values(), *more]
-        read = sum(frame.height for frame in rows.values())
         return Dataset(
             card=Card(name="lama", licence="CC-BY-NC 4.0", sources=("LAMA T-REx",)),
             relations=relations,
-            read=lambda id: facts[id].vstack(training[id]),
+            read=lambda id: facts[id].vstack(training.get(id, no_facts())),
             fingerprint=hash_files(folder, hashed),
             vocabulary=read_vocabulary(folder / VOCABULARY),
             notes={
-                "rows_read": read,
-                "duplicate_rows": read - sum(kept.height for kept in facts.values()),
+                "rows_read": rows.height,
+                "duplicate_rows": rows.height - sum(kept.height for kept in facts.values()),
                 **(_training_notes(training.values()) if more else {}),
             },
         )
@@ -89,13 +85,24 @@ def _training_paths(folder: Path, relation: str) -> dict[str, Path]:
     return {split: path for split, path in paths.items() if path.is_file()}
 
 
-def _test_rows(path: Path, relation: str) -> DataFrame:
-    """The rows of a relation, as the columns of a fact; 27 have no identifiers."""
+def _by_relation(rows: LazyFrame) -> dict[str, DataFrame]:
+    """Facts of all relations, worked out together."""
+    facts = completed(rows).collect().partition_by("relation", maintain_order=True, as_dict=True)
+    return {str(id): frame for (id,), frame in facts.items()}
+
+
+def _test_rows(paths: Mapping[str, Path]) -> DataFrame:
+    """The rows of relations, as the columns of a fact; 27 have no identifiers."""
+    import polars
     from polars import col, format, lit
 
-    rows = read_texts(path, ("sub_label", "obj_label"), ("sub_uri", "obj_uri"))
-    columns = rows.select(
-        relation=lit(relation),
+    needed, optional = ("sub_label", "obj_label"), ("sub_uri", "obj_uri")
+    parts = [
+        read_texts(path, needed, optional).with_columns(relation=lit(id))
+        for id, path in paths.items()
+    ]
+    columns = polars.concat(parts).select(
+        "relation",
         subject="sub_label",
         subject_id=col("sub_uri").fill_null(col("sub_label")),
         object="obj_label",
@@ -104,28 +111,35 @@ def _test_rows(path: Path, relation: str) -> DataFrame:
     return columns.with_columns(fact=format("{}:{}:{}", "relation", "subject_id", "object_id"))
 
 
-def _training(paths: Mapping[str, Path], relation: str) -> DataFrame:
-    """The training facts of a relation; rows of one text may be of two things with these names."""
+def _training_rows(trained: Mapping[str, Mapping[str, Path]]) -> LazyFrame:
+    """The training facts of relations; rows of one text may be of two things with these names."""
     import polars
     from polars import format, int_range, len, lit, when
 
-    parts = [frame_of([]).lazy()]
-    for split, path in paths.items():
-        rows = read_texts(path, ("sub", "obj")).lazy()
-        columns = rows.select(
-            relation=lit(relation),
-            split=lit(split),
+    parts = [
+        read_texts(path, ("sub", "obj")).with_columns(relation=lit(id), split=lit(split))
+        for id, splits in trained.items()
+        for split, path in splits.items()
+    ]
+    if not parts:
+        return no_facts().lazy()
+    columns = (
+        polars.concat(parts)
+        .lazy()
+        .select(
+            "relation",
+            "split",
             subject="sub",
             subject_id="sub",
             object="obj",
             object_id="obj",
             tags=lit([APART], polars.List(polars.String)),
-            fact=format("{}:{}:{}:{}", lit(relation), lit(split), "sub", "obj"),
+            fact=format("{}:{}:{}:{}", "relation", "split", "sub", "obj"),
         )
-        again = int_range(1, len() + 1).over("fact")
-        numbered = when(again == 1).then("fact").otherwise(format("{}:{}", "fact", again))
-        parts.append(completed(columns.with_columns(fact=numbered)))
-    return polars.concat(parts).collect()
+    )
+    again = int_range(1, len() + 1).over("fact")
+    numbered = when(again == 1).then("fact").otherwise(format("{}:{}", "fact", again))
+    return columns.with_columns(fact=numbered)
 
 
 def _training_notes(training: Iterable[DataFrame]) -> dict[str, int]:
