@@ -80,7 +80,7 @@ Passes = Scheduled[Pass]
 
 def row_passes(
     budget: Budget,
-    lengths: Sequence[int],
+    lengths: Sequence[int] | Mapping[int, int],
     *,
     owners: Sequence[int] | None = None,
     enough: int | None = None,

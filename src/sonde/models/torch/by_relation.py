@@ -35,7 +35,6 @@ from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.limits import check_spans, explain_oom, naming
 from sonde.models.torch.loading.weights import remembered_hash
 from sonde.models.torch.masked.answers import Allowed, Table, read_masked
-from sonde.models.torch.masked.logits import mask_logits
 from sonde.models.torch.masked.model import MaskedModel
 
 CHUNK = 1024  # prompts whose answers are averaged at once
@@ -80,7 +79,7 @@ def answer_logps(model: MaskedModel, spans: Sequence[Span], tokens: Sequence[int
     averages = torch.empty(len(spans), len(tokens), device=model.model.device)
 
     def launch(step: Pass) -> Any:
-        logits = mask_logits(model.model, masked, step.members, model.ways)
+        logits = model.mask_logits("fill", masked, np.array(step.members))
         return torch.log_softmax(logits[:, ids], -1)
 
     passes = model.passes("fill", masked.lengths.tolist())

@@ -1,8 +1,8 @@
 """Logits at the masked positions of many texts: body on all tokens, head at the mask alone.
 
-Short texts of equal length are laid end to end in rows of about a hundred tokens, each seeing
-itself alone, because attention over many tiny texts costs a GPU more than over few longer ones.
-What a model takes is tried, not assumed. Knows columns of token ids, nothing of prompts.
+On a GPU short texts lie end to end, because attention over many tiny texts costs it more than over
+few longer ones: in one row (`end_to_end`), or else those of equal length in rows of about a hundred
+tokens. What a model takes is tried, not assumed. Knows columns of token ids, nothing of prompts.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from sonde.engine.batching import packing
 from sonde.engine.masked_batch import MaskedText, MaskedTexts, columns
 from sonde.models.torch.loading.device import onto, steady_attention
 from sonde.models.torch.loading.trials import largest, tried, unlike
+from sonde.models.torch.masked.end_to_end import LONGEST, Recorder
+from sonde.models.torch.masked.states import keeping
 
 log = logging.getLogger("sonde")
 
@@ -30,13 +32,17 @@ ROW = 128  # tokens of a packed row
 class Ways:
     """How a model may be fed.
 
-    `narrow`: the head at the mask alone; `pads`: beside longer texts; `packs`: end to end, with
-    positions counted from `first`. `slow` says what is not done, and why; empty if nothing.
+    `narrow`: the head at the mask alone; `last`: what follows attention in the last layer too;
+    `pads`: beside longer texts; `packs`: end to end in rows of like length; `joins`: short ones end
+    to end in a single row. Positions are then counted from `first`. `slow` says what is not done,
+    and why; empty if nothing.
     """
 
     narrow: bool = False
+    last: bool = False
     pads: bool = True
     packs: bool = False
+    joins: bool = False
     first: int = 0
     slow: str = ""
 
@@ -47,6 +53,8 @@ def mask_logits(
 ) -> Any:
     """Logits at the masks of some texts, float32, [texts, vocabulary], still on the device."""
     lengths = masked.lengths[chosen]
+    if ways.joins and lengths.max() <= LONGEST:
+        return Recorder(model, last=ways.last, first=ways.first).logits(masked, chosen)
     ids = onto(model.device, masked.rows(chosen))
     places = onto(model.device, masked.places[chosen].astype(np.int64))
     if lengths.min() < lengths.max():
@@ -57,7 +65,7 @@ def mask_logits(
     else:
         inputs = {"input_ids": ids}
     with steady_attention(model):
-        return _at_masks(model, inputs, ids.shape, places, narrow=ways.narrow)
+        return _at_masks(model, inputs, ids.shape, places, ways)
 
 
 def padding_mask(model: Any, kept: Any, ways: Ways) -> Any:
@@ -90,7 +98,7 @@ def packed(model: Any, ids: Any, first: int) -> dict[str, Any]:
 
 
 def _at_masks(
-    model: Any, inputs: dict[str, Any], shape: tuple[int, int], places: Any, *, narrow: bool
+    model: Any, inputs: dict[str, Any], shape: tuple[int, int], places: Any, ways: Ways
 ) -> Any:
     """Run the model and keep one row per text; packed texts are told apart again first."""
     count, length = shape
@@ -99,7 +107,7 @@ def _at_masks(
     def at(states: Any) -> Any:
         return states.reshape(-1, length, states.shape[-1])[rows, places][:, None]
 
-    return kept_logits(model, inputs, at, narrow=narrow)[:, 0]
+    return kept_logits(model, inputs, at, narrow=ways.narrow, last=ways.last)[:, 0]
 
 
 def kept_logits(
@@ -108,25 +116,19 @@ def kept_logits(
     keep: Callable[[Any], Any],
     *,
     narrow: bool,
+    last: bool = False,
     run: Callable[..., Any] | None = None,
 ) -> Any:
     """Logits at the places that `keep` takes out of [texts, tokens, …], in float32.
 
-    `narrow`: the head is applied there alone. `run` calls the model, with other weights say.
+    `narrow`: the head is applied there alone; `last`: the last layer's second half too. `run` calls
+    the model, with other weights say.
     """
     run = run or model
     if not narrow:
         return keep(run(**inputs).logits).float()
-
-    def keep_places(_module: Any, _inputs: Any, output: Any) -> Any:
-        output.last_hidden_state = keep(output.last_hidden_state)
-        return output
-
-    hook = model.base_model.register_forward_hook(keep_places)
-    try:
+    with keeping(model, keep, last=last):
         return run(**inputs).logits.float()
-    finally:
-        hook.remove()
 
 
 def first_position(model: Any) -> int:
@@ -144,11 +146,13 @@ def ways_of(model: Any) -> Ways:
 
 
 def _ways(model: Any) -> Ways:
-    packs = Ways(packs=True, first=first_position(model))
+    first = first_position(model)
     gpu = model.device.type == "cuda"
     head = differs(model, Ways(narrow=True), LONG)
+    last = not head and not differs(model, Ways(narrow=True, last=True), LONG)
     padding = padding_shows(model)
-    ends = (differs(model, packs, EQUAL) or differs(model, packs, LONG)) if gpu else ""
+    ends = differs(model, Ways(packs=True, first=first), EQUAL, LONG) if gpu else ""
+    joins = Ways(narrow=True, last=last, joins=True, first=first)
     lost = {
         "its head is computed 15 times in a text of 15 tokens, not at the mask alone": head,
         "only texts of equal length go together, in smaller batches": padding,
@@ -156,9 +160,11 @@ def _ways(model: Any) -> Ways:
     }
     return Ways(
         narrow=not head,
+        last=last,
         pads=not padding,
         packs=gpu and not ends,
-        first=packs.first,
+        joins=gpu and not head and not differs(model, joins, EQUAL, LONG),
+        first=first,
         slow="; ".join(f"{what}, because {why}" for what, why in lost.items() if why),
     )
 
@@ -167,8 +173,12 @@ LONG: list[MaskedText] = [((5, 6, 7, 8), 2), ((9, 5), 1)]
 EQUAL: list[MaskedText] = [((5, 6, 7), 2), ((9, 5, 8), 0), ((7, 5, 6), 1)]
 
 
-def differs(model: Any, ways: Ways, texts: list[MaskedText]) -> str:
+def differs(model: Any, ways: Ways, *trials: list[MaskedText]) -> str:
     """Why a model fed so does not answer as it does when fed plainly; empty if it does."""
+    return next(filter(None, (_differs(model, ways, texts) for texts in trials)), "")
+
+
+def _differs(model: Any, ways: Ways, texts: list[MaskedText]) -> str:
     masked = trial(model, texts)
     expected = mask_logits(model, masked, range(len(masked)), Ways())
     try:

@@ -18,6 +18,7 @@ from itertools import pairwise
 from typing import Any, Literal, cast
 
 import numpy as np
+import torch
 
 from sonde.core import progress
 from sonde.core.abilities import Ability, Identity, Named
@@ -29,13 +30,14 @@ from sonde.core.rated import RatedColumns
 from sonde.core.threads import prefetch
 from sonde.engine.encode import opening
 from sonde.engine.masked_batch import Distinct, Hiding, MaskedEncoder, MaskedTexts, hidden_texts
-from sonde.engine.schedule import Pass, Passes, row_passes
+from sonde.engine.schedule import Pass, Passes, Shape, row_passes
 from sonde.engine.tokenise import Tokenisers
 from sonde.models.torch.loading.budgets import budgets_of
 from sonde.models.torch.loading.device import fetched, float_logits, onto, token_logps
 from sonde.models.torch.loading.limits import check_predicted, check_texts, explain_oom, naming
 from sonde.models.torch.loading.weights import Loaded, identify
 from sonde.models.torch.masked.answers import Kind, Tables, read_masked
+from sonde.models.torch.masked.end_to_end import LONGEST, Recorder
 from sonde.models.torch.masked.logits import ROW, mask_logits, ways_of
 
 log = logging.getLogger("sonde")
@@ -50,6 +52,8 @@ ENOUGH = {"cpu": 512, "cuda": 32768}
 CHUNK = 2**17  # prompts that are brought into order at once; fewer at first, to begin soon
 FIRST = 2**13
 
+Work = Literal["fill", "score"]
+"""What is done to texts, each with a budget of its own."""
 
 Reading = Callable[[], list[tuple[np.ndarray, FilledColumns]]]
 """Waits for answers and gives them, with the positions of their prompts."""
@@ -89,6 +93,7 @@ class MaskedModel(Named):
         self.enough = ENOUGH[device] if self.ways.pads else 0
         self.tables = Tables(loaded, self.encoder)
         self.tokenisers = Tokenisers(self.encoder, workers(loaded))
+        self.recorder = Recorder(self.model, last=self.ways.last, first=self.ways.first)
         self._coming: deque[tuple[Prompts, Iterator[Chunk]]] = deque(maxlen=2)
 
     @property
@@ -100,12 +105,25 @@ class MaskedModel(Named):
         """Yield (positions, the likeliest tokens and the watched names)."""
         return explain_oom(self._fill(put(prompts)))
 
-    def passes(self, kind: Literal["fill", "score"], lengths: Sequence[int]) -> Passes:
+    def passes(self, kind: Work, lengths: Sequence[int]) -> Passes:
         """How texts of some lengths go through the model."""
         budget = self.budgets[kind]
         enough = min(self.enough, budget.tokens)
         packed = ROW if self.ways.packs else 0
-        return row_passes(budget, lengths, enough=enough, packed=packed)
+        rows = partial(row_passes, budget, enough=enough, packed=packed)
+        if not self.ways.joins:
+            yield from rows(lengths)
+            return
+        yield from rows({i: n for i, n in enumerate(lengths) if n > LONGEST})
+        short = {i: n for i, n in enumerate(lengths) if n <= LONGEST}
+        yield from budget.schedule(short, partial(_end_to_end, short), padded=False)
+
+    @torch.inference_mode()
+    def mask_logits(self, kind: Work, texts: MaskedTexts, chosen: np.ndarray) -> Any:
+        """Logits at the masks of the texts of a pass, [texts, vocabulary] on the device."""
+        if self.ways.joins and texts.lengths[chosen].max() <= LONGEST:
+            return self.recorder.logits(texts, chosen, full=self.budgets[kind].tokens)
+        return mask_logits(self.model, texts, chosen, self.ways)
 
     def _fill(self, prompts: Prompts) -> Iterator[tuple[np.ndarray, FilledColumns]]:
         started: deque[tuple[Pass, Reading]] = deque()
@@ -154,7 +172,7 @@ class MaskedModel(Named):
     def _launch(self, chunk: Chunk, step: Pass) -> Reading:
         """Feed some distinct texts and begin to read what the prompts that own them want."""
         distinct = chunk.distinct
-        logits = mask_logits(self.model, chunk.texts, distinct.first[step.members], self.ways)
+        logits = self.mask_logits("fill", chunk.texts, distinct.first[step.members])
         rows, positions = distinct.asking(step.members)
         begun = begin(logits, rows, positions, chunk.which[positions], chunk.kinds)
         return lambda: [(own + chunk.start, block) for own, block in begun()]
@@ -208,7 +226,7 @@ class MaskedModel(Named):
         logps = np.empty(len(tokens), dtype=np.float32)
 
         def launch(step: Pass) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
-            logits = mask_logits(self.model, texts, distinct.first[step.members], self.ways)
+            logits = self.mask_logits("score", texts, distinct.first[step.members])
             rows, numbers = distinct.asking(step.members)
             progress.advance(len(numbers))
             return numbers, fetched(token_logps(logits, rows, tokens[numbers]))
@@ -217,6 +235,13 @@ class MaskedModel(Named):
         for _, (numbers, read) in self.budgets["score"].execute(passes, launch):
             logps[numbers] = read()
         return logps
+
+
+def _end_to_end(lengths: Mapping[int, int], batch: list[int]) -> Pass:
+    """Short texts in one row; it is as if each token were a row, since no mask is made."""
+    new = [lengths[i] for i in batch]
+    shape = Shape(rows=sum(new), width=1, behind=0, reads=len(batch))
+    return Pass(members=batch, new=new, shapes=(shape,), divisible=len(batch) > 1)
 
 
 def _same(one: Prompts, other: Prompts) -> bool:

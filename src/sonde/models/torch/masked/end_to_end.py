@@ -1,0 +1,242 @@
+"""Short texts end to end in one row without padding, each seeing itself alone: on a GPU.
+
+Attention over them and normalised sums are kernels of our own. A pass of full size that comes again
+is recorded as a CUDA graph, so that Python has one thing to launch and not hundreds. `logits` tries
+whether a model takes this, and says which texts go so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from inspect import signature
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from transformers.modeling_utils import AttentionInterface
+
+from sonde.engine.masked_batch import MaskedTexts
+from sonde.models.torch.loading.device import onto
+from sonde.models.torch.masked.states import keeping
+
+NAME = "sonde_end_to_end"
+LONGEST = 64  # tokens of a text that goes so: attention is over tiles of as many
+FULL = 0.98  # share of a recorded pass that has to be used
+SHORT = 8  # tokens that texts have on average at least, in a recorded pass
+
+# what an architecture may do to attention beyond scaling it
+UNKNOWN = ("softcap", "s_aux", "position_bias", "sinks", "sliding_window")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How many numbers of each sort a pass has: tokens, tiles with an end, places to read."""
+
+    tokens: int
+    tiles: int
+    reads: int
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Ids, positions, owners, where tiles start, places."""
+        return (self.tokens, self.tokens, self.tokens, self.tiles, self.reads)
+
+    @classmethod
+    def full(cls, tokens: int) -> Room:
+        """What a pass of so many tokens may need, if its texts are not all very short."""
+        # a tile is more than half full, but for one of each length
+        tiles = 2 * tokens // LONGEST + LONGEST + 1
+        return cls(tokens=tokens, tiles=tiles, reads=tokens // SHORT)
+
+
+def laid_out(
+    masked: MaskedTexts, chosen: Sequence[int] | np.ndarray, first: int
+) -> tuple[np.ndarray, ...]:
+    """Some texts end to end, positions counted from `first`: numbers of the sorts in `Room`."""
+    lengths = masked.lengths[chosen]
+    starts = np.cumsum(lengths) - lengths
+    own = np.repeat(np.arange(len(lengths)), lengths)
+    within = np.arange(len(own)) - starts[own]
+    ids = masked.ids[masked.offsets[:-1][chosen][own] + within]
+    # texts of one length are neighbours: so many of them are a tile
+    news = np.flatnonzero(np.diff(lengths, prepend=-1))
+    number = np.arange(len(lengths)) - np.repeat(news, np.diff(news, append=len(lengths)))
+    tiles = np.append(starts[number % (LONGEST // lengths) == 0], len(own))
+    return ids, within + first, own, tiles, starts + masked.places[chosen]
+
+
+def filled(parts: Sequence[np.ndarray], room: Room) -> np.ndarray:
+    """The parts of a pass as one array, each filled up to the room that it has."""
+    whole = np.zeros(sum(room.sizes), dtype=np.int32)
+    ends = np.cumsum(room.sizes)
+    for part, end, size in zip(parts, ends, room.sizes, strict=True):
+        whole[end - size : end - size + len(part)] = part
+    # tiles that are not there begin where they end
+    _, _, _, tiles, _ = parts
+    whole[ends[3] - room.tiles + len(tiles) : ends[3]] = tiles[-1]
+    return whole
+
+
+class Feed:
+    """The numbers of a pass on a device, as views of one tensor."""
+
+    def __init__(self, numbers: Any, room: Room) -> None:
+        self.ids, self.positions, self.owners, self.tiles, self.places = numbers.split(room.sizes)
+
+    def inputs(self) -> dict[str, Any]:
+        """What the model is given: one row."""
+        return {"input_ids": self.ids.long()[None], "position_ids": self.positions.long()[None]}
+
+    def keep(self, states: Any) -> Any:
+        """The states at the masks, of those at all tokens."""
+        return states[:, self.places]
+
+
+_CURRENT: ContextVar[Feed] = ContextVar("current")
+
+
+def attend(
+    _module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **more: Any
+) -> tuple[Any, None]:
+    """Attention in which each text sees itself alone, as transformers calls it."""
+    from sonde.models.torch.masked import kernels
+
+    strange = [name for name in UNKNOWN if more.get(name) is not None]
+    if strange or attention_mask is not None or query.shape != key.shape:
+        raise ValueError(f"attention with more to it: {strange}")
+    feed, scale = _CURRENT.get(), more.get("scaling")
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    return kernels.attend(query, key, value, feed.tiles, feed.owners, scale, LONGEST), None
+
+
+AttentionInterface.register(NAME, attend)
+
+
+@contextmanager
+def attending(model: Any, feed: Feed) -> Iterator[None]:
+    """Let every layer attend as `attend` does."""
+    config = model.config.get_text_config()
+    before, token = config._attn_implementation, _CURRENT.set(feed)
+    config._attn_implementation = NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+        _CURRENT.reset(token)
+
+
+@contextmanager
+def normalising(model: Any) -> Iterator[None]:
+    """Let layer norms, and sums that are normalised, be computed by one kernel."""
+    from sonde.models.torch.masked import kernels
+
+    with ExitStack() as stack:
+        for module in model.base_model.modules():
+            if sums(module):
+                forward: Any = partial(_sum, module, kernels.normalise)
+            elif norm(module):
+                forward = partial(kernels.normalise, None, module)
+            else:
+                continue
+            module.__dict__["forward"] = forward
+            stack.callback(module.__dict__.pop, "forward")
+        yield
+
+
+def norm(module: Any) -> bool:
+    """Whether a module is a layer norm over the last dimension, with weights."""
+    plain = isinstance(module, torch.nn.LayerNorm) and "forward" not in module.__dict__
+    return plain and len(module.normalized_shape) == 1 and module.bias is not None
+
+
+def sums(module: Any) -> bool:
+    """Whether a module normalises the sum of a projection and its second input, as BERT has it."""
+    parts = {name: type(part).__name__ for name, part in module.named_children()}
+    known = {"dense": "Linear", "LayerNorm": "LayerNorm", "dropout": "Dropout"}
+    return parts == known and [*signature(module.forward).parameters] == [
+        "hidden_states",
+        "input_tensor",
+    ]
+
+
+def _sum(module: Any, normalise: Any, states: Any, others: Any) -> Any:
+    return normalise(others, module.LayerNorm, module.dense(states))
+
+
+def body(model: Any, feed: Feed, *, last: bool) -> Any:
+    """What a model's body gives for one pass, kept at the masks: [1, places, …] in its output."""
+    with attending(model, feed), normalising(model), keeping(model, feed.keep, last=last):
+        return model.base_model(**feed.inputs())
+
+
+def head(model: Any, output: Any, feed: Feed) -> Any:
+    """Logits from what the body gave, [places, vocabulary] in float32."""
+    base = model.base_model
+    base.__dict__["forward"] = lambda *_args, **_more: output
+    try:
+        return model(**feed.inputs()).logits[0].float()
+    finally:
+        del base.__dict__["forward"]
+
+
+class Recorder:
+    """Runs passes, and records those of full size as CUDA graphs once they come again."""
+
+    kept: ClassVar[int] = 2
+
+    def __init__(self, model: Any, *, last: bool, first: int) -> None:
+        self.model = model
+        self.last = last
+        self.first = first
+        self._seen: set[int] = set()
+        self._recorded: dict[int, Recorded] = {}
+
+    def logits(
+        self, masked: MaskedTexts, chosen: Sequence[int] | np.ndarray, full: int = 0
+    ) -> Any:
+        """Logits at the masks of some texts; a pass of nearly `full` tokens may be recorded."""
+        parts = laid_out(masked, chosen, self.first)
+        room = Room.full(full)
+        fits = FULL * full <= len(parts[0]) <= full and len(parts[4]) <= room.reads
+        if fits and full in self._seen and self.model.device.type == "cuda":
+            return self._replay(parts, room)
+        if fits:
+            self._seen.add(full)
+        exact = Room(tokens=len(parts[0]), tiles=len(parts[3]), reads=len(parts[4]))
+        feed = Feed(onto(self.model.device, filled(parts, exact)), exact)
+        return head(self.model, body(self.model, feed, last=self.last), feed)
+
+    def _replay(self, parts: tuple[np.ndarray, ...], room: Room) -> Any:
+        if room.tokens not in self._recorded:
+            while len(self._recorded) >= self.kept:
+                self._recorded.pop(next(iter(self._recorded)))
+            self._recorded[room.tokens] = Recorded(self.model, room, last=self.last)
+        return self._recorded[room.tokens].logits(parts)
+
+
+class Recorded:
+    """A pass of one size, launched as a whole."""
+
+    def __init__(self, model: Any, room: Room, *, last: bool) -> None:
+        self.model = model
+        self.room = room
+        # all tiles are empty yet
+        self.numbers = torch.zeros(sum(room.sizes), dtype=torch.int32, device=model.device)
+        self.feed = Feed(self.numbers, room)
+        self.graph: Any = torch.cuda.CUDAGraph()
+        # other threads go on using the device
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+            self.output = body(model, self.feed, last=last)
+            self.states = self.output.last_hidden_state
+
+    def logits(self, parts: tuple[np.ndarray, ...]) -> Any:
+        """Logits at the masks of a pass."""
+        numbers = torch.from_numpy(filled(parts, self.room)).pin_memory()
+        self.numbers.copy_(numbers, non_blocking=True)
+        self.graph.replay()
+        self.output.last_hidden_state = self.states[:, : len(parts[4])]
+        return head(self.model, self.output, self.feed)
