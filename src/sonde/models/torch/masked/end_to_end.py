@@ -195,9 +195,7 @@ class Recorder:
         self._seen: set[int] = set()
         self._recorded: dict[int, Recorded] = {}
 
-    def logits(
-        self, masked: MaskedTexts, chosen: Sequence[int] | np.ndarray, full: int = 0
-    ) -> Any:
+    def logits(self, masked: MaskedTexts, chosen: Sequence[int] | np.ndarray, full: int = 0) -> Any:
         """Logits at the masks of some texts; a pass of nearly `full` tokens may be recorded."""
         parts = laid_out(masked, chosen, self.first)
         room = Room.full(full)

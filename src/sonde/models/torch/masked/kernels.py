@@ -1,7 +1,7 @@
-"""What a GPU is spared with kernels of one's own: attention over short texts, sums normalised.
+"""Kernels of our own for a GPU: attention over short texts, sums normalised, peaks of logits.
 
-Written in Triton, which comes with PyTorch for CUDA and needs a C compiler on the machine; without
-either nothing here is used. Knows tensors; nothing of models, prompts or columns.
+Written in Triton, which PyTorch for CUDA brings along and which needs a C compiler on the machine.
+Without either, calling one fails, and whoever tries has another way. Knows tensors alone.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import triton
-import triton.language as tl
+
+try:
+    import triton
+    from triton import language as tl
+except ImportError:  # PyTorch for the CPU comes without it
+    triton = tl = None
 
 ROWS = 4
 """Rows that are normalised together."""
@@ -19,23 +23,30 @@ GROUP = 128
 """Neighbours of which the largest is told."""
 
 
-@triton.jit
+def _jit(kernel: Any) -> Any:
+    return kernel if triton is None else triton.jit(kernel)
+
+
+@_jit
 def _attend(  # type: ignore[no-untyped-def]
     query, key, value, out, starts, owners, scale,
-    query_token, query_head, key_token, key_head, value_token, value_head, out_token, out_head,
-    SIZE: tl.constexpr, WIDTH: tl.constexpr, TILE: tl.constexpr,
+    query_token, query_head, key_token, key_head,
+    value_token, value_head, out_token, out_head,
+    size: tl.constexpr, width: tl.constexpr, tile: tl.constexpr,
 ):  # fmt: skip
+    """One tile of one head; `width` is `size` rounded up to a power of two."""
     first, last = tl.load(starts + tl.program_id(0)), tl.load(starts + tl.program_id(0) + 1)
     if first < last:
         head = tl.program_id(1)
-        at, column = first + tl.arange(0, TILE), tl.arange(0, WIDTH)
+        at, column = first + tl.arange(0, tile), tl.arange(0, width)
         there = at < last
-        inside = there[:, None] & (column < SIZE)[None]
+        inside = there[:, None] & (column < size)[None]
         token, column = at.to(tl.int64)[:, None], column[None]
         q = tl.load(query + token * query_token + head * query_head + column, inside, 0.0)
         k = tl.load(key + token * key_token + head * key_head + column, inside, 0.0)
         v = tl.load(value + token * value_token + head * value_head + column, inside, 0.0)
         owner = tl.load(owners + at, there, -1)
+        # in float32 three products of tensor cores, which round as little as one of float32
         scores = tl.dot(q, tl.trans(k), input_precision="tf32x3") * scale
         scores = tl.where(owner[:, None] == owner[None], scores, float("-inf"))
         weights = tl.exp(scores - tl.max(scores, 1)[:, None])
@@ -61,23 +72,24 @@ def attend(
     width = max(triton.next_power_of_2(size), 16)
     _attend[(len(starts) - 1, heads)](
         query, key, value, out, starts, owners, scale, *strides, out.stride(1), out.stride(2),
-        SIZE=size, WIDTH=width, TILE=tile, num_warps=4,
+        size=size, width=width, tile=tile, num_warps=4,
     )  # fmt: skip
     return out
 
 
-@triton.jit
+@_jit
 def _normalise(  # type: ignore[no-untyped-def]
-    values, more, weight, bias, out, rows, width, eps,
-    MORE: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
+    values, more, weight, bias, out, count, width, eps,
+    adds: tl.constexpr, block: tl.constexpr, rows: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    column = tl.arange(0, WIDTH)
+    """Some rows; `block` is `width` rounded up to a power of two."""
+    row = tl.program_id(0) * rows + tl.arange(0, rows)
+    column = tl.arange(0, block)
     there = column < width
     at = row.to(tl.int64)[:, None] * width + column[None]
-    inside = (row < rows)[:, None] & there[None]
+    inside = (row < count)[:, None] & there[None]
     x = tl.load(values + at, inside, 0.0).to(tl.float32)
-    if MORE:
+    if adds:
         x += tl.load(more + at, inside, 0.0).to(tl.float32)
     x = tl.where(inside, x - (tl.sum(x, 1) / width)[:, None], 0.0)
     x *= tl.rsqrt(tl.sum(x * x, 1) / width + eps)[:, None]
@@ -91,29 +103,31 @@ def normalise(more: Any, norm: Any, values: Any) -> Any:
     values = values.contiguous()
     more = more if more is None else more.contiguous()
     width = values.shape[-1]
-    rows = values.numel() // width
+    count = values.numel() // width
     out = torch.empty_like(values)
-    _normalise[(triton.cdiv(rows, ROWS),)](
-        values, more, norm.weight, norm.bias, out, rows, width, norm.eps,
-        MORE=more is not None, WIDTH=triton.next_power_of_2(width), ROWS=ROWS, num_warps=4,
+    _normalise[(triton.cdiv(count, ROWS),)](
+        values, more, norm.weight, norm.bias, out, count, width, norm.eps,
+        adds=more is not None, block=triton.next_power_of_2(width), rows=ROWS, num_warps=4,
     )  # fmt: skip
     return out
 
 
-@triton.jit
+@_jit
 def _peaks(  # type: ignore[no-untyped-def]
-    logits, norms, peaks, groups, WIDTH: tl.constexpr, BLOCK: tl.constexpr, GROUP: tl.constexpr
-):
+    logits, norms, peaks, groups,
+    width: tl.constexpr, block: tl.constexpr, group: tl.constexpr,
+):  # fmt: skip
+    """One row, `block` groups at a time."""
     row = tl.program_id(0).to(tl.int64)
-    highest = tl.full((GROUP,), float("-inf"), tl.float32)
-    total = tl.zeros((GROUP,), tl.float32)
-    for start in range(0, WIDTH, BLOCK * GROUP):
-        group = start // GROUP + tl.arange(0, BLOCK)
-        at = group[:, None] * GROUP + tl.arange(0, GROUP)[None]
-        x = tl.load(logits + row * WIDTH + at, at < WIDTH, float("-inf"))
-        tl.store(peaks + row * groups + group, tl.max(x, 1), group < groups)
+    highest = tl.full((group,), float("-inf"), tl.float32)
+    total = tl.zeros((group,), tl.float32)
+    for start in range(0, width, block * group):
+        number = start // group + tl.arange(0, block)
+        at = number[:, None] * group + tl.arange(0, group)[None]
+        x = tl.load(logits + row * width + at, at < width, float("-inf"))
+        tl.store(peaks + row * groups + number, tl.max(x, 1), number < groups)
         higher = tl.maximum(highest, tl.max(x, 0))
-        # nothing but -inf yet is nothing to scale
+        # where all is -inf yet, nothing is there to scale
         known = tl.where(higher == float("-inf"), 0.0, higher)
         total = total * tl.exp(highest - known) + tl.sum(tl.exp(x - known[None]), 0)
         highest = higher
@@ -122,10 +136,10 @@ def _peaks(  # type: ignore[no-untyped-def]
 
 
 def peaks(logits: Any) -> tuple[Any, Any]:
-    """Of each row the log-sum-exp, and the largest of each `GROUP` of neighbours; one look."""
+    """Of each row the log-sum-exp, and the largest of each `GROUP` of neighbours: in one look."""
     rows, width = logits.shape
     groups = triton.cdiv(width, GROUP)
     norms = torch.empty(rows, dtype=torch.float32, device=logits.device)
     found = torch.empty(rows, groups, dtype=torch.float32, device=logits.device)
-    _peaks[(rows,)](logits, norms, found, groups, WIDTH=width, BLOCK=16, GROUP=GROUP, num_warps=4)
+    _peaks[(rows,)](logits, norms, found, groups, width=width, block=16, group=GROUP, num_warps=4)
     return norms, found

@@ -157,8 +157,7 @@ class MaskedModel(Named):
         bounds = list(pairwise((*chunk_starts(len(prompts)), len(prompts))))
         kinds = Kinds(self.tables)
         parts = [prompts.part(start, stop) for start, stop in bounds]
-        texts = ([text for block in part.blocks for text in block.texts()] for part in parts)
-        tokenised = self.tokenisers.columns(texts)
+        tokenised = self.tokenisers.columns(parts)
         for (start, _), part, masked in zip(bounds, parts, tokenised, strict=True):
             self._check(part, masked)
             yield Chunk(
@@ -315,4 +314,6 @@ def workers(loaded: Loaded) -> int:
     """How many processes tokenise: as asked for, or else up to eight cores beside a GPU."""
     if loaded.options.workers is not None:
         return loaded.options.workers
-    return max(min((os.cpu_count() or 1) - 2, 8), 0) if "cuda" in loaded.device else 0
+    if "cuda" not in loaded.device or os.name == "nt":
+        return 0
+    return max(min((os.cpu_count() or 1) - 2, 8), 0)
