@@ -191,10 +191,10 @@ def test_kernels_give_what_their_twins_give(dtype: Any, size: int) -> None:
     _, _, owners, tiles, _ = (
         torch.from_numpy(part.astype(np.int32)).cuda() for part in laid_out(masked, np.arange(9), 0)
     )
-    states = torch.randn(3, 1, len(owners), 3, size, device="cuda", dtype=dtype).transpose(2, 3)
+    q, k, v = torch.randn(3, 1, len(owners), 3, size, device="cuda", dtype=dtype).transpose(2, 3)
     more = {torch.float32: 1e-5, torch.bfloat16: 2e-2, torch.float16: 2e-3}[dtype]
-    found = own.attend(*states, tiles, owners, 0.3, LONGEST)
-    expected = kernels.attend(*states.float(), tiles, owners, 0.3, LONGEST)
+    found = own.attend(q, k, v, tiles, owners, 0.3, LONGEST)
+    expected = kernels.attend(q.float(), k.float(), v.float(), tiles, owners, 0.3, LONGEST)
     assert torch.allclose(found.float(), expected, atol=more, rtol=more)
     norm = torch.nn.LayerNorm(3 * size, device="cuda", dtype=dtype)
     values, added = torch.randn(2, 7, 3 * size, device="cuda", dtype=dtype)

@@ -132,7 +132,8 @@ class Memory:
         """The arrays that lie there, as they were written; they are there until others are."""
         if os.fstat(self.file).st_size > len(self._map):
             self._map = mmap.mmap(self.file, os.fstat(self.file).st_size)
-        found, at = [], 0
+        found: list[np.ndarray] = []
+        at = 0
         for kind, size in zip(kinds, sizes, strict=True):
             found.append(np.frombuffer(self._map, kind, size, at))
             at += _room(found[-1].nbytes)

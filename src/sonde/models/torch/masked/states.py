@@ -44,5 +44,6 @@ def last_sum(model: Any) -> Any:
     """
     for module in model.base_model.modules():
         if isinstance(module, torch.nn.ModuleList) and len(module):
-            return module[-1].attention.output
+            layer: Any = module[-1]
+            return layer.attention.output
     raise ValueError("it has no list of layers")
