@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, kstest
 
-from sonde.engine.sampling import cumulative, draw_name, split, uniforms
+from sonde.engine.sampling import cumulative, draw_name, many_uniforms, philox, split, uniforms
 
 WEIGHTS = st.lists(st.sampled_from([0.0, 1e-12, 0.1, 1.0, 3.0]), min_size=1, max_size=20).filter(
     any
@@ -47,6 +47,29 @@ def test_draws_are_named_by_seed_prompt_and_path(path: list[int], other: list[in
     assert path == other or not np.array_equal(first, uniforms(NAME, other, 8))
     for name in (draw_name(1, "fact"), draw_name(0, "fact", ""), draw_name(0, "other")):
         assert not np.array_equal(first, uniforms(name, path, 8))
+
+
+WORDS = st.integers(0, 2**64 - 1)
+
+
+@given(keys=st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=5), count=st.integers(1, 4))
+def test_words_of_many_keys_are_those_numpy_gives_for_each(
+    keys: list[tuple[int, int]], count: int
+) -> None:
+    counters = np.full(len(keys), count, dtype=np.uint64)
+    found = philox(np.array(keys, dtype=np.uint64), counters)
+    for (low, high), words in zip(keys, found, strict=True):
+        expected = np.random.Philox(key=(high << 64) + low).random_raw(4 * count)
+        assert np.array_equal(words, expected[-4:])
+
+
+@given(places=st.lists(st.tuples(PATHS, st.integers(0, 9)), max_size=6))
+def test_draws_of_many_places_are_those_of_each(places: list[tuple[list[int], int]]) -> None:
+    names = [draw_name(number, "fact") for number in range(len(places))]
+    paths = [np.array(path, dtype="<i8").tobytes() for path, _ in places]
+    found = many_uniforms(names, paths, np.array([count for _, count in places], dtype=np.int64))
+    each = [uniforms(name, *place) for name, place in zip(names, places, strict=True)]
+    assert np.array_equal(found, np.concatenate([[], *each]))
 
 
 def test_named_numbers_are_uniform_and_those_of_neighbours_unrelated() -> None:

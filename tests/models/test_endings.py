@@ -6,13 +6,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders
 
 from sonde.core.prompts import Generate
 from sonde.models.torch.decode.steps import End, Endings, end_tokens
-from tests.tiny import byte_pairs, metaspaces
+from sonde.models.torch.decode.token_texts import TokenTexts
+from tests.tiny import byte_pairs, metaspaces, word_pieces
 
 
 def llama2() -> Tokenizer:
@@ -92,6 +93,66 @@ def test_a_text_ends_at_its_end(path: tuple[str, ...], until: str, text: str, sa
 def test_a_text_that_only_the_limit_ends_is_not_finished() -> None:
     assert ended(("ĠParis",), most=1)[0] == End(text=" Paris", finished=False)
     assert ended(("Ċ",), most=1)[0] == End(text="", finished=True)
+
+
+def suffixes() -> Tokenizer:
+    """Words that end in a mark which becomes a space before the next, as in GPT-1."""
+    tokenizer: Tokenizer = Tokenizer.from_str(byte_pairs().to_str())
+    tokenizer.decoder = decoders.BPEDecoder("s")
+    return tokenizer
+
+
+def metaspaced() -> Tokenizer:
+    """Sentence pieces with the decoder that T5 has."""
+    tokenizer: Tokenizer = Tokenizer.from_str(metaspaces().to_str())
+    tokenizer.decoder = decoders.Metaspace()
+    return tokenizer
+
+
+DECODERS = {
+    "bytes": byte_pairs(),
+    "pieces": llama2(),
+    "metaspaces": metaspaced(),
+    "words": word_pieces(),
+    "suffixes": suffixes(),
+}
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_pieces_tell_where_a_text_may_end_and_what_it_says(kind: str, data: Any) -> None:
+    """Only after a token that may close it, or at its limit, does a text have to be looked at."""
+    tokenizer = DECODERS[kind]
+    size = tokenizer.get_vocab_size() + 2  # a model may have tokens that its tokenizer has not
+    tokens = st.integers(0, size - 1)
+    tail = tuple(data.draw(st.lists(tokens.filter(lambda i: i < size - 2), min_size=1, max_size=3)))
+    path = tuple(data.draw(st.lists(tokens, min_size=1, max_size=8)))
+    plain = Endings(tokenizer, frozenset({5}))
+    whole = plain.text(tail, path)
+    cuts = [whole[i:j] for i in range(len(whole)) for j in range(i + 1, min(i + 4, len(whole)) + 1)]
+    until = data.draw(st.sampled_from(["", "\n", " ", "é", "東", "is", *cuts]))
+    pieces = TokenTexts(tokenizer, size)
+    quick = Endings(tokenizer, frozenset({5}), pieces)
+    closing, want = pieces.closing(until), Generate(most=9, until=until)
+    for n in range(1, len(path) + 1):
+        expected = plain.end(tail, path[:n], want)
+        assert quick.end(tail, path[:n], want) == expected
+        assert quick.text(tail, path[:n]) == plain.text(tail, path[:n])
+        if expected is not None:
+            odd = not pieces.opens_whole(tail)
+            assert closing[path[n - 1]] or path[n - 1] == 5 or odd
+            assert quick.said(tail, path[:n], expected.text) == plain.said(
+                tail, path[:n], expected.text
+            )
+            return
+
+
+@pytest.mark.parametrize("kind", ["bytes", "pieces", "words"])
+def test_few_tokens_have_to_be_looked_at(kind: str) -> None:
+    pieces = TokenTexts(DECODERS[kind], DECODERS[kind].get_vocab_size())
+    assert pieces.closing("\n").sum() <= 2
+    assert sum(text is None for text in pieces.plain) <= 160
 
 
 @pytest.mark.parametrize(

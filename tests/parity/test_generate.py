@@ -24,6 +24,7 @@ from tests.parity.writing import (
     UNTILS,
     WAYS,
     Fed,
+    Way,
     assert_same_text,
     causal,
     draw,
@@ -58,7 +59,7 @@ def ending(monkeypatch: pytest.MonkeyPatch, tiny: Load) -> Any:
 @given(prompts=PROMPTS, budget=st.sampled_from(BUDGETS))
 @settings(max_examples=15, deadline=None, derandomize=True)
 def test_writing_together_equals_the_reference(
-    tiny: Load, kind: str, tree: bool, prompts: list[Prompt], budget: int
+    tiny: Load, kind: str, tree: Way, prompts: list[Prompt], budget: int
 ) -> None:
     model = causal(tiny, kind, tree, budget)
     prompts = [*prompts, prompts[0]]
@@ -69,7 +70,7 @@ def test_writing_together_equals_the_reference(
 
 @pytest.mark.parametrize(("kind", "tree"), WAYS)
 def test_texts_end_where_the_reference_ends_them(
-    tiny: Load, ending: Any, kind: str, tree: bool
+    tiny: Load, ending: Any, kind: str, tree: Way
 ) -> None:
     ending(kind)
     model = causal(tiny, kind, tree)
@@ -113,7 +114,7 @@ def test_writing_equals_what_transformers_generates(
 @given(prompts=PROMPTS, order=st.randoms(use_true_random=False), budget=st.sampled_from(BUDGETS))
 @settings(max_examples=8, deadline=None, derandomize=True)
 def test_order_and_company_never_change_a_text(
-    tiny: Load, kind: str, tree: bool, prompts: list[Prompt], order: Random, budget: int
+    tiny: Load, kind: str, tree: Way, prompts: list[Prompt], order: Random, budget: int
 ) -> None:
     together = written(causal(tiny, kind, tree), prompts)
     model = causal(tiny, kind, tree, budget)
@@ -152,7 +153,7 @@ def test_spaces_that_close_a_prompt_are_left_to_the_model(tiny: Load) -> None:
 def test_every_distinct_token_is_fed_once(tiny: Load, kind: str, some: list[Prompt]) -> None:
     model = causal(tiny, kind)
     prompts = [*some, *some, write(some[0].prefix, most=9, fact="other")]
-    decoder = model.decoder()
+    decoder: Any = model.decoder()
     paths: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     settle = decoder._settle
 
@@ -161,7 +162,7 @@ def test_every_distinct_token_is_fed_once(tiny: Load, kind: str, some: list[Prom
         paths.extend((leaf.root.ids, leaf.path) for _ in ended)
         return ended, shares
 
-    decoder._settle = noting  # type: ignore[method-assign]
+    decoder._settle = noting
     with Fed(model.model) as fed:
         list(decoder.generate(prompts))
     nodes = {(ids[:n], ()) for ids, _ in paths for n in range(1, len(ids) + 1)}
@@ -177,14 +178,16 @@ def test_finished_texts_leave_the_batch(tiny: Load) -> None:
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=["cuda", "linux", "windows", "python"])
-@pytest.mark.parametrize(("kind", "tree"), [("llama", True), ("llama", False), ("gemma3", True)])
+@pytest.mark.parametrize(
+    ("kind", "tree"), [("llama", True), ("llama", False), ("llama", "rows"), ("gemma3", True)]
+)
 @pytest.mark.parametrize("room", [0, 6])
 def test_writing_goes_on_in_smaller_batches(
     tiny: Load,
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
     kind: str,
-    tree: bool,
+    tree: Way,
     room: int,
 ) -> None:
     prompts = [write(f"{p} it", most=4) for p in ("Oslo is", "It", "", "York in", "a", "b", "c")]

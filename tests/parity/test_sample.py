@@ -24,7 +24,7 @@ from sonde.models.torch.reference import sample_causal
 from sonde.testing import check_model
 from tests.parity.test_memory import ERRORS, limit
 from tests.parity.world import BUDGETS
-from tests.parity.writing import LONG, OPENINGS, UNTILS, WAYS, Fed, causal, draw, drawn, write
+from tests.parity.writing import LONG, OPENINGS, UNTILS, WAYS, Fed, Way, causal, draw, drawn, write
 from tests.tiny import Load, llama, score
 
 PROMPTS = st.lists(
@@ -47,7 +47,7 @@ SURE = 1e-4
 @given(prompts=PROMPTS, order=st.randoms(use_true_random=False), budget=st.sampled_from(BUDGETS))
 @settings(max_examples=8, deadline=None, derandomize=True)
 def test_batches_order_and_company_never_change_a_draw(
-    tiny: Load, kind: str, tree: bool, prompts: list[Prompt], order: Random, budget: int
+    tiny: Load, kind: str, tree: Way, prompts: list[Prompt], order: Random, budget: int
 ) -> None:
     together = drawn(causal(tiny, kind, tree), prompts)
     model = causal(tiny, kind, tree, budget)
@@ -164,7 +164,7 @@ def test_every_distinct_token_is_fed_once(
 ) -> None:
     model = causal(tiny, kind)
     model.budgets["sample"].tokens = 10**6
-    decoder = model.decoder("sample")
+    decoder: Any = model.decoder("sample")
     paths: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
     settle = decoder._settle
 
@@ -173,7 +173,7 @@ def test_every_distinct_token_is_fed_once(
         paths.add((leaf.root.ids, leaf.path))
         return settle(openings, leaf)
 
-    decoder._settle = noting  # type: ignore[method-assign]
+    decoder._settle = noting
     with Fed(model.model) as fed:
         found = dict(decoder.sample(some))
     assert found == dict(enumerate(drawn(causal(tiny, kind), some)))
@@ -192,10 +192,10 @@ def test_common_beginnings_of_samples_are_computed_once(tiny: Load) -> None:
     assert len(answer.texts) < 380
 
 
-@pytest.mark.parametrize("tree", [True, False])
+@pytest.mark.parametrize("tree", [True, False, "rows"])
 @pytest.mark.parametrize("error", ERRORS, ids=["cuda", "linux", "windows", "python"])
 def test_sampling_goes_on_in_smaller_batches(
-    tiny: Load, monkeypatch: pytest.MonkeyPatch, error: Exception, tree: bool
+    tiny: Load, monkeypatch: pytest.MonkeyPatch, error: Exception, tree: Way
 ) -> None:
     prompts = [draw(text, count=40) for text in ("Oslo", "It is", "York")]
     expected = drawn(causal(tiny, "llama", tree), prompts)

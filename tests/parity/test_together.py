@@ -28,6 +28,7 @@ from tests.parity.writing import (
     UNTILS,
     WAYS,
     Fed,
+    Way,
     assert_same_text,
     causal,
     draw,
@@ -86,7 +87,7 @@ def assert_alike(one: Answer, other: Answer) -> None:
 @given(prompts=shards(), budget=st.sampled_from(BUDGETS))
 @settings(max_examples=12, deadline=None, derandomize=True)
 def test_together_equals_the_reference(
-    tiny: Load, kind: str, tree: bool, prompts: list[Prompt], budget: int
+    tiny: Load, kind: str, tree: Way, prompts: list[Prompt], budget: int
 ) -> None:
     model = causal(tiny, kind, tree, budget)
     for one, other in zip(joined(model, prompts), reference(model, prompts), strict=True):
@@ -181,9 +182,11 @@ def test_an_option_that_shares_a_token_with_the_prompt_is_scored_apart(tiny: Loa
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=["cuda", "linux", "windows", "python"])
-@pytest.mark.parametrize(("kind", "tree"), [("llama", True), ("llama", False), ("gemma3", True)])
+@pytest.mark.parametrize(
+    ("kind", "tree"), [("llama", True), ("llama", False), ("llama", "rows"), ("gemma3", True)]
+)
 def test_answers_stay_the_same_in_smaller_batches(
-    tiny: Load, monkeypatch: pytest.MonkeyPatch, error: Exception, kind: str, tree: bool
+    tiny: Load, monkeypatch: pytest.MonkeyPatch, error: Exception, kind: str, tree: Way
 ) -> None:
     starts = [f"{p} it " for p in ("Oslo is", "It", "", "York in", "a", "b", "c")]
     prompts = [p for s in starts for p in (score(s, ("Paris", "New York")), write(s, most=6))]
@@ -199,7 +202,7 @@ def test_answers_stay_the_same_in_smaller_batches(
 
 @pytest.mark.parametrize(("kind", "tree"), [("llama", True), ("mamba", False)])
 def test_a_shard_of_both_kinds_is_answered_together_and_always_alike(
-    tiny: Load, kind: str, tree: bool
+    tiny: Load, kind: str, tree: Way
 ) -> None:
     prompts = [score(FRANCE, ("Paris",)), draw(FRANCE), write(FRANCE), write("It is")]
     first, second = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from hypothesis import strategies as st
@@ -14,7 +14,11 @@ from sonde.models.torch.causal.model import CausalModel
 from tests.parity.world import PREFIXES, TOLERANCE, with_budget
 from tests.tiny import Load
 
-WAYS = [(kind, tree) for kind in ("llama", "gpt2", "mistral", "gemma3") for tree in (True, False)]
+Way = bool | Literal["rows"]
+"""Along a tree, text by text, or as rows behind shared prefixes."""
+
+KINDS = ("llama", "gpt2", "mistral", "gemma3")
+WAYS: list[tuple[str, Way]] = [(kind, way) for kind in KINDS for way in (True, False, "rows")]
 WAYS += [("mamba", False)]
 
 # letters, because tiny random models write no lines; no end at all; and one in several tokens
@@ -41,10 +45,10 @@ def key(fact: str) -> Key:
     return Key(fact=fact, relation="P36", template="t", subject="s")
 
 
-def causal(tiny: Load, kind: str, tree: bool = True, budget: int = 4096) -> CausalModel:
+def causal(tiny: Load, kind: str, tree: Way = True, budget: int = 4096) -> CausalModel:
     model = CausalModel(with_budget(tiny(kind), budget))
     assert model.tree or not tree
-    model.tree = tree
+    model.tree, model.rows = bool(tree), tree == "rows"
     return model
 
 

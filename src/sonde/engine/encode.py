@@ -133,8 +133,17 @@ class CausalEncoder:
 
     def open(self, prefix: str) -> tuple[int, ...]:
         """Token ids of a text to write on from; spaces that close it are left to the model."""
+        return self.opened(prefix, self.to_open([prefix])[0])
+
+    def to_open(self, prefixes: Sequence[str]) -> list[Sequence[int]]:
+        """The tokens of texts to write on from, all at once because that is quicker."""
+        texts = [prefix.rstrip(" ") for prefix in prefixes]
+        encodings = self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def opened(self, prefix: str, ids: Sequence[int]) -> tuple[int, ...]:
+        """The same with what opens a text; refused where there is nothing to write on from."""
         refuse_markers(self.tokenizer, prefix)
-        ids = self.tokenizer.encode(prefix.rstrip(" "), add_special_tokens=False).ids
         if not self.start.always and ids:
             return tuple(ids)
         if self.start.id is None:

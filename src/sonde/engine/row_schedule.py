@@ -15,7 +15,8 @@ from sonde.core.rated import taken
 from sonde.engine.batching import Budget
 from sonde.engine.encode import Branches
 from sonde.engine.prefixes import shared_prefixes
-from sonde.engine.schedule import Ids, Pass, Passes, Shape, halved, score_passes
+from sonde.engine.schedule import Ids, Pass, Passes, Root, Shape, halved, score_passes
+from sonde.engine.token_tree import options_tree
 from sonde.engine.tree_rows import Forest, grown, laid
 
 LIKE = 7 / 8
@@ -31,6 +32,8 @@ def tree_row_passes(
     prompt that is over budget or memory goes in parts, and a text of more than `farthest` tokens
     with others like it, as `score_passes` has them: the work is then a tree.
     """
+    if not prompts:
+        return
     forest = grown(prompts)
     far = np.zeros(len(forest.heads), dtype=bool)
     if farthest is not None:
@@ -38,11 +41,11 @@ def tree_row_passes(
     if far.any():
         yield from _numbered(budget, prompts, np.flatnonzero(far[forest.own]).tolist())
     order, prefixes = _order(forest, np.flatnonzero(~far))
-    sizes = np.array([len(forest.heads[row]) - len(prefixes[row]) for row in order])
-    sizes = sizes + np.diff(forest.bounds)[order]
+    sizes = _sizes(forest, order, prefixes)
     at = 0
     while at < len(order):
-        stop = at + _count(sizes[at:], budget.tokens, enough)
+        filled = np.maximum.accumulate(sizes[at:]) * np.arange(1, len(order) - at + 1)
+        stop = at + _count(sizes[at:], filled <= budget.tokens, enough)
         rows = np.array(order[at:stop])
         size = len(rows) * int(sizes[at:stop].max())
         failed = size > budget.tokens and _divisible(forest, rows)
@@ -56,6 +59,54 @@ def tree_row_passes(
                 yield from halved(budget, i, ids, (prompts[i].head[len(ids) :], prompts[i].spans))
         if not failed or len(rows) == 1:
             at = stop
+
+
+def write_row_passes(budget: Budget, roots: Sequence[Root], *, enough: int = 0) -> Passes:
+    """What is read before anything is written, as rows of trees behind prefixes.
+
+    Rows keep what they have read and what they may write, each for the texts that go on from it.
+    The budget holds as much again, so that rows may come while others go on.
+    """
+    forest = grown([Branches(head=root.ids, spans=root.options) for root in roots])
+    order, prefixes = _order(forest, np.arange(len(roots)))
+    sizes = _sizes(forest, order, prefixes)
+    most = np.array([roots[row].most for row in order])
+    texts = np.array([roots[row].texts for row in order])
+    at = 0
+    while at < len(order):
+        held = np.maximum.accumulate((sizes + most)[at:]) * np.cumsum(texts[at:])
+        count = _count(sizes[at:], 2 * held <= budget.tokens, enough)
+        if (yield _write_pass(roots, forest, np.array(order[at : at + count]), prefixes)):
+            budget.halve(2 * int(held[count - 1]))
+        else:
+            at += count
+
+
+def _write_pass(
+    roots: Sequence[Root], forest: Forest, rows: np.ndarray, prefixes: Mapping[int, Ids]
+) -> Pass:
+    members = rows.tolist()
+    work = laid(forest, rows, [prefixes[row] for row in members])
+    count, width = work.ids.shape
+    new = [len(roots[row].ids) - len(prefixes[row]) for row in members]
+    beside = [options_tree(roots[row].options).new if roots[row].options else () for row in members]
+    kept = sum(map(len, work.prefixes))
+    return Pass(
+        members=members,
+        new=new,
+        padding=[width - own - sum(more) for own, more in zip(new, beside, strict=True)],
+        beside=[tokens for more in beside for tokens in more],
+        shapes=(Shape(rows=count, width=width, behind=kept, reads=count + len(work.reads)),),
+        prefixes=[prefixes[row] for row in members],
+        work=work,
+        divisible=count > 1,
+    )
+
+
+def _sizes(forest: Forest, order: list[int], prefixes: Mapping[int, Ids]) -> np.ndarray:
+    """Tokens of each row behind its prefix."""
+    chains = np.array([len(forest.heads[row]) - len(prefixes[row]) for row in order])
+    return np.asarray(chains + np.diff(forest.bounds)[order])
 
 
 def _order(forest: Forest, rows: np.ndarray) -> tuple[list[int], dict[int, Ids]]:
@@ -72,14 +123,13 @@ def _order(forest: Forest, rows: np.ndarray) -> tuple[list[int], dict[int, Ids]]
     return [row for group in groups for row in group], prefixes
 
 
-def _count(sizes: np.ndarray, tokens: int, enough: int) -> int:
-    """How many of the first rows of some sizes make a pass; at least one."""
+def _count(sizes: np.ndarray, fits: np.ndarray, enough: int) -> int:
+    """How many of the first rows of some sizes make a pass, of those that fit; at least one."""
     widest = np.maximum.accumulate(sizes)
-    filled = widest * np.arange(1, len(sizes) + 1)
-    fits = filled <= tokens
     if enough:
+        filled = widest * np.arange(len(sizes))
         unlike = (sizes < LIKE * widest) | (widest > widest[0])
-        fits &= ~(unlike & (filled - widest >= enough))
+        fits = fits & ~(unlike & (filled >= enough))
     return max(int(np.argmin(fits)) if not fits.all() else len(sizes), 1)
 
 

@@ -40,6 +40,52 @@ def uniforms(name: bytes, path: Sequence[int], count: int) -> NDArray[np.float64
     return np.random.Generator(np.random.Philox(key=key)).random(count)
 
 
+def many_uniforms(
+    names: Sequence[bytes], paths: Sequence[bytes], counts: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The `uniforms` of many places, laid end to end; paths are the bytes of their tokens."""
+    digests = [
+        hashlib.sha256(name + path).digest()[:16] for name, path in zip(names, paths, strict=True)
+    ]
+    keys = np.frombuffer(b"".join(digests), dtype=">u8").reshape(-1, 2).astype(np.uint64)
+    blocks = -(-counts // 4)
+    places = np.repeat(np.arange(len(counts)), blocks)
+    numbers = np.arange(len(places)) - np.repeat(np.cumsum(blocks) - blocks, blocks)
+    words = philox(keys[places, ::-1], (numbers + 1).astype(np.uint64))
+    wanted = 4 * numbers[:, None] + np.arange(4)[None] < counts[places, None]
+    return np.asarray((words[wanted] >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
+
+
+MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)
+STEPS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B))
+
+
+def philox(keys: NDArray[np.uint64], counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Philox 4x64 of ten rounds, for many keys [n, 2] at once: [n, 4] words each for a counter.
+
+    They are the words that `numpy.random.Philox(key=...)` gives when it has counted so far.
+    """
+    one, two = keys[:, 0].copy(), keys[:, 1].copy()
+    a, b, c, d = counters, *(np.zeros_like(counters) for _ in range(3))
+    for _ in range(10):
+        high, low = _product(a, MULTIPLIERS[0])
+        other_high, other_low = _product(c, MULTIPLIERS[1])
+        a, b, c, d = other_high ^ b ^ one, other_low, high ^ d ^ two, low
+        one += STEPS[0]
+        two += STEPS[1]
+    return np.stack([a, b, c, d], axis=1)
+
+
+def _product(words: NDArray[np.uint64], factor: int) -> tuple[Any, Any]:
+    """The upper and the lower 64 bits of words times a factor."""
+    half, mask = np.uint64(32), np.uint64(2**32 - 1)
+    above, below = np.uint64(factor >> 32), np.uint64(factor & (2**32 - 1))
+    upper, lower = words >> half, words & mask
+    middle = upper * below + (lower * below >> half)
+    crossed = lower * above + (middle & mask)
+    return upper * above + (middle >> half) + (crossed >> half), words * np.uint64(factor)
+
+
 def cumulative(weights: Floats) -> NDArray[np.float64]:
     """Running sum of weights per token, in double precision because there are many small ones."""
     return np.cumsum(weights, dtype=np.float64)

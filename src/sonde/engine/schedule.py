@@ -257,12 +257,15 @@ def _pieces(budget: Budget, member: int, prefix: Ids, text: Reading) -> Passes:
 class Root:
     """Token ids that are written on from, with `room` for the tokens that may come at a time.
 
-    `options` are scored after the same ids.
+    `options` are scored after the same ids. `most`: tokens that a text may have; `texts`: how many
+    distinct ones may be expected to go on at a time.
     """
 
     ids: Ids
     room: int
     options: tuple[Span, ...] = ()
+    most: int = 0
+    texts: int = 1
 
 
 def write_passes(budget: Budget, roots: Sequence[Root]) -> Passes:

@@ -20,7 +20,7 @@ from sonde.engine.prefixes import PrefixCache, SourceCache
 from sonde.engine.schedule import Shape
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.causal.token_tree import kept_prefixes
-from sonde.models.torch.decode.tree_decoder import Opening, Writer
+from sonde.models.torch.decode.writer import Opening, Writer
 from sonde.models.torch.loading.weights import Loaded
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Reader, Seq2SeqModel, Task, fed_rows, grouped
@@ -39,7 +39,7 @@ def causal_costs(model: CausalModel, shards: Iterable[Sequence[Prompt]]) -> Iter
             asked = [prompts[i] for i in positions]
             if ability == "sample":
                 decoder = model.decoder("sample")
-                openings = [decoder.open(prompt, Sample) for prompt in asked]
+                openings = decoder.openings(asked, Sample)
                 _count_writing(decoder, dry, openings, positions, prefixes=prefixes)
             elif ability == "trace":
                 _count_tracing(model, dry, asked, positions, prefixes)
@@ -141,7 +141,7 @@ def seq2seq_costs(model: Seq2SeqModel, shards: Iterable[Sequence[Prompt]]) -> It
             elif ability in ("generate", "sample"):
                 decoder = model.decoder("sample" if ability == "sample" else "generate")
                 kind = Sample if ability == "sample" else Generate
-                openings = [decoder.open(prompts[i], kind) for i in positions]
+                openings = decoder.openings([prompts[i] for i in positions], kind)
                 _count_writing(decoder, dry, openings, positions, sources=sources)
             else:
                 raise AbilityError(f"an encoder-decoder model cannot {ability}")

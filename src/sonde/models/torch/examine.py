@@ -260,7 +260,7 @@ class Seq2SeqExaminer(Examiner):
         """Only the naive text, where there is room for it: there is no answer to be found yet."""
         loaded = self.model.loaded
         with naming(prompt):
-            self.model.decoder().ids(prompt, most)  # refuses what the model cannot take
+            self.model.decoder().ids(prompt, (), most)  # refuses what the model cannot take
         naive = reference.generate_seq2seq(
             loaded.model, self.encoder, self.model.start, [prompt], end_tokens(loaded)
         )

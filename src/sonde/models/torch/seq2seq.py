@@ -31,7 +31,8 @@ from sonde.engine.prefixes import SourceCache
 from sonde.engine.schedule import Pass, Passes, answer_passes, source_passes
 from sonde.engine.seq2seq_encode import Ids, Seq2SeqEncoder, Source, beginnings, row_of
 from sonde.models.torch.decode.steps import Endings, Leaf, end_tokens
-from sonde.models.torch.decode.tree_decoder import Step, Writer, Written
+from sonde.models.torch.decode.tree_decoder import LeafWriter, Step
+from sonde.models.torch.decode.writer import Written
 from sonde.models.torch.loading.budgets import budgets_of
 from sonde.models.torch.loading.device import float_logits, padded, token_logps
 from sonde.models.torch.loading.limits import check_room, check_text, explain_oom, naming
@@ -132,7 +133,7 @@ def feed(model: Any, rows: Rows, tokens: Sequence[Sequence[int]], *, last: bool 
     return output.logits[:, -1:] if last else output.logits
 
 
-class Seq2SeqDecoder(Writer):
+class Seq2SeqDecoder(LeafWriter):
     """Writes texts and draws samples with an encoder-decoder model."""
 
     def __init__(
@@ -146,7 +147,11 @@ class Seq2SeqDecoder(Writer):
         self.budget = budget
         self.opening = opening
 
-    def ids(self, prompt: Prompt, most: int) -> tuple[int, ...]:
+    def tokenised(self, texts: Sequence[str]) -> list[Sequence[int]]:
+        """Nothing yet: what is read depends on more than the text."""
+        return [()] * len(texts)
+
+    def ids(self, prompt: Prompt, tokens: Sequence[int], most: int) -> tuple[int, ...]:
         """What is read."""
         ids = self.encoder.source(prompt.prefix).ids
         check_text(len(ids), max(ids), self.loaded)

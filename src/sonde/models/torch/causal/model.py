@@ -46,7 +46,10 @@ from sonde.models.torch.causal.token_tree import (
     tree_logps,
     why_flat,
 )
-from sonde.models.torch.decode.tree_decoder import Opening, TreeDecoder
+from sonde.models.torch.decode.row_decoder import RowDecoder
+from sonde.models.torch.decode.token_texts import TokenTexts
+from sonde.models.torch.decode.tree_decoder import TreeDecoder
+from sonde.models.torch.decode.writer import Opening, Writer
 from sonde.models.torch.loading.budgets import budgets_of
 from sonde.models.torch.loading.device import float_logits
 from sonde.models.torch.loading.limits import (
@@ -141,6 +144,7 @@ class CausalModel(Named):
         float_logits(self.model)
         self.slow = why_flat(self.model)
         self.tree = not self.slow
+        self.pieces = TokenTexts(loaded.backend, loaded.vocabulary)
         # one tree is quicker on a CPU, where nothing waits for Python
         self.rows = device != "cpu" and self.tree and not why_not_rows(self.model)
         self.enough = int(WORK / (2 * sum(p.numel() for p in self.model.parameters())))
@@ -184,10 +188,13 @@ class CausalModel(Named):
         """Yield (positions, log-probabilities of every span's tokens)."""
         return explain_oom(self._traced(self.span_tokens(prompts)))
 
-    def decoder(self, kind: Literal["generate", "sample"] = "generate") -> TreeDecoder:
+    def decoder(self, kind: Literal["generate", "sample"] = "generate") -> Writer:
         """What writes texts with this model."""
         budget = self.budgets[kind]
-        return TreeDecoder(self.loaded, self.encoder, budget, self.prefixes, tree=self.tree)
+        tree = TreeDecoder(self.loaded, self.encoder, budget, self.prefixes, tree=self.tree)
+        if not self.rows:
+            return tree
+        return RowDecoder(tree, self.pieces, farthest=farthest(self.model), enough=self.enough)
 
     def score_passes(self, prompts: Sequence[Branches]) -> Passes:
         """How the options of some prompts go through the model: as trees, or each text as a row."""
@@ -217,7 +224,8 @@ class CausalModel(Named):
         """What is scored and what is written, and which of it goes through the model together."""
         decoder = self.decoder()
         writes = [i for i, prompt in enumerate(prompts) if isinstance(prompt.want, Generate)]
-        openings = {i: decoder.open(prompts[i], Generate) for i in writes}
+        found = decoder.openings([prompts[i] for i in writes], Generate)
+        openings = dict(zip(writes, found, strict=True))
         texts = {i: self.branches(p) for i, p in enumerate(prompts) if i not in openings}
         room = {i: (opening.ids, opening.want.most) for i, opening in openings.items()}
         guests = shared_prefill(texts, room) if self.tree else {}

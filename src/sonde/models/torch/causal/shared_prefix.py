@@ -30,16 +30,77 @@ UNKNOWN = ("softcap", "s_aux", "position_bias", "sinks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stems:
+    """Keys and values of some prefixes, laid end to end: [heads, tokens, size of a head] a layer.
+
+    Prefix p has `sizes[p]` tokens from `starts[p]` on.
+    """
+
+    layers: KeysAndValues
+    sizes: np.ndarray
+
+    @classmethod
+    def of(cls, prefixes: Sequence[KeysAndValues]) -> Stems:
+        """Some prefixes, of which some may have no tokens."""
+        sizes = np.array([prefix[0][0].shape[-2] if prefix else 0 for prefix in prefixes])
+        some = [prefix for prefix in prefixes if prefix]
+        if len(some) < 2:
+            return cls(layers=[(k[0], v[0]) for prefix in some for k, v in prefix], sizes=sizes)
+        layers = [
+            (torch.cat([k[0] for k, _ in each], 1), torch.cat([v[0] for _, v in each], 1))
+            for each in zip(*some, strict=True)
+        ]
+        return cls(layers=layers, sizes=sizes)
+
+    def join(self, other: Stems) -> Stems:
+        """These and then the others."""
+        sizes = np.concatenate([self.sizes, other.sizes])
+        if not self.layers or not other.layers:
+            return Stems(layers=self.layers or other.layers, sizes=sizes)
+        layers = [
+            (torch.cat([k, more_k], 1), torch.cat([v, more_v], 1))
+            for (k, v), (more_k, more_v) in zip(self.layers, other.layers, strict=True)
+        ]
+        return Stems(layers=layers, sizes=sizes)
+
+    def take(self, chosen: np.ndarray) -> Stems:
+        """Some of them, in that order."""
+        if len(chosen) == len(self.sizes):
+            return self
+        starts = np.cumsum(self.sizes) - self.sizes
+        places = np.concatenate([starts[p] + np.arange(self.sizes[p]) for p in chosen])
+        layers = [
+            (k.index_select(1, onto(k.device, places)), v.index_select(1, onto(v.device, places)))
+            for k, v in self.layers
+        ]
+        return Stems(layers=layers, sizes=self.sizes[chosen])
+
+    def stacked(self, chosen: np.ndarray) -> KeysAndValues:
+        """Some prefixes as [prefixes, heads, longest, size], whatever behind the shorter ones."""
+        starts, sizes = (np.cumsum(self.sizes) - self.sizes)[chosen], self.sizes[chosen]
+        behind = np.arange(sizes.max())[None]
+        places = np.where(behind < sizes[:, None], starts[:, None] + behind, 0)
+        index = onto(self.layers[0][0].device, places.ravel())
+
+        def stack(tensor: Any) -> Any:
+            laid_out = tensor.index_select(1, index.to(tensor.device))
+            return laid_out.view(tensor.shape[0], *places.shape, -1).transpose(0, 1).contiguous()
+
+        return [(stack(keys), stack(values)) for keys, values in self.layers]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SharedPrefixes:
     """Keys and values of some prefixes, and which rows stand behind which.
 
-    Rows are laid in slots of `size` rows, each behind one prefix: `rows` says which row lies where
-    (one of them again where a slot is not full), `back` where each row lies. `layers` are
-    [slots, heads, longest, size of a head]; `bias` hides what fills shorter prefixes up. `lengths`
-    are the rows' own prefixes', as numbers; None as `rows` where all stand behind one prefix.
+    Prefix owners[r] of the stems stands before row r. Rows are laid in slots of `size` rows, each
+    behind one prefix: `rows` says which row lies where (one of them again where a slot is not
+    full), `back` where each row lies. `layers` are [slots, heads, longest, size of a head]; `bias`
+    hides what fills shorter prefixes up. `lengths` are the rows' own prefixes', as numbers; None as
+    `rows` where all stand behind one prefix.
     """
 
-    kept: tuple[KeysAndValues, ...]
+    stems: Stems
     owners: np.ndarray
     lengths: np.ndarray
     layers: KeysAndValues
@@ -51,29 +112,40 @@ class SharedPrefixes:
     @classmethod
     def of(cls, prefixes: Sequence[KeysAndValues], owners: np.ndarray) -> SharedPrefixes:
         """Prefix owners[r] stands before row r."""
-        sizes = np.array([prefix[0][0].shape[-2] if prefix else 0 for prefix in prefixes])
-        made = cls(kept=tuple(prefixes), owners=owners, lengths=sizes[owners], layers=[])
-        used = np.flatnonzero(np.bincount(owners, minlength=len(prefixes)) * sizes)
+        return cls.behind(Stems.of(prefixes), owners)
+
+    @classmethod
+    def behind(cls, stems: Stems, owners: np.ndarray) -> SharedPrefixes:
+        """The same, where the prefixes lie end to end."""
+        made = cls(stems=stems, owners=owners, lengths=stems.sizes[owners], layers=[])
+        used = np.flatnonzero(np.bincount(owners, minlength=len(stems.sizes)) * stems.sizes)
         if len(used) == 0:
             return made
         if len(used) == 1 and (made.lengths > 0).all():
-            return replace(made, layers=prefixes[used[0]])
+            return replace(made, layers=stems.stacked(used))
         size, slots, rows, back = laid(owners)
-        device = prefixes[used[0]][0][0].device
+        layers = stems.stacked(slots)
+        device = layers[0][0].device
         return replace(
             made,
-            layers=_stacked([prefixes[slot] for slot in slots], prefixes[used[0]]),
+            layers=layers,
             size=size,
             rows=onto(device, rows),
             back=onto(device, back),
-            bias=_hidden(sizes[slots], prefixes[used[0]][0][0]),
+            bias=_hidden(stems.sizes[slots], layers[0][0]),
         )
 
     def take(self, rows: np.ndarray) -> SharedPrefixes:
         """What stands before some of the rows, in that order."""
         if self.rows is None:
             return replace(self, owners=self.owners[rows], lengths=self.lengths[rows])
-        return SharedPrefixes.of(self.kept, self.owners[rows])
+        return SharedPrefixes.behind(self.stems, self.owners[rows])
+
+    def join(self, other: SharedPrefixes) -> SharedPrefixes:
+        """What stands before these rows and then the other's."""
+        owners = np.concatenate([self.owners, other.owners + len(self.stems.sizes)])
+        used, owners = np.unique(owners, return_inverse=True)
+        return SharedPrefixes.behind(self.stems.join(other.stems).take(used), owners)
 
     def attend(self, layer: int, queries: Any, scale: float) -> tuple[Any, Any] | None:
         """What rows' queries [rows, heads, queries, size] find there, and their log-sum-exp."""
@@ -112,21 +184,6 @@ def laid(owners: np.ndarray) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     back = np.empty_like(order)
     back[order] = place
     return size, slots, rows, back
-
-
-def _stacked(prefixes: Sequence[KeysAndValues], like: KeysAndValues) -> KeysAndValues:
-    """Keys and values of some prefixes, filled up to the longest with zeros."""
-    longest = max(prefix[0][0].shape[-2] for prefix in prefixes if prefix)
-
-    def stack(layer: int, part: int) -> Any:
-        _, heads, _, width = like[layer][part].shape
-        made = like[layer][part].new_zeros(len(prefixes), heads, longest, width)
-        for slot, prefix in zip(made, prefixes, strict=True):
-            if prefix:
-                slot[:, : prefix[layer][part].shape[-2]] = prefix[layer][part][0]
-        return made
-
-    return [(stack(layer, 0), stack(layer, 1)) for layer in range(len(like))]
 
 
 def _hidden(lengths: np.ndarray, like: Any) -> Any:

@@ -29,6 +29,7 @@ from sonde.models.torch.causal.token_tree import (
     tree_logits,
 )
 from sonde.models.torch.decode.steady import steady_tokens
+from sonde.models.torch.decode.token_texts import BROKEN, TokenTexts
 from sonde.models.torch.loading.device import onto, padded, token_logps
 from sonde.models.torch.loading.weights import Loaded, token_id
 
@@ -195,7 +196,7 @@ def likeliest(logits: Any, leaves: Sequence[Leaf]) -> list[list[Leaf]]:
     ]
 
 
-def draws(
+def split_leaves(
     names: Sequence[bytes], logits: Any, leaves: Sequence[Leaf], *, steady: bool
 ) -> list[list[Leaf]]:
     """Each leaf with the tokens drawn there; every prompt draws for itself, under its name."""
@@ -256,7 +257,7 @@ def on_device(
     for row, sets in zip(table, drawn, strict=True):
         joined = np.concatenate(sets)
         row[: len(joined)] = joined
-    taken = steady_tokens if steady else _plain_tokens
+    taken = steady_tokens if steady else plain_tokens
     tokens = taken(running, torch.from_numpy(table).to(running.device)).cpu().numpy()
     borders = [np.cumsum([len(one) for one in sets])[:-1] for sets in drawn]
     return [
@@ -265,7 +266,7 @@ def on_device(
     ]
 
 
-def _plain_tokens(running: Any, draws: Any) -> Any:
+def plain_tokens(running: Any, draws: Any) -> Any:
     """Where each draw falls, tokens laid end to end."""
     total = running[:, -1:].contiguous()
     last = torch.searchsorted(running, total)
@@ -274,7 +275,6 @@ def _plain_tokens(running: Any, draws: Any) -> Any:
 
 Writing = Generate | Sample
 
-BROKEN = "\N{REPLACEMENT CHARACTER}"
 LONGEST_TAIL = 8  # tokens; more than the bytes of any one character
 
 
@@ -289,9 +289,12 @@ class End:
 class Endings:
     """Reads the tokens written after a prompt and tells whether they have come to an end."""
 
-    def __init__(self, tokenizer: Tokenizer, ends: frozenset[int]) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, ends: frozenset[int], pieces: TokenTexts | None = None
+    ) -> None:
         self.tokenizer = tokenizer
         self.ends = ends
+        self.pieces = pieces
 
     def tail(self, ids: Sequence[int]) -> tuple[int, ...]:
         """The last tokens of a prompt, as many as make whole characters.
@@ -305,6 +308,8 @@ class Endings:
 
     def text(self, tail: tuple[int, ...], path: tuple[int, ...]) -> str:
         """What the tokens of a path say after the tail of their prompt."""
+        if self.pieces is not None and (text := self.pieces.joined(tail, path)) is not None:
+            return text
         return self._decode((*tail, *path))[len(self._decode(tail)) :]
 
     def end(self, tail: tuple[int, ...], path: tuple[int, ...], want: Writing) -> End | None:

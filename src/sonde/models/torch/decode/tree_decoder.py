@@ -10,33 +10,26 @@ first pass. Models that cannot be fed a tree read every text anew for each token
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sonde.core.answers import Generated, Sampled
-from sonde.core.errors import AbilityError, NotFinite, PromptError
 from sonde.core.progress import advance
-from sonde.core.prompts import Generate, Prompt, Sample, called
+from sonde.core.prompts import Prompt
 from sonde.engine.batching import Budget
-from sonde.engine.encode import CausalEncoder, Span
+from sonde.engine.encode import CausalEncoder
 from sonde.engine.prefixes import PrefixCache
-from sonde.engine.sampling import draw_name
-from sonde.engine.schedule import Pass, Passes, Root, row_passes, write_passes
+from sonde.engine.schedule import Pass, Passes, row_passes, write_passes
 from sonde.models.torch.causal.token_tree import KeysAndValues
 from sonde.models.torch.decode.steps import (
     DecodeState,
-    End,
     Endings,
     Leaf,
     NoDistribution,
-    Writing,
     compact,
     crowded,
-    draws,
     end_tokens,
     feed,
     halves,
@@ -44,36 +37,13 @@ from sonde.models.torch.decode.steps import (
     onward,
     prefill_tree,
     read_rows,
+    split_leaves,
 )
-from sonde.models.torch.loading.limits import check_room, naming
-from sonde.models.torch.loading.trials import HALVES
+from sonde.models.torch.decode.writer import Draws, Opening, Writer, Written
+from sonde.models.torch.loading.limits import check_room
 from sonde.models.torch.loading.weights import Loaded, out_of_memory
 
 Choose = Callable[[Any, Sequence[Leaf]], list[list[Leaf]]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """A prompt as token ids, what is to be written after it, and options to score there."""
-
-    ids: tuple[int, ...]
-    want: Writing
-    options: tuple[Span, ...] = ()
-
-    @property
-    def count(self) -> int:
-        """How many texts are wanted."""
-        return self.want.count if isinstance(self.want, Sample) else 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """A text that has ended: for which prompt, by which tokens, and how many draws came there."""
-
-    owner: int
-    leaf: Leaf
-    end: End
-    count: int
 
 
 Grown = tuple[list[Written], list[tuple[int, Leaf]]]
@@ -82,86 +52,24 @@ Grown = tuple[list[Written], list[tuple[int, Leaf]]]
 Step = Callable[[Any, Sequence[Leaf]], Grown]
 
 
-class Writer(ABC):
-    """Writes texts and draws samples, whatever way their tokens go through a model.
-
-    `opened`: tokens that are fed before the first that is written, beside what is read. `rereads`:
-    whether a text is read anew for each of its tokens.
-    """
-
-    loaded: Loaded
-
-    def __init__(self, endings: Endings, *, opened: int = 0, rereads: bool = False) -> None:
-        self.endings = endings
-        self.opened = opened
-        self.rereads = rereads
-
-    @abstractmethod
-    def ids(self, prompt: Prompt, most: int) -> tuple[int, ...]:
-        """A prompt as token ids, refused if the model cannot write so much after it."""
-
-    @abstractmethod
-    def tail(self, ids: tuple[int, ...]) -> tuple[int, ...]:
-        """The tokens that stand before the first that is written."""
-
-    @abstractmethod
-    def passes(self, leaves: Sequence[Leaf]) -> Passes:
-        """How what is read before the next token is written goes through the model."""
+class LeafWriter(Writer):
+    """Lets leaves grow step by step, each an object of its own."""
 
     @abstractmethod
     def texts(self, leaves: list[Leaf], step: Step) -> Iterator[tuple[list[Leaf], list[Written]]]:
         """Some leaves with all that was written after them, until none is left."""
 
-    def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
-        """The likeliest continuation of each prompt, token by token."""
-        openings = [self.open(prompt, Generate) for prompt in prompts]
-        for owner, written in self._grow(openings, likeliest):
-            yield owner, self._generated(written[0])
-
-    def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
-        """Continuations of each prompt, drawn from the model."""
-        openings = [self.open(prompt, Sample) for prompt in prompts]
-        names = [prompt_name(prompt) for prompt in prompts]
-        choose = partial(drawn, prompts, names, steady=self.loaded.model.dtype in HALVES)
-        for owner, written in self._grow(openings, choose):
-            yield owner, pooled((w.end.text, w.count) for w in written)
-
-    def open(self, prompt: Prompt, kind: type[Generate] | type[Sample]) -> Opening:
-        """A prompt to write on from, refused if it wants another kind or cannot be."""
-        if not isinstance(prompt.want, kind):
-            verb = kind.__name__.lower()
-            raise AbilityError(f"{verb}() takes prompts that want {kind.__name__}(…)")
-        with naming(prompt):
-            if prompt.suffix:
-                raise PromptError(
-                    f"text follows the answer ({prompt.suffix!r}) and this model only writes on; "
-                    "use a template that ends with the answer"
-                )
-            return Opening(ids=self.ids(prompt, prompt.want.most), want=prompt.want)
-
-    def _grow(
-        self, openings: Sequence[Opening], choose: Choose
+    def grow(
+        self, openings: Sequence[Opening], draws: Draws | None
     ) -> Iterator[tuple[int, list[Written]]]:
         """Yield (position, texts) for every prompt; prompts of the same tokens share a leaf."""
+        choose = likeliest if draws is None else partial(drawn, draws)
         step = partial(self._step, openings, choose)
         for roots, written in self.texts(self.leaves(openings), step):
             texts: dict[int, list[Written]] = {i: [] for leaf in roots for i in leaf.shares}
             for text in written:
                 texts[text.owner].append(text)
             yield from texts.items()
-
-    def leaves(self, openings: Sequence[Opening]) -> list[Leaf]:
-        """The distinct token ids that are written on from, each with those who want that."""
-        owners: dict[tuple[int, ...], dict[int, int]] = {}
-        for position, opening in enumerate(openings):
-            owners.setdefault(opening.ids, {})[position] = opening.count
-        leaves = []
-        for ids, shares in owners.items():
-            own = [openings[owner] for owner in shares]
-            options = tuple(option for opening in own for option in opening.options)
-            root = Root(ids=ids, room=max(_room(o.want) for o in own), options=options)
-            leaves.append(Leaf(root=root, tail=self.tail(ids), shares=shares))
-        return leaves
 
     def _step(
         self, openings: Sequence[Opening], choose: Choose, logits: Any, leaves: Sequence[Leaf]
@@ -190,17 +98,8 @@ class Writer(ABC):
                 written.append(Written(owner=owner, leaf=leaf, end=end, count=count))
         return written, shares
 
-    def _generated(self, written: Written) -> Generated:
-        leaf, end = written.leaf, written.end
-        if not end.finished:
-            return Generated(text=end.text, logps=leaf.logps, finished=False)
-        said = self.endings.said(leaf.tail, leaf.path, end.text)
-        # all tokens after the text, should its end be written with several
-        closing = sum(leaf.logps[said:]) if said < len(leaf.logps) else None
-        return Generated(text=end.text, logps=leaf.logps[:said], end_logp=closing)
 
-
-class TreeDecoder(Writer):
+class TreeDecoder(LeafWriter):
     """Writes with a causal model, along a tree where it can be fed one."""
 
     def __init__(
@@ -220,23 +119,19 @@ class TreeDecoder(Writer):
         self.prefixes = prefixes
         self.tree = tree
 
-    def ids(self, prompt: Prompt, most: int) -> tuple[int, ...]:
+    def tokenised(self, texts: Sequence[str]) -> list[Sequence[int]]:
+        """Texts as they are written on from."""
+        return self.encoder.to_open(texts)
+
+    def ids(self, prompt: Prompt, tokens: Sequence[int], most: int) -> tuple[int, ...]:
         """The prompt's own tokens, which the model writes on from."""
-        ids = self.encoder.open(prompt.prefix)
+        ids = self.encoder.opened(prompt.prefix, tokens)
         check_room(ids, most, self.loaded)
         return ids
 
     def tail(self, ids: tuple[int, ...]) -> tuple[int, ...]:
         """The last tokens of the prompt."""
         return self.endings.tail(ids)
-
-    def generate_beside(self, openings: Sequence[Opening]) -> Iterator[tuple[int, Generated, Any]]:
-        """What `generate` gives, and the log-probabilities of the options of an opening's ids.
-
-        Only a model that takes trees has the latter, laid end to end.
-        """
-        for owner, written in self._grow(openings, likeliest):
-            yield owner, self._generated(written[0]), written[0].leaf.option_logps
 
     def passes(self, leaves: Sequence[Leaf]) -> Passes:
         """Along trees, or text by text."""
@@ -311,44 +206,9 @@ class TreeDecoder(Writer):
         return step(read_rows(self.model, chosen), chosen)
 
 
-def pooled(texts: Iterable[tuple[str, int]]) -> Sampled:
-    """Distinct texts with their counts, the commonest first; the same text may come by two paths.
-
-    >>> pooled([(" b", 1), (" a", 1), (" b", 2)])
-    Sampled(texts=(' b', ' a'), counts=(3, 1))
-    """
-    counts: Counter[str] = Counter()
-    for text, count in texts:
-        counts[text] += count
-    order = sorted(counts, key=lambda text: (-counts[text], text))
-    return Sampled(texts=tuple(order), counts=tuple(counts[text] for text in order))
-
-
-def drawn(
-    prompts: Sequence[Prompt],
-    names: Sequence[bytes],
-    logits: Any,
-    leaves: Sequence[Leaf],
-    *,
-    steady: bool,
-) -> list[list[Leaf]]:
+def drawn(draws: Draws, logits: Any, leaves: Sequence[Leaf]) -> list[list[Leaf]]:
     """Each leaf with the tokens drawn there; says for which prompt nothing can be drawn."""
     try:
-        return draws(names, logits, leaves, steady=steady)
+        return split_leaves(draws.names, logits, leaves, steady=draws.steady)
     except NoDistribution as error:
-        prompt = prompts[min(leaves[error.row].shares)]
-        where = called(prompt.key, prompt.prefix)
-        raise NotFinite(f"NaN or infinity where texts are drawn, for {where}") from None
-
-
-def prompt_name(prompt: Prompt) -> bytes:
-    """The name under which a prompt draws: its seed, what it is about, and its text."""
-    assert isinstance(prompt.want, Sample)
-    key = prompt.key
-    about = (key.fact, key.relation, key.template, key.subject, "samples")
-    return draw_name(prompt.want.seed, *about, *map(str, prompt.own.values()), prompt.prefix)
-
-
-def _room(want: Writing) -> int:
-    """Tokens that a prompt may add: all of a text, or the widest step of its samples."""
-    return want.count if isinstance(want, Sample) else want.most
+        raise draws.refused(min(leaves[error.row].shares)) from None
