@@ -123,9 +123,10 @@ class Writer(ABC):
 
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Continuations of each prompt, drawn from the model."""
+        openings = self.openings(prompts, Sample)
         names = [prompt_name(prompt) for prompt in prompts]
         draws = Draws(prompts=prompts, names=names, steady=self.loaded.model.dtype in HALVES)
-        for owner, written in self.grow(self.openings(prompts, Sample), draws):
+        for owner, written in self.grow(openings, draws):
             yield owner, pooled((w.end.text, w.count) for w in written)
 
     def generate_beside(self, openings: Sequence[Opening]) -> Iterator[tuple[int, Generated, Any]]:
