@@ -95,6 +95,8 @@ def model(
     batch_tokens: int | None = None,
     workers: int | None = None,
     trust_remote_code: bool = False,
+    device_map: str = "",
+    max_memory: str = "",
 ) -> Model:
     """Load a model, such as hf:FOLDER, smollm2 or control:majority (which needs `data`)."""
     options = LoadOptions(
@@ -105,6 +107,8 @@ def model(
         batch_tokens=batch_tokens,
         workers=workers,
         trust_remote_code=trust_remote_code,
+        device_map=device_map,
+        max_memory=max_memory,
     )
     return models.load(reference, options, data)
 

@@ -14,14 +14,13 @@ from sonde.cli.console import tell, waiting, writing
 from sonde.cli.options import (
     ALL_TABLES,
     JSON,
-    PictureOptions,
     argument,
     listed,
     matching,
     option,
     verb,
 )
-from sonde.cli.report import show_report
+from sonde.cli.report import PictureOptions, show_report
 from sonde.core.errors import UsageError
 from sonde.core.reports import Report
 from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened

@@ -12,7 +12,6 @@ from sonde.cli.options import (
     FOLDER,
     FORCE,
     JSON,
-    PictureOptions,
     argument,
     group,
     listed,
@@ -20,7 +19,7 @@ from sonde.cli.options import (
     option,
     verb,
 )
-from sonde.cli.report import show_report, write_html
+from sonde.cli.report import PictureOptions, show_report, write_html
 from sonde.core.errors import DataError, UsageError
 from sonde.core.reports import Report, Table
 from sonde.data.builders import check_place

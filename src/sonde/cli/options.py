@@ -339,6 +339,10 @@ class LoadOptions(ComputeOptions):
     bos: str = option("Open texts with the beginning-of-text token: auto, always or never.", "auto")
     revision: str | None = option(REVISION, None)
     trust_remote_code: bool = option(TRUST, False, "--trust-remote-code")
+    device_map: str = option(
+        "Spread a model that no device holds: auto, balanced, sequential or a JSON file.", ""
+    )
+    max_memory: str = option("With --device-map: 0=20GiB,cpu=60GiB, at most so much on each.", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,14 +391,3 @@ class RunOptions:
         dataset = self.select.of(self.ask.facts.open(self.ask.data, self.load.device))
         refuse_unasked(probe, dataset)
         return probe, self.load.load(self.ask.model, dataset), dataset
-
-
-Format = Literal["svg", "png"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PictureOptions:
-    """What is written of a report's figures."""
-
-    figures: Path | None = option("Write every figure as a picture into this folder.", None)
-    format: Format = option("The format of the pictures; png needs a browser.", "svg")

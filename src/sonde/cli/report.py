@@ -14,15 +14,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sonde.cli.console import output, print_json, say, waiting, writing
 from sonde.cli.options import (
     ALL_TABLES,
     JSON,
     PAGE,
-    Format,
-    PictureOptions,
     argument,
     option,
     pairs,
@@ -39,7 +37,6 @@ from sonde.runs.controls import attach_controls
 from sonde.runs.run import Run, open_run
 from sonde.runs.sweep import is_sweep, open_sweep
 
-NO_PICTURES = PictureOptions()
 BROWSERS = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge",
     "microsoft-edge", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
@@ -48,12 +45,24 @@ BROWSERS = (
     r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
 )  # fmt: skip
 PATIENCE = 300  # seconds
+Format = Literal["svg", "png"]
 OFFLINE = (
     "--headless", "--disable-gpu", "--no-first-run", "--no-default-browser-check",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--disable-extensions", "--host-resolver-rules=MAP * ~NOTFOUND", "--force-color-profile=srgb",
     f"--virtual-time-budget={PATIENCE * 1000}",  # or it would not wait for promises
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PictureOptions:
+    """What is written of a report's figures."""
+
+    figures: Path | None = option("Write every figure as a picture into this folder.", None)
+    format: Format = option("The format of the pictures; png needs a browser.", "svg")
+
+
+NO_PICTURES = PictureOptions()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

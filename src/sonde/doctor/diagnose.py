@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from sonde.core.abilities import WANTED, Ability, Examines, KeepsCache, Model, Probe
+from sonde.core.abilities import WANTED, Ability, Examines, Identity, KeepsCache, Model, Probe
 from sonde.core.answers import Answer
 from sonde.core.columns import one_by_one
 from sonde.core.errors import PromptError
@@ -27,6 +27,7 @@ OPTIONS = 5
 WRITTEN = 8  # tokens
 ENGINE = "engine vs naive"
 LOOKING = "looking at prompts, one text at a time"
+FETCHING = "fewer, larger passes (--batch-tokens), more GPUs or quantised weights are quicker"
 NO_TOKENS = "the model shows no tokens: it answers from a table, or cannot show them"
 
 Item = TypeVar("Item")
@@ -74,8 +75,25 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
         absent = needs_tokens and shows is None
         findings.append(replace(skipped(NO_TOKENS) if absent else look(seen), check=name))
     return Diagnosis(
-        findings=(*findings, *engine(seen, shows)), cases=cases, tolerance=seen.tolerance
+        findings=(*findings, *weights(model.identity), *engine(seen, shows)),
+        cases=cases,
+        tolerance=seen.tolerance,
     )
+
+
+def weights(identity: Identity) -> Iterator[Finding]:
+    """How the weights are held, where there is something to say about it."""
+    details = identity.details
+    if quantised := details.get("quantised"):
+        yield replace(ok(quantised), check="quantised")
+    if places := details.get("weights on"):
+        fetches = "disk" in places or ("cuda" in places and "CPU" in places)
+        slow = f"{places}: what the device does not hold is fetched for every pass"
+        found = warning(slow, f"Answers are right all the same; {FETCHING}")
+        yield replace(found if fetches else ok(places), check="placement")
+    if adapter := details.get("adapter"):
+        silent = warning(adapter, "Its weights are all 0, as before training: was it saved then?")
+        yield replace(silent if "changes nothing" in adapter else ok(adapter), check="adapter")
 
 
 def engine(seen: Seen, shows: Examines | None) -> list[Finding]:

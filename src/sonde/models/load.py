@@ -12,7 +12,7 @@ from sonde.core.components import Components
 from sonde.core.errors import AbilityError, ModelError, UsageError, nearest
 from sonde.core.facts import Dataset
 from sonde.models import MODULES
-from sonde.models.options import LoadOptions, needs_extra
+from sonde.models.options import ADAPTED, LoadOptions, needs_extra
 
 DEEPEST = 8
 """How many models may stand within each other, as in random:soft:FOLDER."""
@@ -50,14 +50,14 @@ def load(
 ) -> Model:
     """Load a model: SCHEME:REST, such as hf:gpt2, or a short name such as smollm2."""
     check(reference)
-    scheme, _, rest = reference.partition(":")
+    scheme, rest = scheme_of(reference)
     with _within(reference):
         return schemes()[scheme].load(rest, options or LoadOptions(), dataset)
 
 
 def check(reference: str) -> None:
     """Refuse at once a name that no scheme has, or what is not there."""
-    scheme, _, rest = reference.partition(":")
+    scheme, rest = scheme_of(reference)
     if scheme not in schemes():
         hint = nearest(scheme, schemes())
         hint += "" if hint.endswith("?") else "."
@@ -69,6 +69,17 @@ def check(reference: str) -> None:
     if isinstance(found, Checks):
         with _within(reference):
             found.check(rest)
+
+
+def scheme_of(reference: str) -> tuple[str, str]:
+    """The scheme and what it is to load; a short name may have an adapter behind it.
+
+    >>> scheme_of("hf:gpt2"), scheme_of("smollm2+peft:mine")
+    (('hf', 'gpt2'), ('smollm2', '+peft:mine'))
+    """
+    scheme, _, rest = reference.partition(":")
+    name, plus, _ = reference.partition(ADAPTED)
+    return (name, reference[len(name) :]) if plus and ":" not in name else (scheme, rest)
 
 
 @contextmanager

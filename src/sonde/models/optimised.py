@@ -16,7 +16,7 @@ from sonde.core.abilities import Model
 from sonde.core.errors import ModelError, TemplateError, UsageError
 from sonde.core.facts import Dataset, Template
 from sonde.core.fingerprints import file_hash, fingerprint
-from sonde.models.load import load, schemes
+from sonde.models.load import load, scheme_of, schemes
 from sonde.models.options import LoadOptions, needs, read_json
 
 MODEL = ("reference", "weights", "tokenizer")
@@ -146,7 +146,7 @@ def base_model(
 def parted(scheme: str, rest: str) -> tuple[Path, str]:
     """The folder and, behind an @, the model, if one is named."""
     folder, at, model = rest.rpartition("@")
-    if at and not Path(rest).expanduser().is_dir() and model.partition(":")[0] in schemes():
+    if at and not Path(rest).expanduser().is_dir() and scheme_of(model)[0] in schemes():
         return Path(folder).expanduser(), model
     if not rest:
         raise UsageError(

@@ -7,15 +7,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from sonde.core.errors import MissingExtra, ModelError
+from sonde.core.errors import MissingExtra, ModelError, UsageError
 
 BosChoice = Literal["auto", "always", "never"]
+
+MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
+"""Ways of accelerate to spread a model over devices."""
+
+ADAPTED = "+peft:"
+"""What stands between a model and an adapter for it."""
+
+MEMORY = re.compile(r"(\d+|cpu)=(\d+(?:\.\d+)?[KMG]i?B)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +34,8 @@ class LoadOptions:
     `bos`: whether texts open with the beginning-of-text token; `auto` does what the model was made
     for. `batch_tokens`: how many tokens go through the model at once (None: a good default).
     `workers`: processes that tokenise for a masked model (None: up to eight beside a GPU, else
-    none).
+    none). `device_map`: how a model is spread that one device does not hold, a name of MAPS or a
+    JSON file; `max_memory`: how much of it each device may hold, as in 0=20GiB,cpu=60GiB.
     """
 
     device: str = "auto"
@@ -35,6 +45,45 @@ class LoadOptions:
     batch_tokens: int | None = None
     workers: int | None = None
     trust_remote_code: bool = False
+    device_map: str = ""
+    max_memory: str = ""
+
+    def __post_init__(self) -> None:
+        if self.device_map and self.device != "auto":
+            raise UsageError(
+                f"--device {self.device} and --device-map {self.device_map} both say where a "
+                "model's weights go; leave out one of them"
+            )
+        if self.max_memory and not self.device_map:
+            raise UsageError(
+                f"--max-memory {self.max_memory} says how a model is spread over devices; add "
+                "--device-map auto"
+            )
+        known = not self.device_map or self.device_map in MAPS
+        if not known and not self.device_map.endswith(".json"):
+            raise UsageError(
+                f"--device-map {self.device_map!r} is unknown; use {', '.join(MAPS)}, or a JSON "
+                'file such as {"model.embed_tokens": 0, "model.layers.0": "cpu", …}'
+            )
+        memory_of(self.max_memory)
+
+
+def memory_of(text: str) -> dict[int | str, str]:
+    """How much memory each device may give: GPUs by number, and the CPU.
+
+    >>> memory_of("0=20GiB, cpu=60GiB")
+    {0: '20GiB', 'cpu': '60GiB'}
+    """
+    found: dict[int | str, str] = {}
+    for part in filter(None, text.split(",")):
+        named = MEMORY.fullmatch(part.strip())
+        if named is None:
+            raise UsageError(
+                f"--max-memory {text!r} is not DEVICE=SIZE: {part.strip()!r}; write a GPU's number "
+                "or cpu, and GiB or MiB, as in 0=20GiB,cpu=60GiB"
+            )
+        found[int(named[1]) if named[1].isdigit() else named[1]] = named[2]
+    return found
 
 
 def cache_folder() -> Path:
@@ -70,6 +119,25 @@ def wheel_file(package: str, pattern: str) -> Path:
         if path.match(pattern) and path.is_file():
             return path
     raise ModelError(f"the installed {package} holds no {pattern}; reinstall it: {install}")
+
+
+def with_adapters(name: str) -> tuple[str, tuple[Path, ...]]:
+    """What stands before +peft:, and the folders of adapters behind it, which must be there.
+
+    >>> with_adapters("gpt2")
+    ('gpt2', ())
+    """
+    base, *folders = name.split(ADAPTED)
+    for folder in folders:
+        path = Path(folder).expanduser()
+        if not folder or not path.is_dir():
+            raise ModelError(
+                f"{ADAPTED}{folder} is not a folder; give one with adapter_config.json in it"
+            )
+        read_json(path / "adapter_config.json", "give a folder that peft has saved")
+    if folders:
+        needs_extra("large", f"model {name!r}", "peft")
+    return base, tuple(Path(folder).expanduser() for folder in folders)
 
 
 def local_folder(reference: str) -> Path | None:

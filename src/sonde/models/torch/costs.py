@@ -229,6 +229,8 @@ def _count_steps(model: MaskedModel, dry: DryRun, prompts: Sequence[tuple[int, P
 def shard_cost(loaded: Loaded, dry: DryRun, kept: int, batches: Iterable[int]) -> ShardCost:
     """What was counted, with the bytes that are kept and those of every pass."""
     weights = sum(p.numel() * p.element_size() for p in loaded.model.parameters())
+    if loaded.quantised:  # some methods keep them as buffers
+        weights = loaded.model.get_memory_footprint()
     memory = Memory(weights=weights, stems=kept, batch=max(batches, default=0))
     return ShardCost(costs=dry.costs, memory=memory)
 

@@ -65,7 +65,8 @@ class Rows:
         kept = (self.cache.self_attention_cache, self.cache.cross_attention_cache)
         for new, old in zip((own, cross), kept, strict=True):
             for number, layer in enumerate(old.layers):
-                keys, values = (t.index_select(0, index) for t in (layer.keys, layer.values))
+                here = index.to(layer.keys.device)
+                keys, values = (t.index_select(0, here) for t in (layer.keys, layer.values))
                 new.update(keys, values, number)
         return Rows(
             states=self.states.index_select(0, index),

@@ -20,6 +20,7 @@ from tokenizers import AddedToken, Tokenizer
 from sonde.core.errors import AbilityError, ModelError
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.open import rebuilt
+from sonde.models.torch.loading.spread import computes_on
 from sonde.models.torch.loading.weights import Loaded
 from sonde.models.torch.masked.model import MaskedModel
 
@@ -35,7 +36,7 @@ class SoftEmbedding:
         self.module = module
         self.ids = ids
         self.plain = module.forward
-        self.vectors = vectors.to(module.weight.device, torch.float32)
+        self.vectors = vectors.to(computes_on(module), torch.float32)
         self.placed: tuple[Any, Any] | None = None
         module.forward = self.forward
 

@@ -13,6 +13,7 @@ from tokenizers import Encoding
 
 from sonde.core.examinations import Limits, Text
 from sonde.engine.encode import Span, literal, tokens_around, untruncated
+from sonde.models.torch.loading.spread import each_weight
 from sonde.models.torch.loading.weights import UNLIMITED, Loaded
 
 
@@ -101,12 +102,14 @@ class Tokens:
 @torch.inference_mode()
 def damaged(model: Any) -> tuple[str, ...]:
     """The names of the parameters with a number that is not finite."""
-    return tuple(name for name, weight in model.named_parameters() if not _sound(weight))
+    return tuple(name for name, weight in each_weight(model) if not _sound(weight))
 
 
 def _sound(weight: Any) -> bool:
     """Whether least and largest are finite; both are NaN where any number is."""
     if not weight.is_floating_point() or not weight.numel():
         return True
+    if type(weight) not in (torch.nn.Parameter, torch.Tensor):  # quantised
+        weight = weight.dequantize()
     least, largest = torch.aminmax(weight)
     return bool(torch.isfinite(least) & torch.isfinite(largest))

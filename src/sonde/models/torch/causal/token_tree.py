@@ -24,6 +24,7 @@ from sonde.engine.schedule import Pieces
 from sonde.engine.token_tree import Reading, TokenTree, merge_prompts
 from sonde.models.torch.loading.device import (
     fetched,
+    kept,
     onto,
     padded,
     steady_attention,
@@ -111,7 +112,7 @@ def tree_logits(model: Any, tree: TokenTree, cache: Any, length: int) -> Any:
             input_ids=onto(model.device, tree.ids[None]),
             position_ids=onto(model.device, tree.depths[None] + length),
             attention_mask=additive_mask(model, tree.seen, tree.depths, length, tree.depths),
-            logits_to_keep=onto(model.device, tree.read[0]),
+            logits_to_keep=kept(model, tree.read[0]),
             past_key_values=cache,
             use_cache=cache is not None,
         )
@@ -123,11 +124,13 @@ def chain_logps(model: Any, pieces: Pieces, prefix: KeysAndValues) -> Callable[[
     """The same for one text behind a prefix, a piece in each pass."""
     ids, reads = map(np.array, pieces.text)
     cache, length = cache_behind(prefix)
-    kept = bool(prefix) or len(pieces.bounds) > 1
+    caches = bool(prefix) or len(pieces.bounds) > 1
     logps = []
     for start, stop in pieces.bounds:
         here = reads[(reads > start) & (reads <= stop)]
-        logits = _piece(model, ids, start, stop, length, cache if kept else None, here - 1 - start)
+        logits = _piece(
+            model, ids, start, stop, length, cache if caches else None, here - 1 - start
+        )
         if len(here):
             logps.append(token_logps(logits, np.arange(len(here)), ids[here]))
     return fetched(torch.cat(logps))
@@ -143,7 +146,7 @@ def _piece(
             input_ids=onto(model.device, ids[None, start:stop]),
             position_ids=onto(model.device, own[None] + prefix),
             attention_mask=additive_mask(model, own[:, None] >= before[None], own, prefix, before),
-            logits_to_keep=onto(model.device, places) if len(places) else 1,
+            logits_to_keep=kept(model, places) if len(places) else 1,
             past_key_values=cache,
             use_cache=cache is not None,
         )
@@ -156,7 +159,7 @@ def row_logps(model: Any, texts: Sequence[Reading]) -> Callable[[], np.ndarray]:
     read = [[place - 1 for place in reads] for _, reads in texts]
     places = np.unique(np.concatenate(read))
     narrow = "logits_to_keep" in signature(model.forward).parameters
-    named = {"logits_to_keep": onto(model.device, places)} if narrow else {}
+    named = {"logits_to_keep": kept(model, places)} if narrow else {}
     fed = padded(model.device, [tokens[: reads[-1]] for tokens, reads in texts])
     logits = model(**fed, **named, use_cache=False).logits
     logps = []

@@ -153,9 +153,11 @@ def _pick(state: DecodeState, rows: slice) -> DecodeState:
     needed = np.flatnonzero(state.seen[rows].any(0))
     layers: list[Any] = state.cache.layers
     places = np.concatenate([np.arange(state.prefix), state.prefix + needed])
-    index = onto(layers[0].keys.device, places)
     cache = DynamicCache()
+    index: Any = None
     for i, layer in enumerate(layers):
+        if index is None or layer.keys.device != index.device:
+            index = onto(layer.keys.device, places)
         cache.update(layer.keys.index_select(-2, index), layer.values.index_select(-2, index), i)
     return DecodeState(
         leaves=state.leaves[rows],

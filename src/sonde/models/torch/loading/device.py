@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from sonde.models.torch.loading.spread import is_spread
+
 
 def onto(device: Any, values: Any) -> Any:
     """Numbers as a tensor on a device; a GPU fetches them while this process goes on."""
@@ -17,6 +19,11 @@ def onto(device: Any, values: Any) -> Any:
     if torch.device(device).type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
+
+
+def kept(model: Any, places: np.ndarray) -> Any:
+    """The places whose logits are wanted: of a model on several devices, for any of them."""
+    return torch.as_tensor(places) if is_spread(model) else onto(model.device, places)
 
 
 def padded(device: Any, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
@@ -32,7 +39,7 @@ def padded(device: Any, rows: Sequence[Sequence[int]]) -> dict[str, Any]:
 def fetched(tensor: Any) -> Callable[[], np.ndarray]:
     """Begin to fetch a tensor from its device; calling waits for it, not for what came after."""
     if tensor.device.type != "cuda":
-        return lambda: tensor.numpy()
+        return lambda: tensor.cpu().numpy()
     here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
     here.copy_(tensor, non_blocking=True)
     done: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
@@ -76,8 +83,8 @@ def float_logits(model: Any) -> None:
         head: Any = model.get_output_embeddings()
     except (AttributeError, NotImplementedError):  # it has none that it can name
         return
-    if type(head) is not torch.nn.Linear:
-        return
+    if type(head) is not torch.nn.Linear or type(head.weight) is not torch.nn.Parameter:
+        return  # it may be quantised
     weight = _float_copy(head)
 
     def forward(hidden: Any) -> Any:
@@ -92,7 +99,8 @@ def float_logits(model: Any) -> None:
             logits += head.bias
         return logits.view(*hidden.shape[:-1], -1)
 
-    head.forward = forward  # type: ignore[assignment, method-assign]
+    # where weights are spread over devices, `forward` itself brings inputs and weights together
+    setattr(head, "_old_forward" if hasattr(head, "_old_forward") else "forward", forward)
 
 
 def _float_copy(head: Any) -> Callable[[], Any]:

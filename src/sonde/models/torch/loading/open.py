@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, redirect_stderr
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -34,6 +35,8 @@ from sonde.core.errors import ModelError
 from sonde.core.fingerprints import fingerprint
 from sonde.models.options import LoadOptions, cache_folder, read_config, read_json
 from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.adapters import adapted
+from sonde.models.torch.loading.hashes import remembered_hash
 from sonde.models.torch.loading.weight_files import weight_files
 from sonde.models.torch.loading.weights import (
     Loaded,
@@ -42,8 +45,8 @@ from sonde.models.torch.loading.weights import (
     kind_of,
     load_folder,
     pretrained,
+    refuse_fixed,
     refuse_missing,
-    remembered_hash,
 )
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
@@ -65,17 +68,25 @@ OPENED = frozenset(
 )
 
 
-def open_model(name: str, folder: Path, options: LoadOptions) -> Ours:
-    """A causal, a masked or an encoder-decoder model, as config.json says."""
+def open_model(
+    name: str, folder: Path, options: LoadOptions, adapters: Sequence[Path] = (), base: str = ""
+) -> Ours:
+    """A causal, a masked or an encoder-decoder model, as config.json says.
+
+    `adapters` are put on it; `base` is how the model itself was asked for.
+    """
     kind = kind_of(read_config(folder))
-    loaded = load_folder(name, folder, options)
+    put = partial(adapted, folders=adapters, base=base)
+    loaded = load_folder(name, folder, options, change=put)
     with explained(folder):
         if kind == "causal":
             return CausalModel(loaded)
         return MaskedModel(loaded) if kind == "masked" else Seq2SeqModel(loaded)
 
 
-def open_gguf(name: str, path: Path, options: LoadOptions) -> CausalModel:
+def open_gguf(
+    name: str, path: Path, options: LoadOptions, adapters: Sequence[Path] = ()
+) -> CausalModel:
     """Load a GGUF file through its plain copy, making that first where it is missing."""
     weights = remembered_hash(path)
     folder = cache_folder() / "gguf" / f"{weights[:16]}-{FORM}"
@@ -85,8 +96,10 @@ def open_gguf(name: str, path: Path, options: LoadOptions) -> CausalModel:
         said = read_json(folder / "sonde.json", f"delete {folder}, and it is made again")
         adds = said.get("adds_bos")
         options = replace(options, bos="always" if adds else "never")
+    put = partial(adapted, folders=adapters, base="")
+    named = f"gguf:{weights[:16]}"
     with explained(folder):
-        return CausalModel(load_folder(name, folder, options, weights=f"gguf:{weights[:16]}"))
+        return CausalModel(load_folder(name, folder, options, weights=named, change=put))
 
 
 def _convert(path: Path, folder: Path) -> None:
@@ -183,6 +196,7 @@ def randomised(model: Any, name: str, seed: int, *, embeddings: bool) -> Ours:
             f"{name}: {model.identity.name} has no weights that could be drawn anew; name a "
             "transformers or GGUF model, as in random:hf:FOLDER"
         )
+    refuse_fixed(model.loaded, name, "drawn anew")
     change = with_random_embeddings if embeddings else with_random_weights
     return rebuilt(model, replace(change(model.loaded, seed), name=name))
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import repeat
 from math import isfinite
 from typing import Any, TypeVar
 
 import torch
+
+from sonde.models.torch.loading.spread import is_fetched
 
 log = logging.getLogger("sonde")
 
@@ -46,7 +48,9 @@ def tried(model: Any, trial: Callable[[], Found]) -> Found:
             return trial()
     except Exception:  # it has no such part, or its code takes only the precision it has
         log.debug("tried as it is, not in float32", exc_info=True)
-    return trial()
+    # weights that are fetched for every pass would make a trial of all layers slow
+    with first_layers(model) if is_fetched(model) else nullcontext():
+        return trial()
 
 
 def unlike(model: Any, plain: Any, other: Any, *, noise: float, logits: Any) -> str:
@@ -97,6 +101,8 @@ def parts(model: Any) -> list[tuple[Any, Any]]:
     quantised = getattr(model, "hf_quantizer", None) is not None
     if quantised or any(p.dtype not in (torch.float32, *HALVES) for p in model.parameters()):
         raise ValueError("its weights are quantised")
+    if is_fetched(model):
+        raise ValueError("its weights are not all in memory")
     ends = (model.get_input_embeddings(), model.get_output_embeddings())
     tables = [end for end in ends if isinstance(end, torch.nn.Embedding | torch.nn.Linear)]
     rows = max([TOKENS, *((getattr(table, "padding_idx", None) or 0) + 1 for table in tables)])

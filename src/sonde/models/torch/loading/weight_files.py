@@ -36,8 +36,8 @@ def weight_files(folder: Path, config: dict[str, Any]) -> list[Path]:
     """
     if (folder / ADAPTER).exists():
         raise ModelError(
-            f"{folder} holds an adapter ({ADAPTER}), which would change the model's answers; merge "
-            "it into the model, save that, and give its folder"
+            f"{folder} holds an adapter ({ADAPTER}), which would change the model's answers; name "
+            f"it behind its base (hf:BASE+peft:{folder}), or merge it and give the merged folder"
         )
     read = [folder / WHOLE]
     if not read[0].exists():

@@ -1,15 +1,9 @@
-"""Load a transformers folder: weights from safetensors only, the tokenizer, their hashes, its name.
-
-A hash of a large file is remembered while nothing has happened to the file: size and time of change
-can be set back; inode and time of status change cannot.
-"""
+"""Load a transformers folder: weights from safetensors only, the tokenizer, its name."""
 
 from __future__ import annotations
 
-import json
 import os
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +15,11 @@ from tokenizers import Tokenizer
 
 from sonde.core.abilities import Identity
 from sonde.core.errors import ModelError, SondeError, UsageError
-from sonde.core.fingerprints import file_hash, fingerprint
-from sonde.models.options import LoadOptions, cache_folder, local_folder, read_config, read_json
+from sonde.core.fingerprints import fingerprint
+from sonde.models.options import LoadOptions, local_folder, read_config, read_json
+from sonde.models.torch.loading.hashes import remembered_hash
+from sonde.models.torch.loading.quantised import quantisation, refuse_unopened
+from sonde.models.torch.loading.spread import is_fetched, placement, places, placing, settle
 from sonde.models.torch.loading.weight_files import weight_files
 from sonde.models.torch.masked.logits import first_position
 
@@ -64,7 +61,8 @@ class Loaded:
 
     `context`: how many tokens it takes. `vocabulary`: how many it has; its tokenizer may have fewer
     or more. `vectors`: the ids among these that are vectors of a soft prompt, which it reads and
-    never answers.
+    never answers. `quantised`: how its weights are, `places`: where they are if not on one device,
+    `adapters`: what was added to them; each in words, empty where there is nothing to say.
     """
 
     name: str
@@ -77,6 +75,9 @@ class Loaded:
     context: int
     vocabulary: int
     vectors: range = range(0)
+    quantised: str = ""
+    places: str = ""
+    adapters: tuple[str, ...] = ()
 
     @property
     def answerable(self) -> list[int]:
@@ -96,42 +97,70 @@ class Loaded:
         return cast(Tokenizer, self.tokenizer.backend_tokenizer)
 
 
-def load_folder(name: str, folder: Path, options: LoadOptions, *, weights: str = "") -> Loaded:
-    """Load the model of a folder onto its device."""
-    with explained(folder):
-        config = read_config(folder)
-        files = weight_files(folder, config)
-        device = pick_device(options.device)
-        dtype = _dtype(options.dtype, device, config)
-        trust = options.trust_remote_code
-        auto = AUTO[kind_of(config)]
-        tokenizer, model, found = pretrained(auto, folder, DTYPES[dtype], trust=trust)
-        refuse_missing(folder, model, found)
-        refuse_slow(folder, tokenizer)
-        try_out(model.to(device).eval())
-        return Loaded(
-            name=name,
-            model=model,
-            tokenizer=tokenizer,
-            # the config too: the same weights under other settings answer otherwise
-            weights=weights or fingerprint(map(remembered_hash, [folder / "config.json", *files])),
-            device=device,
-            dtype=dtype,
-            options=options,
-            context=context_of(model),
-            vocabulary=int(model.config.get_text_config().vocab_size),
-        )
+def load_folder(
+    name: str,
+    folder: Path,
+    options: LoadOptions,
+    *,
+    weights: str = "",
+    change: Callable[[Loaded], Loaded] | None = None,
+) -> Loaded:
+    """Load the model of a folder onto its device.
+
+    `change` is made before anything goes through it: some quantised weights then take another form.
+    """
+    with explained(folder), placing(options):
+        loaded = read_folder(name, folder, options, weights)
+        loaded = change(loaded) if change else loaded
+        try_out(loaded.model)
+    return loaded
 
 
-def pretrained(auto: Any, folder: Path, dtype: Any, *, trust: bool) -> tuple[Any, Any, Any]:
-    """A folder's tokenizer, its model, and what was found of its weights, which were looked at."""
+def read_folder(name: str, folder: Path, options: LoadOptions, weights: str) -> Loaded:
+    """The model of a folder, untried."""
+    config = read_config(folder)
+    files = weight_files(folder, config)
+    device = pick_device(options.device)
+    quantised = quantisation(config)
+    refuse_unopened(name, config, options.dtype)
+    dtype = _dtype(options.dtype, device, config)
+    # quantised weights are made for the device they are read onto, and cannot be moved
+    where = placement(options) or ({"device_map": {"": device}} if quantised else {})
+    trust, auto = options.trust_remote_code, AUTO[kind_of(config)]
+    tokenizer, model, found = pretrained(auto, folder, DTYPES[dtype], trust=trust, **where)
+    refuse_missing(folder, model, found)
+    refuse_slow(folder, tokenizer)
+    settle(model.eval() if where else model.to(device).eval())
+    return Loaded(
+        name=name,
+        model=model,
+        tokenizer=tokenizer,
+        # the config too: the same weights under other settings answer otherwise
+        weights=weights or fingerprint(map(remembered_hash, [folder / "config.json", *files])),
+        device=str(model.device) if options.device_map else device,
+        dtype=_computed(name, model, options.dtype, quantised) if quantised else dtype,
+        options=options,
+        context=context_of(model),
+        vocabulary=int(model.config.get_text_config().vocab_size),
+        quantised=quantised,
+        places=places(model) if options.device_map else "",
+    )
+
+
+def pretrained(
+    auto: Any, folder: Path, dtype: Any, *, trust: bool, **where: Any
+) -> tuple[Any, Any, Any]:
+    """A folder's tokenizer, its model, and what was found of its weights, which were looked at.
+
+    `where`: onto which devices, as transformers takes it.
+    """
     for name in BESIDE:
         if (folder / name).exists():
             read_json(folder / name)
     common = {"trust_remote_code": trust, "local_files_only": True}
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **common)
     model, found = auto.from_pretrained(
-        folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **common
+        folder, dtype=dtype, use_safetensors=True, output_loading_info=True, **common, **where
     )
     return tokenizer, model, found
 
@@ -172,6 +201,25 @@ def refuse_missing(path: Path, model: Any, found: dict[str, Any]) -> None:
         raise ModelError(
             f"{path} lacks {len(missing)} of the weights of {type(model).__name__}, such as "
             f"{missing[0]}; they would be random. Give a whole model with its language-model head"
+        )
+
+
+def refuse_fixed(loaded: Loaded, name: str, what: str) -> None:
+    """Refuse to change weights that are quantised, not all in memory, or not those of a config."""
+    if loaded.quantised:
+        raise ModelError(
+            f"{name}: the weights of {loaded.name} are quantised ({loaded.quantised}) and cannot "
+            f"be {what}; name the model that they were made from"
+        )
+    if is_fetched(loaded.model):
+        raise ModelError(
+            f"{name}: the weights of {loaded.name} are not all in memory and cannot be {what}; "
+            "leave out --device-map"
+        )
+    if hasattr(loaded.model, "peft_config"):
+        raise ModelError(
+            f"{name}: the adapter of {loaded.name} stays beside its weights, which cannot be "
+            f"{what}; use --dtype float32, in which it is merged"
         )
 
 
@@ -260,42 +308,24 @@ def _dtype(wanted: str, device: str, config: dict[str, Any]) -> str:
     return stored if stored in DTYPES and stored != "float64" else "float32"
 
 
-def remembered_hash(path: Path) -> str:
-    """SHA-256 of a file, in hex, out of the cache where it is there."""
-    stat = path.stat()
-    memory = cache_folder() / "hashes.json"
-    marks = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_dev, stat.st_ino)
-    key = ":".join(map(str, (path.resolve(), *marks)))
-    known = _remembered(memory)
-    if key not in known:
-        known[key] = file_hash(path)
-        _remember(memory, known)
-    return known[key]
-
-
-def _remembered(memory: Path) -> dict[str, str]:
-    try:
-        known = json.loads(memory.read_text())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(known, dict):
-        return {}
-    return {key: value for key, value in known.items() if isinstance(value, str)}
-
-
-def _remember(memory: Path, known: dict[str, str]) -> None:
-    partial = memory.with_suffix(f".{os.getpid()}")
-    try:
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps(known))
-        partial.replace(memory)
-    except OSError:
-        warnings.warn(f"{memory} cannot be written; hashes are not remembered", stacklevel=3)
+def _computed(name: str, model: Any, wanted: str, quantised: str) -> str:
+    """The dtype in which quantised weights compute, which they may say themselves."""
+    found = str(model.dtype).removeprefix("torch.")
+    if wanted not in ("auto", found):
+        raise UsageError(
+            f"{name} has quantised weights ({quantised}) that compute in {found}; leave out "
+            f"--dtype {wanted}"
+        )
+    return found
 
 
 def identify(loaded: Loaded, *, bos: str, scoring: str) -> Identity:
     """The identity of a loaded model; how texts open and how options are scored are part of it."""
-    parameters = sum(p.numel() for p in loaded.model.parameters())
+    known = {
+        "weights on": loaded.places,
+        "quantised": loaded.quantised,
+        "adapter": "; ".join(loaded.adapters),
+    }
     return Identity(
         name=loaded.name,
         architecture=type(loaded.model).__name__,
@@ -305,9 +335,19 @@ def identify(loaded: Loaded, *, bos: str, scoring: str) -> Identity:
         bos=bos,
         details={
             "device": loaded.device,
-            "parameters": f"{parameters:,}",
+            "parameters": f"{parameter_count(loaded):,}",
             "context": f"{loaded.context} tokens" if loaded.context < UNLIMITED else "any length",
             "scoring": scoring,
             "revision": loaded.options.revision or "",
+            **{what: said for what, said in known.items() if said},
         },
     )
+
+
+def parameter_count(loaded: Loaded) -> int:
+    """How many weights a model has; where several are one number, as many as it was made with."""
+    model = loaded.model
+    if loaded.quantised:
+        with torch.device("meta"):
+            model = type(model)(model.config)
+    return sum(parameter.numel() for parameter in model.parameters())

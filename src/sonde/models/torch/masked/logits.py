@@ -105,7 +105,8 @@ def _at_masks(
     rows = torch.arange(count, device=places.device)
 
     def at(states: Any) -> Any:
-        return states.reshape(-1, length, states.shape[-1])[rows, places][:, None]
+        here = (rows.to(states.device), places.to(states.device))
+        return states.reshape(-1, length, states.shape[-1])[here][:, None]
 
     return kept_logits(model, inputs, at, narrow=ways.narrow, last=ways.last)[:, 0]
 

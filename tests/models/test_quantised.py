@@ -1,0 +1,187 @@
+"""Quantised weights: scored as transformers computes them, named in the manifest, or refused."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+
+from sonde.core.columns import one_by_one
+from sonde.core.errors import MissingExtra, ModelError, UsageError
+from sonde.doctor.diagnose import diagnose, weights
+from sonde.models.load import examiner, load
+from sonde.models.options import LoadOptions
+from sonde.models.torch import reference
+from sonde.models.torch.loading import quantised
+from tests import tiny
+
+PROMPTS = [
+    tiny.score(text, tuple(f" {city}" for city in tiny.CITIES))
+    for text in ("The capital of France is", "Marie Curie was born in")
+]
+CPU = LoadOptions(device="cpu")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SONDE_CACHE", str(tmp_path / "cache"))
+
+
+def bitsandbytes(bits: int) -> Any:
+    pytest.importorskip("bitsandbytes", reason="needs bitsandbytes")
+    return transformers.BitsAndBytesConfig(
+        load_in_4bit=bits == 4, load_in_8bit=bits == 8, bnb_4bit_quant_type="nf4"
+    )
+
+
+def torchao() -> Any:
+    pytest.importorskip("torchao", reason="needs torchao")
+    from torchao.quantization import Int8WeightOnlyConfig
+
+    return transformers.TorchAoConfig(Int8WeightOnlyConfig())
+
+
+def made(folder: Path, config: Any) -> Path:
+    """A tiny model whose weights are saved quantised."""
+    plain = tiny.llama(folder / "plain", hidden_size=64, intermediate_size=128)
+    auto: Any = transformers.AutoModelForCausalLM
+    model = auto.from_pretrained(
+        plain, quantization_config=config, dtype=torch.float32, device_map={"": "cpu"}
+    )
+    model.save_pretrained(folder / "quantised")
+    transformers.AutoTokenizer.from_pretrained(plain).save_pretrained(folder / "quantised")
+    return folder / "quantised"
+
+
+WAYS = {
+    "bitsandbytes, 4 bits": lambda: bitsandbytes(4),
+    "bitsandbytes, 8 bits": lambda: bitsandbytes(8),
+    "torchao": torchao,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_options_are_scored_as_transformers_computes_them(way: str, tmp_path: Path) -> None:
+    folder = made(tmp_path, WAYS[way]())
+    model: Any = load(f"hf:{folder}", CPU)
+    auto: Any = transformers.AutoModelForCausalLM
+    plain = auto.from_pretrained(folder, dtype=torch.float32, device_map={"": "cpu"}).eval()
+    naive = dict(reference.score_causal(plain, model.encoder, PROMPTS))
+    # eight bits round the inputs too, by what else is in the batch
+    within = 0.05 if "8" in way else 1e-3
+    for position, scored in one_by_one(model.score(PROMPTS)):
+        for ours, theirs in zip(scored.logps, naive[position].logps, strict=True):
+            assert ours == pytest.approx(theirs, abs=within)
+    details = model.identity.details
+    assert details["quantised"].startswith(way)
+    unquantised = load(f"hf:{tmp_path / 'plain'}", CPU).identity
+    assert details["parameters"] == unquantised.details["parameters"]
+    assert model.identity.weights != unquantised.weights
+    assert [finding.check for finding in weights(model.identity)] == ["quantised"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_doctor_finds_no_fault_in_quantised_weights(way: str, tmp_path: Path) -> None:
+    model: Any = load(f"hf:{made(tmp_path, WAYS[way]())}", CPU)
+    found = diagnose(model, examiner(model), PROMPTS)
+    # the engine of eight bits may differ from one text alone by more than rounding
+    faults = [f.check for f in found.faults if "8 bits" not in way or "naive" not in f.check]
+    assert [check for check in faults if check != "answers vary"] == []
+
+
+def test_weights_of_few_bits_are_not_drawn_anew(tmp_path: Path) -> None:
+    folder = made(tmp_path, bitsandbytes(8))
+    with pytest.raises(ModelError, match=r"quantised \(bitsandbytes, 8 bits\) and cannot be drawn"):
+        load(f"random:hf:{folder}", CPU)
+
+
+def test_a_dtype_that_the_weights_do_not_have_is_refused(tmp_path: Path) -> None:
+    folder = made(tmp_path, bitsandbytes(8))
+    with pytest.raises(UsageError, match=r"compute in float32; leave out --dtype bfloat16"):
+        load(f"hf:{folder}", LoadOptions(device="cpu", dtype="bfloat16"))
+    with pytest.raises(UsageError, match=r"no dtype makes more exact; leave out --dtype float64"):
+        load(f"hf:{folder}", LoadOptions(device="cpu", dtype="float64"))
+
+
+def test_an_adapter_stays_beside_quantised_weights(tmp_path: Path) -> None:
+    folder = made(tmp_path, bitsandbytes(4))
+    peft: Any = pytest.importorskip("peft", reason="needs the extra sonde[large]")
+    auto: Any = transformers.AutoModelForCausalLM
+    targets = {"target_modules": ["q_proj", "v_proj"], "task_type": "CAUSAL_LM"}
+    wrapped = peft.get_peft_model(
+        auto.from_pretrained(tmp_path / "plain"), peft.LoraConfig(r=4, **targets)
+    )
+    for name, weight in wrapped.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, std=0.3)
+    wrapped.save_pretrained(tmp_path / "lora")
+    path = tmp_path / "lora" / "adapter_config.json"
+    path.write_text(path.read_text().replace(str(tmp_path / "plain"), "somebody/plain"))
+    model: Any = load(f"hf:{folder}+peft:{tmp_path / 'lora'}", CPU)
+    assert "beside" in model.identity.details["adapter"]
+    base = auto.from_pretrained(folder, dtype=torch.float32, device_map={"": "cpu"})
+    plain = peft.PeftModel.from_pretrained(base, str(tmp_path / "lora")).eval()
+    naive = dict(reference.score_causal(plain, model.encoder, PROMPTS))
+    for position, scored in one_by_one(model.score(PROMPTS)):
+        for ours, theirs in zip(scored.logps, naive[position].logps, strict=True):
+            assert ours == pytest.approx(theirs, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("config", "said", "packages"),
+    [
+        (
+            {"quant_method": "gptq", "bits": 4, "group_size": 128},
+            "gptq, 4 bits",
+            "gptqmodel optimum",
+        ),
+        ({"quant_method": "awq", "bits": 4}, "awq, 4 bits", "gptqmodel"),
+        ({"load_in_8bit": True}, "bitsandbytes, 8 bits", "bitsandbytes"),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"group_0": {"weights": {"num_bits": 8}}},
+            },
+            "compressed-tensors, 8 bits",
+            "compressed-tensors",
+        ),
+        ({"quant_method": "torchao", "quant_type": "int4_weight_only"}, "torchao", "torchao"),
+    ],
+)
+def test_what_opens_the_weights_is_named_where_it_is_missing(
+    tmp_path: Path,
+    config: dict[str, Any],
+    said: str,
+    packages: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours = ("accelerate",)
+    monkeypatch.setattr(
+        quantised, "find_spec", lambda name: find_spec(name) if name in ours else None
+    )
+    folder = tiny.llama(tmp_path / "llama")
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "quantization_config": config}))
+    with pytest.raises(MissingExtra) as caught:
+        load(f"hf:{folder}", CPU)
+    assert f"quantised weights ({said})" in str(caught.value)
+    assert str(caught.value).endswith(f"run: pip install {packages}")
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({}, ""),
+        ({"quantization_config": None}, ""),
+        ({"quantization_config": {"quant_method": "fp8"}}, "fp8, 8 bits"),
+        ({"quantization_config": {"quant_method": "strange"}}, "strange"),
+        ({"quantization_config": {}}, "unknown method"),
+    ],
+)
+def test_the_method_is_read_off_the_config(config: dict[str, Any], said: str) -> None:
+    assert quantised.quantisation(config) == said
