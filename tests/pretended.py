@@ -25,7 +25,9 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 from sonde.core.columns import one_by_one
 from sonde.core.prompts import Generate, Sample
 from sonde.models.options import LoadOptions, read_config
+from sonde.models.torch.causal import shared_prefix
 from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.causal.rows import why_not_rows
 from sonde.models.torch.loading.spread import settle
 from sonde.models.torch.loading.weights import kind_of, load_folder
 from sonde.models.torch.masked.model import MaskedModel
@@ -157,6 +159,7 @@ def main(folder: Path) -> None:
         for path in sorted(folder.iterdir())
     }
     pretend()
+    shared_prefix._fits = lambda queries: False  # kernels know no such device
     found = {}
     with Pretending():
         for kind, own in loaded.items():
@@ -175,6 +178,10 @@ def asked(model: Any) -> dict[str, Any]:
     if masked:
         found["fill"] = model.fill([fill(f"{text} ", ".", watched=CITIES) for text in TEXTS])
         return {ability: plain(answers) for ability, answers in found.items()}
+    if getattr(model, "tree", False):
+        model.rows = not why_not_rows(model.model)
+        found["rows"] = model.score(prompts) if model.rows else ()
+        found["rows"], model.rows = list(found["rows"]), False
     found["generate"] = model.generate([replace(p, want=Generate(most=6)) for p in prompts])
     found["sample"] = model.sample([replace(p, want=Sample(count=20, most=4)) for p in prompts])
     if hasattr(model, "trace"):

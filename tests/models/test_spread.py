@@ -60,6 +60,7 @@ def test_layers_on_two_devices_answer_as_on_one(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found["llama"]["rows"]) == len(found["llama"]["score"])
     assert [kind for kind in whole if not near(found[kind], whole[kind])] == []
 
 

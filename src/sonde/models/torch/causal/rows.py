@@ -136,7 +136,7 @@ def row_logits(
     r sees its token j; None: itself and all before. With a cache, rows see what they have there
     too, and go behind it; how many of the new ones count is for `cache.add` to say.
     """
-    device = model.get_input_embeddings().weight.device
+    device = model.device
     positions = depths + prefixes.lengths[:, None]
     now = Attending(prefixes=prefixes, seen=_seen(device, ids.shape, seen, cache))
     with _reading(model, reads), attending(model, now):

@@ -153,15 +153,21 @@ class SharedPrefixes:
             return None
         keys, values = self.layers[layer]
         slots, heads = keys.shape[:2]
-        laid_out = queries if self.rows is None else queries[self.rows]
+        # a model may have its layers on several devices
+        rows, back, bias = (_beside(queries, each) for each in (self.rows, self.back, self.bias))
+        laid_out = queries if rows is None else queries[rows]
         _, _, count, width = queries.shape
         apart = laid_out.view(slots, -1, heads, count, width).transpose(1, 2)
         together = apart.reshape(slots, heads, -1, width)
-        found, sums = attention(together, keys, values, self.bias, scale)
+        found, sums = attention(together, keys, values, bias, scale)
         found = found.view(slots, heads, -1, count, width).transpose(1, 2)
         sums = sums.reshape(slots, heads, -1, count).transpose(1, 2)
         found, sums = found.reshape(laid_out.shape), sums.reshape(laid_out.shape[:-1])
-        return (found, sums) if self.back is None else (found[self.back], sums[self.back])
+        return (found, sums) if back is None else (found[back], sums[back])
+
+
+def _beside(queries: Any, tensor: Any) -> Any:
+    return None if tensor is None else tensor.to(queries.device)
 
 
 def laid(owners: np.ndarray) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
