@@ -23,6 +23,8 @@ def test_a_page_does_what_it_shows(
 ) -> None:
     if any(block.rest == "smollm2" for block in blocks(page)):
         request.getfixturevalue("smollm2")
+    if any(block.rest == "peft" for block in blocks(page)):
+        pytest.importorskip("peft", reason="needs the extra sonde[large]")
     for block, command, outcome in played(page, tmp_path):
         what = f"{block.where}: {command.text if command else 'this program'}"
         assert outcome.code == block.exit_code, f"{what} ends with\n{outcome.printed}"

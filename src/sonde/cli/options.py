@@ -340,9 +340,10 @@ class LoadOptions(ComputeOptions):
     revision: str | None = option(REVISION, None)
     trust_remote_code: bool = option(TRUST, False, "--trust-remote-code")
     device_map: str = option(
-        "Spread a model that no device holds: auto, balanced, sequential or a JSON file.", ""
+        "Spread a model that one device does not hold: auto, balanced, sequential or a JSON file.",
+        "",
     )
-    max_memory: str = option("With --device-map: 0=20GiB,cpu=60GiB, at most so much on each.", "")
+    max_memory: str = option("Memory per device for --device-map: 0=20GiB,cpu=60GiB.", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
