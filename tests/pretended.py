@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 if __name__ == "__main__":
-    torch.inference_mode = torch.no_grad  # in which torch asks such tensors for more than they have
+    # in inference mode torch asks such tensors for more than they have
+    setattr(torch, "inference_mode", torch.no_grad)  # noqa: B010
 
 from accelerate.hooks import attach_align_device_hook_on_blocks
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -51,7 +52,7 @@ INDEXING = {"index", "index_put_", "index_put", "_index_put_impl_"}  # an index 
 class Placed(torch.Tensor):
     """A tensor that says it is elsewhere."""
 
-    inner: torch.Tensor
+    held: torch.Tensor
 
     @staticmethod
     def __new__(cls, inner: torch.Tensor, device: torch.device) -> Placed:
@@ -63,19 +64,21 @@ class Placed(torch.Tensor):
             dtype=inner.dtype,
             device=device,
         )
-        made.inner = inner
+        made.held = inner
         return made
 
     def tolist(self) -> Any:
         """Its numbers, which torch itself does not give of such a tensor."""
-        return self.inner.tolist()
+        return self.held.tolist()
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         return run(func, args, kwargs or {})
 
 
-class Pretending(TorchDispatchMode):
+class Pretending(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """What is made on a pretended device says so."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -97,7 +100,7 @@ def run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         raise RuntimeError(f"{name} got tensors on {sorted(map(str, homes))}")
     home = tensors[0].device if moves and tensors else next(iter(homes), torch.device("cpu"))
     place = home if wanted is None else torch.device(wanted)
-    inside = tree_map(lambda x: x.inner if isinstance(x, Placed) else x, kwargs)
+    inside = tree_map(lambda x: x.held if isinstance(x, Placed) else x, kwargs)
     if wanted is not None:
         inside["device"] = torch.device("cpu")
     found = func(**inside)
@@ -117,7 +120,8 @@ def pretend() -> None:
         plain = made(values, **more)
         return plain if device is None else plain.to(device)
 
-    torch.tensor = tensor  # its C++ fills memory that is not there
+    # its C++ fills memory that is not there
+    setattr(torch, "tensor", tensor)  # noqa: B010
 
 
 def spread(model: Any) -> None:
@@ -161,7 +165,7 @@ def main(folder: Path) -> None:
     pretend()
     shared_prefix._fits = lambda queries: False  # kernels know no such device
     found = {}
-    with Pretending():
+    with Pretending():  # type: ignore[no-untyped-call]
         for kind, own in loaded.items():
             spread(own.model)
             model = KINDS[kind_of(read_config(folder / kind))](own)

@@ -79,7 +79,7 @@ def option_logps(model: Any, answers: Any) -> list[tuple[float, ...]]:
 def gap(one: Any, other: Any) -> float:
     """The largest difference between two answers' log-probabilities."""
     pairs = zip(one, other, strict=True)
-    return max(abs(a - b) for row, again in pairs for a, b in zip(row, again, strict=True))
+    return max(float(abs(a - b)) for row, again in pairs for a, b in zip(row, again, strict=True))
 
 
 @pytest.mark.parametrize(("dtype", "within"), [("float32", 1e-4), ("bfloat16", 0.15)])

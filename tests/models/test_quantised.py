@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -34,16 +35,14 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def bitsandbytes(bits: int) -> Any:
     pytest.importorskip("bitsandbytes", reason="needs bitsandbytes")
-    return transformers.BitsAndBytesConfig(
-        load_in_4bit=bits == 4, load_in_8bit=bits == 8, bnb_4bit_quant_type="nf4"
-    )
+    config: Any = transformers.BitsAndBytesConfig
+    return config(load_in_4bit=bits == 4, load_in_8bit=bits == 8, bnb_4bit_quant_type="nf4")
 
 
 def torchao() -> Any:
     pytest.importorskip("torchao", reason="needs torchao")
-    from torchao.quantization import Int8WeightOnlyConfig
-
-    return transformers.TorchAoConfig(Int8WeightOnlyConfig())
+    int8: Any = import_module("torchao.quantization").Int8WeightOnlyConfig
+    return transformers.TorchAoConfig(int8())
 
 
 def made(folder: Path, config: Any) -> Path:

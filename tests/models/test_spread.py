@@ -30,7 +30,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def near(one: Any, other: Any) -> bool:
     """Whether two answers are the same but for rounding."""
     if isinstance(one, float):
-        return abs(one - other) < 1e-4
+        return bool(abs(one - other) < 1e-4)
     if isinstance(one, list):
         return len(one) == len(other) and all(map(near, one, other))
     if isinstance(one, dict):
