@@ -14,7 +14,8 @@ and one before a table that it is made from the metrics of a module (all, or a t
     <!-- metrics: sonde.probes.lama.report -->
     <!-- metrics: sonde.probes.belief.report:BY_RELATION -->
 
-`<!-- uses -->` stands before the table of which probe uses which field of a dataset.
+`<!-- uses -->` stands before the table of which probe uses which field of a dataset, and
+`<!-- crossed: run belief … -->` before that of the files which a command passes through.
 
 A line `…` in what is printed stands for lines left out. Knows nothing of sonde.
 """
@@ -42,6 +43,9 @@ METRICS = re.compile(
 
 
 USES = re.compile(r"^<!-- uses -->\n(?P<table>(?:\|[^\n]*\n)*)", re.MULTILINE)
+CROSSED = re.compile(
+    r"^<!-- crossed: (?P<words>[^\n]*) -->\n(?P<table>(?:\|[^\n]*\n)*)", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

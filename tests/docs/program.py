@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +23,7 @@ from sonde.cli.verbs import app
 from sonde.reporting.catalogue import documented
 
 from . import uses
-from .pages import Block, Command, blocks, commands
+from .pages import ROOT, Block, Command, blocks, commands
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,19 @@ def uses_table(found: Match[str]) -> str:
     """The mark of the table of fields that probes use and the table, as is found out now."""
     mark = found[0].partition("\n")[0]
     return "".join(f"{line}\n" for line in (mark, *uses.table()))
+
+
+def crossed_table(found: Match[str]) -> str:
+    """The mark of the table of files that a command passes through and the table, as it is now.
+
+    In a process of its own: what was done before in this one is not done again.
+    """
+    command = [sys.executable, "-m", "tests.docs.crossed", *shlex.split(found["words"])]
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [*command, "-o", folder], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+    return f"<!-- crossed: {found['words']} -->\n{done.stdout}"
 
 
 def played(page: Path, folder: Path) -> Iterator[tuple[Block, Command | None, Outcome]]:

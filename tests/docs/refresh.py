@@ -1,7 +1,7 @@
 """Write what the program prints now into the documentation: `python -m tests.docs.refresh`.
 
-Help texts, tables of metrics, and what commands marked `<!-- run -->` print, are replaced. What is
-shown in part (with a line `…`) or comes from a real model is left alone and named where it no
+Help texts, tables that are made, and what commands marked `<!-- run -->` print, are replaced. What
+is shown in part (with a line `…`) or comes from a real model is left alone and named where it no
 longer holds. Pages can be named: `python -m tests.docs.refresh belief.md report.md`.
 """
 
@@ -11,8 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .pages import LEFT_OUT, METRICS, PAGES, USES, Block, agrees, blocks, commands, plain
-from .program import help_text, metrics_table, played, uses_table
+from .pages import CROSSED, LEFT_OUT, METRICS, PAGES, USES, Block, agrees, blocks, commands, plain
+from .program import crossed_table, help_text, metrics_table, played, uses_table
+
+TABLES = ((USES, uses_table), (METRICS, metrics_table), (CROSSED, crossed_table))
 
 
 def refreshed(page: Path) -> tuple[str, list[str]]:
@@ -31,7 +33,9 @@ def refreshed(page: Path) -> tuple[str, list[str]]:
             new, wrong = _console(block, printed[block.start])
             text = text[: block.start] + new + text[block.stop :]
             complaints += wrong
-    return USES.sub(uses_table, METRICS.sub(metrics_table, text)), complaints
+    for pattern, table in TABLES:
+        text = pattern.sub(table, text)
+    return text, complaints
 
 
 def _console(block: Block, printed: list[str]) -> tuple[str, list[str]]:

@@ -9,8 +9,8 @@ import pytest
 from sonde.core.settings import settings_of
 from sonde.runs.probes import probes
 
-from .pages import DOCS, METRICS, PAGES, USES, Block, blocks, rows
-from .program import help_text, metrics_table, uses_table, verbs
+from .pages import CROSSED, DOCS, METRICS, PAGES, USES, Block, blocks, rows
+from .program import crossed_table, help_text, metrics_table, uses_table, verbs
 
 STUDIES = DOCS / "lke-studies.md"
 """One page for several probes."""
@@ -35,6 +35,12 @@ def test_the_table_of_fields_is_what_probes_do_without_each() -> None:
     (found,) = USES.finditer((DOCS / "dataset-format.md").read_text(encoding="utf-8"))
     hint = "dataset-format.md: run python -m tests.docs.refresh dataset-format.md"
     assert found[0] == uses_table(found), hint
+
+
+def test_the_files_that_a_run_passes_through_are_listed() -> None:
+    (found,) = CROSSED.finditer((DOCS / "architecture.md").read_text(encoding="utf-8"))
+    hint = "architecture.md: run python -m tests.docs.refresh architecture.md"
+    assert found[0] == crossed_table(found), hint
 
 
 def test_every_command_has_its_help_text_in_the_documentation() -> None:

@@ -5,6 +5,7 @@ Light, so that Ctrl-C is understood from the first moment: the verbs are importe
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -29,6 +30,7 @@ class Stopped(BaseException):
 
 def entry() -> None:
     """The console script."""
+    gc.set_threshold(20_000, 20, 20)  # a command makes many objects and is soon over
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as it is under nohup
             signal.signal(number, _stop)

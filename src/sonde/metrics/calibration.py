@@ -269,5 +269,6 @@ def _levels(shares: Floats) -> Floats:
     if shares.shape[1] < 2:
         return np.full(len(shares), np.nan)
     even = _normalised(shares)
-    entropy = -(even * np.log(np.where(even > 0, even, 1.0))).sum(axis=1)
+    logs = np.log(even, out=np.zeros_like(even), where=even > 0)
+    entropy = -np.einsum("ij,ij->i", even, logs)
     return np.asarray(np.clip(1 - entropy / np.log(shares.shape[1]), 0.0, 1.0))
