@@ -14,6 +14,7 @@ import pytest
 import sonde
 from sonde.cli.main import INTERNAL, INTERRUPTED, Stopped
 from sonde.core import errors
+from sonde.core.batches import Batches
 from sonde.data.catalog import load
 from sonde.data.format import write_dataset
 from sonde.models.scripted import Scripted
@@ -91,7 +92,9 @@ def test_a_run_folder_holds_the_documented_files(tmp_path: Path) -> None:
 
 def test_the_manifest_has_the_documented_fields(run: sonde.Run) -> None:
     manifest = json.loads((run.path / "manifest.json").read_text())
-    assert list(manifest) == first_cells(RUN, "manifest.json")
+    # this model has no tokens
+    assert [*manifest, "batches"] == first_cells(RUN, "manifest.json")
+    assert list(Batches(tokens={"score": 1}).entry()) == first_cells(RUN, "batches")
     assert list(manifest["model"]) == first_cells(RUN, "model")
     for part in ("dataset", "selection"):
         [row] = [row for row in rows(RUN, "manifest.json") if row[0] == f"`{part}`"]

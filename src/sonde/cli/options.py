@@ -314,7 +314,7 @@ class ComputeOptions:
     device: str = option(DEVICE, "auto")
     dtype: str = option("auto, float32, float16 or bfloat16.", "auto")
     batch_tokens: int | None = option(
-        "Tokens that go through the model at once (default: by device).", None
+        "Tokens that go through the model at once (default: what fits).", None
     )
 
     def __post_init__(self) -> None:

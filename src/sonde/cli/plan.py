@@ -165,6 +165,9 @@ def trust(plan: Plan) -> Iterator[str]:
     else:
         part = f"{fixed(plan.counted, 0)} of {fixed(plan.left, 0)} shards"
         yield f"Tokens were counted in {part} and scaled; --exact counts all."
+    if plan.batches:
+        at_once = " and ".join(f"{fixed(n, 0)} to {kind}" for kind, n in plan.batches.items())
+        yield f"Tokens that go through the model at once: {at_once}."
     if plan.pace is not None:
         yield (
             f"Time was measured on {plan.pace.slices} slices of these prompts, warm-up and trials "

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_che
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.attributions import Attribution
+from sonde.core.batches import TokenBudgets
 from sonde.core.columns import Answers, FilledColumns
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError
@@ -144,6 +145,15 @@ class Plans(Protocol):
 
     def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
         """What each shard costs, in turn, if they are put to the model one after the other."""
+
+
+@runtime_checkable
+class Batching(Protocol):
+    """A model through which so many tokens go at once, which can be fitted to the chip it is on."""
+
+    @property
+    def budgets(self) -> TokenBudgets:
+        """Its token budgets, by kind of work."""
 
 
 @runtime_checkable

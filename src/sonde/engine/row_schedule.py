@@ -24,13 +24,19 @@ LIKE = 7 / 8
 
 
 def tree_row_passes(
-    budget: Budget, prompts: Sequence[Branches], *, enough: int = 0, farthest: int | None = None
+    budget: Budget,
+    prompts: Sequence[Branches],
+    *,
+    trees: Budget | None = None,
+    enough: int = 0,
+    farthest: int | None = None,
 ) -> Passes:
     """Options of prompts as rows of trees, each row behind the prefix that it shares with others.
 
     The work of a pass is `TreeRows`. A pass of `enough` tokens takes only rows of like size. One
     prompt that is over budget or memory goes in parts, and a text of more than `farthest` tokens
-    with others like it, as `score_passes` has them: the work is then a tree.
+    with others like it, as `score_passes` has them within the budget of `trees`: the work is then
+    a tree.
     """
     if not prompts:
         return
@@ -39,7 +45,7 @@ def tree_row_passes(
     if farthest is not None:
         far = forest.deepest > farthest
     if far.any():
-        yield from _numbered(budget, prompts, np.flatnonzero(far[forest.own]).tolist())
+        yield from _numbered(trees or budget, prompts, np.flatnonzero(far[forest.own]).tolist())
     order, prefixes = _order(forest, np.flatnonzero(~far))
     sizes = _sizes(forest, order, prefixes)
     at = 0

@@ -8,17 +8,19 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sonde.core.abilities import WANTED, Model, Plans, Probe, abilities
+from sonde.core.batches import Batches
 from sonde.core.costs import Cost, Memory, ShardCost
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
 from sonde.core.progress import advance, begin
 from sonde.core.prompts import Prompt, Prompts, Score, put
 from sonde.core.repeats import refuse_repeats
+from sonde.runs.batches import settle
 from sonde.runs.prompt_length import fitting
 from sonde.runs.run import default_folder, describe
 from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, shards, weights
@@ -81,6 +83,7 @@ class Plan:
     where that is fewer than are left, token counts are scaled from them. `cost` and `memory` are
     None for a model that computes no tokens, `time` and `pace` where nothing was measured. `work`:
     what time is reckoned by: tokens that go through the model, or else options and prompts.
+    `batches`: tokens that go through it at once, by what is wanted.
     """
 
     probe: str
@@ -99,6 +102,7 @@ class Plan:
     cost: Cost | None
     memory: Memory | None
     relations: tuple[Share, ...]
+    batches: Mapping[str, int] = field(default_factory=dict)
     time: Time | None = None
     pace: Throughput | None = None
 
@@ -136,13 +140,15 @@ def plan(
     refuse_unasked(probe, dataset)
     manifest = describe(probe, model, dataset, shard_weight)
     folder = Path(out) if out is not None else default_folder(manifest)
+    batches = foreseen(model, folder, manifest)
+    shard_weight *= batches.shards
     began = time.perf_counter()
     outline = outline_of(shards(probe.ask(dataset), shard_weight))
     asking = time.perf_counter() - began
     refuse_repeats(dataset, dataset.asked_relations())
     if not outline.height:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
-    done = finished(folder, manifest, outline["shard"].n_unique())
+    done = finished(folder, outline["shard"].n_unique())
     left = outline.filter(~outline["shard"].is_in(done))
     chosen = choose(left, left["shard"].n_unique() if exact else COUNTED)
     cut = enumerate(shards(probe.ask(dataset), shard_weight))
@@ -150,6 +156,8 @@ def plan(
     with fitting(probe, model, dataset):
         counted = count(model, steps(cut, chosen, done))
     scheme = _scheme(probe, model, dataset, folder, outline, done, len(chosen), counted)
+    at_once = {kind: count for kind, count in batches.now.items() if kind in scheme.wants}
+    scheme = replace(scheme, batches=at_once)
     if not chosen or seconds <= 0:
         return scheme
     begin("measuring the speed")
@@ -176,16 +184,26 @@ def outline_of(cut: Iterable[Prompts]) -> DataFrame:
     return polars.DataFrame(rows, schema=OUTLINE, orient="row")
 
 
-def finished(path: Path, manifest: Manifest, count: int) -> frozenset[int]:
-    """Shards that the folder already holds; a folder with another run is refused, as `run` does."""
-    folder = RunFolder(path)
+def foreseen(model: Model, path: Path, manifest: Manifest) -> Batches:
+    """How much would go through the model at once, as `run` settles it, but never measured.
+
+    A folder with another run is refused, as `run` does.
+    """
+    found, folder, begun = manifest, RunFolder(path), False
+    if (path / "manifest.json").exists():
+        found, begun = folder.manifest(), bool(folder.shards())
+        unlike = differences(found, manifest)
+        if unlike and begun:
+            raise mismatch(path, unlike)
+        found = manifest if unlike else found
+    return settle(model, Batches(**found.batches), begun=begun, work=0)
+
+
+def finished(path: Path, count: int) -> frozenset[int]:
+    """Shards of the run that the folder already holds."""
     if not (path / "manifest.json").exists():
         return frozenset()
-    there = frozenset(int(shard.stem) for shard in folder.shards())
-    unlike = differences(folder.manifest(), manifest)
-    if unlike and there:
-        raise mismatch(path, unlike)
-    return frozenset(n for n in there if n < count)
+    return frozenset(n for n in (int(p.stem) for p in RunFolder(path).shards()) if n < count)
 
 
 def choose(outline: DataFrame, most: int) -> frozenset[int]:

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, cast
 from sonde import __version__
 from sonde.core.abilities import (
     Admits,
+    Batching,
     Model,
     Prefetches,
     Probe,
     abilities,
 )
 from sonde.core.answers import Answered
+from sonde.core.batches import Batches
 from sonde.core.columns import Answers, Kept
 from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
@@ -35,6 +37,7 @@ from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
+from sonde.runs.batches import Watch, settle
 from sonde.runs.effort import Effort, Progress
 from sonde.runs.overviews import described, overview
 from sonde.runs.probes import find_probe, probes
@@ -206,10 +209,12 @@ def run(
     path = Path(out) if out is not None else default_folder(manifest)
     folder = RunFolder(path)
     with folder.writing(manifest) as writer:
-        cut = shards(blocks or probe.ask(dataset), shard_weight)
+        batches = _settled(writer, model, effort.work)
+        cut = shards(blocks or probe.ask(dataset), shard_weight * batches.shards)
+        watch = Watch(writer=writer, model=model, batches=batches)
         with fitting(probe, model, dataset), Behind() as behind:
             behind.do(partial(_keep_dataset, dataset, folder), lambda _: None)
-            _fill_folder(writer, behind, model, cut, effort)
+            _fill_folder(watch, behind, cut, effort)
     whole = replace(folder.manifest(), probe=manifest.probe)
     return Run(path=path, manifest=whole, asked=dataset)
 
@@ -278,13 +283,18 @@ def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[Effort, list[B
     return Effort(prompts=total, work=work, told=lambda _done, _total: None), kept
 
 
-def _fill_folder(
-    writer: Writer,
-    behind: Behind,
-    model: Model,
-    cut: Iterable[Prompts],
-    effort: Effort,
-) -> None:
+def _settled(writer: Writer, model: Model, work: int) -> Batches:
+    """How much goes through the model at once, kept in the manifest before there are shards."""
+    folder = writer.folder
+    found, begun = Batches(**folder.manifest().batches), bool(folder.shards())
+    batches = settle(model, found, begun=begun, work=work)
+    if batches != found and not begun:
+        writer.fix(batches)
+    return batches
+
+
+def _fill_folder(watch: Watch, behind: Behind, cut: Iterable[Prompts], effort: Effort) -> None:
+    writer, model = watch.writer, watch.model
     done = computed = number = 0
     began, clock = time.time(), time.monotonic()
     try:
@@ -295,7 +305,9 @@ def _fill_folder(
                 if not computed:
                     effort.tell()
                     _say_where(writer.folder.path, done, effort.prompts)
+                    watch.begin()
                 answers = _answer_shard(model, shard, following, effort)
+                watch.look()
                 # a shard is written while the next one is answered
                 behind.do(partial(writer.encoded, answers), partial(writer.append, number))
                 computed += len(shard)
@@ -324,6 +336,7 @@ def _session(model: Model, began: float, seconds: float, prompts: int) -> dict[s
         "prompts": prompts,
         "model": dict(model.identity.details),
         "versions": versions(),
+        "batches": dict(model.budgets.tokens) if isinstance(model, Batching) else {},
     }
 
 

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from sonde.core.batches import Batches
 from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.facts import Selection
 from sonde.core.files import parsed
@@ -46,6 +47,7 @@ class Manifest:
     model: Mapping[str, Any]
     shard_weight: int
     surroundings: Mapping[str, Any] = field(default_factory=dict)
+    batches: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def decides(self) -> dict[str, Any]:
@@ -70,6 +72,8 @@ class Manifest:
     def to_json(self) -> str:
         """The manifest as it is written."""
         body = {"format": FORMAT, "fingerprint": self.fingerprint, **asdict(self)}
+        if not self.batches:
+            del body["batches"]
         return json.dumps(_plain(body), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -86,6 +90,8 @@ class Manifest:
             )
         for name, kind in SHAPE.items():
             _check(body, name, kind)
+        body.setdefault("batches", {})  # runs of older versions have none
+        _check_batches(body)
         found = cls(**{field.name: body[field.name] for field in fields(cls)})
         if body.get("fingerprint") != found.fingerprint:
             raise ValueError("its content is not what its fingerprint names")
@@ -102,6 +108,14 @@ def _check(body: Mapping[str, Any], name: str, kind: Any) -> None:
             _check(body[name], inner, each)
     elif not fits(body[name], kind):
         raise ValueError(f"its {name!r} cannot be {body[name]!r:.80}")
+
+
+def _check_batches(body: Mapping[str, Any]) -> None:
+    """Raise ValueError unless batches, where there are any, are of at least one."""
+    _check(body, "batches", Batches)
+    found = Batches(**body["batches"])
+    if min([found.shards, *found.tokens.values(), *found.halved.values()]) < 1:
+        raise ValueError(f"its 'batches' cannot be {body['batches']!r:.80}")
 
 
 def differences(found: Manifest, asked: Manifest) -> list[str]:
@@ -233,6 +247,7 @@ FIELDS: dict[str, Any] = {
     "prompts": int,
     "model": dict[str, str | int | float | bool | None],
     "versions": dict[str, str],
+    "batches": dict[str, int],
 }
 LONGEST = 2**40  # seconds
 

@@ -17,6 +17,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 import pyarrow as pa
 
 from sonde.core.answers import Answered
+from sonde.core.batches import Batches
 from sonde.core.columns import Answers
 from sonde.core.errors import CorruptShard, NotFinite, StoreError
 from sonde.core.files import PARTIAL, take_lock
@@ -262,13 +264,21 @@ class RunFolder:
     def _admit(self, manifest: Manifest) -> None:
         path = self.path / "manifest.json"
         if path.exists():
-            unlike = differences(self.manifest(), manifest)
+            found = self.manifest()
+            unlike = differences(found, manifest)
             if not unlike and not self._altered():
                 return
             if unlike and (self.shards() or {p.name for p in self.path.iterdir()} - FRESH):
                 raise mismatch(self.path, unlike)
             shutil.rmtree(self.dataset, ignore_errors=True)  # that run never answered anything
-        write_whole(path, manifest.to_json().encode(errors="backslashreplace"))
+            if not unlike:
+                manifest = replace(manifest, batches=found.batches)  # the shards there go by it
+        self.write(manifest)
+
+    def write(self, manifest: Manifest) -> None:
+        """Write the manifest whole or not at all."""
+        data = manifest.to_json().encode(errors="backslashreplace")
+        write_whole(self.path / MANIFEST, data)
 
     def _altered(self) -> bool:
         """Whether the manifest is not the one that the run was sealed with."""
@@ -340,6 +350,12 @@ class Writer:
             sealed |= {shard_name(n): digest for n, digest in enumerate(digests.values())}
             complete = Complete(shards=shards, prompts=prompts, sealed=sealed)
             write_whole(folder.path / "complete.json", complete.to_json().encode())
+
+    def fix(self, batches: Batches) -> None:
+        """Say in the manifest how much goes through the model at once."""
+        manifest = replace(self.folder.manifest(), batches=batches.entry())
+        with explain_os_errors(self.folder.path):
+            self.folder.write(manifest)
 
     def log(self, entry: dict[str, Any]) -> None:
         """Add a line to the timings; a full disk must not hide what stopped the run."""

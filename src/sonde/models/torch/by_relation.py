@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from sonde.core.abilities import Model, Named, Scores
+from sonde.core.abilities import Batching, Model, Named, Scores
 from sonde.core.columns import FilledColumns, in_columns
 from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError, PromptError, nearest
@@ -106,6 +106,8 @@ class ScoringEnsemble(Named):
 
     def __init__(self, name: str, base: Model, members: Mapping[str, Members]) -> None:
         self.base: Any = base
+        if isinstance(base, Batching):
+            self.budgets = base.budgets
         self.members = members
         parts = [
             f"{relation}\0{template.text}\0{weight!r}"
@@ -254,6 +256,7 @@ class Finetuned(Named):
     ) -> None:
         refuse_fixed(base.loaded, name, "changed by relation")
         self.base = base
+        self.budgets = base.budgets
         self.files = files
         self.original = {n: p.detach().clone() for n, p in base.model.named_parameters()}
         self.opened = ""

@@ -33,7 +33,7 @@ from sonde.engine.seq2seq_encode import Ids, Seq2SeqEncoder, Source, beginnings,
 from sonde.models.torch.decode.steps import Endings, Leaf, end_tokens
 from sonde.models.torch.decode.tree_decoder import LeafWriter, Step
 from sonde.models.torch.decode.writer import Written
-from sonde.models.torch.loading.budgets import budgets_of
+from sonde.models.torch.loading.budgets import Budgets
 from sonde.models.torch.loading.device import float_logits, padded, token_logps
 from sonde.models.torch.loading.limits import check_room, check_text, explain_oom, naming
 from sonde.models.torch.loading.weights import Loaded, identify, token_id
@@ -208,7 +208,7 @@ class Seq2SeqModel(Named):
         self.encoder = Seq2SeqEncoder(loaded.backend)
         self.start = first_token(loaded)
         device = loaded.device.split(":")[0]
-        self.budgets = budgets_of(loaded, BATCH_TOKENS)
+        self.budgets = Budgets(loaded, BATCH_TOKENS, read=1 / 8)
         self.reader = Reader(self.model, READ_BYTES[device])
         float_logits(self.model)
 

@@ -11,7 +11,7 @@ row of its own ("flat"). What goes together is up to `engine.schedule` and `engi
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -50,7 +50,7 @@ from sonde.models.torch.decode.row_decoder import RowDecoder
 from sonde.models.torch.decode.token_texts import TokenTexts
 from sonde.models.torch.decode.tree_decoder import TreeDecoder
 from sonde.models.torch.decode.writer import Opening, Writer
-from sonde.models.torch.loading.budgets import budgets_of
+from sonde.models.torch.loading.budgets import Budgets
 from sonde.models.torch.loading.device import float_logits
 from sonde.models.torch.loading.limits import (
     check_predicted,
@@ -139,7 +139,6 @@ class CausalModel(Named):
         self.start = start or start_token(loaded)
         self.encoder = CausalEncoder(loaded.backend, self.start)
         device = loaded.device.split(":")[0]
-        self.budgets = budgets_of(loaded, BATCH_TOKENS)
         self.prefixes = kept_prefixes(self.model, PREFIX_BYTES[device])
         float_logits(self.model)
         self.slow = why_flat(self.model)
@@ -148,8 +147,15 @@ class CausalModel(Named):
         # one tree is quicker on a CPU, where nothing waits for Python
         self.rows = device != "cpu" and self.tree and not why_not_rows(self.model)
         self.enough = int(WORK / (2 * sum(p.numel() for p in self.model.parameters())))
+        self.budgets = Budgets(loaded, BATCH_TOKENS, trees=self._trees())
         if self.slow:
             log.warning("%s is slow: %s", loaded.name, self.slow)
+
+    def _trees(self) -> Collection[Ability]:
+        """The kinds of work for which tokens go as one tree."""
+        if not self.tree:
+            return ()
+        return ("trace",) if self.rows else tuple(BATCH_TOKENS["cpu"])
 
     @property
     def identity(self) -> Identity:
@@ -190,20 +196,22 @@ class CausalModel(Named):
 
     def decoder(self, kind: Literal["generate", "sample"] = "generate") -> Writer:
         """What writes texts with this model."""
-        budget = self.budgets[kind]
-        tree = TreeDecoder(self.loaded, self.encoder, budget, self.prefixes, tree=self.tree)
+        budget, trees = self.budgets[kind], self.budgets["trace" if self.rows else kind]
+        tree = TreeDecoder(self.loaded, self.encoder, trees, self.prefixes, tree=self.tree)
         if not self.rows:
             return tree
-        return RowDecoder(tree, self.pieces, farthest=farthest(self.model), enough=self.enough)
+        reach, enough = farthest(self.model), self.enough
+        return RowDecoder(tree, budget, self.pieces, farthest=reach, enough=enough)
 
     def score_passes(self, prompts: Sequence[Branches]) -> Passes:
         """How the options of some prompts go through the model: as trees, or each text as a row."""
         budget = self.budgets["score"]
+        trees = self.budgets["trace"]  # which also goes as one tree where the rest goes as rows
         if self.tree and any(texts.whole for texts in prompts):
-            return text_passes(budget, prompts)
+            return text_passes(trees, prompts)
         if self.rows:
-            reach = farthest(self.model)
-            return tree_row_passes(budget, prompts, enough=self.enough, farthest=reach)
+            reach, enough = farthest(self.model), self.enough
+            return tree_row_passes(budget, prompts, trees=trees, enough=enough, farthest=reach)
         if self.tree:
             return score_passes(budget, prompts)
         fed = [

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from sonde.core.prompts import Prompt
+from sonde.engine.batching import Budget
 from sonde.engine.row_schedule import write_row_passes
 from sonde.engine.schedule import Pass, Passes
 from sonde.models.torch.causal.rows import RowCache, row_logits
@@ -36,13 +37,19 @@ class RowDecoder(Writer):
     """
 
     def __init__(
-        self, tree: TreeDecoder, pieces: TokenTexts, *, farthest: int | None, enough: int
+        self,
+        tree: TreeDecoder,
+        budget: Budget,
+        pieces: TokenTexts,
+        *,
+        farthest: int | None,
+        enough: int,
     ) -> None:
         super().__init__(Endings(tree.endings.tokenizer, tree.endings.ends, pieces))
         self.loaded = tree.loaded
         self.tree = tree
         self.pieces = pieces
-        self.budget = tree.budget
+        self.budget = budget
         self.farthest = farthest
         self.enough = enough
 

@@ -32,7 +32,7 @@ from sonde.engine.encode import opening
 from sonde.engine.masked_batch import Distinct, Hiding, MaskedEncoder, MaskedTexts, hidden_texts
 from sonde.engine.schedule import Pass, Passes, Shape, row_passes
 from sonde.engine.tokenise import Tokenisers
-from sonde.models.torch.loading.budgets import budgets_of
+from sonde.models.torch.loading.budgets import Budgets
 from sonde.models.torch.loading.device import fetched, float_logits, onto, token_logps
 from sonde.models.torch.loading.limits import check_predicted, check_texts, explain_oom, naming
 from sonde.models.torch.loading.weights import Loaded, identify
@@ -84,7 +84,7 @@ class MaskedModel(Named):
         self.model = loaded.model
         self.encoder = MaskedEncoder(loaded.backend, loaded.tokenizer.mask_token)
         device = loaded.device.split(":")[0]
-        self.budgets = budgets_of(loaded, BATCH_TOKENS)
+        self.budgets = Budgets(loaded, BATCH_TOKENS, read=1 / 8, largest=4)
         float_logits(self.model)
         self.ways = ways_of(self.model)
         if self.ways.slow:

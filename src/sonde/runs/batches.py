@@ -1,0 +1,86 @@
+"""Settle how much goes through a model at once in a run, so that every session of it does the same.
+
+It is chosen before the first shard and kept in the manifest, beside what decides the answers: a
+measurement may come out otherwise another time, and shards must not. Knows nothing of how a model
+chooses.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+
+from sonde.core.abilities import Batching, Model
+from sonde.core.batches import Batches
+from sonde.store.runs import Writer
+
+log = logging.getLogger(__name__)
+
+LARGE = 2**17
+"""Work, as shards are weighed, from which a second of measuring pays."""
+
+
+def settle(model: Model, found: Batches, *, begun: bool, work: int) -> Batches:
+    """What goes through the model at once in a run.
+
+    `found`: what the manifest says, which holds if it says anything. `begun`: whether there are
+    shards; a version that kept nothing in the manifest has made them as it always did. A number
+    that the user gave wins, but shards stay as large as they are.
+    """
+    if not isinstance(model, Batching):
+        return found
+    budgets = model.budgets
+    if found.tokens:
+        batches = found
+    elif begun:
+        batches = Batches(tokens=dict(budgets.former))
+    else:
+        batches = budgets.choose(measure=work >= LARGE)
+    if not budgets.given:
+        budgets.fix(batches.now)
+    return batches
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """Keeps an eye on the budgets of a model while a run is made."""
+
+    writer: Writer
+    model: Model
+    batches: Batches
+    before: dict[str, int] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Note with how much a session begins, and say where the user wants other than the run."""
+        if not isinstance(self.model, Batching):
+            return
+        self.before = dict(self.model.budgets.tokens)
+        for kind, count in self.batches.now.items():
+            if (asked := self.before.get(kind, count)) != count:
+                log.warning(
+                    "%s was begun with %s tokens at once to %s; from here on it is %s, as asked "
+                    "for, and the last digits of answers may differ",
+                    self.writer.folder.path,
+                    f"{count:,}",
+                    kind,
+                    f"{asked:,}",
+                )
+
+    def look(self) -> None:
+        """Say what memory that ran out has left, and keep it before the next shard is written."""
+        if not isinstance(self.model, Batching):
+            return
+        now = dict(self.model.budgets.tokens)
+        less = {kind: count for kind, count in now.items() if count < self.before[kind]}
+        for kind, count in less.items():
+            log.warning(
+                "memory ran out: to %s, %s tokens go through the model at once from here on "
+                "(before: %s)",
+                kind,
+                f"{count:,}",
+                f"{self.before[kind]:,}",
+            )
+        if less:
+            self.batches = replace(self.batches, halved={**self.batches.halved, **less})
+            self.writer.fix(self.batches)
+        self.before = now
