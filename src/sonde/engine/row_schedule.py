@@ -73,6 +73,8 @@ def write_row_passes(budget: Budget, roots: Sequence[Root], *, enough: int = 0) 
     Rows keep what they have read and what they may write, each for the texts that go on from it.
     The budget holds as much again, so that rows may come while others go on.
     """
+    if not roots:
+        return
     forest = grown([Branches(head=root.ids, spans=root.options) for root in roots])
     order, prefixes = _order(forest, np.arange(len(roots)))
     sizes = _sizes(forest, order, prefixes)
