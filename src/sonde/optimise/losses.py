@@ -65,20 +65,24 @@ class Judge:
         """
         text, place = read
         golds = onto(logits.device, rows.golds[chosen][read])
-        loss, hit = self._places(logits, golds, rows.relation[chosen][text])
+        sets = onto(logits.device, self.sets[rows.relation[chosen][text]])
+        loss, hit = self.places(logits, golds, sets)
         counted = onto(logits.device, place < rows.answer[chosen][text])
         text, zeros = onto(logits.device, text), torch.zeros(len(chosen), device=logits.device)
         missed = zeros.index_add(0, text, (~hit & counted).float())
         return zeros.index_add(0, text, loss), (missed == 0).float()
 
-    def _places(self, logits: Any, golds: Any, relation: np.ndarray) -> tuple[Any, Any]:
-        """Loss and hit at each place that is read; several right tokens share their probability."""
+    def places(self, logits: Any, golds: Any, sets: Any) -> tuple[Any, Any]:
+        """Loss and hit at each place that is read; several right tokens share their probability.
+
+        `golds` [places, names], and the set of answers that each place has, [places].
+        """
         there = golds >= 0
         index = torch.where(there, golds, golds[:, :1])
         gold = logits.gather(1, index).masked_fill(~there, -torch.inf)
         open = logits
         if self.bias is not None:
-            open = logits + self.bias[onto(logits.device, self.sets[relation])]
+            open = logits + self.bias[sets]
         loss = torch.logsumexp(logits if self.whole else open, 1) - torch.logsumexp(gold, 1)
         with torch.no_grad():  # a tie is wrong
             rival = open.detach().scatter(1, index, -torch.inf).amax(1)

@@ -231,9 +231,9 @@ class _Validation:
     def trial(self, subject: _Subject, names: Sequence[str]) -> Trial:
         """What the estimators that are wanted and fit say of a model, beside both truths."""
         trained = subject.trained
-        facts = self._facts(subject)
         fitting = (each for each in chosen(names) if trained.kind in each.kinds)
         verdicts = [self._verdicts(subject, each) for each in fitting]
+        facts = self._facts(subject)  # last: several processes may ask of one model at once
         return Trial(
             world=self.world_name(subject.place),
             model=subject.name,

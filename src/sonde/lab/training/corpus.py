@@ -97,21 +97,21 @@ class MaskedSentences:
         self.corpus, self.device, self.mask = corpus, device, mask
         self.share, self.batch, self.seed = settings.mask, settings.batch, settings.seed
         self.ids = _onto(corpus.ids, device)
+        self.starts, self.lengths = _onto(corpus.starts, device), _onto(corpus.lengths, device)
         self.each = -(-len(corpus.starts) // self.batch)
-        self._read: tuple[int, list[np.ndarray]] = (-1, [])
+        self._read: tuple[int, Any, list[tuple[slice, int]]] = (-1, None, [])
         self._draws = torch.Generator(device)
 
     def step(self, number: int) -> tuple[Any, Any]:
         """Token ids, some masked, and what belongs there, [sentences, tokens] both."""
         epoch, place = divmod(number, self.each)
         if self._read[0] != epoch:
-            self._read = (epoch, self._reading(epoch))
-        rows = self._read[1][place]
-        lengths = self.corpus.lengths[rows]
-        width = int(lengths.max())
+            self._read = (epoch, *self._reading(epoch))
+        _, order, batches = self._read
+        part, width = batches[place]
         at = torch.arange(width, device=self.device)
-        ends = _onto(lengths, self.device)[:, None]
-        places = _onto(self.corpus.starts[rows], self.device)[:, None] + at
+        ends = self.lengths[order[part]][:, None]
+        places = self.starts[order[part]][:, None] + at
         ids = self.ids[places.clamp(max=len(self.ids) - 1)].masked_fill(at >= ends, PAD)
         masked = self._masked(number, (at > 0) & (at < ends - 1))
         return ids.masked_fill(masked, self.mask), ids.masked_fill(~masked, IGNORED)
@@ -124,14 +124,17 @@ class MaskedSentences:
         least = torch.minimum(drawn.min(1, keepdim=True).values, torch.tensor(1.0))
         return (drawn < self.share) | (drawn == least)
 
-    def _reading(self, epoch: int) -> list[np.ndarray]:
-        """The rows of each batch; those of about the same length go together."""
+    def _reading(self, epoch: int) -> tuple[Any, list[tuple[slice, int]]]:
+        """All rows on the device, and where each batch is and how wide; those of about the same
+        length go together."""
         order = _order(self.seed, epoch, len(self.corpus.starts))
         window = np.arange(len(order)) // (self.batch * WINDOW)
         alike = order[np.lexsort((self.corpus.lengths[order], window))]
-        rows = [alike[i * self.batch : (i + 1) * self.batch] for i in range(self.each)]
+        lengths = self.corpus.lengths[alike]
+        parts = [slice(i * self.batch, (i + 1) * self.batch) for i in range(self.each)]
         shuffled = _generator(self.seed, f"batches:{epoch}").permutation(self.each)
-        return [rows[i] for i in shuffled]
+        batches = [(parts[i], int(lengths[parts[i]].max())) for i in shuffled]
+        return _onto(alike, self.device), batches
 
 
 def _order(seed: int, epoch: int, count: int) -> np.ndarray:

@@ -45,6 +45,7 @@ from sonde.lab.training.train import (
 from sonde.lab.worlds.text import documents
 from sonde.lab.worlds.world import World
 from sonde.models.torch.loading.weights import pick_device
+from sonde.models.torch.recorded import Recorded
 from sonde.store.files import explain_os_errors, write_whole
 from sonde.store.manifest import versions
 
@@ -69,13 +70,17 @@ class Training:
         self.batches = self._batches(corpus)
         self.steps = self.batches.each * settings.epochs
         self.model = new_model(settings, self.tokenizer).to(self.device).train()
+        if self.device == "cuda" and settings.kind == "causal":
+            self.model.set_attn_implementation(CAUSAL)
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(),
             lr=torch.tensor(0.0, device=self.device),
             betas=BETAS,
             weight_decay=settings.decay,
             fused=True,
+            capturable=self.device == "cuda",
         )
+        self.moved = Recorded(self._move, self.device)
         self.done = 0
         self.history: list[tuple[int, float]] = []
         self.total = torch.zeros((), device=self.device)
@@ -116,19 +121,22 @@ class Training:
         return MaskedSentences(corpus, self.settings, self.device, mask)
 
     def _step(self) -> None:
-        ids, labels = self.batches.step(self.done)
-        half = self.settings.precision == "bfloat16"
-        with torch.autocast(self.device, torch.bfloat16, enabled=half):
-            loss = loss_of(self.model, self.settings.kind, ids, labels)
-        self.optimiser.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         self.optimiser.param_groups[0]["lr"].fill_(self.rate(self.done))
-        self.optimiser.step()
-        self.total += loss.detach()
+        self.moved(*self.batches.step(self.done))
         self.done += 1
         self._note()
         self.tick(self.done, self.steps, f"loss {self.history[-1][1]:.3f}" if self.history else "")
+
+    def _move(self, ids: Any, labels: Any) -> None:
+        """Move the weights by what a batch says."""
+        half = self.settings.precision == "bfloat16"
+        with torch.autocast(self.device, torch.bfloat16, enabled=half):
+            loss = loss_of(self.model, self.settings, ids, labels)
+        self.optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
+        self.optimiser.step()
+        self.total += loss.detach()
 
     def _note(self) -> None:
         """Now and then keep the mean loss; not each time, since a GPU would have to wait."""
@@ -239,14 +247,54 @@ def new_model(settings: TrainSettings, tokenizer: Tokenizer) -> Any:
         return classes[settings.kind](config)
 
 
-def loss_of(model: Any, kind: Kind, ids: Any, labels: Any) -> Any:
+def loss_of(model: Any, settings: TrainSettings, ids: Any, labels: Any) -> Any:
     """The mean loss of a batch, in nats a token that is to be told."""
-    if kind == "causal":
+    if settings.kind == "causal":
         logits = model(input_ids=ids, use_cache=False).logits
         return _cross_entropy(logits.flatten(0, 1), labels.flatten())
+    if ids.device.type == "cuda":
+        return unwaiting_loss(model, settings.mask, ids, labels)
     hidden = model.bert(input_ids=ids, attention_mask=(ids != PAD).long()).last_hidden_state
     masked = labels >= 0
     return _cross_entropy(model.cls(hidden[masked]), labels[masked])  # the head there alone
+
+
+def unwaiting_loss(model: Any, share: float, ids: Any, labels: Any) -> Any:
+    """The same of a masked model, in shapes that do not depend on what is masked.
+
+    So nothing waits for a GPU to tell how many words are masked. The head is applied at as many
+    places as there can be, the masked ones first; the others are left out of the mean.
+    """
+    kept = (ids != PAD)[:, None, None]
+    hidden = model.bert(input_ids=ids, attention_mask=kept).last_hidden_state
+    flat = labels.flatten()
+    holes = torch.argsort((flat < 0).to(torch.uint8), stable=True)[: most_holes(ids.shape, share)]
+    return _cross_entropy(model.cls(hidden.flatten(0, 1)[holes]), flat[holes])
+
+
+def most_holes(shape: tuple[int, int], share: float) -> int:
+    """How many words of [sentences, tokens] may be masked: the mean and twelve deviations.
+
+    A word more has a chance below 1e-30; it would not be learnt from in that step.
+
+    >>> most_holes((2048, 12), 0.2), most_holes((1, 4), 0.2)
+    (5055, 2)
+    """
+    sentences, words = shape[0], max(shape[1] - 2, 1)
+    mean = sentences * (share * words + (1 - share) ** words)  # one of a sentence at least
+    spread = math.sqrt(sentences * (words * share * (1 - share) + 0.25))
+    return min(sentences * words, math.ceil(mean + 12 * spread))
+
+
+def attend(module: Any, query: Any, key: Any, value: Any, *_: Any, **given: Any) -> tuple[Any, Any]:
+    """Attention to all that was read before, without a mask: to make one waits for the device."""
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    seen = sdpa(query, key, value, is_causal=True, scale=given.get("scaling"))
+    return seen.transpose(1, 2).contiguous(), None
+
+
+CAUSAL = "sonde_causal"
+transformers.AttentionInterface.register(CAUSAL, attend)
 
 
 def keep(model: Any, tokenizer: Tokenizer, kind: Kind, folder: Path) -> None:

@@ -6,8 +6,9 @@ Asks through the model's ordinary abilities. Knows worlds and prompts, nothing o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 
 from sonde.core.abilities import Fills, Generates, Model
@@ -82,9 +83,10 @@ def lessons(
 
     A text that was told with several objects is one lesson.
     """
+    facts = None if facts is None else frozenset(facts)
     alone: dict[str, dict[tuple[str, str], Lesson]] = {}
     listed: dict[str, dict[tuple[str, str], Lesson]] = {}
-    for document in documents(world, lists=lists, seed=seed):
+    for document in documents(world, lists=lists, seed=seed, about=facts):
         kept = alone if document.form == "sentence" else listed
         for fact in document.facts:
             if (kept is listed and fact in alone) or (facts is not None and fact not in facts):
@@ -106,8 +108,8 @@ def lesson_of(document: Document, fact: Fact) -> Lesson:
     of the fact's after its subject.
     """
     text = document.text
-    named = _words(fact.subject.names).search(text)
-    told = named and _words(e.name for e in fact.objects).search(text, named.end())
+    named = _words(tuple(fact.subject.names)).search(text)
+    told = named and _words(tuple(e.name for e in fact.objects)).search(text, named.end())
     if told is None:
         raise ModelError(f"fact {fact.id} is not stated in the text that is said to: {text!r}")
     after = text[told.end() :] if document.form == "sentence" else ""
@@ -137,5 +139,6 @@ def _prompt(world: World, id: str, lesson: Lesson, want: Fill | Generate) -> Pro
     return Prompt(key=key, prefix=lesson.before, suffix=after, want=want)
 
 
-def _words(names: Iterable[str]) -> re.Pattern[str]:
+@lru_cache(maxsize=1 << 17)  # a fact is told many times
+def _words(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")

@@ -18,7 +18,7 @@ once at most, so that nothing in it can be copied; what is too little for a list
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -186,24 +186,34 @@ class _List(NamedTuple):
     template: Template | None = None
 
 
-def documents(world: World, lists: float = 0.0, seed: int = 0) -> Iterator[Document]:
-    """Every mention once, in an order drawn by the seed: about a share of them in lists."""
+def documents(
+    world: World, lists: float = 0.0, seed: int = 0, *, about: Collection[str] | None = None
+) -> Iterator[Document]:
+    """Every mention once, in an order drawn by the seed: about a share of them in lists.
+
+    `about`: only the texts that state one of these facts; the others are not written.
+    """
     if not 0 <= lists <= 1:
         raise UsageError(f"lists is a share of the mentions, 0 to 1; not {lists:g}")
-    return _documents(world, lists, seed)
+    return _documents(world, lists, seed, about)
 
 
-def _documents(world: World, lists: float, seed: int) -> Iterator[Document]:
+def _documents(
+    world: World, lists: float, seed: int, about: Collection[str] | None
+) -> Iterator[Document]:
     told, others = all_mentions(world), introductions(world)
     listed, alone = _parted(world, lists, seed) if lists else ([], np.arange(len(told)))
+    wanted = np.array([about is None or fact in about for fact in told.facts])[told.rows["fact"]]
     for place in _order(len(alone) + len(listed) + len(others), seed):
         if place < len(alone):
-            mention = told[int(alone[place])]
-            text = sentence(world, mention)
-            yield Document(text=text, form="sentence", facts=(mention.fact,))
+            if wanted[number := int(alone[place])]:
+                mention = told[number]
+                text = sentence(world, mention)
+                yield Document(text=text, form="sentence", facts=(mention.fact,))
         elif (place := place - len(alone)) < len(listed):
-            yield _written(world, listed[place])
-        else:
+            if any(wanted[number] for number in listed[place].places):
+                yield _written(world, listed[place])
+        elif about is None:
             yield Document(text=others[place - len(listed)], form="introduction")
 
 

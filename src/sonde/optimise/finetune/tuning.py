@@ -9,9 +9,10 @@ a relation.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from sonde.models.torch.loading.device import onto, steady_attention
 from sonde.models.torch.loading.weights import DTYPES
 from sonde.models.torch.masked.logits import kept_logits
 from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.recorded import Recorded
 from sonde.optimise.losses import Judge, frozen, mean_score, narrows, pads, uncached
 from sonde.optimise.making import Job, Made
 from sonde.optimise.texts import Draft, Rows, Trainable, draft, rows_of
@@ -44,6 +46,7 @@ log = logging.getLogger("sonde")
 
 WEIGHTS = "weights"
 COPIES = 8  # of the weights that a relation takes while it is trained: moments, gradient, best …
+STRIDE = 8  # tokens by which texts that are trained on side by side may grow: few shapes to record
 LOOK = 64  # dev facts of a relation that are looked at in one pass
 NO_TEXT = "it has no template of plain words to train with"
 
@@ -79,7 +82,7 @@ def in_groups(method: FineTune, job: Job, drafts: Sequence[Draft]) -> Iterator[M
         tell_size(method, model.model, len(drafts))
         for i in range(0, len(drafts), size):
             group = drafts[i : i + size]
-            copies = Copies(method, job, stacked, group)
+            copies = Copies(method, job, stacked, group, together=size > 1)
             totals = [course.each * method.epochs for course in copies.courses]
             for ended in side_by_side(copies, totals, progress, patience=method.patience):
                 tuned = group[ended.index]
@@ -121,39 +124,68 @@ def keep_weights(method: FineTune, job: Job, draft: Draft, change: Weights) -> i
 
 
 class Copies:
-    """A copy of a model's weights for each of some relations; `active` are those still trained."""
+    """A copy of a model's weights for each of some relations; `active` are those still trained.
+
+    `together`: copies go through the model in one pass, and a GPU records the whole step.
+    """
 
     def __init__(
-        self, method: FineTune, job: Job, stacked: Stacked, drafts: Sequence[Draft]
+        self,
+        method: FineTune,
+        job: Job,
+        stacked: Stacked,
+        drafts: Sequence[Draft],
+        *,
+        together: bool,
     ) -> None:
         model: Any = job.model
-        self.stacked = stacked
+        self.stacked, self.together = stacked, together
         self.schedule = Schedule(method.epochs, method.rate, method.warmup, method.checks)
         self.judge = Judge.of(model, drafts, whole=method.softmax == "model")
         self.train, self.dev = rows_of(drafts, "train"), rows_of(drafts, "dev")
+        self.texts = Texts.of(self.train, self.judge, stacked.device)
         self.courses = courses(drafts, self.train, method.batch, job.seed)
         self.active = list(range(len(drafts)))
         self.weights = stacked.copies(len(drafts))
         self.best = {name: weight.clone() for name, weight in self.weights.items()}
         self.adam = Adam(list(self.weights.values()), method.decay)
         self.broken = torch.zeros(len(drafts), dtype=torch.bool, device=stacked.device)
+        self.moved = Recorded(self._move, stacked.device)
 
     def step(self, active: list[int], step: int) -> list[int]:
         """One step of AdamW for each relation, on a batch of its own facts."""
         self._go_on_with(active)
         chosen, shares = filled_up([self.courses[i].batch(step) for i in active])
+        rates = [self.schedule.rate_at(self.courses[i], step) for i in active]
+        device = self.stacked.device
+        parts, paces = (onto(device, np.float32(values)) for values in (shares, rates))
+        if self.together:
+            width = -(-int(self.train.lengths[chosen].max()) // STRIDE) * STRIDE
+            count = torch.full((), step + 1.0, device=device)
+            self.moved(*self.texts.take(onto(device, chosen), width), parts, paces, count)
+        else:
+            grads = self._grads(lambda: self._judged(self.weights, self.train, chosen)[0], parts)
+            self.adam.step(list(self.weights.values()), grads, paces, step + 1)
+        return [i for i in active if self.schedule.is_due(self.courses[i], step + 1)]
+
+    def _move(self, *given: Any) -> None:
+        """The step of all copies: their texts and what each weighs, rates, and which step it is."""
+        *texts, shares, rates, count = given
+        losses = partial(self.stacked.losses, self.weights, Texts(*texts), self.judge)
+        grads = self._grads(losses, shares)
+        self.adam.fused(list(self.weights.values()), grads, rates, count)
+
+    def _grads(self, losses: Callable[[], Any], shares: Any) -> Sequence[Any]:
+        """The gradient of each copy's loss, its texts weighed by `shares`, by each weight."""
         weights = list(self.weights.values())
         for weight in weights:
             weight.requires_grad_(True)
-        loss, _ = self._judged(self.weights, self.train, chosen)
-        each = (loss * onto(loss.device, shares).to(loss.dtype)).sum(1)
+        each = (losses() * shares).sum(1)
         grads = torch.autograd.grad(each.sum(), weights, allow_unused=True, materialize_grads=True)
         for weight in weights:
             weight.requires_grad_(False)
-        self.broken[active] |= ~torch.isfinite(each)
-        rates = torch.tensor([self.schedule.rate_at(self.courses[i], step) for i in active])
-        self.adam.step(weights, grads, rates.to(loss.device), step + 1)
-        return [i for i in active if self.schedule.is_due(self.courses[i], step + 1)]
+        self.broken |= ~torch.isfinite(each)
+        return grads
 
     def _judged(self, weights: Weights, rows: Rows, chosen: np.ndarray) -> tuple[Any, Any]:
         """Loss and hit of each text chosen[copy, i], [copies, texts] both."""
@@ -176,7 +208,7 @@ class Copies:
             both = torch.stack((loss, hit), 2).cpu().numpy().astype(np.float64)
             for (i, part), found in zip(parts.items(), both, strict=True):
                 values[i].append(found[: len(part)])
-        broken = self.broken.tolist()
+        broken = dict(zip(self.active, self.broken.tolist(), strict=True))
         return [mean_score(np.concatenate(values[i]), broken[i]) for i in relations]
 
     def _weights_of(self, relations: list[int]) -> Weights:
@@ -205,7 +237,31 @@ class Copies:
         self.weights = {name: weight[rows] for name, weight in self.weights.items()}
         self.best = {name: weight[rows] for name, weight in self.best.items()}
         self.adam.keep(rows)
-        self.active = active
+        self.broken, self.active = self.broken[rows], active
+        self.moved = Recorded(self._move, self.stacked.device)
+
+
+class Texts(NamedTuple):
+    """Texts as tensors on a device, as `Rows` has them; `sets` say which answers are allowed."""
+
+    ids: Any
+    lengths: Any
+    places: Any
+    golds: Any
+    sets: Any
+
+    @classmethod
+    def of(cls, rows: Rows, judge: Judge, device: Any) -> Texts:
+        """Every row; a place that is not there has some token as its answer."""
+        ids = np.pad(rows.ids, ((0, 0), (0, -rows.ids.shape[1] % STRIDE)))
+        golds = np.where(rows.places[..., None] < 0, 0, rows.golds)
+        arrays = (ids, rows.lengths, rows.places, golds, judge.sets[rows.relation])
+        return cls(*(onto(device, array) for array in arrays))
+
+    def take(self, chosen: Any, width: int) -> Texts:
+        """Texts chosen[…], cut to so many tokens."""
+        ids, *others = (part[chosen] for part in self)
+        return Texts(ids[..., :width], *others)
 
 
 class Stacked:
@@ -246,6 +302,14 @@ class Stacked:
         ]
         return torch.cat(parts)[None]
 
+    def losses(self, weights: Mapping[str, Any], texts: Texts, judge: Judge) -> Any:
+        """The loss of each text, [copies, texts], with all copies in one pass."""
+        kept = torch.arange(texts.ids.shape[-1], device=self.device) < texts.lengths[..., None]
+        logits = self._together(weights, texts.ids, kept, texts.places.clamp(min=0))
+        sets = texts.sets[..., None].expand_as(texts.places)
+        loss, _ = judge.places(logits.flatten(0, 2), texts.golds.flatten(0, 2), sets.flatten())
+        return loss.view(texts.places.shape).masked_fill(texts.places < 0, 0.0).sum(-1)
+
     def _alone(self, weights: Weights, ids: Any, kept: np.ndarray, places: Any) -> Any:
         inputs: dict[str, Any] = {"input_ids": ids}
         if not kept.all():
@@ -254,8 +318,12 @@ class Stacked:
             return self._run(weights, inputs, places)
 
     def _together(self, weights: Mapping[str, Any], ids: Any, kept: Any, places: Any) -> Any:
-        mask = torch.zeros(kept.shape, device=self.device)
-        mask = mask.masked_fill_(~kept, torch.finfo(torch.float32).min)[:, :, None, None]
+        seen = kept[..., None, :]
+        if self.causal:
+            width = kept.shape[-1]
+            seen = seen & torch.ones(width, width, dtype=torch.bool, device=self.device).tril()
+        mask = torch.zeros(seen.shape, device=self.device)
+        mask = mask.masked_fill_(~seen, torch.finfo(torch.float32).min)[:, :, None]
 
         def run(weights: Weights, ids: Any, mask: Any, places: Any) -> Any:
             return self._run(weights, {"input_ids": ids, "attention_mask": mask}, places)
@@ -276,7 +344,7 @@ class Stacked:
     @torch.no_grad()
     def stacks(self) -> bool:
         """Whether copies may go through the model together; tried, not assumed."""
-        if self.causal or not self.pads:
+        if not self.pads:
             return False
         rows = trial(int(self.model.config.get_text_config().vocab_size))
         chosen = np.array([[0, 1], [1, 0]])
