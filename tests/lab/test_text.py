@@ -202,6 +202,14 @@ def test_an_object_is_named_without_a_subject_where_its_relation_is_shown(
     assert not any(words & subjects for words in told if words & set(names))
 
 
+@pytest.mark.parametrize("lists", [0.0, 0.3])
+def test_texts_about_some_facts_are_those_among_all_in_the_same_order(lists: float) -> None:
+    world = make_world(small())
+    some = frozenset(list(world.truth)[::7])
+    every = [d for d in documents(world, lists=lists, seed=2) if some & {*d.facts}]
+    assert [*documents(world, lists=lists, seed=2, about=some)] == every and every
+
+
 def test_a_share_of_lists_beyond_all_is_refused() -> None:
     with pytest.raises(UsageError, match=r"share of the mentions, 0 to 1; not 1\.5"):
         documents(make_world(small()), lists=1.5)

@@ -25,6 +25,7 @@ from sonde.models.options import LoadOptions
 from sonde.optimise.finetune import FineTune
 from sonde.optimise.finetune.tuning import Stacked
 from sonde.optimise.making import Order, optimise
+from sonde.optimise.training import Adam
 from tests import tiny, worlds
 
 from .world import answers, changed, dataset, fact, facts, opened, opposed, prompts
@@ -113,6 +114,23 @@ def test_a_step_is_that_of_torchs_own_adamw(folder: Folders, tmp_path: Path) -> 
         best = {n: p.detach() - own[n] for n, p in model.named_parameters()}
     found = change(out, "P36")
     assert all(torch.allclose(found[n], best[n], atol=1e-5) for n in best if felt(n))
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_the_fused_step_is_the_plain_one_at_a_rate_for_each_relation(decay: float) -> None:
+    draws = torch.Generator().manual_seed(0)
+    start = [torch.randn(shape, generator=draws) for shape in ((3, 4, 5), (3, 7))]
+    plain, fused = ([weight.clone() for weight in start] for _ in range(2))
+    adams = Adam(plain, decay), Adam(fused, decay)
+    rates = torch.tensor([0.1, 0.0, 0.003])
+    for count in range(1, 6):
+        grads = [torch.randn(w.shape, generator=draws) for w in start]
+        grads[0] = grads[0].transpose(1, 2).contiguous().transpose(1, 2)  # as products may lie
+        adams[0].step(plain, grads, rates, count)
+        adams[1].fused(fused, grads, rates, torch.tensor(float(count)))
+    assert all(torch.allclose(*both, atol=1e-6) for both in zip(plain, fused, strict=True))
+    assert all(torch.equal(now[1], was[1]) for now, was in zip(fused, start, strict=True))
+    assert not torch.allclose(fused[0][0], start[0][0])
 
 
 def test_what_serves_dev_facts_worse_is_not_kept(folder: Folders, tmp_path: Path) -> None:
