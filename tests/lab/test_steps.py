@@ -47,7 +47,7 @@ def test_the_loss_in_fixed_shapes_is_that_at_the_masked_words(world: World, shar
         ids, labels = sentences.step(step)
         plain = loss_of(model, settings, ids, labels)
         fixed = unwaiting_loss(model, share, ids, labels)
-        assert float(fixed) == pytest.approx(float(plain), abs=1e-5)
+        assert fixed.item() == pytest.approx(plain.item(), abs=1e-5)
         pairs = zip(grads(model, plain), grads(model, fixed), strict=True)
         assert all(torch.allclose(one, other, atol=1e-6) for one, other in pairs)
 
