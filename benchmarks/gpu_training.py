@@ -43,7 +43,9 @@ def main() -> None:
     rows, apart = [], []
     world = many_subjects(chosen.subjects)
     for kind in BATCH:
-        took, losses = zip(*(lab(world, kind, chosen, record) for record in (False, True)), strict=True)
+        took, losses = zip(
+            *(lab(world, kind, chosen, record) for record in (False, True)), strict=True
+        )
         rows.append(row(f"lab, {kind}", took))
         apart.append(f"{kind} {losses[0]:.4f} and {losses[1]:.4f}")
         print(rows[-1], apart[-1], flush=True)

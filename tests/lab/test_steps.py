@@ -64,7 +64,9 @@ def test_attention_without_a_mask_is_the_models_own_and_is_not_kept(
     model.set_attn_implementation(CAUSAL)
     assert torch.allclose(model(input_ids=ids, use_cache=False).logits, plain, atol=1e-6)
     keep(model, tokenizer, "causal", tmp_path / "other")
-    one, other = (json.loads((tmp_path / n / "config.json").read_text()) for n in ("plain", "other"))
+    one, other = (
+        json.loads((tmp_path / n / "config.json").read_text()) for n in ("plain", "other")
+    )
     assert one == other
 
 
