@@ -20,6 +20,7 @@ from sonde.lab.training.steps import Training, steady
 from sonde.lab.training.train import Kind, TrainSettings
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.world import World, make_world
+from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch import recorded
 from sonde.optimise.finetune import FineTune
@@ -70,9 +71,9 @@ def row(what: str, took: Any) -> tuple[str, ...]:
 
 def many_subjects(count: int) -> World:
     """A world with the words of the large one and less text."""
-    given: dict[str, Any] = {"one_one": 8, "many_one": 24, "many_many": 8, "unshown": 4}
-    shape = {"facts": max(count // 40, 20), "subjects": count, "objects": 100, "words": 700}
-    return make_world(WorldSettings(seed=0, families=80, **given, **shape))
+    relations: dict[str, Any] = {"one_one": 8, "many_one": 24, "many_many": 8, "unshown": 4}
+    names: dict[str, Any] = {"subjects": count, "objects": 100, "words": 700, "families": 80}
+    return make_world(WorldSettings(seed=0, facts=max(count // 40, 20), **relations, **names))
 
 
 def lab(world: World, kind: Kind, chosen: Any, record: bool) -> tuple[float, float]:
@@ -96,21 +97,23 @@ def lab(world: World, kind: Kind, chosen: Any, record: bool) -> tuple[float, flo
 def tuning(chosen: Any, record: bool) -> float:
     """Seconds a step of fine-tuning: what four more epochs take, dev facts looked at included."""
     recorded.FIRST = 2 if record else NEVER
-    model = sonde.load(chosen.model, LoadOptions(dtype="float32"))
+    model = load(chosen.model, LoadOptions(dtype="float32"))
     data = sonde.dataset(chosen.data)
-    took = []
-    for epochs in (1, 1, 5):
+
+    def trained(epochs: int) -> float:
+        method = FineTune(epochs=epochs, keep="nothing")
+        order = Order(limit=chosen.limit, drop_leaked=True)
         with tempfile.TemporaryDirectory() as folder:
-            method = FineTune(epochs=epochs, keep="nothing")
-            order = Order(limit=chosen.limit, drop_leaked=True)
-            out = Path(folder) / "out"
-            took.append(timed(lambda: optimise(method, model, data, out, order=order)))
-    return (took[2] - took[1]) / (4 * -(-chosen.limit // 2))
+            return timed(lambda: optimise(method, model, data, Path(folder) / "out", order=order))
+
+    _, short, long = (trained(epochs) for epochs in (1, 1, 5))
+    return (long - short) / float(4 * -(-chosen.limit // 2))
 
 
 def timed(run: Callable[[], Any]) -> float:
     """Seconds that something takes, until the device has finished it."""
-    wait = torch.cuda.synchronize if torch.cuda.is_available() else (lambda: None)
+    cuda: Any = torch.cuda
+    wait: Callable[[], None] = cuda.synchronize if cuda.is_available() else (lambda: None)
     wait()
     began = time.perf_counter()
     run()

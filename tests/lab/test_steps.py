@@ -85,7 +85,8 @@ def test_a_recorded_training_is_the_plain_one(kind: Any, world: World, tmp_path:
         training.run(about)
         assert training.moved.records == (name == "recorded") == bool(training.moved.graphs)
         ends.append([p.detach().clone() for p in training.model.parameters()])
-    assert all(torch.allclose(*both, atol=1e-3) for both in zip(*ends, strict=True))
+    pairs = zip(*ends, strict=True)
+    assert all(torch.allclose(one, other, atol=1e-3) for one, other in pairs)
 
 
 @pytest.mark.gpu

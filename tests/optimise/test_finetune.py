@@ -128,7 +128,8 @@ def test_the_fused_step_is_the_plain_one_at_a_rate_for_each_relation(decay: floa
         grads[0] = grads[0].transpose(1, 2).contiguous().transpose(1, 2)  # as products may lie
         adams[0].step(plain, grads, rates, count)
         adams[1].fused(fused, grads, rates, torch.tensor(float(count)))
-    assert all(torch.allclose(*both, atol=1e-6) for both in zip(plain, fused, strict=True))
+    pairs = zip(plain, fused, strict=True)
+    assert all(torch.allclose(one, other, atol=1e-6) for one, other in pairs)
     assert all(torch.equal(now[1], was[1]) for now, was in zip(fused, start, strict=True))
     assert not torch.allclose(fused[0][0], start[0][0])
 

@@ -112,7 +112,10 @@ class Adam:
         for i, rate in enumerate(rates):
             own = [[tensor[i] for tensor in part] for part in parts]
             torch._fused_adamw_(
-                *own,
+                own[0],
+                own[1],
+                own[2],
+                own[3],
                 [],
                 steps,
                 lr=rate,

@@ -50,10 +50,11 @@ class Recorded:
 
     def _aside(self, inputs: tuple[Any, ...]) -> None:
         """Run the step on a stream of its own, as one that is to be recorded has to."""
-        main = torch.cuda.current_stream()
-        self.stream = self.stream or torch.cuda.Stream()
+        cuda: Any = torch.cuda
+        main = cuda.current_stream()
+        self.stream = self.stream or cuda.Stream()
         self.stream.wait_stream(main)
-        with torch.cuda.stream(self.stream):
+        with cuda.stream(self.stream):
             self.step(*inputs)
         main.wait_stream(self.stream)
 

@@ -158,7 +158,7 @@ class Copies:
         chosen, shares = filled_up([self.courses[i].batch(step) for i in active])
         rates = [self.schedule.rate_at(self.courses[i], step) for i in active]
         device = self.stacked.device
-        parts, paces = (onto(device, np.float32(values)) for values in (shares, rates))
+        parts, paces = (onto(device, np.array(v, dtype=np.float32)) for v in (shares, rates))
         if self.together:
             width = -(-int(self.train.lengths[chosen].max()) // STRIDE) * STRIDE
             count = torch.full((), step + 1.0, device=device)
