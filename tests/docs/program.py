@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
 from re import Match
 from typing import Any
@@ -24,6 +25,9 @@ from sonde.reporting.catalogue import documented
 
 from . import uses
 from .pages import ROOT, Block, Command, blocks, commands
+
+MAY_LACK = ("peft",)
+"""Packages whose blocks are passed over where they are not installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,8 @@ def crossed_table(found: Match[str]) -> str:
 def played(page: Path, folder: Path) -> Iterator[tuple[Block, Command | None, Outcome]]:
     """Do what a page shows, in its order: write its files, run its marked blocks."""
     for block in blocks(page):
+        if block.rest in MAY_LACK and find_spec(block.rest) is None:
+            continue
         if block.kind == "file":
             target = folder / block.rest
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from .pages import PAGES, ROOT, agrees, blocks, commands, shell_blocks
-from .program import played, sonde, verbs
+from .program import MAY_LACK, played, sonde, verbs
 
 EXAMPLE = "sonde run robust"
 """A probe that the documentation adds; test_docs_extending.py runs it."""
@@ -23,13 +23,13 @@ def test_a_page_does_what_it_shows(
 ) -> None:
     if any(block.rest == "smollm2" for block in blocks(page)):
         request.getfixturevalue("smollm2")
-    if any(block.rest == "peft" for block in blocks(page)):
-        pytest.importorskip("peft", reason="needs the extra sonde[large]")
     for block, command, outcome in played(page, tmp_path):
         what = f"{block.where}: {command.text if command else 'this program'}"
         assert outcome.code == block.exit_code, f"{what} ends with\n{outcome.printed}"
         if command and command.shown and block.rest != "smollm2":
             assert agrees(command.shown, outcome.printed), f"{what} prints\n{outcome.printed}"
+    for name in {block.rest for block in blocks(page)}.intersection(MAY_LACK):
+        pytest.importorskip(name, reason=f"the examples that need {name} were passed over")
 
 
 def sonde_commands() -> list[tuple[str, list[str]]]:

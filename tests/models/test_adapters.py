@@ -13,13 +13,14 @@ import torch
 import transformers
 
 from sonde.core.columns import one_by_one
-from sonde.core.errors import MissingExtra, ModelError
+from sonde.core.errors import MissingExtra, ModelError, UsageError
 from sonde.core.prompts import Generate
 from sonde.doctor.diagnose import weights
 from sonde.models import options as model_options
-from sonde.models.load import load
+from sonde.models.load import check, load, scheme_of
 from sonde.models.options import LoadOptions
 from tests import tiny
+from tests.models.gguf_file import write_gguf
 
 peft: Any = pytest.importorskip("peft", reason="needs the extra sonde[large]")
 
@@ -139,6 +140,22 @@ def test_adapters_are_merged_in_turn(base: Path, lora: Path, tmp_path: Path) -> 
     assert gap(scored.logps, option_logps(two, both)) < 1e-4
     with pytest.raises(ModelError, match=r"merged in turn.*bfloat16.*--dtype float32"):
         load(both.identity.name, LoadOptions(device="cpu", dtype="bfloat16"))
+
+
+def test_a_gguf_file_takes_an_adapter(base: Path, lora: Path, tmp_path: Path) -> None:
+    path = write_gguf(tmp_path / "base.gguf", base, adds_bos=True)
+    found: Any = load(f"gguf:{path}+peft:{lora}", LoadOptions(device="cpu"))
+    expected: Any = load(f"hf:{base}+peft:{lora}", LoadOptions(device="cpu"))
+    [(_, ours)], [(_, theirs)] = (one_by_one(m.score([CAPITAL])) for m in (found, expected))
+    assert gap(ours.logps, theirs.logps) < 1e-4
+    assert "merged into gguf:" in found.identity.details["adapter"]
+
+
+def test_a_short_name_takes_an_adapter_too(lora: Path) -> None:
+    assert scheme_of(f"smollm2+peft:{lora}") == ("smollm2", f"+peft:{lora}")
+    check(f"smollm2+peft:{lora}")
+    with pytest.raises(UsageError, match="smollm2 is one model"):
+        check(f"smollm2:x+peft:{lora}")
 
 
 def test_the_doctor_warns_of_an_adapter_that_changes_nothing(base: Path, tmp_path: Path) -> None:

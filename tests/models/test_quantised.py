@@ -19,6 +19,7 @@ from sonde.models.load import examiner, load
 from sonde.models.options import LoadOptions
 from sonde.models.torch import reference
 from sonde.models.torch.loading import quantised
+from sonde.optimise.finetune import FineTune
 from tests import tiny
 
 PROMPTS = [
@@ -97,6 +98,8 @@ def test_weights_of_few_bits_are_not_drawn_anew(tmp_path: Path) -> None:
     folder = made(tmp_path, bitsandbytes(8))
     with pytest.raises(ModelError, match=r"quantised \(bitsandbytes, 8 bits\) and cannot be drawn"):
         load(f"random:hf:{folder}", CPU)
+    with pytest.raises(ModelError, match=r"quantised .* and cannot be fine-tuned; name the model"):
+        FineTune().refuse(load(f"hf:{folder}", CPU))
 
 
 def test_a_dtype_that_the_weights_do_not_have_is_refused(tmp_path: Path) -> None:
@@ -119,8 +122,6 @@ def test_an_adapter_stays_beside_quantised_weights(tmp_path: Path) -> None:
         if "lora_B" in name:
             torch.nn.init.normal_(weight, std=0.3)
     wrapped.save_pretrained(tmp_path / "lora")
-    path = tmp_path / "lora" / "adapter_config.json"
-    path.write_text(path.read_text().replace(str(tmp_path / "plain"), "somebody/plain"))
     model: Any = load(f"hf:{folder}+peft:{tmp_path / 'lora'}", CPU)
     assert "beside" in model.identity.details["adapter"]
     base = auto.from_pretrained(folder, dtype=torch.float32, device_map={"": "cpu"})

@@ -14,7 +14,7 @@ from sonde import api
 from sonde.core.errors import MissingExtra, ModelError, UsageError
 from sonde.doctor.diagnose import weights
 from sonde.models import options as model_options
-from sonde.models.load import examiner, load
+from sonde.models.load import attributor, examiner, load
 from sonde.models.options import LoadOptions
 from tests import tiny
 from tests.pretended import asked, parts
@@ -157,6 +157,20 @@ def test_weights_on_disk_are_not_drawn_anew(tmp_path: Path) -> None:
     options = LoadOptions(device_map="auto", max_memory="cpu=50KB")
     with pytest.raises(ModelError, match="not all in memory and cannot be drawn anew"):
         load(f"random:hf:{folder}", options)
+
+
+@pytest.mark.parametrize("kind", ["llama", "t5"])
+def test_gradients_go_through_weights_that_are_on_disk(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("captum", reason="needs the extra sonde[attribute]")
+    folder = MAKERS[kind](tmp_path / kind)
+    places = LoadOptions(device_map=str(write(tmp_path / "map.json", {"": "disk"})))
+    found = [
+        attributor(load(f"hf:{folder}", options)).attribute(
+            "The capital of France is ", "Paris", steps=20, most=20, tolerance=1.0
+        )
+        for options in (LoadOptions(device="cpu"), places)
+    ]
+    assert found[0].weights == pytest.approx(found[1].weights, abs=1e-4)
 
 
 def test_controls_have_no_weights_to_spread() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from sonde.core.abilities import Model
 from sonde.core.errors import UsageError
@@ -48,6 +48,9 @@ class FineTune:
         if self.decay < 0:
             raise UsageError(f"setting decay must not be negative, found {self.decay}")
         refuse_without_gradients(model, "it cannot be fine-tuned")
+        from sonde.models.torch.loading.weights import refuse_fixed
+
+        refuse_fixed(cast(Any, model).loaded, "finetune", "fine-tuned")
 
     def make(self, job: Job) -> Iterator[Made]:
         """Train the relations in groups, each group side by side."""

@@ -19,8 +19,9 @@ from safetensors import safe_open
 
 from sonde.core.errors import ModelError, SondeError
 from sonde.core.fingerprints import fingerprint
-from sonde.models.options import read_json
+from sonde.models.options import read_config, read_json
 from sonde.models.torch.loading.hashes import remembered_hash
+from sonde.models.torch.loading.quantised import quantisation
 from sonde.models.torch.loading.spread import is_fetched
 from sonde.models.torch.loading.weight_files import ADAPTER, count_tensors
 from sonde.models.torch.loading.weights import Loaded, first_line
@@ -86,7 +87,9 @@ def refuse_unfit(loaded: Loaded, folder: Path, config: dict[str, Any], base: str
         )
     named = str(config.get("base_model_name_or_path") or "")
     folders = [Path(name).expanduser() for name in (named, base) if name]
-    if len(folders) == 2 and all(each.is_dir() for each in folders):
+    if loaded.quantised or _quantised(folders[0] if named else None):
+        other = False  # an adapter fits its base in fewer bits too
+    elif len(folders) == 2 and all(each.is_dir() for each in folders):
         other = len({fingerprint(map(remembered_hash, _files(each))) for each in folders}) > 1
     else:  # what is elsewhere cannot be looked at; a name of the hub is the same everywhere
         other = all(map(HUB.fullmatch, (named, base))) and named != base
@@ -95,6 +98,10 @@ def refuse_unfit(loaded: Loaded, folder: Path, config: dict[str, Any], base: str
             f"{folder} was made for {named} and not for {base}; write hf:{named}+peft:{folder}, "
             "or give the folder of a copy of that model"
         )
+
+
+def _quantised(folder: Path | None) -> bool:
+    return folder is not None and folder.is_dir() and bool(quantisation(read_config(folder)))
 
 
 def _files(folder: Path) -> list[Path]:

@@ -77,6 +77,7 @@ def settle(model: Any) -> None:
     hook = getattr(model, "_hf_hook", None)
     if hook is None:  # one device held all of it
         return
+    model.requires_grad_(False)  # what is fetched for a pass cannot be trained
     if model.device.type == "meta":
         # transformers takes the place of the first weight, which is nowhere while nobody asks
         kind, own = type(model), {"device": computes_on(model), "__doc__": type(model).__doc__}
