@@ -46,7 +46,7 @@ def test_more_memory_never_means_less_at_once_and_what_is_chosen_fits(
 
 
 def test_a_small_model_takes_more_at_once_than_a_large_one() -> None:
-    assert SMALL.busy == 65_536 and LARGE.busy == budgets.FEWEST
+    assert SMALL.busy == 32_768 and LARGE.busy == budgets.FEWEST
     assert SMALL.most("score", 24 * 2**30) == 32_768
     assert LARGE.most("generate", 120 * 2**30) == 65_536
 

@@ -25,13 +25,13 @@ from sonde.models.torch.loading.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
 
-BUSY = 2.2e13
+BUSY = 1.2e13
 """Operations of a pass over rows that keep a GPU busy, whatever it costs to begin one."""
 
 FEWEST, MOST = 4096, 131_072  # tokens of such a pass
 
 WRITTEN = ("generate", "sample")
-HELD = 8
+HELD = 16
 """So many times the tokens are held for texts that are written: a step feeds one of each text."""
 
 SHARE = {"fed": 0.5, "held": 0.3}
@@ -67,7 +67,7 @@ class Sizes:
         """Tokens of a pass that keep a GPU busy, a power of two.
 
         >>> Sizes(parameters=134_515_008, layer=0, kept=0, logits=0).busy
-        65536
+        32768
         """
         tokens = nearest_power(BUSY / (2 * self.parameters))
         return min(max(tokens, FEWEST), MOST)
