@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from math import inf, nan
 from pathlib import Path
@@ -61,6 +62,13 @@ def loader(folder: Callable[[str], Path], device: str = "cpu") -> Load:
         return load_folder(f"hf:{kind}", made, LoadOptions(device=device), weights=kind)
 
     return load
+
+
+def recast(loaded: Loaded, dtype: torch.dtype) -> Loaded:
+    """A copy of a loaded model in another precision, where it is."""
+    model = type(loaded.model)(loaded.model.config).to(loaded.device, dtype).eval()
+    model.load_state_dict(loaded.model.state_dict())
+    return replace(loaded, model=model, dtype=str(dtype).removeprefix("torch."))
 
 
 def score(

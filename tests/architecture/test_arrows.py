@@ -31,7 +31,7 @@ ARROWS = {
     "analysis": {"core", "metrics", "prompting", "reporting", "stats"},
     "attribution": {"core", "prompting", "reporting"},
     "cards": {"core", "data", "metrics", "models", "prompting", "reporting"},
-    "doctor": {"core"},
+    "doctor": {"core", "stats"},
     "optimise": {"core", "engine", "models", "store"},
     "store": {"core"},
     "runs": {"analysis", "core", "data", "metrics", "models", "probes", "prompting", "store"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,14 +23,14 @@ PREFIX = "Vienna. The capital of France is "
 MODELS = {**tiny.CAUSAL, **tiny.SEQ2SEQ}
 
 
-def made(folder: Path, kind: Callable[..., Path]) -> Any:
-    return api.model(f"hf:{kind(folder)}", device="cpu")
+def made(folder: Path, kind: Callable[..., Path], device: str = "cpu") -> Any:
+    return api.model(f"hf:{kind(folder)}", device=device)
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_weights_sum_to_what_the_prompt_changes(kind: str, tmp_path: Path) -> None:
+def test_weights_sum_to_what_the_prompt_changes(kind: str, tmp_path: Path, device: str) -> None:
     """The completeness axiom, for answers of one token and of several."""
-    model = made(tmp_path, MODELS[kind])
+    model = made(tmp_path, MODELS[kind], device)
     for answer in ("Paris", "New Norway"):
         found = attributor(model).attribute(PREFIX, answer, steps=50, most=1000, tolerance=1e-3)
         bound = max(1e-3 * abs(found.gap), 0.01)
@@ -39,8 +40,8 @@ def test_weights_sum_to_what_the_prompt_changes(kind: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_the_score_is_the_one_the_engine_gives(kind: str, tmp_path: Path) -> None:
-    model = made(tmp_path, MODELS[kind])
+def test_the_score_is_the_one_the_engine_gives(kind: str, tmp_path: Path, device: str) -> None:
+    model = made(tmp_path, MODELS[kind], device)
     for answer in ("Paris", "New Norway"):
         ((_, scored),) = one_by_one(model.score([tiny.score(PREFIX, (answer,))]))
         found = attributor(model).attribute(PREFIX, answer, steps=10, most=10, tolerance=1.0)
@@ -48,8 +49,10 @@ def test_the_score_is_the_one_the_engine_gives(kind: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "t5", "bart"])
-def test_the_weights_are_those_of_a_literal_implementation(kind: str, tmp_path: Path) -> None:
-    model = made(tmp_path, MODELS[kind])
+def test_the_weights_are_those_of_a_literal_implementation(
+    kind: str, tmp_path: Path, device: str
+) -> None:
+    model = made(tmp_path, MODELS[kind], device)
     steps = 400
     found = attributor(model).attribute(PREFIX, "Paris", steps=steps, most=steps, tolerance=1.0)
     assert found.weights == pytest.approx(literal(model, PREFIX, "Paris", steps), abs=5e-3)
@@ -59,21 +62,22 @@ def test_the_weights_are_those_of_a_literal_implementation(kind: str, tmp_path: 
 def literal(model: Any, prefix: str, answer: str, steps: int) -> list[float]:
     """The definition: an average of gradients, from the silent token's embedding to the text's."""
     net, embed, token = model.model, model.model.get_input_embeddings(), model.loaded.tokenizer
+    tensor = partial(torch.tensor, device=net.device)
     silent = token.eos_token_id if token.pad_token_id is None else token.pad_token_id
     if hasattr(model.encoder, "source"):
         ids, (target,) = model.encoder.source(prefix).ids, model.encoder.targets([answer])
         places = range(len(model.encoder.opens), len(ids) - len(model.encoder.closes))
         opening = [model.start, *model.encoder.opens]
-        more = {"decoder_input_ids": torch.tensor([[*opening, *target[:-1]]])}
+        more = {"decoder_input_ids": tensor([[*opening, *target[:-1]]])}
         first = len(opening) - 1
     else:
         (span,) = model.encoder.encode(prefix, [answer], "")
         ids, target, more = span.ids, span.ids[span.start : span.stop], {}
         places = range(1 if model.start.always else 0, span.start)
         first = span.start - 1
-    end = embed(torch.tensor([ids])).detach()
+    end = embed(tensor([ids])).detach()
     begin = end.clone()
-    begin[:, list(places)] = embed(torch.tensor(silent)).detach()
+    begin[:, list(places)] = embed(tensor(silent)).detach()
     nodes, shares = np.polynomial.legendre.leggauss(steps)
     total = torch.zeros_like(end)
     for node, share in zip(nodes, shares, strict=True):
@@ -83,6 +87,21 @@ def literal(model: Any, prefix: str, answer: str, steps: int) -> list[float]:
         total += share / 2 * torch.autograd.grad(score, point)[0]
     weights = (total * (end - begin)).sum(-1)[0]
     return [float(weights[i]) for i in places]
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "t5", "bart"])
+def test_half_precision_shares_out_what_float32_does(
+    kind: str, tmp_path: Path, device: str
+) -> None:
+    folder = MODELS[kind](tmp_path)
+    with torch.backends.mkldnn.flags(enabled=False):  # its kernels stop some virtual machines
+        found = [
+            attributor(api.model(f"hf:{folder}", device=device, dtype=dtype)).attribute(
+                PREFIX, "Paris", steps=50, most=200, tolerance=0.05
+            )
+            for dtype in ("bfloat16", "float32")
+        ]
+    assert found[0].weights == pytest.approx(found[1].weights, abs=0.2)
 
 
 @pytest.mark.parametrize("kind", ["llama", "t5"])

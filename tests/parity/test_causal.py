@@ -30,7 +30,7 @@ from tests.parity.world import (
     assert_same,
     with_budget,
 )
-from tests.tiny import CITIES, Load, score
+from tests.tiny import CITIES, Load, recast, score
 
 WAYS = [("llama", True), ("llama", False), ("gpt2", True), ("gpt2", False)]
 WAYS += [("mistral", True), ("mistral", False), ("gemma3", True), ("mamba", False)]
@@ -156,10 +156,7 @@ def test_a_stack_with_unknown_layers_is_fed_no_trees(tiny: Load) -> None:
 def test_a_model_in_half_precision_is_fed_trees_too(
     tiny: Load, dtype: torch.dtype, plain_kernels: None
 ) -> None:
-    loaded = tiny("llama")
-    half = replace(loaded, model=type(loaded.model)(loaded.model.config).to(dtype).eval())
-    half.model.load_state_dict(loaded.model.state_dict())
-    model = CausalModel(half)
+    model = CausalModel(recast(tiny("llama"), dtype))
     assert model.tree
     prompts = [score("The capital of France is ", CITIES), score("", CITIES, " is it")]
     for (_, expected), answer in zip(
@@ -175,7 +172,7 @@ def test_a_node_sees_its_ancestors_and_itself(tiny: Load, dtype: torch.dtype) ->
     trie = merge(options)
     model = tiny("llama").model
     half = type(model)(model.config).to(dtype)
-    mask = additive_mask(half, trie.seen, trie.depths, 2, trie.depths)[0, 0]
+    mask = additive_mask(half, trie.seen, trie.depths, 2, trie.depths)[0, 0].cpu()
     assert trie.ids.tolist() == [1, 2, 3, 5]
     own = torch.tensor([[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 1]]).bool()
     stem = torch.ones(4, 2).bool()
@@ -190,7 +187,7 @@ def test_a_window_hides_what_lies_too_far_back(tiny: Load) -> None:
     trie = merge([Span(ids=tuple(range(1, 7)), start=1, stop=6, end=6)])
     model = tiny("gemma3").model
     masks = additive_mask(model, trie.seen, trie.depths, 2, trie.depths)
-    wide, narrow = masks["full_attention"][0, 0], masks["sliding_attention"][0, 0]
+    wide, narrow = (masks[f"{kind}_attention"][0, 0].cpu() for kind in ("full", "sliding"))
     behind = torch.arange(2, 7)[:, None] - torch.arange(7)[None]
     assert torch.equal(wide == 0, behind >= 0)
     assert torch.equal(narrow == 0, (behind >= 0) & (behind < 5))

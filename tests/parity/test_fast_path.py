@@ -36,7 +36,7 @@ def scaled(loaded: Loaded, by: float, dtype: torch.dtype) -> Loaded:
 
     As on a GPU, the order in which it sums depends on how many rows are computed at once.
     """
-    model = type(loaded.model)(loaded.model.config)
+    model = type(loaded.model)(loaded.model.config).to(loaded.device)
     model.load_state_dict(loaded.model.state_dict())
     head = model.get_output_embeddings()
     head.weight = torch.nn.Parameter(head.weight.detach() * by)

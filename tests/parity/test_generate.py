@@ -94,7 +94,7 @@ def test_writing_equals_what_transformers_generates(
     decode = model.loaded.backend.decode
     for prompt, answer in zip(prompts, written(model, prompts), strict=True):
         ids = list(model.encoder.open(prompt.prefix))
-        given = torch.tensor([ids])
+        given = torch.tensor([ids], device=model.model.device)
         made = model.model.generate(
             given,
             attention_mask=torch.ones_like(given),

@@ -30,7 +30,7 @@ from tests.parity.world import (
     assert_same,
     with_budget,
 )
-from tests.tiny import CITIES, MASKED, Load, fill, score
+from tests.tiny import CITIES, MASKED, Load, fill, recast, score
 
 VOCABULARY = ("Paris", "paris", "Vienna", "York", "Oslo", "capital", "the", "New York", "東京")
 FILLS = st.lists(
@@ -190,7 +190,7 @@ def close(a: float, b: float) -> bool:
 
 def test_tokens_equally_likely_share_the_worst_rank_of_them(tiny: Load) -> None:
     loaded = tiny("bert")
-    model = MaskedModel(replace(loaded, model=type(loaded.model)(loaded.model.config).eval()))
+    model = MaskedModel(recast(loaded, torch.float32))
     head = model.model.cls.predictions.decoder
     head.weight = torch.nn.Parameter(torch.zeros_like(head.weight))
     heights = {"paris": 3.0, "vienna": 3.0, "york": 3.0, "the": 1.0}
@@ -274,8 +274,7 @@ class PooledHead(NeighbourHead):
 @pytest.mark.parametrize("head", [NeighbourHead, PooledHead])
 def test_a_head_that_needs_the_whole_text_gets_it(tiny: Load, head: Any) -> None:
     loaded = tiny("bert")
-    changed = type(loaded.model)(loaded.model.config).eval()
-    changed.load_state_dict(loaded.model.state_dict())
+    changed = recast(loaded, torch.float32).model
     assert ways_of(changed).narrow
     changed.cls = head(changed.cls)
     model = MaskedModel(replace(loaded, model=changed))

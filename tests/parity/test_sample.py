@@ -39,6 +39,7 @@ SOME = [
     draw(LONG + "Oslo is in", count=7),
     draw(LONG + "York is in", until="a"),
 ]
+CPU = LoadOptions(device="cpu")
 SURE = 1e-4
 """Chance at which a right sampler fails; wrong ones are far below it."""
 
@@ -87,7 +88,7 @@ def test_prompts_of_one_text_draw_each_for_themselves(tiny: Load) -> None:
 @pytest.fixture
 def decided(tmp_path: Path) -> CausalModel:
     """A model that says few things often, so that whole texts can be compared."""
-    model = CausalModel(load_folder("hf:llama", llama(tmp_path), LoadOptions(), weights="d"))
+    model = CausalModel(load_folder("hf:llama", llama(tmp_path), CPU, weights="d"))
     with torch.no_grad():
         model.model.lm_head.weight.mul_(3)
     return model
@@ -122,7 +123,9 @@ def test_draws_are_distributed_as_independent_ones(decided: CausalModel) -> None
 def test_first_tokens_follow_the_model_itself(tiny: Load) -> None:
     model = causal(tiny, "llama")
     ids = model.encoder.open("Oslo is in")
-    shares = torch.softmax(model.model(torch.tensor([ids])).logits[0, -1].double(), -1)
+    shares = torch.softmax(
+        model.model(torch.tensor([ids], device=model.model.device)).logits[0, -1].double(), -1
+    )
     texts: Counter[str] = Counter()
     tail = model.decoder().endings.tail(ids)
     for token, share in enumerate(shares.tolist()):

@@ -75,8 +75,9 @@ def test_writing_together_equals_the_reference(
 def test_writing_equals_what_transformers_generates(tiny: Load, kind: str) -> None:
     model = opened(tiny, kind)
     (answer,) = (a for _, a in model.generate([write("The capital of France is", most=6)]))
-    ids = torch.tensor([model.encoder.source("The capital of France is").ids])
-    opening = torch.tensor([[model.start, *model.encoder.opens]])
+    device = model.model.device
+    ids = torch.tensor([model.encoder.source("The capital of France is").ids], device=device)
+    opening = torch.tensor([[model.start, *model.encoder.opens]], device=device)
     given: dict[str, Any] = {"decoder_input_ids": opening, "do_sample": False, "num_beams": 1}
     whole = model.model.generate(input_ids=ids, max_new_tokens=6, **given)[0].tolist()
     text = model.loaded.backend.decode(whole[opening.shape[1] :], skip_special_tokens=True)

@@ -27,10 +27,10 @@ def losses(model: Any, read: str, answer: str) -> tuple[float, int]:
     opening by taking away its own loss.
     """
     tokenizer = model.loaded.tokenizer
-    ids = tokenizer(read, return_tensors="pt")
-    labels = tokenizer(text_target=answer, return_tensors="pt").input_ids
+    ids = tokenizer(read, return_tensors="pt").to(model.model.device)
+    labels = tokenizer(text_target=answer, return_tensors="pt").to(model.model.device).input_ids
     opening = labels[:, : len(model.encoder.opens)]
-    labels = torch.cat([labels[:, :-1], torch.tensor([[-100]])], -1)
+    labels = torch.cat([labels[:, :-1], labels.new_tensor([[-100]])], -1)
     with torch.inference_mode():
         whole = model.model(**ids, labels=labels).loss.item() * (labels.shape[1] - 1)
         if opening.shape[1]:
@@ -59,9 +59,9 @@ def test_each_token_has_the_log_probability_that_labels_give_it(tiny: Load, kind
     (answer,) = (a for _, a in one_by_one(model.score([score(TEXTS[0], NAMES)])))
     tokenizer: Any = model.loaded.tokenizer
     for name, logps in zip(NAMES, answer.logps, strict=True):
-        labels = tokenizer(text_target=name, return_tensors="pt").input_ids
+        labels = tokenizer(text_target=name, return_tensors="pt").to(model.model.device).input_ids
         with torch.inference_mode():
-            given = tokenizer(TEXTS[0], return_tensors="pt")
+            given = tokenizer(TEXTS[0], return_tensors="pt").to(model.model.device)
             logits = model.model(**given, labels=labels).logits[0]
         every = torch.log_softmax(logits, -1).gather(1, labels[0][:, None])[:, 0].tolist()
         assert logps == pytest.approx(every[len(model.encoder.opens) : -1], abs=1e-4)
@@ -84,9 +84,9 @@ def test_writing_in_a_padded_batch_is_what_transformers_generates(tiny: Load, ki
     model = opened(tiny, kind)
     found = in_order(list(model.generate([write(text, most=7) for text in TEXTS])), len(TEXTS))
     tokenizer: Any = model.loaded.tokenizer
-    batch = tokenizer(list(TEXTS), return_tensors="pt", padding=True)
+    batch = tokenizer(list(TEXTS), return_tensors="pt", padding=True).to(model.model.device)
     assert batch.attention_mask.min() == 0, "some are padded"
-    opening = torch.tensor([[model.start, *model.encoder.opens]] * len(TEXTS))
+    opening = batch.input_ids.new_tensor([[model.start, *model.encoder.opens]] * len(TEXTS))
     written: Any = model.model.generate(
         input_ids=batch.input_ids,
         attention_mask=batch.attention_mask,
@@ -111,7 +111,7 @@ def test_writing_in_a_padded_batch_is_what_transformers_generates(tiny: Load, ki
 
 def test_t5_opens_its_answers_as_transformers_does(tiny: Load) -> None:
     model = opened(tiny, "t5")
-    batch = model.loaded.tokenizer([TEXTS[0]], return_tensors="pt")
+    batch = model.loaded.tokenizer([TEXTS[0]], return_tensors="pt").to(model.model.device)
     whole = model.model.generate(**batch, max_new_tokens=5, do_sample=False, num_beams=1)[0]
     (answer,) = (a for _, a in model.generate([write(TEXTS[0], most=5)]))
     assert answer.text == model.loaded.tokenizer.decode(whole[1:], skip_special_tokens=True)

@@ -55,7 +55,8 @@ def test_the_kernel_gives_what_attention_written_out_gives(
 def whole(model: Any, texts: Sequence[Ids]) -> Any:
     """Logits after the last token of each text, fed alone."""
     with torch.inference_mode():
-        each = [model(torch.tensor([ids]), use_cache=False).logits[0, -1] for ids in texts]
+        rows = [torch.tensor([ids], device=model.device) for ids in texts]
+        each = [model(row, use_cache=False).logits[0, -1] for row in rows]
     return torch.stack(each)
 
 

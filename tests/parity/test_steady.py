@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -16,7 +14,7 @@ from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.decode.steady import steady_tokens
 from sonde.models.torch.decode.steps import NoDistribution, split_rows
 from tests.parity.writing import draw, drawn
-from tests.tiny import CITIES, Load
+from tests.tiny import CITIES, Load, recast
 
 NAME = draw_name(0, "fact")
 WEIGHTS = st.lists(st.sampled_from([0.0, 1e-12, 0.1, 1.0, 3.0]), min_size=1, max_size=70)
@@ -70,20 +68,12 @@ def test_rounding_moves_few_draws_more_than_it_must(noise: float) -> None:
     assert np.mean(np.not_equal(*laid)) > 10 * distance
 
 
-def half(tiny: Load, kind: str, dtype: torch.dtype) -> CausalModel:
-    """A tiny model in half precision, where the other is."""
-    loaded = tiny(kind)
-    model = type(loaded.model)(loaded.model.config).to(loaded.device, dtype).eval()
-    model.load_state_dict(loaded.model.state_dict())
-    return CausalModel(replace(loaded, model=model, dtype=str(dtype).removeprefix("torch.")))
-
-
 @pytest.mark.usefixtures("plain_kernels")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_two_batch_sizes_draw_what_the_rounding_of_their_logits_explains(
     tiny: Load, dtype: torch.dtype
 ) -> None:
-    model = half(tiny, "llama", dtype)
+    model = CausalModel(recast(tiny("llama"), dtype))
     prompts = [draw(f"{city} is in", count=100, most=1, fact=city) for city in CITIES]
     together = drawn(model, prompts)
     apart = [drawn(model, [prompt])[0] for prompt in prompts]
@@ -112,7 +102,7 @@ def test_a_row_without_a_distribution_is_told_here_too() -> None:
 def test_logits_in_half_precision_are_float32_and_those_of_the_weights_as_they_are(
     tiny: Load,
 ) -> None:
-    model = half(tiny, "llama", torch.bfloat16).model
+    model = CausalModel(recast(tiny("llama"), torch.bfloat16)).model
     ids = torch.tensor([[5, 6, 7]], device=model.device)
     head = model.get_output_embeddings()
     for factor in (1, 2):  # changed in place, as by drawing weights anew

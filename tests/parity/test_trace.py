@@ -32,7 +32,7 @@ from tests.parity.test_causal import WAYS, causal
 from tests.parity.test_memory import ERRORS, limit
 from tests.parity.world import BUDGETS, TOLERANCE, WORDS, assert_near
 from tests.runs.plan.test_counts import watched
-from tests.tiny import CITIES, Load, score, trace
+from tests.tiny import CITIES, Load, recast, score, trace
 
 LONG = "Paris is the capital of France, and Vienna that of Austria. "
 
@@ -198,13 +198,13 @@ def distinct(marked: Sequence[SpanTokens]) -> int:
 
 
 @pytest.fixture
-def roomy(tmp_path: Path) -> Any:
+def roomy(tmp_path: Path, device: str) -> Any:
     """Models with room for thousands of tokens."""
 
     def load(kind: str, tokens: int | None = None) -> CausalModel:
         room = {"n_positions": 8192} if kind == "gpt2" else {"max_position_embeddings": 8192}
         folder = worlds.CAUSAL[kind](tmp_path / kind, **({} if kind == "mamba" else room))
-        options = LoadOptions(device="cpu", batch_tokens=tokens)
+        options = LoadOptions(device=device, batch_tokens=tokens)
         return CausalModel(load_folder(f"hf:{kind}", folder, options, weights=kind))
 
     return load
@@ -301,11 +301,8 @@ def test_models_that_read_texts_pass_the_public_checks(tiny: Load, kind: str) ->
 
 
 def test_half_precision_reads_alike(tiny: Load) -> None:
-    loaded = tiny("llama")
     with torch.backends.mkldnn.flags(enabled=False):
-        half = replace(loaded, model=type(loaded.model)(loaded.model.config).bfloat16().eval())
-        half.model.load_state_dict(loaded.model.state_dict())
-        model = CausalModel(half)
+        model = CausalModel(recast(tiny("llama"), torch.bfloat16))
         expected = dict(trace_causal(model.model, model.encoder, PROMPTS))
         for i, answer in one_by_one(model.trace(PROMPTS)):
             assert_near(answer.logps, expected[i].logps, 0.1)

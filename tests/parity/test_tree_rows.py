@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -25,7 +23,7 @@ from tests.parity.world import (
     assert_same,
     with_budget,
 )
-from tests.tiny import CITIES, Load, score
+from tests.tiny import CITIES, Load, recast, score
 
 KINDS = ("llama", "gpt2", "neox", "qwen", "mistral", "gemma3")
 EXAMPLES = "Paris is the capital of France, Oslo that of Norway, Vienna of Austria, and York "
@@ -131,11 +129,8 @@ def test_where_memory_runs_out_smaller_passes_follow(
 
 
 def test_rows_in_double_precision_are_the_tree_to_the_last_digits(tiny: Load) -> None:
-    loaded = tiny("llama")
-    double = replace(loaded, model=type(loaded.model)(loaded.model.config).double().eval())
-    double.model.load_state_dict({k: v.double() for k, v in loaded.model.state_dict().items()})
     prompts = [score(EXAMPLES + f"{name} is ", CITIES) for name in CITIES[:3]]
-    model = CausalModel(double)
+    model = CausalModel(recast(tiny("llama"), torch.float64))
     tree = answers(model, prompts)
     model.rows = True
     for one, other in zip(answers(model, prompts), tree, strict=True):

@@ -6,7 +6,7 @@ Shown in the terminal or as JSON: the tokens around the answer, and a verdict pe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
+from sonde import api
 from sonde.cli.console import output, print_json, waiting
 from sonde.cli.options import (
     CHANGE,
@@ -31,10 +32,12 @@ from sonde.core.abilities import Identity, Model, Probe, abilities
 from sonde.core.errors import ModelError, UsageError
 from sonde.core.examinations import Text
 from sonde.core.facts import Dataset, Selection
+from sonde.core.prompts import Prompt
 from sonde.core.repeats import refuse_repeats
 from sonde.core.words import legible
 from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
+from sonde.doctor.precision import HALVES, Asked, beside_float32, fixed_prompts, not_compared
 from sonde.models.load import check, examiner
 from sonde.reporting.render.terminal_text import line
 from sonde.runs.probes import find_probe
@@ -85,9 +88,31 @@ def doctor(wanted: DoctorOptions) -> None:
         refuse_repeats(dataset, dataset.asked_relations())
     refuse_unworded(probe, dataset)
     model = wanted.load.load(wanted.ask.model, dataset)
+    identity = model.identity
     with waiting("looking at prompts, one text at a time"):
         diagnosis = _diagnosis(probe, model, dataset, wanted.limit)
-    show(diagnosis, model.identity, dataset.name, as_json=wanted.as_json)
+    if identity.dtype in HALVES:
+        with waiting(f"comparing {identity.dtype} with float32"):
+            half = Asked.of(model, _fixed(model))
+            del model  # float32 needs the room
+            found = _beside_float32(wanted, half, dataset, identity.dtype)
+        diagnosis = replace(diagnosis, findings=(*diagnosis.findings, *found))
+    show(diagnosis, identity, dataset.name, as_json=wanted.as_json)
+
+
+def _fixed(model: Model) -> list[Prompt]:
+    """The prompts that half precision and float32 are compared on: the same for every dataset."""
+    return fixed_prompts(find_probe("lama")(), api.dataset("atlas"), abilities(model))
+
+
+def _beside_float32(
+    wanted: DoctorOptions, half: Asked, dataset: Dataset, dtype: str
+) -> list[Finding]:
+    try:
+        precise = replace(wanted.load, dtype="float32").load(wanted.ask.model, dataset)
+        return beside_float32(half, precise, dtype)
+    except (ModelError, MemoryError) as error:
+        return [not_compared(f"it cannot be asked in float32 ({str(error).rstrip('.')})")]
 
 
 def _diagnosis(probe: Probe, model: Model, dataset: Dataset, limit: int) -> Diagnosis:

@@ -178,8 +178,10 @@ def length(prompt: Prompt) -> int:
     return len(prompt.prefix) + len(prompt.suffix) + max(map(len, options), default=0)
 
 
-def wants(prompts: Sequence[Prompt], dataset: Dataset, can: frozenset[Ability]) -> list[Prompt]:
-    """Each prompt in every way the model can be asked it."""
+def wants(
+    prompts: Sequence[Prompt], dataset: Dataset, can: frozenset[Ability], most: int = OPTIONS
+) -> list[Prompt]:
+    """Each prompt in every way the model can be asked it, with about so many options."""
     relations = {prompt.key.relation for prompt in prompts}
     objects = {relation: dataset.object_names(relation) for relation in relations}
     first = first_objects(prompts, dataset)
@@ -187,16 +189,18 @@ def wants(prompts: Sequence[Prompt], dataset: Dataset, can: frozenset[Ability]) 
         # what is written on from must be the end of its text
         replace(prompt, want=want, suffix="" if isinstance(want, Generate) else prompt.suffix)
         for prompt in prompts
-        for want in _wants(prompt, first.get(prompt.key.fact), objects[prompt.key.relation], can)
+        for want in _wants(
+            prompt, first.get(prompt.key.fact), objects[prompt.key.relation], can, most
+        )
     ]
 
 
 def _wants(
-    prompt: Prompt, shown: str | None, objects: Sequence[str], can: frozenset[Ability]
+    prompt: Prompt, shown: str | None, objects: Sequence[str], can: frozenset[Ability], most: int
 ) -> Iterator[Want]:
     want = prompt.want
     names = want.options if isinstance(want, Score) else getattr(want, "watched", ()) or objects
-    chosen = list(spread(names, OPTIONS))
+    chosen = list(spread(names, most))
     chosen += [max(names, key=len)] if names else []
     chosen = [shown, *chosen] if shown in names else chosen
     options = tuple(name for name in dict.fromkeys(chosen) if name is not None)

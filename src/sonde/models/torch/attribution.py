@@ -30,7 +30,7 @@ NODES = 5
 
 BATCH_TOKENS = {"cpu": 1024, "cuda": 16_384}
 SMALLEST = 0.01  # nats that count as nothing, where there is little to share out
-TOLERANCE = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
+TOLERANCE = {"float64": 1e-3, "float32": 1e-3, "float16": 0.05, "bfloat16": 0.3}
 
 Scorer = Callable[..., Any]
 """The answer's log-probability, [rows], of texts fed as `input_ids` or as `inputs_embeds`."""

@@ -1,0 +1,1 @@
+"""What a GPU gives beside what the CPU gives: answers, attributions, training."""
