@@ -10,7 +10,7 @@ from sonde.core.rated import ends_of
 from sonde.engine.batching import Budget
 from sonde.engine.dry_run import DryRun
 from sonde.engine.encode import Branches, Span, lengthened
-from sonde.engine.prefixes import PrefixCache
+from sonde.engine.prefixes import PrefixCache, opened
 from sonde.engine.row_schedule import tree_row_passes
 from sonde.engine.schedule import Pass, Passes
 from sonde.engine.token_tree import TokenTree, merge
@@ -132,8 +132,8 @@ def test_a_dry_run_counts_what_is_fed(prompts: list[Branches], twice: bool) -> N
     assert computed - stems == trees - sum(map(len, behind))
     kept = {ids for ids in behind if ids}
     assert stems == sum(map(len, kept))
-    longest = max(map(len, kept), default=0)
-    assert computed + padding == fed + longest * len(kept)
+    rows = sum(len(batch) * len(batch[0]) for batch in opened(list(kept), step.size))
+    assert computed + padding == fed + rows
 
 
 def test_rows_of_like_size_go_together_once_there_are_enough_tokens() -> None:

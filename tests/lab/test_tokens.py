@@ -8,8 +8,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from sonde.core.errors import ModelError
-from sonde.engine.encode import CausalEncoder, Start, has_seams
+from sonde.engine.encode import CausalEncoder, Start
 from sonde.engine.masked_batch import MaskedEncoder
+from sonde.engine.seams import has_seams
 from sonde.lab.training.tokens import check_tokenizer, cut_words, make_tokenizer
 from sonde.lab.training.train import Kind
 from sonde.lab.worlds.text import documents

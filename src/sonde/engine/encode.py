@@ -10,16 +10,18 @@ again. Knows a `tokenizers.Tokenizer`; nothing of models.
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
-from tokenizers import Encoding, Tokenizer, models
+import numpy as np
+from tokenizers import Encoding, Tokenizer
 
 from sonde.core.errors import PromptError
 from sonde.core.markers import markers
 from sonde.engine.prefixes import shared
+from sonde.engine.seams import Beginnings, ends_word, has_seams
 
 log = logging.getLogger("sonde")
 
@@ -27,14 +29,8 @@ Tokenised = tuple[tuple[int, ...], Sequence[tuple[int, int]]]
 """Token ids of a text, and the characters that each token holds."""
 
 
-SPACES = " Ġ▁"
-"""How vocabularies write a space: as it is, or as byte-level and sentence pieces mark it."""
-
-BREAKS = "ĉĊč"
-"""How byte-level ones write tabs and ends of lines, which are no words."""
-
-INNER_SPACE = re.compile(f"[^\\s{SPACES}{BREAKS}][{SPACES}]")
-SEAM = re.compile(r"(?<=\S) (?=[^\W_])")
+KNOWN = 2**16
+"""Options whose tokens are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +41,27 @@ class Span:
     start: int
     stop: int
     end: int
+
+
+class Spans(tuple[Span, ...]):
+    """The spans of a prompt's options; many prompts have the very same, gone over once."""
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """A row of (start, stop, end, tokens) for each, and the tokens of all end to end."""
+        rows = [(span.start, span.stop, span.end, len(span.ids)) for span in self]
+        ids = [id for span in self for id in span.ids]
+        return np.array(rows, dtype=np.int64).reshape(-1, 4), np.array(ids, dtype=np.int64)
+
+    @cached_property
+    def longest(self) -> int:
+        """The tokens of the longest text."""
+        return max(len(span.ids) for span in self)
+
+    @cached_property
+    def highest(self) -> int:
+        """The highest token id."""
+        return max(max(span.ids) for span in self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +76,18 @@ class Branches:
     head: tuple[int, ...]
     spans: tuple[Span, ...]
     whole: bool = False
+
+
+def span_arrays(prompts: Sequence[Branches]) -> tuple[np.ndarray, np.ndarray]:
+    """The spans of all prompts as rows of (start, stop, end, tokens), and their tokens end to end.
+
+    >>> span_arrays([Branches(head=(1,), spans=(Span(ids=(5, 6), start=0, stop=1, end=2),))])
+    (array([[0, 1, 2, 2]]), array([5, 6]))
+    """
+    every = [texts.spans for texts in prompts]
+    pairs = [each.arrays if isinstance(each, Spans) else Spans(each).arrays for each in every]
+    rows, ids = zip(Spans().arrays, *pairs, strict=True)
+    return np.concatenate(rows), np.concatenate(ids)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +112,7 @@ class CausalEncoder:
         self.parted = 0
         self.beginnings = Beginnings(self.tokenizer)
         self._options = lru_cache(maxsize=256)(self._tokenise_options)
+        self._known = lru_cache(maxsize=16)(lambda _: dict[str, Span]())
 
     def encode(
         self, prefix: str, options: Sequence[str], suffix: str, *, whole: bool = False
@@ -106,10 +136,10 @@ class CausalEncoder:
             return Branches(head=(), spans=())
         if whole:
             return replace(gathered(self.encode(prefix, options, suffix, whole=True)), whole=True)
-        if not self.seams or not ends_at_seam(prefix, options):
+        spans = self._options(options, suffix) if self.seams and ends_word(prefix) else ()
+        if not spans:
             return gathered(self.encode(prefix, options, suffix))
         refuse_markers(self.tokenizer, prefix, suffix)
-        spans = self._options(options, suffix)
         opening = (self.start.id,) if self.start.always and self.start.id is not None else ()
         found = Branches(head=(*opening, *self.beginnings.encode(prefix[:-1])), spans=spans)
         self.parted += 1
@@ -124,12 +154,42 @@ class CausalEncoder:
             log.warning("this tokenizer joins words over a space; texts are tokenised whole")
             self.seams = False
 
-    def _tokenise_options(self, options: tuple[str, ...], suffix: str) -> tuple[Span, ...]:
-        """Options as they are tokenised behind any word and a space."""
-        texts = [f"a {option}{suffix}" for option in options]
-        encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
-        spans = [span_of(e, "a ", option) for e, option in zip(encodings, options, strict=True)]
-        return tuple(shortened(span, span.start) for span in spans)
+    def prepare(self, asked: Iterable[tuple[str, tuple[str, ...], str]]) -> None:
+        """Tokenise what `branch` will want of many (prefix, options, suffix), all of it at once."""
+        if not self.seams:
+            return
+        texts: list[str] = []
+        options: dict[str, dict[str, None]] = {}
+        for prefix, own, suffix in asked:
+            if ends_word(prefix):
+                texts.append(prefix[:-1])
+                options.setdefault(suffix, {}).update(dict.fromkeys(own))
+        self.beginnings.prepare(texts)
+        for suffix, names in options.items():
+            self._learn([name for name in names if name[:1].isalnum()], suffix)
+
+    def _tokenise_options(self, options: tuple[str, ...], suffix: str) -> Spans:
+        """Options as they are tokenised behind any word and a space; none if one is no word."""
+        if not all(option[:1].isalnum() for option in options):
+            return Spans()
+        known = self._learn(options, suffix)
+        if missing := [option for option in options if option not in known]:
+            raise PromptError(f"the answer {missing[0]!r} has no token in this model's tokenizer")
+        return Spans([known[option] for option in options])
+
+    def _learn(self, options: Sequence[str], suffix: str) -> dict[str, Span]:
+        """The spans of options before a suffix, at least of these but those that have no token."""
+        known = self._known(suffix)
+        if len(known) > KNOWN:
+            known.clear()
+        new = [option for option in dict.fromkeys(options) if option not in known]
+        texts = [f"a {option}{suffix}" for option in new]
+        encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False) if new else ()
+        for option, encoding in zip(new, encodings, strict=True):
+            with suppress(PromptError):
+                span = span_of(encoding, "a ", option)
+                known[option] = shortened(span, span.start)
+        return known
 
     def open(self, prefix: str) -> tuple[int, ...]:
         """Token ids of a text to write on from; spaces that close it are left to the model."""
@@ -217,7 +277,7 @@ def gathered(spans: Sequence[Span]) -> Branches:
     common = shared(min(s.ids for s in spans), max(s.ids for s in spans))
     length = min(common, *(span.start for span in spans))
     head = spans[0].ids[:length]
-    return Branches(head=head, spans=tuple(shortened(span, length) for span in spans))
+    return Branches(head=head, spans=Spans(shortened(span, length) for span in spans))
 
 
 def shortened(span: Span, length: int) -> Span:
@@ -286,79 +346,3 @@ def answer_tokens(offsets: Sequence[tuple[int, int]], begin: int, end: int) -> t
     """
     inside = [i for i, (a, b) in enumerate(offsets) if b > begin and a < end]
     return (inside[0], inside[-1] + 1) if inside else (0, 0)
-
-
-def has_seams(tokenizer: Tokenizer) -> bool:
-    """Whether no token reaches from one word over a space into the next.
-
-    Both are looked at: the pieces of the vocabulary, and how texts are split before pieces are
-    looked for.
-    """
-    if any(INNER_SPACE.search(token) for token in tokenizer.get_vocab(with_added_tokens=True)):
-        return False
-    # these build words from pieces, so that a text which is not split falls apart all the same
-    whole = isinstance(tokenizer.model, models.BPE | models.Unigram)
-    splitter = tokenizer.pre_tokenizer
-    if splitter is None:
-        return whole
-    texts = (f"in{left} {right}on it" for left in "a9.,)'\"é京" for right in "bZ7ñ京")
-    pieces = ((splitter.pre_tokenize_str(text), text.index(" ")) for text in texts)
-    return all(_splits(found, place) or (whole and len(found) == 1) for found, place in pieces)
-
-
-def ends_at_seam(prefix: str, options: Sequence[str]) -> bool:
-    """Whether every option would begin a word behind a single space.
-
-    >>> ends_at_seam("The capital is ", ["Oslo"]), ends_at_seam("It (", ["Oslo"])
-    (True, False)
-    """
-    ends = len(prefix) > 1 and prefix[-1] == " " and not prefix[-2].isspace()
-    return ends and all(option[:1].isalnum() for option in options)
-
-
-class Beginnings:
-    """Tokenises texts that begin as the one before did, from the last seam they share."""
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.text = ""
-        self.ids: list[int] = []
-        self.starts: list[int] = []
-
-    def encode(self, text: str) -> list[int]:
-        """The token ids of a text that ends at a seam."""
-        shared = shared_characters(self.text, text)
-        places = [match.start() for match in SEAM.finditer(text, 0, shared)]
-        if len(places) < 2:
-            self._keep(text, [], [], 0, 0)
-        else:
-            guard, seam = places[-2] + 1, places[-1]  # a word before it, since openings differ
-            kept = sum(1 for start in self.starts if start < seam)
-            self._keep(text, self.ids[:kept], self.starts[:kept], guard, seam)
-        return self.ids
-
-    def _keep(self, text: str, ids: list[int], starts: list[int], guard: int, seam: int) -> None:
-        """Go on from what is known up to the seam, tokenising from the guard."""
-        encoding = self.tokenizer.encode(text[guard:], add_special_tokens=False)
-        begins = [guard + start for start, _ in encoding.offsets]
-        new = sum(1 for begin in begins if begin < seam)
-        self.text, self.ids = text, ids + encoding.ids[new:]
-        self.starts = starts + begins[new:]
-
-
-def shared_characters(one: str, other: str) -> int:
-    """How many characters two texts have in common at their beginning."""
-    size = min(len(one), len(other))
-    low = 0
-    while low < size:  # by halves, because comparing slices is quicker than comparing characters
-        middle = (low + size + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            size = middle - 1
-    return low
-
-
-def _splits(pieces: list[tuple[str, tuple[int, int]]], place: int) -> bool:
-    """Whether no piece holds both sides of the space at `place`."""
-    return not any(start < place < stop - 1 for _, (start, stop) in pieces)

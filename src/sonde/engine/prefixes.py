@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sonde.engine.batching import batches
 
@@ -51,12 +51,16 @@ def shared_prefixes(beginnings: Sequence[Ids], step: int = STEP) -> list[Prefix]
     return [prefix for prefix in prefixes if prefix.ids] + rest
 
 
-def shared(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two sequences have in common at their beginning."""
-    for i, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return i
-    return min(len(one), len(other))
+def shared(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """How many tokens, or characters, two sequences have in common at their beginning."""
+    low, size = 0, min(len(one), len(other))
+    while low < size:  # by halves, because comparing slices is quicker than comparing tokens
+        middle = (low + size + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            size = middle - 1
+    return low
 
 
 def _prefix(beginnings: Sequence[Ids], members: list[int], step: int) -> Prefix:

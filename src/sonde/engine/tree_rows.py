@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 
 from sonde.core.rated import ends_of, taken
-from sonde.engine.encode import Branches
+from sonde.engine.encode import Branches, span_arrays
 
 Ids = tuple[int, ...]
 
@@ -100,11 +100,9 @@ def grown(prompts: Sequence[Branches]) -> Forest:
     """The trees of some prompts."""
     numbers: dict[Ids, int] = {}
     own = np.array([numbers.setdefault(texts.head, len(numbers)) for texts in prompts])
-    spans = [span for texts in prompts for span in texts.spans]
     counts = np.array([len(texts.spans) for texts in prompts])
-    places = np.array([(s.start, s.end, len(s.ids)) for s in spans], dtype=np.int64).reshape(-1, 3)
-    ids = np.fromiter(chain.from_iterable(span.ids for span in spans), dtype=np.int64)
-    start, stop, begins = places[:, 0], places[:, 1], ends_of(places[:, 2])[:-1]
+    places, ids = span_arrays(prompts)
+    start, stop, begins = places[:, 0], places[:, 2], ends_of(places[:, 3])[:-1]
     ends = ends_of(stop - start)
     texts = np.repeat(np.arange(len(prompts)), counts)
     nodes = np.full(ends[-1], -1)

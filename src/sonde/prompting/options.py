@@ -32,14 +32,13 @@ def options(
     subject.
     """
     gold = fact.objects[0].name
-    named = [entity.name for entity in fact.wrong]
-    wrong = dict.fromkeys(n for n in (named or pool) if n != gold and n not in correct)
+    wrong = dict.fromkeys([entity.name for entity in fact.wrong] or pool)
+    for name in (gold, *correct):
+        wrong.pop(name, None)
     if len(wrong) < count:
-        return tuple(sorted((gold, *wrong)))
-    drawn = nsmallest(
-        count - 1, wrong, key=lambda name: (draw_key(seed, f"options:{fact.id}:{name}"), name)
-    )
-    return tuple(sorted((gold, *drawn)))
+        return tuple(sorted([gold, *wrong]))
+    drawn = sorted([(draw_key(seed, f"options:{fact.id}:{name}"), name) for name in wrong])
+    return tuple(sorted([gold, *(name for _, name in drawn[: count - 1])]))
 
 
 def negatives(
@@ -84,14 +83,16 @@ def correct_names(dataset: Dataset, relation: str) -> Mapping[str, frozenset[str
     """
     seen: set[str] = set()
     repeated: set[str] = set()
-    for fact in dataset.facts(relation):
-        keys = _keys(fact)
+    frame = dataset.frame(relation)
+    every = [_keys(*row) for row in frame.select("subject_id", "subject", "date").iter_rows()]
+    for keys in every:
         repeated.update(seen.intersection(keys))
         seen.update(keys)
     names: dict[str, set[str]] = {}
-    for fact in dataset.facts(relation) if repeated else ():
-        for key in repeated.intersection(_keys(fact)):
-            names.setdefault(key, set()).update(_own(fact))
+    right = frame["object_names"].to_list() if repeated else ()
+    for keys, objects in zip(every, right, strict=False):
+        for key in repeated.intersection(keys):
+            names.setdefault(key, set()).update(name for own in objects for name in own)
     return {key: frozenset(found) for key, found in names.items()}
 
 
@@ -128,12 +129,13 @@ def spelled(
 def correct_for(fact: Fact, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """What is right for the fact's subject: its own objects, and what `correct_names` found."""
     nothing: frozenset[str] = frozenset()
-    return _own(fact).union(*(names.get(key, nothing) for key in _keys(fact)))
+    keys = _keys(fact.subject.id, fact.subject.name, fact.date)
+    return _own(fact).union(*(names.get(key, nothing) for key in keys))
 
 
-def _keys(fact: Fact) -> tuple[str, str]:
-    at = f"@{fact.date}" if fact.date else ""
-    return f"id:{fact.subject.id}{at}", f"name:{fact.subject.name}{at}"
+def _keys(id: str, name: str, date: str) -> tuple[str, str]:
+    at = f"@{date}" if date else ""
+    return f"id:{id}{at}", f"name:{name}{at}"
 
 
 def _own(fact: Fact) -> frozenset[str]:

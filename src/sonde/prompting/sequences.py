@@ -18,9 +18,9 @@ not certain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from random import Random
 from typing import Literal
 
@@ -126,7 +126,10 @@ def told(lines: Iterable[Line], separators: Separators) -> str:
     >>> told([Line(fact="1", subject="Peru", object="Lima")], Separators())
     'Peru Lima '
     """
-    return "".join(_shown(line, separators) for line in lines)
+    (before, middle, after), between = separators.frame, separators.between
+    return "".join(
+        [f"{before}{line.subject}{middle}{line.object}{after}{between}" for line in lines]
+    )
 
 
 def asked(lines: Iterable[Line], subject: str, separators: Separators) -> str:
@@ -170,24 +173,40 @@ def training(dataset: Dataset, relation: str, seeds: Iterable[int]) -> tuple[tup
     Where there is none, every fact: whoever asks about one leaves it out of its own examples. Of
     the facts about one subject only the first is there.
     """
-    # read once: a fact with its wrong options is long
-    every = list(dataset.facts(relation))
-    facts = [fact for fact in every if fact.split == TRAIN] or every
-    return tuple(tuple(map(line_of, drawn(facts, seed))) for seed in seeds) if facts else ()
+    from polars import col
+
+    # columns, because a fact with its wrong options is long
+    every = dataset.frame(relation).lazy()
+    usual = col("object_names").list.first().list.first()
+    wanted = every.select("fact", "subject", usual, "subject_id", "split").collect()
+    train = wanted.filter(col("split") == TRAIN)
+    rows = (train if train.height else wanted).rows()
+    lines = [Line(fact=fact, subject=name, object=object) for fact, name, object, _, _ in rows]
+    keys = [(fact, id, name) for fact, name, _, id, _ in rows]
+    return tuple(tuple([lines[i] for i in _drawn(keys, s)]) for s in seeds) if lines else ()
 
 
-def drawn(facts: Iterable[Fact], seed: int) -> tuple[Fact, ...]:
+def drawn(facts: Sequence[Fact], seed: int) -> tuple[Fact, ...]:
     """The facts in the order drawn; of those about one subject only the first."""
-    keyed = [(draw_key(seed, f"lke:{f.id}"), i, f) for i, f in enumerate(facts)]
-    seen: set[str] = set()
-    kept = []
-    for _, _, fact in sorted(keyed, key=lambda entry: entry[:2]):
+    keys = [(fact.id, fact.subject.id, fact.subject.name) for fact in facts]
+    return tuple([facts[i] for i in _drawn(keys, seed)])
+
+
+def _drawn(keys: Sequence[tuple[str, str, str]], seed: int) -> Iterator[int]:
+    """The numbers of facts in the order drawn, given each one's id, and its subject's id and name.
+
+    Of those about one subject only the first.
+    """
+    draws = [draw_key(seed, f"lke:{id}") for id, _, _ in keys]
+    ids: set[str] = set()
+    names: set[str] = set()
+    for number in sorted(range(len(keys)), key=draws.__getitem__):
+        _, id, name = keys[number]
         # by name too, since that is what a model reads
-        own = {f"id:{fact.subject.id}", f"name:{fact.subject.name}"}
-        if not own & seen:
-            kept.append(fact)
-        seen |= own
-    return tuple(kept)
+        if id not in ids and name not in names:
+            yield number
+        ids.add(id)
+        names.add(name)
 
 
 def line_of(fact: Fact) -> Line:
@@ -197,8 +216,11 @@ def line_of(fact: Fact) -> Line:
 
 def examples(lines: Sequence[Line], subject: Entity, count: int) -> tuple[Line, ...]:
     """The first so many lines that are not about the subject: a spare takes the place of one."""
+    first = tuple(lines[:count])
+    if {line.subject for line in first}.isdisjoint(subject.names):
+        return first
     others = (line for line in lines if line.subject not in subject.names)
-    return tuple(line for line, _ in zip(others, range(count), strict=False))
+    return tuple(islice(others, count))
 
 
 def _shown(line: Line, separators: Separators) -> str:

@@ -24,7 +24,7 @@ from sonde.core.errors import AbilityError, PromptError
 from sonde.core.progress import advance
 from sonde.core.prompts import Generate, Prompt, Score, Trace
 from sonde.core.rated import RatedColumns, ends_of, taken
-from sonde.engine.encode import Branches, CausalEncoder, Start, lengthened
+from sonde.engine.encode import Branches, CausalEncoder, Start, lengthened, span_arrays
 from sonde.engine.row_schedule import tree_row_passes
 from sonde.engine.schedule import (
     Pass,
@@ -83,9 +83,8 @@ class OptionLogps:
     """
 
     def __init__(self, prompts: Sequence[Branches]) -> None:
-        spans = [span for texts in prompts for span in texts.spans]
-        self.counts = np.array([span.stop - span.start for span in spans], dtype=np.int64)
-        self.after = np.array([span.end - span.stop for span in spans], dtype=np.int64)
+        start, stop, end, _ = span_arrays(prompts)[0].T
+        self.counts, self.after = stop - start, end - stop
         self.first = ends_of([len(texts.spans) for texts in prompts])
         self.ends = ends_of(self.counts + self.after)
         self.logps = np.empty(self.ends[-1], dtype=np.float32)
@@ -168,6 +167,12 @@ class CausalModel(Named):
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
         """Yield (positions, log-probabilities of every option's tokens)."""
+        wants = [(prompt, prompt.want) for prompt in prompts]
+        self.encoder.prepare(
+            (prompt.prefix, want.texts(prompt.prefix), want.after(prompt.suffix))
+            for prompt, want in wants
+            if isinstance(want, Score) and not want.whole
+        )
         return explain_oom(self._scored(prompts, [self.branches(prompt) for prompt in prompts]))
 
     def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:

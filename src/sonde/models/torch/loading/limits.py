@@ -8,10 +8,12 @@ from typing import TypeVar
 
 from sonde.core.errors import ModelError, PromptError, PromptTooLong
 from sonde.core.prompts import Prompt
-from sonde.engine.encode import Span
+from sonde.engine.encode import Span, Spans
 from sonde.models.torch.loading.weights import Loaded, out_of_memory
 
 Item = TypeVar("Item")
+
+NO_OPTION = "there is no option to score"
 
 
 def explain_oom(answers: Iterator[Item]) -> Iterator[Item]:
@@ -42,15 +44,17 @@ def check_spans(spans: Sequence[Span], loaded: Loaded, head: Sequence[int] = ())
 
     `head`: what stands before every one of them.
     """
-    check_texts([span.ids for span in spans], loaded, head)
+    every = spans if isinstance(spans, Spans) else Spans(spans)
+    if not every:
+        raise PromptError(NO_OPTION)
+    check_text(len(head) + every.longest, max(every.highest, max(head, default=0)), loaded)
 
 
-def check_texts(texts: Sequence[Sequence[int]], loaded: Loaded, head: Sequence[int] = ()) -> None:
+def check_texts(texts: Sequence[Sequence[int]], loaded: Loaded) -> None:
     """The same of token ids; there must be some."""
     if not texts:
-        raise PromptError("there is no option to score")
-    strange = max(map(max, texts))
-    check_text(len(head) + max(map(len, texts)), max(strange, max(head, default=0)), loaded)
+        raise PromptError(NO_OPTION)
+    check_text(max(map(len, texts)), max(map(max, texts)), loaded)
 
 
 def check_predicted(predicted: Iterable[int], loaded: Loaded) -> None:

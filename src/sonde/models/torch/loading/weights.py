@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -319,6 +320,12 @@ def _computed(name: str, model: Any, wanted: str, quantised: str) -> str:
     return found
 
 
+@lru_cache(maxsize=4)
+def _tokenizer_hash(tokenizer: Any, _tokens: int) -> str:
+    """What names a tokenizer with so many tokens; one with a long vocabulary is long to write."""
+    return fingerprint([tokenizer.backend_tokenizer.to_str()])
+
+
 def identify(loaded: Loaded, *, bos: str, scoring: str) -> Identity:
     """The identity of a loaded model; how texts open and how options are scored are part of it."""
     known = {
@@ -330,7 +337,7 @@ def identify(loaded: Loaded, *, bos: str, scoring: str) -> Identity:
         name=loaded.name,
         architecture=type(loaded.model).__name__,
         weights=loaded.weights,
-        tokenizer=fingerprint([loaded.backend.to_str()]),
+        tokenizer=_tokenizer_hash(loaded.tokenizer, len(loaded.tokenizer)),
         dtype=loaded.dtype,
         bos=bos,
         details={
