@@ -244,7 +244,7 @@ class Block:
         if not (own := self.own):
             return repeat(self.want)
         frozen = list(map(_frozen, columns[own]))
-        made = {value: cast(Want, replace(self.want, **{own: value})) for value in {*frozen}}
+        made = {value: replace(self.want, **cast(Any, {own: value})) for value in {*frozen}}
         return [made[value] for value in frozen]
 
     def _prompt(
@@ -363,7 +363,7 @@ def _alike_but_own(one: Want, other: Want) -> bool:
     kind = type(one)
     return type(other) is kind and all(
         getattr(one, name) == getattr(other, name)
-        for name in kind.__slots__  # type: ignore[attr-defined]
+        for name in kind.__slots__
         if name != OWN.get(kind)
     )
 
