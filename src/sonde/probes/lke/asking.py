@@ -234,8 +234,9 @@ class Asked:
 
     def _commonest(self, item: Item) -> str:
         """The option that is the object of most facts."""
-        ranks = self.commonest[item.fact.relation]
-        return min(item.options, key=lambda name: ranks.get(name, len(ranks)))
+        offered = {*item.options}
+        ranked = (name for name in self.commonest[item.fact.relation] if name in offered)
+        return next(ranked, item.options[0])
 
     @property
     def _fewer_examples(self) -> dict[str, int]:
