@@ -116,6 +116,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "pythainlp": "prompting/segmenting.py",
     "tokenizers": (
         "engine/encode.py",
+        "engine/seams.py",
         "engine/masked_batch.py",
         "engine/seq2seq_encode.py",
         "engine/tokenise.py",

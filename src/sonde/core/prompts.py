@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, chain, repeat
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
+
+from sonde.core.fact_frames import text_frame
 
 if TYPE_CHECKING:
     import polars
@@ -28,9 +30,6 @@ SHARED = (*KEY, *TEXTS, "options", "spans")
 
 Hidden = Literal["answer", "word"]
 """What a masked model does not see beside the token that it predicts: what is right of it there."""
-
-PART = 4096
-"""Rows that are made objects together, and the most that are gathered in a block."""
 
 SHOWN = 60
 """Characters of a long text that a message shows on either side of the gap."""
@@ -226,43 +225,24 @@ class Block:
 
     def prompts(self) -> Iterator[Prompt]:
         """One prompt after the other, as an object."""
-        for part in self.frame.iter_slices(PART):
-            columns = {name: part[name].to_list() for name in part.columns}
-            names = [name for name in columns if name not in SHARED]
-            others = [dict(zip(names, row, strict=True)) for row in _rows(columns, names)]
-            rows = zip(*(_rows(columns, group) for group in (KEY, TEXTS)), strict=True)
-            wants = self._wants(columns)
-            for (key, texts), want, own in zip(rows, wants, others or repeat({}), strict=False):
-                yield self._prompt(key, texts, want, own)
+        own = self.own
+        made: dict[Any, Want] = {}  # rows that want the same have the same object
+        for row in self.frame.iter_rows(named=True):
+            value = _frozen(row[own]) if own else None
+            if value not in made:
+                made[value] = replace(self.want, **cast(Any, {own: value})) if own else self.want
+            yield self._prompt(row, made[value])
 
     def prompt(self, row: int) -> Prompt:
         """One of them as an object."""
         return next(self.part(row, row + 1).prompts())
 
-    def _wants(self, columns: Mapping[str, list[Any]]) -> Iterable[Want]:
-        """What each of some rows wants; the same object where rows want the same."""
-        if not (own := self.own):
-            return repeat(self.want)
-        frozen = list(map(_frozen, columns[own]))
-        made = {value: replace(self.want, **cast(Any, {own: value})) for value in {*frozen}}
-        return [made[value] for value in frozen]
-
-    def _prompt(
-        self, key: Sequence[str], texts: Sequence[str], want: Want, own: Mapping[str, Any]
-    ) -> Prompt:
-        fact, relation, template, subject = key
-        return Prompt(
-            key=Key(fact=fact, relation=relation, template=template, subject=subject),
-            prefix=texts[0],
-            suffix=texts[1],
-            want=want,
-            cloze=Cloze(relation=relation, subject=subject) if self.cloze else None,
-            own=own,
-        )
-
-
-def _rows(columns: Mapping[str, list[Any]], names: Sequence[str]) -> Iterable[tuple[Any, ...]]:
-    return zip(*(columns[name] for name in names), strict=True)
+    def _prompt(self, row: Mapping[str, Any], want: Want) -> Prompt:
+        key = Key(**{name: row[name] for name in KEY})
+        cloze = Cloze(relation=key.relation, subject=key.subject) if self.cloze else None
+        texts = {name: row[name] for name in TEXTS}
+        own = {name: value for name, value in row.items() if name not in SHARED}
+        return Prompt(key=key, want=want, cloze=cloze, own=own, **texts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -337,7 +317,7 @@ def put(prompts: Sequence[Prompt]) -> Prompts:
     return Prompts(blocks=tuple(gathered(prompts)))
 
 
-def gathered(prompts: Iterable[Prompt], most: int = PART) -> Iterator[Block]:
+def gathered(prompts: Iterable[Prompt], most: int = 4096) -> Iterator[Block]:
     """Prompts that were made one by one, in blocks; each at most so large.
 
     A new block begins where another thing is wanted; options and spans of their own are columns.
@@ -355,17 +335,7 @@ def gathered(prompts: Iterable[Prompt], most: int = PART) -> Iterator[Block]:
 def _alike(one: Prompt, other: Prompt) -> bool:
     if (one.cloze is None) is not (other.cloze is None):
         return False
-    return one.want is other.want or _alike_but_own(one.want, other.want)
-
-
-def _alike_but_own(one: Want, other: Want) -> bool:
-    """Whether two wants differ at most in the part that rows may have for themselves."""
-    kind = type(one)
-    return type(other) is kind and all(
-        getattr(one, name) == getattr(other, name)
-        for name in kind.__slots__
-        if name != OWN.get(kind)
-    )
+    return one.want is other.want or _common(one.want) == _common(other.want)
 
 
 def _common(want: Want) -> Want:
@@ -388,7 +358,12 @@ def _gathered(rows: Sequence[Prompt]) -> Block:
         columns[name] = polars.Series([getattr(row, name) for row in rows], dtype=polars.String)
     shared = not own or (own == "options" and all(row.want is first for row in rows))
     if not shared:
-        columns[own] = _lists([getattr(row.want, own) for row in rows], nested=own == "spans")
+        lists = [getattr(row.want, own) for row in rows]
+        kind = polars.List(polars.List(polars.Int64))
+        texts = own == "options"
+        columns[own] = (
+            text_frame({}, {own: lists})[own] if texts else polars.Series(lists, dtype=kind)
+        )
     return Block(
         frame=polars.DataFrame(columns),
         want=first if shared else _common(first),
@@ -396,21 +371,7 @@ def _gathered(rows: Sequence[Prompt]) -> Block:
     )
 
 
-def _lists(values: Sequence[Sequence[Any]], *, nested: bool) -> polars.Series:
-    """A column of lists: of texts, or of pairs of numbers."""
-    import polars
-    from pyarrow import ListArray, array, string
-
-    if nested:
-        dtype = polars.List(polars.List(polars.Int64))
-        return polars.Series([list(map(list, own)) for own in values], dtype=dtype)
-    ends = array(accumulate(map(len, values), initial=0), "int32")
-    flat = array(list(chain.from_iterable(values)), string())
-    return cast("polars.Series", polars.from_arrow(ListArray.from_arrays(ends, flat)))
-
-
 def _frozen(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Options or spans as a prompt has them."""
     nested = bool(values) and isinstance(values[0], list)
     return tuple(map(tuple, values)) if nested else tuple(values)
 
