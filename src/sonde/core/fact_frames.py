@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sonde.core.errors import DataError
 
 if TYPE_CHECKING:
-    from polars import DataFrame, Expr, LazyFrame
+    from polars import DataFrame, Expr, LazyFrame, Series
 
 APART = "apart"
 """A tag of facts that were collected apart from those that are asked about, to train on.
@@ -204,6 +204,11 @@ def text_frame(
     columns = {name: _texts(values) for name, values in texts.items()}
     columns |= {name: _lists(values) for name, values in lists.items()}
     return cast("DataFrame", polars.from_arrow(table(columns)))
+
+
+def text_lists(values: Sequence[Sequence[str]]) -> Series:
+    """A column of lists of texts."""
+    return text_frame({}, {"texts": values})["texts"]
 
 
 def has_blank(frame: DataFrame) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from sonde.core.fact_frames import text_frame
+from sonde.core.fact_frames import text_lists
 
 if TYPE_CHECKING:
     import polars
@@ -359,11 +359,8 @@ def _gathered(rows: Sequence[Prompt]) -> Block:
     shared = not own or (own == "options" and all(row.want is first for row in rows))
     if not shared:
         lists = [getattr(row.want, own) for row in rows]
-        kind = polars.List(polars.List(polars.Int64))
-        texts = own == "options"
-        columns[own] = (
-            text_frame({}, {own: lists})[own] if texts else polars.Series(lists, dtype=kind)
-        )
+        pairs = polars.List(polars.List(polars.Int64))
+        columns[own] = polars.Series(lists, dtype=pairs) if own == "spans" else text_lists(lists)
     return Block(
         frame=polars.DataFrame(columns),
         want=first if shared else _common(first),

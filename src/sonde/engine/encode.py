@@ -120,7 +120,10 @@ class CausalEncoder:
         """One span per option; with `whole` it begins where the text does."""
         refuse_markers(self.tokenizer, prefix, suffix)
         texts = [prefix + option + suffix for option in options]
-        encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
+        if len(texts) == 1:  # a batch of one would wake as many threads as a large one
+            encodings = [self.tokenizer.encode(texts[0], add_special_tokens=False)]
+        else:
+            encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False)
         spans = [span_of(e, prefix, o) for e, o in zip(encodings, options, strict=True)]
         spans = [replace(span, start=0) for span in spans] if whole else spans
         # for all options or for none, or else they would be compared after different beginnings

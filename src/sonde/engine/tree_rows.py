@@ -99,8 +99,9 @@ class TreeRows:
 def grown(prompts: Sequence[Branches]) -> Forest:
     """The trees of some prompts."""
     numbers: dict[Ids, int] = {}
-    own = np.array([numbers.setdefault(texts.head, len(numbers)) for texts in prompts])
-    counts = np.array([len(texts.spans) for texts in prompts])
+    rows = [numbers.setdefault(texts.head, len(numbers)) for texts in prompts]
+    own = np.array(rows, dtype=np.int64)
+    counts = np.array([len(texts.spans) for texts in prompts], dtype=np.int64)
     places, ids = span_arrays(prompts)
     start, stop, begins = places[:, 0], places[:, 2], ends_of(places[:, 3])[:-1]
     ends = ends_of(stop - start)

@@ -173,16 +173,14 @@ def training(dataset: Dataset, relation: str, seeds: Iterable[int]) -> tuple[tup
     Where there is none, every fact: whoever asks about one leaves it out of its own examples. Of
     the facts about one subject only the first is there.
     """
-    from polars import col
-
     # columns, because a fact with its wrong options is long
-    every = dataset.frame(relation).lazy()
-    usual = col("object_names").list.first().list.first()
-    wanted = every.select("fact", "subject", usual, "subject_id", "split").collect()
-    train = wanted.filter(col("split") == TRAIN)
-    rows = (train if train.height else wanted).rows()
-    lines = [Line(fact=fact, subject=name, object=object) for fact, name, object, _, _ in rows]
-    keys = [(fact, id, name) for fact, name, _, id, _ in rows]
+    frame = dataset.frame(relation)
+    usual = frame["object_names"].list.first().list.first()
+    columns = (frame["fact"], frame["subject_id"], frame["subject"], usual, frame["split"])
+    every = list(zip(*(column.to_list() for column in columns), strict=True))
+    rows = [row for row in every if row[-1] == TRAIN] or every
+    lines = [Line(fact=fact, subject=name, object=object) for fact, _, name, object, _ in rows]
+    keys = [row[:3] for row in rows]
     return tuple(tuple([lines[i] for i in _drawn(keys, s)]) for s in seeds) if lines else ()
 
 

@@ -78,15 +78,21 @@ def prefill(model: Any, ids: tuple[int, ...]) -> KeysAndValues:
 def prefill_rows(model: Any, prefixes: Sequence[tuple[int, ...]]) -> list[KeysAndValues]:
     """The same for several sequences, each a row; what fills a row up stands behind all it has."""
     cache = DynamicCache()
-    fed = padded(model.device, prefixes)["input_ids"]
-    model(input_ids=fed, past_key_values=cache, use_cache=True, logits_to_keep=1)
+    ids = np.zeros((len(prefixes), max(map(len, prefixes))), dtype=np.int64)
+    for row, own in zip(ids, prefixes, strict=True):
+        row[: len(own)] = own
+    with steady_attention(model):
+        fed = onto(model.device, ids)
+        model(input_ids=fed, past_key_values=cache, use_cache=True, logits_to_keep=1)
     layers: list[Any] = cache.layers
+    lengths = [len(own) for own in prefixes]
+    pairs = [(_apart(each.keys, lengths), _apart(each.values, lengths)) for each in layers]
+    return [[(keys[row], values[row]) for keys, values in pairs] for row in range(len(lengths))]
 
-    def kept(tensor: Any, row: int) -> Any:
-        return tensor[row : row + 1, :, : len(prefixes[row])].clone()
 
-    rows = range(len(prefixes))
-    return [[(kept(each.keys, r), kept(each.values, r)) for each in layers] for r in rows]
+def _apart(tensor: Any, lengths: Sequence[int]) -> list[Any]:
+    """Keys or values of each row, without what fills it up."""
+    return [row[:, :, :own] for row, own in zip(tensor.split(1), lengths, strict=True)]
 
 
 def cache_behind(prefix: KeysAndValues) -> tuple[Any, int]:
