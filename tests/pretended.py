@@ -175,22 +175,28 @@ def main(folder: Path) -> None:
 
 def asked(model: Any) -> dict[str, Any]:
     """What a model answers in all the ways it can, as plain numbers and texts."""
-    masked = hasattr(model, "fill")
-    options = CITIES if masked else tuple(f" {city}" for city in CITIES)
-    prompts = [score(text, options, "." if masked else "") for text in TEXTS]
-    found: dict[str, Any] = {"score": model.score(prompts)}
-    if masked:
-        found["fill"] = model.fill([fill(f"{text} ", ".", watched=CITIES) for text in TEXTS])
-        return {ability: plain(answers) for ability, answers in found.items()}
-    if getattr(model, "tree", False):
-        model.rows = not why_not_rows(model.model)
-        found["rows"] = model.score(prompts) if model.rows else ()
-        found["rows"], model.rows = list(found["rows"]), False
-    found["generate"] = model.generate([replace(p, want=Generate(most=6)) for p in prompts])
-    found["sample"] = model.sample([replace(p, want=Sample(count=20, most=4)) for p in prompts])
+    if hasattr(model, "fill"):
+        prompts = [score(text, CITIES, ".") for text in TEXTS]
+        fills = [fill(f"{text} ", ".", watched=CITIES) for text in TEXTS]
+        return {"score": plain(model.score(prompts)), "fill": plain(model.fill(fills))}
+    found = written(model)
     if hasattr(model, "trace"):
-        found["trace"] = model.trace([trace(text, (4, len(text))) for text in TEXTS])
-    return {ability: plain(answers) for ability, answers in found.items()}
+        found["trace"] = plain(model.trace([trace(text, (4, len(text))) for text in TEXTS]))
+    if getattr(model, "tree", False) and not why_not_rows(model.model):
+        model.rows = True  # the way of GPUs
+        found["rows"] = written(model)
+        model.rows = False
+    return found
+
+
+def written(model: Any) -> dict[str, Any]:
+    """Options that are scored, and texts that are written and drawn."""
+    prompts = [score(text, tuple(f" {city}" for city in CITIES)) for text in TEXTS]
+    return {
+        "score": plain(model.score(prompts)),
+        "generate": plain(model.generate([replace(p, want=Generate(most=6)) for p in prompts])),
+        "sample": plain(model.sample([replace(p, want=Sample(count=9, most=4)) for p in prompts])),
+    }
 
 
 def plain(answers: Any) -> list[Any]:

@@ -16,6 +16,7 @@ from sonde.doctor.diagnose import weights
 from sonde.models import options as model_options
 from sonde.models.load import attributor, examiner, load
 from sonde.models.options import LoadOptions
+from sonde.models.torch.loading.spread import recordable
 from tests import tiny
 from tests.pretended import asked, parts
 
@@ -60,7 +61,7 @@ def test_layers_on_two_devices_answer_as_on_one(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found["llama"]["rows"]) == len(found["llama"]["score"])
+    assert set(found["llama"]["rows"]) == {"score", "generate", "sample"}
     assert [kind for kind in whole if not near(found[kind], whole[kind])] == []
 
 
@@ -70,6 +71,7 @@ def test_all_of_a_model_may_be_on_disk(tmp_path: Path) -> None:
     model: Any = load(f"hf:{folder}", options)
     assert model.identity.details["weights on"] == "disk 100%"
     assert model.loaded.device == "cpu"
+    assert not recordable(model.model)
     shown = examiner(model)
     assert shown is not None
     assert near(asked(model), asked(load(f"hf:{folder}", LoadOptions(device="cpu"))))

@@ -21,6 +21,7 @@ from sonde.core.abilities import Ability
 from sonde.core.batches import Batches, Chosen
 from sonde.engine.batching import Budget
 from sonde.models.torch.loading.device import steady_attention
+from sonde.models.torch.loading.spread import is_fetched
 from sonde.models.torch.loading.weights import Loaded, out_of_memory
 
 log = logging.getLogger("sonde")
@@ -164,7 +165,8 @@ class Budgets:
         """What fits the chip and the model, without a measurement."""
         if self.device == "cpu":
             return self._within(self.former)
-        busy = self.sizes.busy
+        # where weights are fetched for every pass, the fewer there are the better
+        busy = MOST if is_fetched(self.model) else self.sizes.busy
         rows = {kind: HELD * busy if kind in WRITTEN else busy for kind in self.former}
         return self._within({**rows, **{kind: self.former[kind] for kind in self.trees}})
 

@@ -100,6 +100,11 @@ def is_spread(model: Any) -> bool:
     return hasattr(model, "_hf_hook")
 
 
+def recordable(model: Any) -> bool:
+    """Whether a pass may be recorded: one device computes it, from weights that stay there."""
+    return not is_spread(model) and getattr(model, "hf_quantizer", None) is None
+
+
 def is_fetched(model: Any) -> bool:
     """Whether some weights of a model are fetched for every pass."""
     return any(parameter.is_meta for parameter in model.parameters())

@@ -19,6 +19,7 @@ import torch
 from sonde.engine.batching import packing
 from sonde.engine.masked_batch import MaskedText, MaskedTexts, columns
 from sonde.models.torch.loading.device import onto, steady_attention
+from sonde.models.torch.loading.spread import recordable
 from sonde.models.torch.loading.trials import largest, tried, unlike
 from sonde.models.torch.masked.end_to_end import LONGEST, Recorder
 from sonde.models.torch.masked.states import keeping
@@ -164,7 +165,7 @@ def _ways(model: Any) -> Ways:
         last=last,
         pads=not padding,
         packs=gpu and not ends,
-        joins=gpu and not head and not differs(model, joins, EQUAL, LONG),
+        joins=gpu and recordable(model) and not head and not differs(model, joins, EQUAL, LONG),
         first=first,
         slow="; ".join(f"{what}, because {why}" for what, why in lost.items() if why),
     )
