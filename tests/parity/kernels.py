@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from sonde.models.torch.masked.kernels import GROUP
+
 
 def attend(
     query: Any, key: Any, value: Any, starts: Any, owners: Any, scale: float, tile: int
@@ -30,3 +32,14 @@ def normalise(more: Any, norm: Any, values: Any) -> Any:
     return torch.nn.functional.layer_norm(
         whole, norm.normalized_shape, norm.weight, norm.bias, norm.eps
     )
+
+
+def peaks(logits: Any) -> tuple[Any, Any]:
+    """Groups of neighbours, the last one filled up."""
+    filled = torch.nn.functional.pad(logits, (0, -logits.shape[1] % GROUP), value=-torch.inf)
+    return torch.logsumexp(logits, -1), filled.view(len(logits), -1, GROUP).amax(-1)
+
+
+def gelu(values: Any) -> Any:
+    """With the error function itself."""
+    return torch.nn.functional.gelu(values)

@@ -55,8 +55,8 @@ FAMILIES: dict[str, tuple[Any, bool, bool]] = {
 def _plain(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the CPU the kernels' twins stand in for them."""
     if device == "cpu":
-        monkeypatch.setattr("sonde.models.torch.masked.kernels.attend", kernels.attend)
-        monkeypatch.setattr("sonde.models.torch.masked.kernels.normalise", kernels.normalise)
+        for name in ("attend", "normalise", "gelu"):
+            monkeypatch.setattr(f"sonde.models.torch.masked.kernels.{name}", getattr(kernels, name))
 
 
 def made(family: str, device: str) -> Any:
@@ -202,3 +202,11 @@ def test_kernels_give_what_their_twins_give(dtype: Any, size: int) -> None:
         twin = torch.nn.LayerNorm(3 * size, device="cuda")
         expected = kernels.normalise(None if extra is None else extra.float(), twin, values.float())
         assert torch.allclose(own.normalise(extra, norm, values).float(), expected, atol=more)
+    wide = torch.linspace(-12, 12, 5001, device="cuda").to(dtype)
+    expected = kernels.gelu(wide.float())
+    assert torch.allclose(own.gelu(wide).float(), expected, atol=1e-6, rtol=more)
+    logits = torch.randn(5, 1000 * size + 7, device="cuda") * 4
+    norms, found = own.peaks(logits)
+    sums, highest = kernels.peaks(logits)
+    assert torch.allclose(norms, sums, atol=1e-5) and torch.equal(found, highest)
+    assert own.usable(logits.device)

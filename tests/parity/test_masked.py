@@ -14,11 +14,12 @@ from sonde.core.answers import Filled, Scored
 from sonde.core.columns import one_by_one
 from sonde.core.prompts import Fill, Prompt, Score, put
 from sonde.engine.masked_batch import columns
-from sonde.models.torch.masked.answers import best, count_ranks, in_order, rank_rows
+from sonde.models.torch.masked.answers import best, by_groups, count_ranks, in_order, rank_rows
 from sonde.models.torch.masked.logits import EQUAL, Ways, differs, mask_logits, ways_of
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.reference import fill_masked, score_masked
 from sonde.testing import assert_same as same
+from tests.parity import kernels
 from tests.parity.world import (
     BUDGETS,
     PREFIXES,
@@ -212,10 +213,11 @@ def test_tokens_equally_likely_share_the_worst_rank_of_them(tiny: Load) -> None:
     values=st.lists(st.integers(-4, 4), min_size=1, max_size=30),
     allowed=st.sets(st.integers(0, 29)),
     watched=st.lists(st.integers(0, 29), max_size=6),
+    spare=st.integers(0, 4),
 )
 @settings(max_examples=100, deadline=None)
 def test_ranks_and_the_best_are_those_of_counting(
-    values: list[int], allowed: set[int], watched: list[int]
+    values: list[int], allowed: set[int], watched: list[int], spare: int
 ) -> None:
     ids = sorted(i for i in allowed if i < len(values))
     rows = torch.tensor([values, values[::-1]], dtype=torch.float32)
@@ -227,13 +229,34 @@ def test_ranks_and_the_best_are_those_of_counting(
     for row, found in zip(rows.tolist(), ranks, strict=True):
         assert found == [sum(row[a] >= row[i] for a in ids) for i in wanted]
     for count in range(len(ids) + 1):
-        given = torch.topk(among, min(count + 1, len(ids)))
+        given = torch.topk(among, min(count + 1 + spare, len(ids)))
         found, places = in_order(given.values.numpy(), given.indices.numpy(), count, among)
         for row, at, height in zip(rows.tolist(), places.tolist(), found.tolist(), strict=True):
             order = sorted(range(len(ids)), key=lambda i: (-row[ids[i]], i))[:count]
             assert at == order and height == [row[ids[i]] for i in order]
             if count:
                 assert best(torch.tensor([row[i] for i in ids]), count) == order
+
+
+@given(
+    values=st.lists(st.integers(-50, 50), min_size=1, max_size=400),
+    count=st.integers(1, 30),
+)
+@settings(max_examples=100, deadline=None)
+def test_the_largest_are_found_in_the_groups_with_the_highest_peaks(
+    values: list[int], count: int
+) -> None:
+    rows = torch.tensor([values, values[::-1]], dtype=torch.float32)
+    count = min(count, len(values))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sonde.models.torch.masked.kernels.peaks", kernels.peaks)
+        patch.setattr("sonde.models.torch.masked.kernels.GROUP", 8)
+        patch.setattr(kernels, "GROUP", 8)
+        norms, largest, places = by_groups(rows, count)
+    assert torch.equal(norms, torch.logsumexp(rows, -1))
+    assert torch.equal(largest, torch.topk(rows, count).values)
+    assert torch.equal(rows.gather(1, places), largest)
+    assert all(len(set(row)) == count for row in places.tolist())
 
 
 def test_a_prompt_asked_twice_is_computed_once(tiny: Load, monkeypatch: Any) -> None:

@@ -95,17 +95,20 @@ class Budget:
         *,
         padded: bool = True,
         enough: int | None = None,
+        most: int | None = None,
         alone: Callable[[int], Scheduled[Batch]] | None = None,
     ) -> Scheduled[Batch]:
         """What `build` makes of the positions, or keys, of each batch, as in `batches`.
 
-        `alone`: how a text that is a batch by itself is scheduled, where that may be in parts.
+        `most`: tokens of a batch, where the budget allows for more. `alone`: how a text that is a
+        batch by itself is scheduled, where that may be in parts.
         """
         pending = list(lengths) if isinstance(lengths, Mapping) else list(range(len(lengths)))
         while pending:
             done: set[int] = set()
             sizes = [lengths[i] for i in pending]
-            for batch in batches(sizes, self.tokens, padded=padded, enough=enough):
+            tokens = min(self.tokens, most or self.tokens)
+            for batch in batches(sizes, tokens, padded=padded, enough=enough):
                 positions = [pending[i] for i in batch]
                 if alone is not None and len(positions) == 1:
                     yield from alone(positions[0])

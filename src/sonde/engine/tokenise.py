@@ -31,6 +31,8 @@ from sonde.engine.masked_batch import MaskedEncoder, MaskedTexts, joined
 log = logging.getLogger("sonde")
 
 TASK = 512  # texts from which on a worker is asked
+SHARES = 4  # parts of a chunk for each worker
+AHEAD = 2**18  # texts that are under way at once
 ROOM = 2**20  # bytes of memory that a worker begins with
 
 COLUMNS = (np.int32, np.int64, np.int32)
@@ -50,20 +52,24 @@ class Tokenisers:
         self._threads: ThreadPoolExecutor | None = None
 
     def columns(self, chunks: Iterable[Prompts]) -> Iterator[MaskedTexts]:
-        """The columns of each chunk of prompts, the next one under way while one is used."""
-        ahead: deque[list[Future[MaskedTexts]]] = deque()
+        """The columns of each chunk of prompts, those that follow under way while one is used."""
+        coming: deque[tuple[int, list[Future[MaskedTexts]]]] = deque()
         for chunk in chunks:
-            if not self.workers or len(chunk) < TASK:
-                yield from (joined([task.result() for task in tasks]) for tasks in ahead)
-                ahead.clear()
+            asked = len(chunk) if self.workers and len(chunk) >= TASK else 0
+            # a chunk that is made here waits for those before it, and so do many texts
+            while coming and (not asked or asked + sum(size for size, _ in coming) > AHEAD):
+                yield _collected(coming.popleft()[1])
+            if asked:
+                coming.append((asked, [self._submit(part) for part in self._tasks(chunk)]))
+            else:
                 yield self._here(chunk)
-                continue
-            size = max(TASK, -(-len(chunk) // self.workers))
-            tasks = (chunk.part(i, i + size) for i in range(0, len(chunk), size))
-            ahead.append([self._submit(task) for task in tasks])
-            if len(ahead) > 1:
-                yield joined([task.result() for task in ahead.popleft()])
-        yield from (joined([task.result() for task in tasks]) for tasks in ahead)
+        while coming:
+            yield _collected(coming.popleft()[1])
+
+    def _tasks(self, chunk: Prompts) -> Iterator[Prompts]:
+        """A chunk in several parts for each worker, so that none waits for the slowest."""
+        size = max(TASK, -(-len(chunk) // (SHARES * self.workers)))
+        return (chunk.part(i, i + size) for i in range(0, len(chunk), size))
 
     def _submit(self, prompts: Prompts) -> Future[MaskedTexts]:
         if self._threads is None or self._idle is None:
@@ -96,6 +102,10 @@ class Tokenisers:
             while not self._idle.empty():
                 self._idle.get().close()
         self._threads = self._idle = None
+
+
+def _collected(tasks: Sequence[Future[MaskedTexts]]) -> MaskedTexts:
+    return joined([task.result() for task in tasks])
 
 
 class Memory:

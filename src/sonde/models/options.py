@@ -33,7 +33,7 @@ class LoadOptions:
 
     `bos`: whether texts open with the beginning-of-text token; `auto` does what the model was made
     for. `batch_tokens`: how many tokens go through the model at once (None: a good default).
-    `workers`: processes that tokenise for a masked model (None: up to eight beside a GPU, else
+    `workers`: processes that tokenise for a masked model (None: up to ten beside a GPU, else
     none). `device_map`: how a model is spread that one device does not hold, a name of MAPS or a
     JSON file; `max_memory`: how much of it each device may hold, as in 0=20GiB,cpu=60GiB.
     """

@@ -47,7 +47,8 @@ def fetched(tensor: Any) -> Callable[[], np.ndarray]:
 
     def wait() -> np.ndarray:
         done.synchronize()
-        return here.numpy()
+        # copied, because pinned memory is dear to get and is used again
+        return here.numpy().copy()
 
     return wait
 

@@ -20,6 +20,10 @@ from sonde.engine.encode import opening
 from sonde.engine.masked_batch import MaskedEncoder
 from sonde.models.torch.loading.device import fetched, onto
 from sonde.models.torch.loading.weights import Loaded
+from sonde.models.torch.masked import kernels
+
+SPARE = {"cpu": 0, "cuda": 8}
+"""Answers that are fetched beside those that are wanted, so that ties need no second look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,10 +119,10 @@ def read_masked(
     """
     (want, table), device = kinds[0], logits.device
     allowed = logits if table.allowed.all else logits[:, table.allowed.ids]
-    norms = torch.logsumexp(logits, -1)
-    mass = torch.zeros_like(norms) if table.allowed.all else torch.logsumexp(allowed, -1) - norms
     count = min(want.top, allowed.shape[1])
-    found = torch.topk(allowed, min(count + 1, allowed.shape[1]))
+    sums, found, indices = summits(allowed, min(count + 1 + SPARE[device.type], allowed.shape[1]))
+    norms = sums if table.allowed.all else torch.logsumexp(logits, -1)
+    mass = sums - norms
     which_there = onto(device, which)
     values = logits.gather(1, laid_out([table.ids for _, table in kinds], device, 0)[which_there])
     # a last column, for names that may not be answered
@@ -127,38 +131,62 @@ def read_masked(
     names = laid_out([table.columns for _, table in kinds], device, -1)
     names = torch.where(names < 0, values.shape[1], names)[which_there]
     small = torch.int16 if allowed.shape[1] <= np.iinfo(np.uint16).max else torch.int32
-    watched, ranks = fetched(logps.gather(1, names)), fetched(ranked.gather(1, names).to(small))
-    top, places, norm, rest = map(fetched, (found.values, found.indices, norms, mass))
+    # masks of one kind next to each other, so that the answers to them need not be copied
+    order = np.argsort(which, kind="stable")
+    there = slice(None) if len(kinds) == 1 else onto(device, order)
+    watched = fetched(logps.gather(1, names)[there])
+    ranks = fetched(ranked.gather(1, names).to(small)[there])
+    top, places, norm, rest = map(fetched, (found, indices, norms, mass))
 
     def read() -> list[tuple[np.ndarray, FilledColumns]]:
         best, at = in_order(top(), places(), count, allowed)
         unsigned = ranks().view(np.uint16 if small == torch.int16 else np.uint32)
         whole = FilledColumns(
             names=table.allowed.names,
-            top=at,
-            top_logps=best - norm()[:, None],
-            mass=rest(),
+            top=at[order],
+            top_logps=(best - norm()[:, None])[order],
+            mass=rest()[order],
             watched=(),
             watched_logps=watched(),
             watched_ranks=unsigned,
         )
-        return [(rows, of_kind(whole, kind, rows)) for kind, rows in by_kind(kinds, which)]
+        return [(order[rows], of_kind(whole, kind, rows)) for kind, rows in runs(kinds, which)]
 
     return read
 
 
-def by_kind(kinds: Sequence[Kind], which: np.ndarray) -> Iterator[tuple[Kind, np.ndarray]]:
-    """Each kind that is there, and the masks of that kind."""
-    for number, kind in enumerate(kinds):
-        rows = np.flatnonzero(which == number)
-        if len(rows):
-            yield kind, rows
+def summits(values: Any, count: int) -> tuple[Any, Any, Any]:
+    """Of each row the log-sum-exp, its `count` largest values and where these stand."""
+    if values.device.type == "cuda" and kernels.usable(values.device):
+        return by_groups(values, count)
+    return torch.logsumexp(values, -1), *torch.topk(values, count)
 
 
-def of_kind(answers: FilledColumns, kind: Kind, rows: np.ndarray) -> FilledColumns:
+def by_groups(values: Any, count: int) -> tuple[Any, Any, Any]:
+    """What `summits` gives, for a device that looks at all values once and then at some groups."""
+    norms, peaks = kernels.peaks(values.contiguous())
+    # the largest lie in the groups with the highest peaks, of which there are no more than of them
+    groups = torch.topk(peaks, min(count, peaks.shape[1])).indices
+    inside = torch.arange(kernels.GROUP, device=values.device)
+    places = (groups[:, :, None] * kernels.GROUP + inside).flatten(1)
+    width = values.shape[1]
+    near = values.gather(1, places.clamp(max=width - 1)).masked_fill_(places >= width, -torch.inf)
+    found = torch.topk(near, count)
+    return norms, found.values, places.gather(1, found.indices)
+
+
+def runs(kinds: Sequence[Kind], which: np.ndarray) -> Iterator[tuple[Kind, slice]]:
+    """Each kind that is there, and where its masks stand when all are in the order of kinds."""
+    ends = np.cumsum(np.bincount(which, minlength=len(kinds))).tolist()
+    for kind, start, end in zip(kinds, [0, *ends], ends, strict=False):
+        if start < end:
+            yield kind, slice(start, end)
+
+
+def of_kind(answers: FilledColumns, kind: Kind, rows: slice) -> FilledColumns:
     """The answers at some masks, with as many watched names as are wanted there."""
     names = kind[0].watched
-    own = answers if len(rows) == len(answers) else answers.rows(rows)
+    own = answers.rows(rows)
     return replace(
         own,
         watched=names,
@@ -180,16 +208,19 @@ def in_order(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The `count` largest of each row, equal ones in order of place.
 
-    Given are the largest and one more, equal ones in any order. Where the one more equals the last
-    that counts, places that were not given may come before it: such rows are looked at again.
+    Given are the largest and at least one more, equal ones in any order. Where the last of them
+    equals the last that counts, places that were not given may come before it: such rows are looked
+    at again.
     """
-    if (values[:, 1:] < values[:, :-1]).all():
+    tied = np.flatnonzero(~(values[:, 1:] < values[:, :-1]).all(axis=1))
+    if len(tied) == 0:
         return values[:, :count], places[:, :count]
-    order = np.lexsort((places, -values), axis=-1)
-    values = np.take_along_axis(values, order, -1)
-    places = np.take_along_axis(places, order, -1)
-    if 0 < count < values.shape[1]:
-        for row in np.flatnonzero(values[:, count - 1] == values[:, count]).tolist():
+    values, places = values.copy(), places.copy()
+    order = np.lexsort((places[tied], -values[tied]), axis=-1)
+    values[tied] = np.take_along_axis(values[tied], order, -1)
+    places[tied] = np.take_along_axis(places[tied], order, -1)
+    if 0 < count < values.shape[1] < allowed.shape[1]:
+        for row in tied[values[tied, count - 1] == values[tied, -1]].tolist():
             places[row, :count] = best(allowed[row], count)
     return values[:, :count], places[:, :count]
 

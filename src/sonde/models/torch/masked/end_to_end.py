@@ -1,8 +1,8 @@
 """Short texts end to end in one row without padding, each seeing itself alone: on a GPU.
 
-Attention over them and normalised sums are kernels of our own. A pass of full size that comes again
-is recorded as a CUDA graph, so that Python has one thing to launch and not hundreds. `logits` tries
-whether a model takes this, and says which texts go so.
+Attention over them, normalised sums and GELU are kernels of our own. A pass of full size that comes
+again is recorded as a CUDA graph, so that Python has one thing to launch and not hundreds. `logits`
+tries whether a model takes this, and says which texts go so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from sonde.models.torch.masked.states import keeping
 
 NAME = "sonde_end_to_end"
 LONGEST = 64  # tokens of a text that goes so: attention is over tiles of as many
+RECORDED = 2**15  # tokens of a pass: more are no faster, and the last of a few is not full
 FULL = 0.98  # share of a recorded pass that has to be used
+TURNS = 4  # passes whose numbers may wait to be copied to the device
 SHORT = 8  # tokens that texts have on average at least, in a recorded pass
 
 # what an architecture may do to attention beyond scaling it
@@ -69,15 +71,16 @@ def laid_out(
     return ids, within + first, own, tiles, starts + masked.places[chosen]
 
 
-def filled(parts: Sequence[np.ndarray], room: Room) -> np.ndarray:
+def filled(parts: Sequence[np.ndarray], room: Room, into: np.ndarray | None = None) -> np.ndarray:
     """The parts of a pass as one array, each filled up to the room that it has."""
-    whole = np.zeros(sum(room.sizes), dtype=np.int32)
-    ends = np.cumsum(room.sizes)
-    for part, end, size in zip(parts, ends, room.sizes, strict=True):
-        whole[end - size : end - size + len(part)] = part
+    whole = np.empty(sum(room.sizes), dtype=np.int32) if into is None else into
     # tiles that are not there begin where they end
-    _, _, _, tiles, _ = parts
-    whole[ends[3] - room.tiles + len(tiles) : ends[3]] = tiles[-1]
+    rests = (0, 0, 0, parts[3][-1], 0)
+    at = 0
+    for part, size, rest in zip(parts, room.sizes, rests, strict=True):
+        whole[at : at + len(part)] = part
+        whole[at + len(part) : at + size] = rest
+        at += size
     return whole
 
 
@@ -130,20 +133,22 @@ def attending(model: Any, feed: Feed) -> Iterator[None]:
 
 
 @contextmanager
-def normalising(model: Any) -> Iterator[None]:
-    """Let layer norms, and sums that are normalised, be computed by one kernel."""
+def fusing(model: Any) -> Iterator[None]:
+    """Let norms, sums that are normalised, and GELU each be computed by one kernel."""
     from sonde.models.torch.masked import kernels
 
     with ExitStack() as stack:
         for module in model.base_model.modules():
+            forward: Any = None
             if sums(module):
-                forward: Any = partial(_sum, module, kernels.normalise)
+                forward = partial(_sum, module, kernels.normalise)
             elif norm(module):
                 forward = partial(kernels.normalise, None, module)
-            else:
-                continue
-            module.__dict__["forward"] = forward
-            stack.callback(module.__dict__.pop, "forward")
+            elif getattr(module, "act", None) is torch.nn.functional.gelu:
+                forward = kernels.gelu
+            if forward is not None:
+                module.__dict__["forward"] = forward
+                stack.callback(module.__dict__.pop, "forward")
         yield
 
 
@@ -167,18 +172,18 @@ def _sum(module: Any, normalise: Any, states: Any, others: Any) -> Any:
     return normalise(others, module.LayerNorm, module.dense(states))
 
 
-def body(model: Any, feed: Feed, *, last: bool) -> Any:
+def body(model: Any, feed: Feed, inputs: dict[str, Any], *, last: bool) -> Any:
     """What a model's body gives for one pass, kept at the masks: [1, places, …] in its output."""
-    with attending(model, feed), normalising(model), keeping(model, feed.keep, last=last):
-        return model.base_model(**feed.inputs())
+    with attending(model, feed), fusing(model), keeping(model, feed.keep, last=last):
+        return model.base_model(**inputs)
 
 
-def head(model: Any, output: Any, feed: Feed) -> Any:
+def head(model: Any, output: Any, inputs: dict[str, Any]) -> Any:
     """Logits from what the body gave, [places, vocabulary] in float32."""
     base = model.base_model
     base.__dict__["forward"] = lambda *_args, **_more: output
     try:
-        return model(**feed.inputs()).logits[0].float()
+        return model(**inputs).logits[0].float()
     finally:
         del base.__dict__["forward"]
 
@@ -199,14 +204,17 @@ class Recorder:
         """Logits at the masks of some texts; a pass of nearly `full` tokens may be recorded."""
         parts = laid_out(masked, chosen, self.first)
         room = Room.full(full)
-        fits = FULL * full <= len(parts[0]) <= full and len(parts[4]) <= room.reads
-        if fits and full in self._seen and self.model.device.type == "cuda":
+        if not FULL * full <= len(parts[0]) <= full or len(parts[4]) > room.reads:
+            room = Room(tokens=len(parts[0]), tiles=len(parts[3]), reads=len(parts[4]))
+        elif full in self._seen and self.model.device.type == "cuda":
             return self._replay(parts, room)
-        if fits:
+        else:  # it has the same shapes, and so the same answers, before it is recorded
             self._seen.add(full)
-        exact = Room(tokens=len(parts[0]), tiles=len(parts[3]), reads=len(parts[4]))
-        feed = Feed(onto(self.model.device, filled(parts, exact)), exact)
-        return head(self.model, body(self.model, feed, last=self.last), feed)
+        feed = Feed(onto(self.model.device, filled(parts, room)), room)
+        inputs = feed.inputs()
+        output = body(self.model, feed, inputs, last=self.last)
+        output.last_hidden_state = output.last_hidden_state[:, : len(parts[4])]
+        return head(self.model, output, inputs)
 
     def _replay(self, parts: tuple[np.ndarray, ...], room: Room) -> Any:
         if room.tokens not in self._recorded:
@@ -223,18 +231,28 @@ class Recorded:
         self.model = model
         self.room = room
         # all tiles are empty yet
-        self.numbers = torch.zeros(sum(room.sizes), dtype=torch.int32, device=model.device)
-        self.feed = Feed(self.numbers, room)
+        size = sum(room.sizes)
+        self.numbers = torch.zeros(size, dtype=torch.int32, device=model.device)
+        self.here = [torch.empty(size, dtype=torch.int32, pin_memory=True) for _ in range(TURNS)]
+        event: Any = torch.cuda.Event
+        self.copied = [event() for _ in range(TURNS)]
+        self.turn = 0
+        feed = Feed(self.numbers, room)
         self.graph: Any = torch.cuda.CUDAGraph()
         # other threads go on using the device
         with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
-            self.output = body(model, self.feed, last=last)
+            self.inputs = feed.inputs()
+            self.output = body(model, feed, self.inputs, last=last)
             self.states = self.output.last_hidden_state
 
     def logits(self, parts: tuple[np.ndarray, ...]) -> Any:
         """Logits at the masks of a pass."""
-        numbers = torch.from_numpy(filled(parts, self.room)).pin_memory()
-        self.numbers.copy_(numbers, non_blocking=True)
+        self.turn = (self.turn + 1) % TURNS
+        here, copied = self.here[self.turn], self.copied[self.turn]
+        copied.synchronize()  # what lay there before is on the device long since
+        filled(parts, self.room, here.numpy())
+        self.numbers.copy_(here, non_blocking=True)
+        copied.record()
         self.graph.replay()
         self.output.last_hidden_state = self.states[:, : len(parts[4])]
-        return head(self.model, self.output, self.feed)
+        return head(self.model, self.output, self.inputs)

@@ -1,4 +1,4 @@
-"""Kernels of our own for a GPU: attention over short texts, sums normalised, peaks of logits.
+"""Kernels of our own for a GPU: attention over short texts, norms, GELU, peaks of logits.
 
 Written in Triton, which PyTorch for CUDA brings along and which needs a C compiler on the machine.
 Without either, calling one fails, and whoever tries has another way. Knows tensors alone.
@@ -6,6 +6,9 @@ Without either, calling one fails, and whoever tries has another way. Knows tens
 
 from __future__ import annotations
 
+import logging
+from contextlib import nullcontext
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,8 +19,13 @@ try:
 except ImportError:  # PyTorch for the CPU comes without it
     triton = tl = None
 
+log = logging.getLogger("sonde")
+
 ROWS = 4
 """Rows that are normalised together."""
+
+BLOCK = 2048
+"""Values that an activation is applied to together."""
 
 GROUP = 128
 """Neighbours of which the largest is told."""
@@ -25,6 +33,22 @@ GROUP = 128
 
 def _jit(kernel: Any) -> Any:
     return kernel if triton is None else triton.jit(kernel)
+
+
+def _there(tensor: Any) -> Any:
+    """On the device of a tensor, which need not be the one that is used where none is named."""
+    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
+
+
+@cache
+def usable(device: torch.device) -> bool:
+    """Whether kernels can be made and run on a device: tried once, with a small one."""
+    try:
+        peaks(torch.zeros(1, 2, device=device))
+    except Exception:
+        log.debug("no kernels of our own", exc_info=True)
+        return False
+    return True
 
 
 @_jit
@@ -70,10 +94,11 @@ def attend(
     out = torch.empty(1, tokens, heads, size, dtype=query.dtype, device=query.device)
     strides = [tensor.stride(i) for tensor in (query, key, value) for i in (2, 1)]
     width = max(triton.next_power_of_2(size), 16)
-    _attend[(len(starts) - 1, heads)](
-        query, key, value, out, starts, owners, scale, *strides, out.stride(1), out.stride(2),
-        size=size, width=width, tile=tile, num_warps=4,
-    )  # fmt: skip
+    with _there(query):
+        _attend[(len(starts) - 1, heads)](
+            query, key, value, out, starts, owners, scale, *strides, out.stride(1), out.stride(2),
+            size=size, width=width, tile=tile, num_warps=4,
+        )  # fmt: skip
     return out
 
 
@@ -105,10 +130,35 @@ def normalise(more: Any, norm: Any, values: Any) -> Any:
     width = values.shape[-1]
     count = values.numel() // width
     out = torch.empty_like(values)
-    _normalise[(triton.cdiv(count, ROWS),)](
-        values, more, norm.weight, norm.bias, out, count, width, norm.eps,
-        adds=more is not None, block=triton.next_power_of_2(width), rows=ROWS, num_warps=4,
-    )  # fmt: skip
+    with _there(values):
+        _normalise[(triton.cdiv(count, ROWS),)](
+            values, more, norm.weight, norm.bias, out, count, width, norm.eps,
+            adds=more is not None, block=triton.next_power_of_2(width), rows=ROWS, num_warps=4,
+        )  # fmt: skip
+    return out
+
+
+@_jit
+def _gelu(values, out, count, block: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Some neighbours."""
+    at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+    x = tl.load(values + at, at < count, 0.0).to(tl.float32)
+    # the error function by Abramowitz and Stegun (7.1.26): right to 1.5e-7, and quick
+    z = tl.abs(x) * 0.7071067811865476
+    t = 1.0 / (1.0 + 0.3275911 * z)
+    rest = 1.421413741 + t * (-1.453152027 + t * 1.061405429)
+    rest = t * (0.254829592 + t * (-0.284496736 + t * rest)) * tl.exp(-z * z) * 0.5
+    x *= tl.where(x < 0, rest, 1.0 - rest)
+    tl.store(out + at, x.to(out.dtype.element_ty), at < count)
+
+
+def gelu(values: Any) -> Any:
+    """What `torch.nn.functional.gelu` gives, to 1e-6."""
+    values = values.contiguous()
+    out = torch.empty_like(values)
+    count = values.numel()
+    with _there(values):
+        _gelu[(triton.cdiv(count, BLOCK),)](values, out, count, block=BLOCK, num_warps=4)
     return out
 
 
@@ -141,5 +191,7 @@ def peaks(logits: Any) -> tuple[Any, Any]:
     groups = triton.cdiv(width, GROUP)
     norms = torch.empty(rows, dtype=torch.float32, device=logits.device)
     found = torch.empty(rows, groups, dtype=torch.float32, device=logits.device)
-    _peaks[(rows,)](logits, norms, found, groups, width=width, block=16, group=GROUP, num_warps=4)
+    sizes = {"width": width, "block": 16, "group": GROUP}
+    with _there(logits):
+        _peaks[(rows,)](logits, norms, found, groups, **sizes, num_warps=4)
     return norms, found

@@ -37,7 +37,7 @@ from sonde.models.torch.loading.device import fetched, float_logits, onto, token
 from sonde.models.torch.loading.limits import check_predicted, check_texts, explain_oom, naming
 from sonde.models.torch.loading.weights import Loaded, identify
 from sonde.models.torch.masked.answers import Kind, Tables, read_masked
-from sonde.models.torch.masked.end_to_end import LONGEST, Recorder
+from sonde.models.torch.masked.end_to_end import LONGEST, RECORDED, Recorder
 from sonde.models.torch.masked.logits import ROW, mask_logits, ways_of
 
 log = logging.getLogger("sonde")
@@ -49,7 +49,9 @@ BATCH_TOKENS: Mapping[str, Mapping[Ability, int]] = {
 ENOUGH = {"cpu": 512, "cuda": 32768}
 """Tokens from which a batch is better run than filled up with shorter texts and padding."""
 
-CHUNK = 2**17  # prompts that are brought into order at once; fewer at first, to begin soon
+CHUNK = 2**17
+"""Prompts that are brought into order at once; fewer at first, to begin soon, unless others work
+ahead."""
 FIRST = 2**13
 
 Work = Literal["fill", "score"]
@@ -116,13 +118,15 @@ class MaskedModel(Named):
             return
         yield from rows({i: n for i, n in enumerate(lengths) if n > LONGEST})
         short = {i: n for i, n in enumerate(lengths) if n <= LONGEST}
-        yield from budget.schedule(short, partial(_end_to_end, short), padded=False)
+        build = partial(_end_to_end, short)
+        yield from budget.schedule(short, build, padded=False, most=RECORDED)
 
     @torch.inference_mode()
     def mask_logits(self, kind: Work, texts: MaskedTexts, chosen: np.ndarray) -> Any:
         """Logits at the masks of the texts of a pass, [texts, vocabulary] on the device."""
         if self.ways.joins and texts.lengths[chosen].max() <= LONGEST:
-            return self.recorder.logits(texts, chosen, full=self.budgets[kind].tokens)
+            full = min(self.budgets[kind].tokens, RECORDED)
+            return self.recorder.logits(texts, chosen, full=full)
         return mask_logits(self.model, texts, chosen, self.ways)
 
     def _fill(self, prompts: Prompts) -> Iterator[tuple[np.ndarray, FilledColumns]]:
@@ -154,7 +158,9 @@ class MaskedModel(Named):
 
     def _prepared(self, prompts: Prompts) -> Iterator[Chunk]:
         """Each part's distinct texts, who asks them, and of which kind each question is."""
-        bounds = list(pairwise((*chunk_starts(len(prompts)), len(prompts))))
+        ahead = self.tokenisers.workers > 0 and len(prompts) <= CHUNK
+        starts = [0] if ahead else chunk_starts(len(prompts))
+        bounds = list(pairwise((*starts, len(prompts))))
         kinds = Kinds(self.tables)
         parts = [prompts.part(start, stop) for start, stop in bounds]
         tokenised = self.tokenisers.columns(parts)
@@ -311,9 +317,9 @@ def chunk_starts(count: int) -> list[int]:
 
 
 def workers(loaded: Loaded) -> int:
-    """How many processes tokenise: as asked for, or else up to eight cores beside a GPU."""
+    """How many processes tokenise: as asked for, or else up to ten cores beside a GPU."""
     if loaded.options.workers is not None:
         return loaded.options.workers
     if "cuda" not in loaded.device or os.name == "nt":
         return 0
-    return max(min((os.cpu_count() or 1) - 2, 8), 0)
+    return max(min((os.cpu_count() or 1) - 2, 10), 0)
