@@ -196,6 +196,20 @@ def test_larger_shards_stay_as_large_whatever_is_asked_for_later(
     assert not (out / "quarantine").exists()
 
 
+def test_a_run_begun_on_another_device_goes_on_as_is_usual_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, out = tiny.llama(tmp_path / "model"), tmp_path / "out"
+    there = Batches(tokens={"score": 32_768}, device="cuda", shards=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(budgets.Budgets, "choose", lambda _, measure: there)
+        stopped(sonde.model(f"hf:{folder}", device="cpu"), out, after=2)
+    run(sonde.model(f"hf:{folder}", device="cpu"), out)
+    assert "was begun with 32,768 tokens at once to score; from here on it is 1,024" in caplog.text
+    assert sessions(out)[-1]["score"] == 1024 and said(out)["tokens"] == {"score": 32_768}
+    assert not (out / "quarantine").exists()
+
+
 @pytest.mark.parametrize(
     "entry",
     [

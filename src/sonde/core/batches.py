@@ -11,15 +11,16 @@ Chosen = Literal["usual", "measured", "given"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batches:
-    """Tokens that go through a model at once, for each kind of work that it does.
+    """Tokens that go through a model at once, for each kind of work that it does on a `device`.
 
-    `chosen`: as is usual for the model on its device, by a measurement, or given by the user.
-    `shards`: how many times its weight a shard holds. `halved`: what is left of `tokens` where
-    memory ran out.
+    `chosen`: as is usual for the model there, by a measurement, or given by the user. `shards`:
+    how many times its weight a shard holds. `halved`: what is left of `tokens` where memory ran
+    out.
     """
 
     tokens: dict[str, int] = field(default_factory=dict)
     chosen: Chosen = "usual"
+    device: str = "cpu"
     shards: int = 1
     halved: dict[str, int] = field(default_factory=dict)
 
@@ -39,6 +40,10 @@ class TokenBudgets(Protocol):
     @property
     def tokens(self) -> Mapping[str, int]:
         """How many tokens go through at once as it stands."""
+
+    @property
+    def device(self) -> str:
+        """The kind of device that the model is on."""
 
     @property
     def former(self) -> Mapping[str, int]:

@@ -25,7 +25,8 @@ def settle(model: Model, found: Batches, *, begun: bool, work: int) -> Batches:
 
     `found`: what the manifest says, which holds if it says anything. `begun`: whether there are
     shards; a version that kept nothing in the manifest has made them as it always did. A number
-    that the user gave wins, but shards stay as large as they are.
+    that the user gave wins, and another kind of device has its own, but shards stay as large as
+    they are.
     """
     if not isinstance(model, Batching):
         return found
@@ -33,11 +34,12 @@ def settle(model: Model, found: Batches, *, begun: bool, work: int) -> Batches:
     if found.tokens:
         batches = found
     elif begun:
-        batches = Batches(tokens=dict(budgets.former))
+        batches = Batches(tokens=dict(budgets.former), device=budgets.device)
     else:
         batches = budgets.choose(measure=work >= LARGE)
     if not budgets.given:
-        budgets.fix(batches.now)
+        elsewhere = batches.tokens and batches.device != budgets.device
+        budgets.fix(budgets.choose(measure=False).tokens if elsewhere else batches.now)
     return batches
 
 
@@ -58,8 +60,8 @@ class Watch:
         for kind, count in self.batches.now.items():
             if (asked := self.before.get(kind, count)) != count:
                 log.warning(
-                    "%s was begun with %s tokens at once to %s; from here on it is %s, as asked "
-                    "for, and the last digits of answers may differ",
+                    "%s was begun with %s tokens at once to %s; from here on it is %s, and the "
+                    "last digits of answers may differ",
                     self.writer.folder.path,
                     f"{count:,}",
                     kind,

@@ -181,7 +181,8 @@ class Budgets:
         else:
             tokens = self.usual()
         shards = min(power_below(tokens["score"] / SHARD), self.largest)
-        return Batches(tokens={str(k): n for k, n in tokens.items()}, chosen=chosen, shards=shards)
+        named = {str(kind): count for kind, count in tokens.items()}
+        return Batches(tokens=named, chosen=chosen, device=self.device, shards=shards)
 
     def _within(self, tokens: Mapping[Ability, int]) -> dict[Ability, int]:
         free = free_bytes(self.model.device)
