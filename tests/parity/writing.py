@@ -80,6 +80,7 @@ class Fed:
 
     def __init__(self, model: Any) -> None:
         self.sizes: list[int] = []
+        self.widths: list[int] = []
         self.hook = model.register_forward_pre_hook(self.add, with_kwargs=True)
 
     def __enter__(self) -> Fed:
@@ -90,3 +91,4 @@ class Fed:
 
     def add(self, _model: Any, _args: Any, given: dict[str, Any]) -> None:
         self.sizes.append(given["input_ids"].numel())
+        self.widths.append(given["input_ids"].shape[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from sonde.engine.batching import batches
@@ -24,11 +24,15 @@ class Prefix:
     members: tuple[int, ...]
 
 
-def shared_prefixes(beginnings: Sequence[Ids], step: int = STEP) -> list[Prefix]:
+def shared_prefixes(
+    beginnings: Sequence[Ids], step: int = STEP, *, again: bool = False
+) -> list[Prefix]:
     """Group prompts whose texts begin alike; those that share with none make a group of their own.
 
     `beginnings[i]` is what all texts of prompt i open with. In sorted order, a prompt joins the
     group before it as long as that saves tokens. What comes out depends on the prompts alone.
+    `again`: those that share with none of their neighbours are looked at by themselves, since
+    larger groups may have stood between them.
 
     >>> shared_prefixes([(1, 2, 3), (9,), (1, 2, 4)], step=2)
     [Prefix(ids=(1, 2), members=(0, 2)), Prefix(ids=(), members=(1,))]
@@ -47,8 +51,11 @@ def shared_prefixes(beginnings: Sequence[Ids], step: int = STEP) -> list[Prefix]
             length = len(beginnings[i])
     prefixes = [_prefix(beginnings, sorted(group), step) for group in groups]
     alone = sorted(i for prefix in prefixes if not prefix.ids for i in prefix.members)
-    rest = [Prefix(ids=(), members=tuple(alone))] if alone else []
-    return [prefix for prefix in prefixes if prefix.ids] + rest
+    found = [prefix for prefix in prefixes if prefix.ids]
+    if again and found and alone:
+        more = shared_prefixes([beginnings[i] for i in alone], step, again=True)
+        return found + [replace(p, members=tuple(alone[i] for i in p.members)) for p in more]
+    return found + ([Prefix(ids=(), members=tuple(alone))] if alone else [])
 
 
 def shared(one: Sequence[Any], other: Sequence[Any]) -> int:

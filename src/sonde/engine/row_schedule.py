@@ -123,7 +123,7 @@ def _order(forest: Forest, rows: np.ndarray) -> tuple[list[int], dict[int, Ids]]
     sizes = np.diff(forest.bounds) + np.array([len(head) for head in forest.heads])
     prefixes: dict[int, Ids] = {}
     groups: list[list[int]] = []
-    for prefix in shared_prefixes(beginnings):
+    for prefix in shared_prefixes(beginnings, again=True):
         members = rows[list(prefix.members)]
         groups.append(members[np.argsort(-sizes[members], kind="stable")].tolist())
         prefixes |= dict.fromkeys(groups[-1], prefix.ids)

@@ -20,7 +20,6 @@ from sonde.models.torch.decode.steady import steady_tokens
 from sonde.models.torch.decode.steps import Leaf, NoDistribution, plain_tokens
 from sonde.models.torch.loading.device import onto
 
-WASTE = 1 / 8  # share of rows that may have ended before they are dropped
 BLOCK_BYTES = 2**30  # of a vocabulary in double precision that are held at once
 
 
@@ -104,13 +103,13 @@ class Growing:
         """The last token of each row."""
         return np.asarray(self.paths[np.arange(len(self.paths)), self.lengths - 1])
 
-    def onward(self, shares: Shares) -> Growing:
-        """The texts that go on, a token longer; rows that have ended go once they are many."""
+    def onward(self, shares: Shares, waste: float) -> Growing:
+        """The texts that go on, a token longer; rows that have ended go above that share."""
         step = shares.rows * (int(shares.tokens.max(initial=0)) + 1) + shares.tokens
         _, first, inverse = np.unique(step, return_index=True, return_inverse=True)
         parents, tokens, logps = (x[first] for x in (shares.rows, shares.tokens, shares.logps))
         single = len(parents) == len(self.leaves) or bool((np.diff(parents) > 0).all())
-        if single and len(parents) >= (1 - WASTE) * len(self.leaves):
+        if single and len(parents) >= (1 - waste) * len(self.leaves):
             return self._longer(parents, tokens, logps, shares, shares.rows)
         return self._taken(parents)._longer(
             np.arange(len(parents)), tokens, logps, shares, np.asarray(inverse)

@@ -9,6 +9,7 @@ the naive twin.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from sonde.engine.row_schedule import write_row_passes
 from sonde.engine.schedule import Pass, Passes
 from sonde.models.torch.causal.rows import RowCache, row_logits
 from sonde.models.torch.causal.shared_prefix import SharedPrefixes
+from sonde.models.torch.causal.step_graph import StepGraph
 from sonde.models.torch.decode.growing import Growing, Shares, drawn_shares, likeliest_shares
 from sonde.models.torch.decode.steps import End, Endings, Leaf, NoDistribution
 from sonde.models.torch.decode.token_texts import TokenTexts
@@ -27,6 +29,16 @@ from sonde.models.torch.decode.tree_decoder import TreeDecoder
 from sonde.models.torch.decode.writer import Draws, Opening, Writer, Written
 from sonde.models.torch.loading.device import token_logps
 from sonde.models.torch.loading.weights import out_of_memory
+
+log = logging.getLogger("sonde")
+
+WASTE, RECORDED, LAST = 1 / 8, 1 / 2, 3 / 4
+"""Share of rows that may have ended before they are dropped: as a rule; where a recorded step goes
+with them; and where it does, and nothing is to come for which they would make room."""
+
+
+FEW = 1 / 8
+"""Share of the budget up to which rows go on together whatever room that wastes."""
 
 
 class RowDecoder(Writer):
@@ -52,6 +64,7 @@ class RowDecoder(Writer):
         self.budget = budget
         self.farthest = farthest
         self.enough = enough
+        self.records = tree.model.device.type == "cuda"
 
     def tokenised(self, texts: Sequence[str]) -> list[Sequence[int]]:
         """Texts as they are written on from."""
@@ -115,6 +128,9 @@ class Rows:
         self.draws = draws
         self.leaves = decoder.leaves(openings)
         self.options: dict[int, np.ndarray] = {}
+        self.graph: StepGraph | None = None
+        self.before: RowCache | None = None
+        self.coming: Pass | None = None
         pieces, ends = decoder.pieces, list(decoder.endings.ends)
         untils = {text: k for k, text in enumerate(dict.fromkeys(o.want.until for o in openings))}
         self.until = np.array([untils[opening.want.until] for opening in openings])
@@ -126,51 +142,59 @@ class Rows:
     def written(self) -> Iterator[list[Written]]:
         """Texts, as they end."""
         passes = self.decoder.passes(self.leaves)
-        coming = next(passes, None)
+        self.coming = next(passes, None)
         waiting: list[Growing] = []
-        while coming is not None or waiting:
-            now = waiting.pop() if waiting else None
-            while now is not None and waiting and self._fit(now, len(waiting[-1].leaves)):
-                now = now.join(waiting.pop())
-            if coming is not None and not waiting and self._admits(now, coming):
-                begun = self._begun(coming, alone=now is None)
+        while self.coming is not None or waiting:
+            if self.coming is not None and self._admits(waiting, self.coming):
+                begun = self._begun(self.coming, alone=not waiting)
                 if begun is not None:
                     yield begun[0]
-                    waiting += [each for each in (now, begun[1]) if each is not None]
-                elif now is not None:
-                    waiting.append(now)
-                if begun is not None or coming.divisible:
-                    coming = _next(passes, failed=begun is None)
+                    waiting += self._within(begun[1])
+                if begun is not None or self.coming.divisible:
+                    self.coming = _next(passes, failed=begun is None)
                 continue
-            assert now is not None
-            logits = self._fed(now)
-            if logits is None:
+            now = self._together(waiting)
+            grown = self._fed(now)
+            if grown is None:
                 half = len(now.leaves) // 2
                 waiting += [now.part(half, len(now.leaves)), now.part(0, half)]
                 continue
-            ended, rest = self._step(logits, now)
-            del logits
-            yield ended
-            waiting += self._within(rest)
+            yield grown[0]
+            waiting += self._within(grown[1])
 
-    def _room(self, now: Growing | None, coming: Pass | None = None) -> int:
-        """Tokens that a row may have."""
-        own = 0 if now is None else now.cache.room
-        if coming is None:
-            return own
-        most = max(self.leaves[i].root.most for i in coming.members)
-        return max(own, coming.shapes[0].width + most)
-
-    def _fit(self, now: Growing, more: int) -> bool:
-        """Whether so many rows more may go on with those of now."""
-        return (len(now.leaves) + more) * now.cache.room <= self.budget.tokens
-
-    def _admits(self, now: Growing | None, coming: Pass) -> bool:
-        """Whether what has not begun may join those of now."""
-        if now is None:
-            return True
+    def _admits(self, waiting: Sequence[Growing], coming: Pass) -> bool:
+        """Whether the budget holds what has not begun beside what has."""
         rows = sum(self.leaves[i].root.texts for i in coming.members)
-        return (len(now.leaves) + rows) * self._room(now, coming) <= self.budget.tokens
+        held = sum(len(each.leaves) * each.cache.room for each in waiting)
+        return not waiting or held + rows * self._room(coming) <= self.budget.tokens
+
+    def _room(self, coming: Pass) -> int:
+        """Tokens that a row of what has not begun may have."""
+        most = max(self.leaves[i].root.most for i in coming.members)
+        return coming.shapes[0].width + most
+
+    def _together(self, waiting: list[Growing]) -> Growing:
+        """The last that wait, with others that go well with them; these wait no more."""
+        now = waiting.pop()
+        for k in reversed(range(len(waiting))):
+            if not self._suit(now, waiting[k]):
+                continue
+            try:
+                now = now.join(waiting[k])
+            except Exception as error:
+                if not out_of_memory(error):
+                    raise
+                break  # they go on apart
+            waiting.pop(k)
+        return now
+
+    def _suit(self, one: Growing, other: Growing) -> bool:
+        """Whether rows should go on together: all then have the room of the largest."""
+        parts = [(len(each.leaves), each.cache.room) for each in (one, other)]
+        joined = sum(rows for rows, _ in parts) * max(room for _, room in parts)
+        held = sum(rows * room for rows, room in parts)
+        few = joined <= FEW * self.budget.tokens
+        return few or (joined <= self.budget.tokens and 2 * held >= joined)
 
     def _within(self, growing: Growing | None) -> list[Growing]:
         """Rows in parts that the budget holds; the last one goes on first."""
@@ -203,7 +227,7 @@ class Rows:
         prefixes = SharedPrefixes.of(behind, work.owners)
         count, width = work.ids.shape
         own = np.array(coming.new)
-        cache = RowCache(count, self._room(None, coming))
+        cache = RowCache(count, self._room(coming))
         reads = np.concatenate([np.arange(count) * width + own - 1, work.reads])
         logits = row_logits(
             self.model, work.ids, work.depths, prefixes, reads=reads, seen=work.seen, cache=cache
@@ -216,26 +240,51 @@ class Rows:
             self.options.update(zip(members, parts, strict=True))
         return logits[:count], Growing.begun(self.leaves, members, cache, prefixes)
 
-    def _fed(self, now: Growing) -> Any:
-        """Logits after the last token of every row; None where memory ran out for several."""
-        count = len(now.leaves)
-        depths = now.cache.lengths[:, None]
+    def _fed(self, now: Growing) -> tuple[list[Written], Growing | None] | None:
+        """Let every row go on by a token; None where memory ran out for several."""
+        count, lengths = len(now.leaves), now.cache.lengths
         try:
-            logits = row_logits(
-                self.model,
-                now.last[:, None],
-                depths,
-                now.prefixes,
-                reads=np.arange(count),
-                cache=now.cache,
-            )
+            logits = self._logits(now)
+            now.cache.add(now.alive.astype(np.int64))
+            return self._step(logits, now)
         except Exception as error:
             if count == 1 or not out_of_memory(error):
                 raise
-            self.budget.halve(count * now.cache.room)
+        now.cache.lengths, self.graph = lengths, None
+        self.budget.halve(count * now.cache.room)
+        return None
+
+    def _logits(self, now: Growing) -> Any:
+        """The same, recorded where rows stay as they are."""
+        graph = self._recorded(now)
+        if graph is not None:
+            return graph.step(now.last)
+        return row_logits(
+            self.model,
+            now.last[:, None],
+            now.cache.lengths[:, None],
+            now.prefixes,
+            reads=np.arange(len(now.leaves)),
+            cache=now.cache,
+        )
+
+    def _recorded(self, now: Growing) -> StepGraph | None:
+        """The recorded step of these rows, recorded now if they are expected to stay."""
+        if self.graph is not None and self.graph.cache is now.cache:
+            return self.graph
+        stays = self.draws is None or self.before is now.cache
+        self.graph, self.before = None, now.cache
+        if not stays or not self.decoder.records:
             return None
-        now.cache.add(now.alive.astype(np.int64))
-        return logits
+        try:
+            graph = StepGraph(self.model, now.cache, now.prefixes)
+            graph.record()
+        except Exception:  # what its code does on the way cannot be recorded, or takes more memory
+            log.debug("a step is not recorded", exc_info=True)
+            self.decoder.records = False
+            return None
+        self.graph = graph
+        return graph
 
     def _step(self, logits: Any, now: Growing) -> tuple[list[Written], Growing | None]:
         """Let every row go on: the texts that have ended, and those that go on."""
@@ -251,7 +300,10 @@ class Rows:
                 ended[k] = True
         if ended.all():
             return written, None
-        return written, now.onward(shares.pick(~ended))
+        waste = WASTE
+        if self.graph is not None and self.graph.cache is now.cache:
+            waste = LAST if self.coming is None else RECORDED
+        return written, now.onward(shares.pick(~ended), waste)
 
     def _chosen(self, logits: Any, now: Growing) -> Shares:
         if self.draws is None:

@@ -6,6 +6,7 @@ the likeliest, or is drawn. Knows tensors, tokens and their text; nothing of pro
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -325,6 +326,8 @@ class Endings:
 
     def said(self, tail: tuple[int, ...], path: tuple[int, ...], text: str) -> int:
         """How many tokens of a path hold some of the text; the rest only end it."""
+        if self.pieces is not None and (ends := self.pieces.ends(tail, path)) is not None:
+            return bisect_left(ends, len(text))
         sizes = range(len(path) + 1)
         return next(n for n in sizes if self.text(tail, path[:n]).startswith(text))
 

@@ -60,6 +60,17 @@ class TokenTexts:
         except TypeError:  # a token among them is not plain
             return None
 
+    def ends(self, tail: tuple[int, ...], path: Sequence[int]) -> list[int] | None:
+        """How many characters a path says after none, one, two of its tokens; None as above."""
+        if not self.opens_whole(tail):
+            return None
+        plain, ends = self.plain, [0]
+        for token in path:
+            if (text := plain[token]) is None:
+                return None
+            ends.append(ends[-1] + len(text))
+        return ends
+
     def opens_whole(self, tail: tuple[int, ...]) -> bool:
         """Whether a prompt's tail is whole characters, so that what follows stands by itself."""
         if tail not in self._whole:

@@ -1,0 +1,171 @@
+"""Texts that grow as rows: recorded steps, rows that leave and join, and what a plan says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sonde.core.prompts import Prompt
+from sonde.engine.sampling import cumulative, split
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.causal.rows import RowCache
+from sonde.models.torch.causal.step_graph import StepGraph
+from sonde.models.torch.decode.growing import Growing, drawn_tokens
+from sonde.models.torch.decode.row_decoder import RowDecoder
+from sonde.models.torch.decode.steps import NoDistribution
+from tests.parity.test_memory import ERRORS
+from tests.parity.writing import LONG, Fed, assert_same_text, causal, draw, drawn, write, written
+from tests.tiny import Load
+
+NAMES = ("Oslo", "York", "Paris", "Vienna", "Warsaw", "Norway")
+WRITES = [
+    write(f"{start}{name} is in", most=n) for start in ("", LONG) for n, name in enumerate(NAMES, 2)
+]
+WRITES += [write(f"{LONG}{name} is", most=9, until="a") for name in NAMES]
+DRAWS = [
+    draw(f"{start}{name} is in", count=n) for start in ("", LONG) for n, name in enumerate(NAMES, 4)
+]
+
+
+@pytest.fixture
+def recording(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Steps go through the fixed buffers of a graph, also where there is no GPU to record it."""
+    recorded: list[int] = []
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(StepGraph, "record", lambda graph: recorded.append(len(graph.ids)))
+    begin = RowDecoder.__init__
+
+    def records(self: Any, *args: Any, **named: Any) -> None:
+        begin(self, *args, **named)
+        self.records = True
+
+    monkeypatch.setattr(RowDecoder, "__init__", records)
+    return recorded
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "gemma3"])
+@pytest.mark.parametrize("budget", [120, 600, 10_000])
+def test_recorded_steps_write_and_draw_the_same(
+    tiny: Load, kind: str, budget: int, recording: list[int]
+) -> None:
+    expected = written(causal(tiny, kind, False), WRITES), drawn(causal(tiny, kind, False), DRAWS)
+    model = causal(tiny, kind, "rows", budget)
+    for one, other in zip(written(model, WRITES), expected[0], strict=True):
+        assert_same_text(one, other)
+    assert drawn(model, DRAWS) == expected[1]
+    assert recording or torch.cuda.is_available()
+
+
+def test_a_step_that_cannot_be_recorded_is_taken_as_it_is(
+    tiny: Load, monkeypatch: pytest.MonkeyPatch, recording: list[int]
+) -> None:
+    expected = written(causal(tiny, "llama", False), WRITES)
+
+    def fail(graph: StepGraph) -> None:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(StepGraph, "record", fail)
+    for one, other in zip(written(causal(tiny, "llama", "rows"), WRITES), expected, strict=True):
+        assert_same_text(one, other)
+
+
+def test_rows_that_have_ended_leave_and_others_join(tiny: Load) -> None:
+    model = causal(tiny, "llama", "rows", budget=10_000)
+    lengths = [len(model.encoder.open(prompt.prefix)) for prompt in WRITES]
+    with Fed(model.model) as fed:
+        written(model, WRITES)
+    steps = [size for size, width in zip(fed.sizes, fed.widths, strict=True) if width == 1]
+    assert steps == sorted(steps, reverse=True)
+    assert steps[0] == len(WRITES) and steps[-1] < len(WRITES) / 4
+    one = causal(tiny, "llama", "rows", budget=4 * (max(lengths) + 9))
+    joined: list[int] = []
+    join = Growing.join
+
+    def noting(self: Growing, other: Growing) -> Growing:
+        joined.append(len(other.leaves))
+        return join(self, other)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Growing, "join", noting)
+        written(one, WRITES)
+    assert joined
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=["cuda", "linux", "windows", "python"])
+@pytest.mark.parametrize("place", ["join", "take"])
+def test_memory_that_runs_out_between_steps_changes_nothing(
+    tiny: Load, monkeypatch: pytest.MonkeyPatch, error: Exception, place: str
+) -> None:
+    expected = written(causal(tiny, "llama", False), WRITES)
+    model = causal(tiny, "llama", "rows", budget=500)
+    whole = getattr(RowCache, place)
+    failed: list[int] = []
+
+    def fails(self: RowCache, *args: Any) -> Any:
+        if not failed and len(self.lengths) > 2:
+            failed.append(len(self.lengths))
+            raise error
+        return whole(self, *args)
+
+    monkeypatch.setattr(RowCache, place, fails)
+    for one, other in zip(written(model, WRITES), expected, strict=True):
+        assert_same_text(one, other)
+    assert failed
+
+
+@pytest.mark.parametrize("prompts", [WRITES, DRAWS], ids=["written", "drawn"])
+def test_a_plan_tells_what_is_read_before_anything_is_written(
+    tiny: Load, prompts: list[Prompt]
+) -> None:
+    model = causal(tiny, "llama", "rows", budget=400)
+    (shard,) = model.estimate_costs([prompts])
+    planned = sum(cost.computed + cost.padding - cost.grown for cost in shard.costs)
+    with Fed(model.model) as fed:
+        (written if prompts is WRITES else drawn)(model, prompts)
+    assert sum(size for size, width in zip(fed.sizes, fed.widths, strict=True) if width > 1) == (
+        planned
+    )
+
+
+@given(
+    counts=st.lists(st.integers(0, 9), min_size=1, max_size=30),
+    seed=st.integers(0, 100),
+)
+@settings(max_examples=30, deadline=None)
+def test_many_rows_are_drawn_from_as_each_is(counts: list[int], seed: int) -> None:
+    numbers = np.random.default_rng(seed)
+    logits = torch.from_numpy(numbers.normal(size=(len(counts), 50)))
+    logits[:, ::7] = -torch.inf
+    sets = [numbers.random(count) for count in counts]
+    rows = np.repeat(np.arange(len(counts)), counts)
+    tokens = drawn_tokens(logits, np.concatenate(sets), rows)
+    weights = torch.softmax(logits.float(), -1).numpy()
+    for row, (own, draws) in enumerate(zip(weights, sets, strict=True)):
+        found, times = np.unique(tokens[rows == row], return_counts=True)
+        expected = split(cumulative(own), draws)
+        assert dict(zip(found.tolist(), times.tolist(), strict=True)) == expected
+
+
+def test_a_row_that_nothing_can_be_drawn_from_is_named() -> None:
+    logits = torch.zeros(3, 5)
+    logits[1] = torch.nan
+    assert len(drawn_tokens(logits, np.array([0.5, 0.5]), np.array([0, 2]))) == 2
+    with pytest.raises(NoDistribution) as caught:
+        drawn_tokens(logits, np.array([0.5, 0.5]), np.array([0, 1]))
+    assert caught.value.row == 1
+
+
+def test_texts_longer_than_a_sliding_window_go_along_trees(tiny: Load) -> None:
+    model: CausalModel = causal(tiny, "mistral", "rows")
+    decoder: Any = model.decoder()
+    assert decoder.farthest is not None
+    far = write(LONG + LONG + "Oslo is in", most=4)
+    assert decoder._too_far(decoder.openings([far], type(far.want))[0])
+    (one,) = written(model, [far])
+    (other,) = written(causal(tiny, "mistral", False), [far])
+    assert_same_text(one, other)
