@@ -28,6 +28,7 @@ from sonde.models.torch.decode.token_texts import TokenTexts
 from sonde.models.torch.decode.tree_decoder import TreeDecoder
 from sonde.models.torch.decode.writer import Draws, Opening, Writer, Written
 from sonde.models.torch.loading.device import token_logps
+from sonde.models.torch.loading.spread import recordable
 from sonde.models.torch.loading.weights import out_of_memory
 
 log = logging.getLogger("sonde")
@@ -64,7 +65,7 @@ class RowDecoder(Writer):
         self.budget = budget
         self.farthest = farthest
         self.enough = enough
-        self.records = tree.model.device.type == "cuda"
+        self.records = tree.model.device.type == "cuda" and recordable(tree.model)
 
     def tokenised(self, texts: Sequence[str]) -> list[Sequence[int]]:
         """Texts as they are written on from."""
