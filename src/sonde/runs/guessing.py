@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from sonde.core.abilities import Fills, Model
 from sonde.core.columns import one_by_one
@@ -22,11 +22,14 @@ from sonde.metrics.verdicts import judge
 from sonde.prompting.sentences import (
     GUESSABLE_RANK,
     name_prompts,
-    object_in_subject,
     person_answer,
+    stand_in,
     suggests,
 )
 from sonde.runs.shards import SHARD_WEIGHT, answer, shards
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 Guessable = Literal["string", "names"]
 
@@ -47,9 +50,9 @@ def unguessable(dataset: Dataset, how: Guessable, guesser: Model | None = None) 
     if not any(counts[relation.id]["kept"] for relation in kept):
         raise DataError(f"every fact of {dataset.name!r} can be guessed from its subject's name")
 
-    def read(relation: str) -> Iterator[Fact]:
-        facts = dataset.facts(relation)
-        return (f for f in facts if APART in f.tags or _why(f, suggested) == "kept")
+    def read(relation: str) -> DataFrame:
+        facts = dataset.frame(relation)
+        return facts.filter([why in ("kept", APART) for why in _whys(facts, suggested)])
 
     notes = _notes(counts, how)
     parts = ["unguessable", dataset.fingerprint, *(":".join(place) for place in sorted(suggested))]
@@ -72,20 +75,24 @@ def check_guesser(how: Guessable | None, *, named: bool) -> None:
         )
 
 
-def _why(fact: Fact, suggested: frozenset[Place]) -> str:
-    if object_in_subject(fact):
-        return "string"
-    return "names" if (fact.relation, fact.id) in suggested else "kept"
+def _whys(facts: DataFrame, suggested: frozenset[Place]) -> Iterator[str]:
+    """Of each fact why it goes, or that it is kept, or apart."""
+    columns = facts.select("relation", "fact", "subject", "object_names", "tags")
+    for relation, fact, subject, objects, tags in columns.iter_rows():
+        if APART in tags:
+            yield APART
+        elif stand_in((names[0] for names in objects), subject):
+            yield "string"
+        else:
+            yield "names" if (relation, fact) in suggested else "kept"
 
 
 def _counts(dataset: Dataset, suggested: frozenset[Place]) -> dict[str, Counter[str]]:
     """How many facts of each relation go for which reason, and how many stay."""
-    return {
-        relation.id: Counter(
-            _why(fact, suggested) for fact in dataset.facts(relation.id) if APART not in fact.tags
-        )
-        for relation in dataset.relations
-    }
+    counts = {r.id: Counter(_whys(dataset.frame(r.id), suggested)) for r in dataset.relations}
+    for own in counts.values():
+        del own[APART]
+    return counts
 
 
 def _notes(counts: dict[str, Counter[str]], how: Guessable) -> dict[str, int]:
