@@ -118,7 +118,7 @@ def auroc_interval(score: Floats, positive: Bools) -> tuple[float, float]:
 
 
 def _ranks(score: Floats) -> Floats:
-    return ranks_by_row(score[None])[0]
+    return np.asarray(ranks_by_row(score[None])[0])
 
 
 def _variance(values: Floats) -> float:
