@@ -386,7 +386,7 @@ def called(key: Key, prefix: str, suffix: str = "") -> str:
 
 def spoken(suffix: str) -> str:
     """A text after the answer, or nothing if it is punctuation only."""
-    return suffix if re.search(r"\w", suffix) else ""
+    return suffix if suffix and re.search(r"\w", suffix) else ""
 
 
 def capitalised(text: str) -> str:

@@ -169,7 +169,8 @@ def write_facts(facts: DataFrame, folder: Path, relation: str, *, columns: bool 
     with whole(folder / "facts" / f"{relation}{written}") as file:
         if columns:
             data = BytesIO()  # polars would tell a full disk as a fault of its own
-            completed(facts.lazy()).collect().write_parquet(data)
+            whole_facts = facts.schema == no_facts().schema
+            (facts if whole_facts else completed(facts.lazy()).collect()).write_parquet(data)
             file.write(data.getbuffer())
         else:
             file.writelines(line.encode() for line in fact_lines(facts))

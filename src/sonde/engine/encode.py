@@ -56,12 +56,12 @@ class Spans(tuple[Span, ...]):
     @cached_property
     def longest(self) -> int:
         """The tokens of the longest text."""
-        return max(len(span.ids) for span in self)
+        return int(self.arrays[0][:, 3].max())
 
     @cached_property
     def highest(self) -> int:
         """The highest token id."""
-        return max(max(span.ids) for span in self)
+        return int(self.arrays[1].max())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +146,7 @@ class CausalEncoder:
         opening = (self.start.id,) if self.start.always and self.start.id is not None else ()
         found = Branches(head=(*opening, *self.beginnings.encode(prefix[:-1])), spans=spans)
         self.parted += 1
-        if self.parted <= 8 or self.parted % 64 == 0:
+        if self.parted <= 8 or self.parted % 256 == 0:
             self._check(found, prefix, options[0], suffix)
         return found if self.seams else gathered(self.encode(prefix, options, suffix))
 
