@@ -132,9 +132,12 @@ def whole(
         ("whole run of ic-lke", called, f"{count:,}", f"{1000 * took / count:.2f}"),
         (f"plain batches of {size} rows", called, str(len(sample)), f"{1000 * seconds:.0f}"),
     ]
+    batches = done.manifest.batches
     return rows, (
         f"{called}: {took:.2f} s for {options:,} options, {fed.count:,} positions fed with what "
-        f"fills rows up; largest difference in log p of an option's token: {apart:.3f}"
+        f"fills rows up, {batches['tokens']['score']:,} at once ({batches['chosen']}) in shards of "
+        f"{batches['shards']} times the usual weight; largest difference in log p of an option's "
+        f"token: {apart:.3f}"
     )
 
 
