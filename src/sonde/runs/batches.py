@@ -16,8 +16,8 @@ from sonde.store.runs import Writer
 
 log = logging.getLogger(__name__)
 
-LARGE = 2**17
-"""Work, as shards are weighed, from which a second of measuring pays."""
+LARGE = {"cpu": 2**17, "cuda": 2**22}
+"""Work, as shards are weighed, from which a second of measuring pays, by kind of device."""
 
 
 def settle(model: Model, found: Batches, *, begun: bool, work: int) -> Batches:
@@ -36,7 +36,7 @@ def settle(model: Model, found: Batches, *, begun: bool, work: int) -> Batches:
     elif begun:
         batches = Batches(tokens=dict(budgets.former), device=budgets.device)
     else:
-        batches = budgets.choose(measure=work >= LARGE)
+        batches = budgets.choose(measure=work >= LARGE.get(budgets.device, LARGE["cuda"]))
     if not budgets.given:
         elsewhere = batches.tokens and batches.device != budgets.device
         budgets.fix(budgets.choose(measure=False).tokens if elsewhere else batches.now)
