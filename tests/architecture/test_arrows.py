@@ -99,6 +99,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "safetensors": ("models/optimised.py", "models/torch/", "optimise/"),
     "accelerate": "models/torch/loading/spread.py",
     "captum": "models/torch/attribution.py",
+    "triton": "models/torch/masked/kernels.py",
     "peft": "models/torch/loading/adapters.py",
     "datasets": "data/tables/hub.py",
     "fastexcel": "data/tables/files.py",

@@ -25,7 +25,7 @@ from sonde.models.torch.masked.states import keeping
 
 NAME = "sonde_end_to_end"
 LONGEST = 64  # tokens of a text that goes so: attention is over tiles of as many
-RECORDED = 2**15  # tokens of a pass: more are no faster, and the last of a few is not full
+RECORDED = 2**16  # tokens of a pass: more are no faster, and the last one of a few is not full
 FULL = 0.98  # share of a recorded pass that has to be used
 TURNS = 4  # passes whose numbers may wait to be copied to the device
 SHORT = 8  # tokens that texts have on average at least, in a recorded pass
