@@ -73,8 +73,9 @@ class Recoded:
     ) -> Branches:
         return Branches(head=(), spans=tuple(self.encode(prefix, options, suffix)))
 
-    def open(self, prefix: str) -> tuple[int, ...]:
-        return self.inner.open(prefix)
+    def __getattr__(self, name: str) -> Any:
+        """What is not about spans is the encoder's own."""
+        return getattr(self.inner, name)
 
 
 class Apart(Recoded):

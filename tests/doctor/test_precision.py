@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +14,12 @@ import torch
 from sonde.core.abilities import abilities
 from sonde.core.answers import Filled, Generated, Sampled, Scored
 from sonde.core.errors import ModelError
+from sonde.core.examinations import Examination, Limits
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Fill, Generate, Key, Prompt, Sample, Score
-from sonde.doctor.findings import Finding
+from sonde.doctor.agreement import agreement
+from sonde.doctor.diagnose import along, settled
+from sonde.doctor.findings import Case, Finding
 from sonde.doctor.precision import (
     Asked,
     beside_float32,
@@ -148,3 +152,38 @@ def test_the_command_says_it_in_both_forms(
     assert (
         "half precision: it cannot be asked in float32 (memory ran out on a single text)" in shown
     )
+
+
+class Shows:
+    """Two texts of three tokens that part at the second, by so many nats."""
+
+    def __init__(self, lead: float) -> None:
+        logps = ((-1.0, -0.8 - lead, -0.5), (-1.0, -0.8, -0.1))
+        self.naive = Scored(options=("x", "y"), logps=logps)
+        ids = ((9, 4, 5, 6), (9, 4, 7, 8))
+        self.texts = [SimpleNamespace(ids=row, start=1, stop=4) for row in ids]
+
+    def examine(self, prompts: Any) -> Any:
+        (prompt,) = prompts
+        assert prompt.want == Score(options=("written", "naive")) and prompt.prefix == "It is"
+        yield 0, self
+
+
+@pytest.mark.parametrize(
+    ("lead", "verdicts"), [(0.4, ["ok", "warning"]), (0.9, ["fault", "fault"])]
+)
+def test_texts_that_part_at_a_near_tie_are_no_fault(lead: float, verdicts: list[str]) -> None:
+    (prompt,) = scored_prompts(1)
+    answer, naive = (
+        Generated(text=text, logps=logps)
+        for text, logps in (("written", (-1.1, -1.1 - lead / 2, -0.6)), ("naive", (-1, -0.8, -0.1)))
+    )
+    shown = Examination(limits=Limits(context=None, vocabulary=9, tokens=9), naive=naive)
+    case = Case(prompt=prompt, shown=shown, answer=answer)
+    shows: Any = Shows(lead)
+    assert along(shows, prompt, naive, naive, 9.0) is None
+    (kept,), ties = settled([case], shows, 0.3)
+    assert ties == (lead < 0.6)
+    told = agreement([kept], Generated, 0.3, ties)
+    assert [finding.verdict for finding in told] == verdicts
+    assert ties == ("too close to tell apart" in told[1].found)

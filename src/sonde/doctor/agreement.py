@@ -35,8 +35,11 @@ def tolerance_for(dtype: str) -> float:
     return TOLERANCES.get(dtype, TOLERANCES["float32"])
 
 
-def agreement(cases: Sequence[Case], kind: type, tolerance: float) -> list[Finding]:
-    """Whether the engine gives what the naive path gives, for one kind of answer."""
+def agreement(cases: Sequence[Case], kind: type, tolerance: float, ties: int = 0) -> list[Finding]:
+    """Whether the engine gives what the naive path gives, for one kind of answer.
+
+    `ties`: how many texts part where two tokens cannot be told apart.
+    """
     name = KINDS[kind][1]
     pairs: list[Pair] = []
     for case in cases:
@@ -47,7 +50,7 @@ def agreement(cases: Sequence[Case], kind: type, tolerance: float) -> list[Findi
         return []
     findings = [replace(distances(pairs, tolerance), check=f"{name} vs naive")]
     if kind in CHOOSING:
-        findings.append(replace(flips(pairs, tolerance), check=f"{name}, choices"))
+        findings.append(replace(flips(pairs, tolerance, ties), check=f"{name}, choices"))
     return findings
 
 
@@ -119,9 +122,9 @@ def numbers(answer: Answer) -> list[float]:
     return list(answer.logps) if isinstance(answer, Generated) else values(answer)
 
 
-def flips(pairs: Sequence[Pair], tolerance: float) -> Finding:
+def flips(pairs: Sequence[Pair], tolerance: float, ties: int = 0) -> Finding:
     """Whether the engine chooses as the naive path does; a choice between equals is no flip."""
-    clear, ties = [], 0
+    clear = []
     for name, answer, naive in pairs:
         chosen, best = choice(answer), choice(naive)
         if chosen != best and lead(naive, chosen, best) > 2 * tolerance:

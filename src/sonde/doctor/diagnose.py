@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from sonde.core.abilities import WANTED, Ability, Examines, Identity, KeepsCache, Model, Probe
-from sonde.core.answers import Answer
+from sonde.core.answers import Answer, Generated, Scored
 from sonde.core.columns import one_by_one
 from sonde.core.errors import PromptError
 from sonde.core.facts import Dataset
@@ -102,7 +102,53 @@ def engine(seen: Seen, shows: Examines | None) -> list[Finding]:
     if shows is None or not cases:
         why = NO_TOKENS if shows is None else "nothing to compare with"
         return [replace(skipped(why), check=ENGINE)]
-    return [finding for kind in KINDS for finding in agreement(cases, kind, seen.tolerance)]
+    cases, ties = settled(cases, shows, seen.tolerance)
+    return [
+        finding
+        for kind in KINDS
+        for finding in agreement(cases, kind, seen.tolerance, ties if kind is Generated else 0)
+    ]
+
+
+def settled(cases: Sequence[Case], shows: Examines, tolerance: float) -> tuple[list[Case], int]:
+    """The cases, naive numbers being those of the text that was written where two texts part at
+    tokens too close to tell apart; and how many do."""
+    found, ties = [], 0
+    for case in cases:
+        shown, answer = case.shown, case.answer
+        naive = shown.naive if shown else None
+        if shown and isinstance(answer, Generated) and isinstance(naive, Generated):
+            logps = along(shows, case.prompt, answer, naive, tolerance)
+            if logps is not None:
+                ties += 1
+                case = replace(case, shown=replace(shown, naive=replace(answer, logps=logps)))
+        found.append(case)
+    return found, ties
+
+
+def along(
+    shows: Examines, prompt: Prompt, answer: Generated, naive: Generated, tolerance: float
+) -> tuple[float, ...] | None:
+    """What the naive path gives the tokens of another text, if it all but wrote that itself.
+
+    None where the texts are the same, or where the first token that differs is clearly less likely.
+    """
+    if answer.text == naive.text:
+        return None
+    want = Score(options=(answer.text, naive.text))
+    asked = replace(prompt, prefix=prompt.prefix.rstrip(" "), want=want)
+    ((_, shown),) = shows.examine([asked])
+    if not isinstance(shown.naive, Scored):
+        return None
+    own, other = shown.naive.logps
+    if (len(own), len(other)) != (len(answer.logps), len(naive.logps)):
+        return None  # as one text they have other tokens
+    written, best = (text.ids[text.start : text.stop] for text in shown.texts)
+    pairs = enumerate(zip(written, best, strict=False))
+    parting = next((i for i, (one, two) in pairs if one != two), None)
+    if parting is None or other[parting] - own[parting] > 2 * tolerance:
+        return None
+    return own
 
 
 def examined(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) -> list[Case]:
