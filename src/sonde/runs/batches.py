@@ -12,12 +12,22 @@ from dataclasses import dataclass, field, replace
 
 from sonde.core.abilities import Batching, Model
 from sonde.core.batches import Batches
+from sonde.core.prompts import Block, Generate, Sample
+from sonde.runs.shards import weights
 from sonde.store.runs import Writer
 
 log = logging.getLogger(__name__)
 
-LARGE = {"cpu": 2**17, "cuda": 2**22}
-"""Work, as shards are weighed, from which a second of measuring pays, by kind of device."""
+LARGE = 2**22
+"""Work, as shards are weighed, from which a second of measuring pays; of texts, times tokens."""
+
+
+def amount(block: Block) -> int:
+    """How much there is to compute for a block."""
+    want = block.want
+    tokens = want.most if isinstance(want, Generate | Sample) else 1
+    texts = want.count if isinstance(want, Sample) else 1
+    return int(weights(block).sum()) * tokens * texts
 
 
 def settle(model: Model, found: Batches, *, begun: bool, work: int) -> Batches:
@@ -36,7 +46,7 @@ def settle(model: Model, found: Batches, *, begun: bool, work: int) -> Batches:
     elif begun:
         batches = Batches(tokens=dict(budgets.former), device=budgets.device)
     else:
-        batches = budgets.choose(measure=work >= LARGE.get(budgets.device, LARGE["cuda"]))
+        batches = budgets.choose(measure=work >= LARGE)
     if not budgets.given:
         elsewhere = batches.tokens and batches.device != budgets.device
         budgets.fix(budgets.choose(measure=False).tokens if elsewhere else batches.now)

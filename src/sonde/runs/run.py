@@ -37,7 +37,7 @@ from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
-from sonde.runs.batches import Watch, settle
+from sonde.runs.batches import Watch, amount, settle
 from sonde.runs.effort import Effort, Progress
 from sonde.runs.overviews import described, overview
 from sonde.runs.probes import find_probe, probes
@@ -202,14 +202,14 @@ def run(
     probe = probe.suited(abilities(model))
     # before a folder is made: it reads every line that is asked
     refuse_unasked(probe, dataset)
-    effort, blocks = _count(probe, model, dataset)
+    effort, blocks, much = _count(probe, model, dataset)
     effort.told = progress or effort.told
     effort.tell()
     manifest = describe(probe, model, dataset, shard_weight)
     path = Path(out) if out is not None else default_folder(manifest)
     folder = RunFolder(path)
     with folder.writing(manifest) as writer:
-        batches = _settled(writer, model, effort.work)
+        batches = _settled(writer, model, much)
         cut = shards(blocks or probe.ask(dataset), shard_weight * batches.shards)
         watch = Watch(writer=writer, model=model, batches=batches)
         with fitting(probe, model, dataset), Behind() as behind:
@@ -261,18 +261,19 @@ def default_folder(manifest: Manifest) -> Path:
     return Path("runs") / re.sub(r"[^\w.-]+", "_", "-".join(parts))  # a name may hold a slash
 
 
-def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[Effort, list[Block]]:
-    """How much is asked, and the prompts themselves, or none where they are too many.
+def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[Effort, list[Block], int]:
+    """What is asked, the prompts themselves or none where they are too many, and how much it is.
 
     Refuses ids that would mix their answers.
     """
-    total, work, size = 0, 0, 0.0
+    total, work, much, size = 0, 0, 0, 0.0
     kept: list[Block] = []
     for block in blocks_of(probe.ask(dataset)):
         if isinstance(model, Admits):
             for prompt in block.prompts():
                 model.admit(prompt)
         total, work = total + len(block), work + int(weights(block).sum())
+        much += amount(block)
         size += block.frame.estimated_size()
         kept.append(block)
         if size > KEPT:
@@ -280,7 +281,7 @@ def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[Effort, list[B
     refuse_repeats(dataset, dataset.asked_relations())
     if total == 0:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
-    return Effort(prompts=total, work=work, told=lambda _done, _total: None), kept
+    return Effort(prompts=total, work=work, told=lambda _done, _total: None), kept, much
 
 
 def _settled(writer: Writer, model: Model, work: int) -> Batches:
