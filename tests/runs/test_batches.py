@@ -104,7 +104,7 @@ def test_a_large_run_measures_and_a_small_one_does_not(
     run(sonde.model(f"hf:{folder}", device="cpu"), tmp_path / "small")
     assert said(tmp_path / "small")["chosen"] == "usual"
     assert said(tmp_path / "small")["tokens"] == {"fill": 4096, "score": 4096}
-    monkeypatch.setattr(settled, "LARGE", 1)
+    monkeypatch.setattr(settled, "LARGE", {"cpu": 1, "cuda": 1})
     run(sonde.model(f"hf:{folder}", device="cpu"), tmp_path / "large")
     assert said(tmp_path / "large")["chosen"] == "measured"
     assert said(tmp_path / "large")["tokens"] == {"fill": 16384, "score": 16384}
@@ -117,7 +117,7 @@ def test_what_was_measured_names_no_other_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = tiny.bert(tmp_path / "model")
-    monkeypatch.setattr(settled, "LARGE", 1)
+    monkeypatch.setattr(settled, "LARGE", {"cpu": 1, "cuda": 1})
     monkeypatch.setattr(budgets.Rates, "__call__", lambda _, tokens: float(tokens))
     first = sonde.run(LAMA, sonde.model(f"hf:{folder}", device="cpu"), FACTS)
     monkeypatch.setattr(budgets.Rates, "__call__", lambda _, tokens: 1.0)
