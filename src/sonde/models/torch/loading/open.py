@@ -19,10 +19,10 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext, redirect_stderr
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -107,8 +107,9 @@ def _convert(path: Path, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix="partial-"))
     try:
-        adds_bos = gguf_adds_bos(path)
-        model, tokenizer = _read(path)
+        with _parsed_once():
+            adds_bos = gguf_adds_bos(path)
+            model, tokenizer = _read(path)
         tokenizer.save_pretrained(partial)
         # save_pretrained refuses a model that still carries its quantiser
         model.hf_quantizer = None
@@ -126,6 +127,21 @@ def _convert(path: Path, folder: Path) -> None:
         ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def _parsed_once() -> Iterator[None]:
+    """Let all who read a GGUF file share one reader: transformers makes several, each of which
+    takes seconds to find the vocabulary's names."""
+    import gguf  # not installed wherever torch is
+
+    reader: Any = gguf.GGUFReader
+    parsed = cache(reader)
+    gguf.GGUFReader = lambda path: parsed(Path(path).resolve())  # type: ignore[assignment,misc]
+    try:
+        yield
+    finally:
+        gguf.GGUFReader = reader  # type: ignore[misc]
 
 
 def _read(path: Path) -> tuple[Any, Any]:
