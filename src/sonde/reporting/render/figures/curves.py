@@ -12,17 +12,19 @@ from sonde.reporting.render.figures.look import (
     LINE,
     Entry,
     axis_title,
+    draw_marks,
     every,
     fitting,
     label,
     legend,
     lines_of,
     outline,
+    placed,
+    room_above,
     x_axis,
     x_numbers,
     y_axis,
 )
-from sonde.reporting.render.figures.marks import draw_marks, placed, room_above
 from sonde.reporting.render.figures.scales import Linear, from_zero, tick_words, ticks, whole
 from sonde.reporting.render.figures.text import wrapped
 

@@ -7,8 +7,16 @@ from itertools import pairwise
 from sonde.core.reports import Histogram
 from sonde.reporting.render.cells import fixed, share, told
 from sonde.reporting.render.figures.canvas import Canvas, short
-from sonde.reporting.render.figures.look import LINE, axis_title, fitting, x_numbers, y_axis
-from sonde.reporting.render.figures.marks import draw_marks, placed, room_above
+from sonde.reporting.render.figures.look import (
+    LINE,
+    axis_title,
+    draw_marks,
+    fitting,
+    placed,
+    room_above,
+    x_numbers,
+    y_axis,
+)
 from sonde.reporting.render.figures.scales import Linear, tick_words, ticks
 from sonde.reporting.render.numbers import bin_name, narrowest
 

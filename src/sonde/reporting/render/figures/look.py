@@ -1,4 +1,5 @@
-"""What figures share: symbols, legends, axes, rows with labels, remarks. Knows no kind of figure.
+"""What figures share: symbols, legends, axes, rows with labels, remarks, and named places on an
+axis: a dashed line at each, its name above where it meets no other. Knows no kind of figure.
 
 Every function draws below what is there already and moves the canvas's height on.
 """
@@ -22,6 +23,7 @@ ENTRY = 22  # pixels of a line of a legend
 SMALLEST = 48  # pixels of a body, however few rows there are
 APART = 12  # pixels between two numbers of an axis
 LABELS = 0.36  # of the width, for the labels of rows at most
+LEVEL, LETTERS = 18, 11  # pixels of a line of names above a body, and of their letters
 MANY = 40  # rows from which on the axis stands at both ends
 
 Entry = tuple[str, Callable[[float, float], None]]
@@ -261,3 +263,46 @@ def every(labels: Sequence[str], fit: int) -> Iterator[tuple[int, str]]:
     """Labels with their places: all, or every so many that no more than `fit` are left."""
     step = max(1, -(-len(labels) // max(1, fit)))
     return ((i, labels[i]) for i in range(0, len(labels), step))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A name, the value it stands for, the pixel of its middle and its line, the lowest first."""
+
+    words: str
+    value: float
+    middle: float
+    level: int
+
+
+def placed(canvas: Canvas, marks: Sequence[tuple[str, float]], x: Linear) -> list[Named]:
+    """Where the names of marks stand: over their places, within the figure, on the lowest line."""
+    taken: list[list[tuple[float, float]]] = [[] for _ in marks]
+    found = []
+    for name, value in marks:
+        words = shortened(name, canvas.width - 16, LETTERS)
+        half = measure(words, LETTERS) / 2 + 6
+        middle = min(max(x(value), half), canvas.width - half)
+        start, end = middle - half, middle + half
+        free = (k for k, row in enumerate(taken) if all(end <= a or b <= start for a, b in row))
+        level = next(free)
+        taken[level].append((start, end))
+        found.append(Named(words=words, value=value, middle=middle, level=level))
+    return found
+
+
+def room_above(named: Sequence[Named]) -> int:
+    """How many pixels the names take above the body."""
+    return LEVEL * (1 + max((mark.level for mark in named), default=-1))
+
+
+def draw_marks(
+    canvas: Canvas, named: Sequence[Named], x: Linear, body: tuple[float, float]
+) -> None:
+    """The lines, each from the bottom of the body to its name, and the names."""
+    top, bottom = body
+    ends = ((short(x(mark.value)), short(top - LEVEL * mark.level)) for mark in named)
+    canvas.path("".join(f"M{at} {short(bottom)}V{end}" for at, end in ends), stroke_width="1.5",
+                stroke=canvas.colour("text"), stroke_dasharray="5 4")  # fmt: skip
+    for mark in named:
+        canvas.remark(mark.words, mark.middle, top - LEVEL * (mark.level + 0.5), "middle")
