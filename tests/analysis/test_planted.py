@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -102,16 +103,16 @@ def test_facts_that_flipped_have_both_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("probe", ["lama", "belief"])
+@pytest.mark.parametrize(
+    "probe", [sonde.probe("lama"), sonde.probe("belief", bias=False)], ids=lambda probe: probe.name
+)
 def test_two_encoders_are_told_apart_only_as_the_test_says(
-    probe: str, shared: Path, tmp_path: Path
+    probe: Any, shared: Path, tmp_path: Path
 ) -> None:
     folder = shared / "data"
     data = sonde.dataset(f"lama:{folder / 'lama'}+pararel:{folder / 'pararel'}", limit=4)
     runs = [
-        sonde.run(
-            sonde.probe(probe), sonde.model(f"hf:{shared / 'models' / name}"), data, tmp_path / name
-        )
+        sonde.run(probe, sonde.model(f"hf:{shared / 'models' / name}"), data, tmp_path / name)
         for name in ("encoder-11m", "encoder-24m")
     ]
     found = sonde.compare(*runs)

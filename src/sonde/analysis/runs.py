@@ -166,10 +166,9 @@ def drawn_sums(
         sums = columns[relations == number]
         if subjects is not None:
             sums = by_subject(sums, subjects[relations == number])
-        if not len(sums):
-            continue
-        drawn = resampled_sums(sums, stream(seed, name))
-        yield np.concatenate([sums.sum(axis=0)[None], drawn])
+        if len(sums):
+            drawn = resampled_sums(sums, stream(seed, name))
+            yield np.concatenate([sums.sum(axis=0)[None], drawn])
 
 
 def by_subject(columns: Floats, subjects: Ints) -> Floats:

@@ -147,10 +147,9 @@ class Answers:
         for codes, words in columns:
             keys = keys * max(len(words), 1) + codes
         _, first, index = np.unique(keys, return_index=True, return_inverse=True)
-        own = zip(
-            *([words[i] for i in codes[first].tolist()] for codes, words in columns), strict=True
-        )
-        found = [table[key] if key in table or other is None else other(key) for key in own]
+        own = [[words[i] for i in codes[first].tolist()] for codes, words in columns]
+        each = zip(*own, strict=True)
+        found = [table[key] if key in table or other is None else other(key) for key in each]
         return np.array(found, dtype=np.int32)[index]
 
     def naming(self, name: str, wanted: Container[str]) -> Ints:

@@ -198,11 +198,8 @@ def unknown(seen: Seen) -> Finding:
         for case, t in texts
         if t.unknown in t.ids[t.opening : t.start] + t.ids[t.stop : len(t.ids) - t.closing]
     ]
-    parts = []
-    if options:
-        parts.append(f"options with an unknown token: {some(options)}")
-    if around:
-        parts.append(f"prompts with one: {some(around)}")
+    found = {"options with an unknown token": options, "prompts with one": around}
+    parts = [f"{what}: {some(names)}" for what, names in found.items() if names]
     if not parts:
         return ok("none")
     return warning(

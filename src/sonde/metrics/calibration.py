@@ -164,13 +164,11 @@ def _resampled_gaps(
         drawn = resampled_sums(values, stream(seed, "calibration"))
     else:
         owners = relations[asked]
-        drawn = np.sum(
-            [
-                resampled_sums(values[owners == relation], stream(seed, str(relation)))
-                for relation in np.unique(owners)
-            ],
-            axis=0,
+        each = (
+            resampled_sums(values[owners == relation], stream(seed, str(relation)))
+            for relation in np.unique(owners)
         )
+        drawn = np.sum([*each], axis=0)
     return drawn[:, :-1], drawn[:, -1]
 
 

@@ -29,20 +29,23 @@ def student_reach(free: int) -> float:
     >>> round(student_reach(1), 3), round(student_reach(29), 3)
     (12.706, 2.045)
     """
-    odd = free % 2
-    steps = np.arange(2, free - odd, 2, dtype=np.float64)
-    ratios = (steps - 1 + odd) / (steps + odd)
     height = exp(lgamma((free + 1) / 2) - lgamma(free / 2)) / sqrt(free * pi)
     reach, moved = Z, Z
     while moved > ROUNDING * reach:  # each step falls short, until rounding ends them
         cosine = sqrt(free / (free + reach * reach))
-        terms = 1 + float(np.cumprod(ratios * cosine**2).sum()) if free > 1 else 0.0
-        within = sqrt(1 - cosine * cosine) * terms
-        if odd:
-            within = 2 / pi * (acos(cosine) + within * cosine)
-        moved = (0.95 - within) / (2 * height * cosine ** (free + 1))
+        moved = (0.95 - _within(free, cosine)) / (2 * height * cosine ** (free + 1))
         reach += moved
     return reach
+
+
+def _within(free: int, cosine: float) -> float:
+    """The share of Student's distribution within √free times the tangent that goes with it."""
+    odd = free % 2
+    steps = np.arange(2, free - odd, 2, dtype=np.float64)
+    ratios = (steps - 1 + odd) / (steps + odd)
+    terms = 1 + float(np.cumprod(ratios * cosine**2).sum()) if free > 1 else 0.0
+    within = sqrt(1 - cosine * cosine) * terms
+    return 2 / pi * (acos(cosine) + within * cosine) if odd else within
 
 
 @cache
@@ -52,22 +55,28 @@ def chi_square(free: int, upper: bool) -> float:
     >>> round(chi_square(1, True), 3), round(chi_square(10, False), 3)
     (5.024, 3.247)
     """
-    odd, above = free % 2, 0.025 if upper else 0.975
-    steps = np.arange(1, free // 2) + odd / 2
-    spread = sqrt(2 / (9 * free))  # Wilson and Hilferty's; below few the first term of a series
+    above, spread = 0.025 if upper else 0.975, sqrt(2 / (9 * free))
+    # Wilson and Hilferty's; with few degrees of freedom the first term of a series
     found = free * (1 - spread**2 + (Z if upper else -Z) * spread) ** 3
     found = max(found, 2 * (0.025 * exp(lgamma(free / 2 + 1))) ** (2 / free) if free < 9 else 0.0)
     for _ in range(STEPS):
         half = found / 2
-        first = -half + odd * (log(half) / 2 - lgamma(1.5))
-        logs = first + np.cumsum(np.append(0.0, log(half) - np.log(steps)))
-        beyond = float(np.exp(logs).sum()) if free > 1 else 0.0
-        beyond += erfc(sqrt(half)) if odd else 0.0
-        moved = (beyond - above) / exp((free / 2 - 1) * log(half) - half - lgamma(free / 2)) * 2
+        density = exp((free / 2 - 1) * log(half) - half - lgamma(free / 2)) / 2
+        moved = (_beyond(free, half) - above) / density
         found += moved
         if abs(moved) < ROUNDING * found:
             break
     return found
+
+
+def _beyond(free: int, half: float) -> float:
+    """The share of the chi-square distribution above twice a number."""
+    odd = free % 2
+    steps = np.arange(1, free // 2) + odd / 2
+    first = -half + odd * (log(half) / 2 - lgamma(1.5))
+    logs = first + np.cumsum(np.append(0.0, log(half) - np.log(steps)))
+    terms = float(np.exp(logs).sum()) if free > 1 else 0.0
+    return terms + (erfc(sqrt(half)) if odd else 0.0)
 
 
 def at_most(heads: int, tosses: int) -> float:

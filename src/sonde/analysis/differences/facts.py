@@ -98,8 +98,7 @@ def _answered(name: str, judged: Judged) -> list[polars.Series]:
     means = prompts.group_by("pair").agg(col("right", "confidence").mean()).sort("pair")
     columns = {
         "answer": commonest.unique("pair", keep="first", maintain_order=True)["answer"],
-        "right": means["right"],
-        "confidence": means["confidence"],
+        **means.select("right", "confidence").to_dict(),
     }
     return [column.alias(f"{title} {name}") for title, column in columns.items()]
 

@@ -21,7 +21,7 @@ from sonde.data.format import hash_files, read_vocabulary, template_of
 from sonde.data.lines import Row, read_rows, read_texts
 
 if TYPE_CHECKING:
-    from polars import DataFrame, LazyFrame
+    from polars import DataFrame, Expr, LazyFrame
 
 VOCABULARY = "common_vocab_cased.txt"
 TRAINING = ("train", "dev")
@@ -114,7 +114,7 @@ def _test_rows(paths: Mapping[str, Path]) -> DataFrame:
 def _training_rows(trained: Mapping[str, Mapping[str, Path]]) -> LazyFrame:
     """The training facts of relations; rows of one text may be of two things with these names."""
     import polars
-    from polars import format, int_range, len, lit, when
+    from polars import format, lit
 
     parts = [
         read_texts(path, ("sub", "obj")).with_columns(relation=lit(id), split=lit(split))
@@ -137,9 +137,15 @@ def _training_rows(trained: Mapping[str, Mapping[str, Path]]) -> LazyFrame:
             fact=format("{}:{}:{}:{}", "relation", "split", "sub", "obj"),
         )
     )
-    again = int_range(1, len() + 1).over("fact")
-    numbered = when(again == 1).then("fact").otherwise(format("{}:{}", "fact", again))
-    return columns.with_columns(fact=numbered)
+    return columns.with_columns(fact=_numbered("fact"))
+
+
+def _numbered(column: str) -> Expr:
+    """Names of which those that were there before have their number behind them."""
+    from polars import format, int_range, len, when
+
+    again = int_range(1, len() + 1).over(column)
+    return when(again == 1).then(column).otherwise(format("{}:{}", column, again))
 
 
 def _training_notes(training: Iterable[DataFrame]) -> dict[str, int]:

@@ -121,8 +121,7 @@ def _estimates(
     numbers = _values(outcomes, templates)
     together = by_fact.together({metric.id: columns for metric, columns in numbers.items()})
     estimates = {}
-    for metric in numbers:
-        resampled = together[metric.id]
+    for metric, resampled in ((metric, together[metric.id]) for metric in numbers):
         estimates[metric.at(FACTS)] = resampled.mean_over_facts()
         estimates[metric.at(RELATIONS)] = resampled.mean_over_relations()
         for relation in relations:

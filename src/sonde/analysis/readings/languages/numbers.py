@@ -107,9 +107,8 @@ class Shared:
         at = language, unit
         self.accuracy = self._placed(at, frame["accuracy"].to_numpy(), np.nan)
         self.known = self._placed(at, frame["known"].cast(float).to_numpy(), np.nan)
-        things = {
-            id: number for number, id in enumerate(dict.fromkeys(frame["thing"].drop_nulls()))
-        }
+        named = dict.fromkeys(frame["thing"].drop_nulls())
+        things = {id: number for number, id in enumerate(named)}
         self.things = self._placed(at, np.array([things.get(t, -1) for t in frame["thing"]]), -1)
         self.facts = self._placed(at, frame["fact"].to_numpy(), None)
         one = frame.unique("unit", keep="first").sort("unit")
