@@ -31,6 +31,7 @@ from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.causal.rows import why_not_rows
 from sonde.models.torch.loading.spread import settle
 from sonde.models.torch.loading.weights import kind_of, load_folder
+from sonde.models.torch.masked import answers
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
 from tests.tiny import CITIES, fill, score, trace
@@ -164,6 +165,7 @@ def main(folder: Path) -> None:
     }
     pretend()
     shared_prefix._fits = lambda queries: False  # kernels know no such device
+    answers.SPARE = {**answers.SPARE, NAME: answers.SPARE["cpu"]}
     found = {}
     with Pretending():  # type: ignore[no-untyped-call]
         for kind, own in loaded.items():

@@ -127,7 +127,8 @@ def put(loaded: Loaded, folder: Path, *, merges: bool) -> tuple[Any, bool]:
     _refuse_parts(folder, set(wanted), {f"base_model.model.{n}" for n in loaded.model.state_dict()})
     outputs = [weight for name, weight in wanted.items() if "lora_B" in name]
     silent = bool(outputs) and not any(bool(torch.any(weight != 0)) for weight in outputs)
-    model = wrapped.merge_and_unload(safe_merge=True) if merges else wrapped.base_model.model
+    inside: Any = wrapped.base_model
+    model: Any = wrapped.merge_and_unload(safe_merge=True) if merges else inside.model
     return model.eval(), silent
 
 
