@@ -96,6 +96,9 @@ def test_every_option_is_read_once_after_its_own_tokens(
     for step in run(passes, room):
         if isinstance(step.work, TreeRows):
             numbers, reads = step.texts, iter(reads_of(step.work))
+            most = max(len(ids) for ids, _ in reads_of(step.work))
+            behind = np.array([len(step.work.prefixes[own]) for own in step.work.owners])
+            assert (step.work.depths + behind[:, None]).max() < most, "no place beyond the texts"
             assert farthest is None or all(len(ids) <= farthest for ids, _ in reads_of(step.work))
         else:
             start = int(first[step.members[0]]) + step.first

@@ -83,6 +83,18 @@ def test_texts_that_reach_beyond_a_window_go_as_trees(tiny: Load) -> None:
     assert works(by_rows(tiny, "llama"), [short, far]) == [TreeRows]
 
 
+def test_rows_may_be_wider_than_the_longest_text_of_a_model(tiny: Load) -> None:
+    model = by_rows(tiny, "gpt2")
+    long = "Paris is the capital of France (Oslo) " * 6
+    many = tuple(f"{city} is {number}" for city in CITIES[:4] for number in ("18", "67"))
+    prompts = [score(f"New {long}", many), score(f"York {long}", ("Oslo",))]
+    (step,) = model.score_passes([model.branches(prompt) for prompt in prompts])
+    assert isinstance(step.work, TreeRows) and step.work.ids.shape[1] > model.loaded.context
+    expected = dict(score_causal(model.model, model.encoder, prompts))
+    for i, answer in enumerate(answers(model, prompts)):
+        assert_same(answer, expected[i])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_prefixes_computed_together_are_those_computed_alone(tiny: Load, kind: str) -> None:
     model = tiny(kind).model

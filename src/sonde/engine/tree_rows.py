@@ -176,9 +176,11 @@ def laid(forest: Forest, rows: np.ndarray, prefixes: Sequence[Ids]) -> TreeRows:
     column = np.repeat(lengths - bounds[:-1], counts) + np.arange(len(nodes))
     width = int((lengths + counts).max())
     ids = np.zeros((len(rows), width), dtype=np.int64)
-    ids[np.arange(width) < lengths[:, None]] = np.fromiter(chain.from_iterable(chains), np.int64)
+    heads = np.arange(width) < lengths[:, None]
+    ids[heads] = np.fromiter(chain.from_iterable(chains), np.int64)
     ids[owner, column] = forest.tokens[nodes]
-    depths = np.broadcast_to(np.arange(width), ids.shape).copy()
+    # what fills up stands at the first place: a model may have no places beyond its longest text
+    depths = np.where(heads, np.arange(width), 0)
     depths[owner, column] = lengths[owner] + forest.levels[nodes]
     columns = np.empty(len(forest.tokens) + 1, dtype=np.int64)
     columns[nodes] = column
