@@ -14,9 +14,8 @@ from sonde.core.prompts import Prompt
 from sonde.engine.sampling import cumulative, split
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.causal.rows import RowCache
-from sonde.models.torch.causal.step_graph import StepGraph
+from sonde.models.torch.causal.step_graph import Recorder, StepGraph
 from sonde.models.torch.decode.growing import Growing, drawn_tokens
-from sonde.models.torch.decode.row_decoder import RowDecoder
 from sonde.models.torch.decode.steps import NoDistribution
 from tests.parity.test_memory import ERRORS
 from tests.parity.writing import LONG, Fed, assert_same_text, causal, draw, drawn, write, written
@@ -38,13 +37,13 @@ def recording(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     recorded: list[int] = []
     if not torch.cuda.is_available():
         monkeypatch.setattr(StepGraph, "record", lambda graph: recorded.append(len(graph.ids)))
-    begin = RowDecoder.__init__
+    begin = Recorder.__init__
 
-    def records(self: Any, *args: Any, **named: Any) -> None:
-        begin(self, *args, **named)
-        self.records = True
+    def usable(self: Recorder, model: Any) -> None:
+        begin(self, model)
+        self.usable = True
 
-    monkeypatch.setattr(RowDecoder, "__init__", records)
+    monkeypatch.setattr(Recorder, "__init__", usable)
     return recorded
 
 
@@ -58,20 +57,28 @@ def test_recorded_steps_write_and_draw_the_same(
     for one, other in zip(written(model, WRITES), expected[0], strict=True):
         assert_same_text(one, other)
     assert drawn(model, DRAWS) == expected[1]
-    assert recording or torch.cuda.is_available()
+    assert model.recorder.usable and model.recorder.tried
 
 
+@pytest.mark.parametrize("fails", ["recording", "what is recorded"])
 def test_a_step_that_cannot_be_recorded_is_taken_as_it_is(
-    tiny: Load, monkeypatch: pytest.MonkeyPatch, recording: list[int]
+    tiny: Load, monkeypatch: pytest.MonkeyPatch, recording: list[int], fails: str
 ) -> None:
     expected = written(causal(tiny, "llama", False), WRITES)
 
-    def fail(graph: StepGraph) -> None:
+    def refuse(graph: StepGraph) -> None:
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    monkeypatch.setattr(StepGraph, "record", fail)
-    for one, other in zip(written(causal(tiny, "llama", "rows"), WRITES), expected, strict=True):
+    def mistake(graph: StepGraph, tokens: np.ndarray) -> Any:
+        return torch.ones(len(tokens), model.loaded.vocabulary, device=graph.ids.device)
+
+    monkeypatch.setattr(
+        StepGraph, *(("record", refuse) if fails == "recording" else ("step", mistake))
+    )
+    model = causal(tiny, "llama", "rows")
+    for one, other in zip(written(model, WRITES), expected, strict=True):
         assert_same_text(one, other)
+    assert not model.recorder.usable
 
 
 def test_rows_that_have_ended_leave_and_others_join(tiny: Load) -> None:

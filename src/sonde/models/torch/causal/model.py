@@ -39,6 +39,7 @@ from sonde.engine.spans import SpanTokens, mark
 from sonde.engine.token_tree import shared_prefill
 from sonde.engine.tree_rows import TreeRows
 from sonde.models.torch.causal.rows import farthest, tree_row_logps, why_not_rows
+from sonde.models.torch.causal.step_graph import Recorder
 from sonde.models.torch.causal.token_tree import (
     chain_logps,
     kept_prefixes,
@@ -143,6 +144,7 @@ class CausalModel(Named):
         self.slow = why_flat(self.model)
         self.tree = not self.slow
         self.pieces = TokenTexts(loaded.backend, loaded.vocabulary)
+        self.recorder = Recorder(self.model)
         # one tree is quicker on a CPU, where nothing waits for Python
         self.rows = device != "cpu" and self.tree and not why_not_rows(self.model)
         self.enough = int(WORK / (2 * sum(p.numel() for p in self.model.parameters())))
@@ -206,7 +208,8 @@ class CausalModel(Named):
         if not self.rows:
             return tree
         reach, enough = farthest(self.model), self.enough
-        return RowDecoder(tree, budget, self.pieces, farthest=reach, enough=enough)
+        shared = self.pieces, self.recorder
+        return RowDecoder(tree, budget, *shared, farthest=reach, enough=enough)
 
     def score_passes(self, prompts: Sequence[Branches]) -> Passes:
         """How the options of some prompts go through the model: as trees, or each text as a row."""

@@ -2,19 +2,30 @@
 
 A pass of a small model lasts as long as Python takes to start its kernels. A CUDA graph starts them
 all at once, but always on the same buffers: so what changes from step to step, tokens and lengths,
-is copied into buffers that stay. Knows tensors, nothing of prompts or text.
+is copied into buffers that stay. The first that is recorded for a model is held against the step as
+it is. Knows tensors, nothing of prompts or text.
 """
 
 from __future__ import annotations
 
+import gc
+import logging
 from typing import Any
 
 import numpy as np
 import torch
 
-from sonde.models.torch.causal.rows import RowCache
+from sonde.models.torch.causal.rows import RowCache, row_logits
 from sonde.models.torch.causal.shared_prefix import Attending, SharedPrefixes, attending
 from sonde.models.torch.loading.device import onto
+from sonde.models.torch.loading.spread import recordable
+from sonde.models.torch.loading.trials import HALVES
+from sonde.models.torch.loading.weights import out_of_memory
+
+log = logging.getLogger("sonde")
+
+ROUNDING = {True: 0.05, False: 0.001}
+"""Share of the largest logit by which two ways may differ, in half precision and otherwise."""
 
 
 class FixedCache(RowCache):
@@ -60,8 +71,14 @@ class StepGraph:
     def record(self) -> None:
         """Record the step; nothing is computed."""
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            self.run()
+        collects = gc.isenabled()
+        gc.disable()  # what is collected meanwhile may not be freed
+        try:
+            with torch.cuda.graph(graph):
+                self.run()
+        finally:
+            if collects:
+                gc.enable()
         self.graph = graph
 
     def run(self) -> None:
@@ -86,3 +103,47 @@ class StepGraph:
         else:
             self.graph.replay()
         return self.logits
+
+
+class Recorder:
+    """Records steps of a model, as long as they come to what they come to unrecorded."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.usable = model.device.type == "cuda" and recordable(model)
+        self.tried = False
+
+    def record(
+        self, cache: RowCache, prefixes: SharedPrefixes, tokens: np.ndarray
+    ) -> StepGraph | None:
+        """A recorded step for some rows, whose next tokens these are; None if there can be none."""
+        if not self.usable:
+            return None
+        try:
+            graph = StepGraph(self.model, cache, prefixes)
+            graph.record()
+            if not self.tried:
+                self.usable, self.tried = self._agrees(graph, tokens), True
+        except Exception as error:  # each architecture has its own that cannot be recorded
+            log.debug("a step is not recorded", exc_info=True)
+            self.usable = out_of_memory(error)
+            return None
+        return graph if self.usable else None
+
+    def _agrees(self, graph: StepGraph, tokens: np.ndarray) -> bool:
+        """Whether a recorded step gives the logits of the step as it is; either may come again."""
+        found = graph.step(tokens).clone()
+        plain = next_logits(self.model, tokens, graph.cache, graph.prefixes)
+        apart = float((found - plain).abs().max() / plain.abs().max())
+        agrees = apart <= ROUNDING[self.model.dtype in HALVES]
+        if not agrees:
+            log.debug("a recorded step differs from the step as it is by %.3g", apart)
+        return agrees
+
+
+def next_logits(model: Any, tokens: np.ndarray, cache: RowCache, prefixes: SharedPrefixes) -> Any:
+    """Logits [rows, vocabulary] after one more token of every row."""
+    reads = np.arange(len(tokens))
+    return row_logits(
+        model, tokens[:, None], cache.lengths[:, None], prefixes, reads=reads, cache=cache
+    )

@@ -9,7 +9,6 @@ the naive twin.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,17 +20,14 @@ from sonde.engine.row_schedule import write_row_passes
 from sonde.engine.schedule import Pass, Passes
 from sonde.models.torch.causal.rows import RowCache, row_logits
 from sonde.models.torch.causal.shared_prefix import SharedPrefixes
-from sonde.models.torch.causal.step_graph import StepGraph
+from sonde.models.torch.causal.step_graph import Recorder, StepGraph, next_logits
 from sonde.models.torch.decode.growing import Growing, Shares, drawn_shares, likeliest_shares
 from sonde.models.torch.decode.steps import End, Endings, Leaf, NoDistribution
 from sonde.models.torch.decode.token_texts import TokenTexts
 from sonde.models.torch.decode.tree_decoder import TreeDecoder
 from sonde.models.torch.decode.writer import Draws, Opening, Writer, Written
 from sonde.models.torch.loading.device import token_logps
-from sonde.models.torch.loading.spread import recordable
 from sonde.models.torch.loading.weights import out_of_memory
-
-log = logging.getLogger("sonde")
 
 WASTE, RECORDED, LAST = 1 / 8, 1 / 2, 3 / 4
 """Share of rows that may have ended before they are dropped: as a rule; where a recorded step goes
@@ -54,6 +50,7 @@ class RowDecoder(Writer):
         tree: TreeDecoder,
         budget: Budget,
         pieces: TokenTexts,
+        recorder: Recorder,
         *,
         farthest: int | None,
         enough: int,
@@ -65,7 +62,7 @@ class RowDecoder(Writer):
         self.budget = budget
         self.farthest = farthest
         self.enough = enough
-        self.records = tree.model.device.type == "cuda" and recordable(tree.model)
+        self.recorder = recorder
 
     def tokenised(self, texts: Sequence[str]) -> list[Sequence[int]]:
         """Texts as they are written on from."""
@@ -256,36 +253,15 @@ class Rows:
         return None
 
     def _logits(self, now: Growing) -> Any:
-        """The same, recorded where rows stay as they are."""
-        graph = self._recorded(now)
-        if graph is not None:
-            return graph.step(now.last)
-        return row_logits(
-            self.model,
-            now.last[:, None],
-            now.cache.lengths[:, None],
-            now.prefixes,
-            reads=np.arange(len(now.leaves)),
-            cache=now.cache,
-        )
-
-    def _recorded(self, now: Growing) -> StepGraph | None:
-        """The recorded step of these rows, recorded now if they are expected to stay."""
-        if self.graph is not None and self.graph.cache is now.cache:
-            return self.graph
-        stays = self.draws is None or self.before is now.cache
-        self.graph, self.before = None, now.cache
-        if not stays or not self.decoder.records:
-            return None
-        try:
-            graph = StepGraph(self.model, now.cache, now.prefixes)
-            graph.record()
-        except Exception:  # what its code does on the way cannot be recorded, or takes more memory
-            log.debug("a step is not recorded", exc_info=True)
-            self.decoder.records = False
-            return None
-        self.graph = graph
-        return graph
+        """Logits after the last token of every row, recorded where rows stay as they are."""
+        if self.graph is None or self.graph.cache is not now.cache:
+            stays = self.draws is None or self.before is now.cache
+            self.graph, self.before = None, now.cache
+            if stays:
+                self.graph = self.decoder.recorder.record(now.cache, now.prefixes, now.last)
+        if self.graph is not None:
+            return self.graph.step(now.last)
+        return next_logits(self.model, now.last, now.cache, now.prefixes)
 
     def _step(self, logits: Any, now: Growing) -> tuple[list[Written], Growing | None]:
         """Let every row go on: the texts that have ended, and those that go on."""
