@@ -13,14 +13,15 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sonde.core.columns import one_by_one
 from sonde.engine.masked_batch import MaskedText, columns
-from sonde.models.torch.masked import end_to_end
 from sonde.models.torch.masked.end_to_end import LONGEST, Feed, Recorder, Room, filled, laid_out
 from sonde.models.torch.masked.logits import EQUAL, LONG, Ways, differs, mask_logits, ways_of
 from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.reference import fill_masked, score_masked
 from tests.parity import kernels
-from tests.parity.world import TOLERANCE
-from tests.tiny import MASKED, Load
+from tests.parity.world import TOLERANCE, answers, assert_same
+from tests.tiny import CITIES, MASKED, Load, fill, score
 
 TEXTS = st.lists(
     st.lists(st.integers(5, 40), min_size=1, max_size=20).flatmap(
@@ -153,18 +154,31 @@ def test_a_pass_that_was_recorded_gives_what_a_first_one_gives(
 
 
 def test_texts_too_long_for_a_tile_go_in_rows(tiny: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sonde.models.torch.masked.model.LONGEST", 6)
-    monkeypatch.setattr("sonde.models.torch.masked.logits.LONGEST", 6)
-    monkeypatch.setattr(end_to_end, "LONGEST", 6)
+    for module in ("model", "logits", "end_to_end"):
+        monkeypatch.setattr(f"sonde.models.torch.masked.{module}.LONGEST", 16)
     model = MaskedModel(tiny("bert"))
     model.ways = replace(model.ways, joins=True)
-    texts = columns([(tuple(range(5, 5 + n)), n // 2) for n in (3, 9, 6, 7, 2, 6)])
+    texts = columns([(tuple(range(5, 5 + n)), n // 2) for n in (3, 19, 16, 17, 2, 16)])
     steps = [step.members for step in model.passes("fill", texts.lengths.tolist())]
     assert steps == [[1, 3], [2, 5, 0, 4]]
     for members in steps:
         found = model.mask_logits("fill", texts, np.array(members))
         plain = mask_logits(model.model, texts, members, Ways())
         assert torch.allclose(found, plain, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", MASKED)
+def test_filling_and_scoring_in_one_row_equal_the_reference(tiny: Load, kind: str) -> None:
+    model = MaskedModel(tiny(kind))
+    model.ways = replace(model.ways, joins=True)
+    sides = [("It is ", "."), ("The capital of France is ", " in France."), ("It is the ", "?")]
+    asked = [fill(*each, watched=CITIES, vocabulary=CITIES) for each in sides]
+    found = dict(one_by_one(model.fill(asked)))
+    for i, whole in fill_masked(model.model, model.encoder, asked, {}):
+        assert found[i].top_logps == pytest.approx(whole.top_logps, abs=TOLERANCE)
+    options = [score("It is ", CITIES, "."), score("The capital of France is ", CITIES)]
+    for i, expected in score_masked(model.model, model.encoder, options):
+        assert_same(answers(model, options)[i], expected)
 
 
 def test_a_model_is_left_as_it_was(tiny: Load) -> None:

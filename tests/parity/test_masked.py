@@ -15,7 +15,14 @@ from sonde.core.columns import one_by_one
 from sonde.core.prompts import Fill, Prompt, Score, put
 from sonde.engine.masked_batch import columns
 from sonde.models.torch.masked.answers import best, by_groups, count_ranks, in_order, rank_rows
-from sonde.models.torch.masked.logits import EQUAL, Ways, differs, mask_logits, ways_of
+from sonde.models.torch.masked.logits import (
+    EQUAL,
+    Ways,
+    differs,
+    kept_logits,
+    mask_logits,
+    ways_of,
+)
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.reference import fill_masked, score_masked
 from sonde.testing import assert_same as same
@@ -261,6 +268,7 @@ def test_the_largest_are_found_in_the_groups_with_the_highest_peaks(
 
 def test_a_prompt_asked_twice_is_computed_once(tiny: Load, monkeypatch: Any) -> None:
     model = masked(tiny, "bert")
+    model.ways = replace(model.ways, joins=False)
     rows: list[int] = []
     whole = model.model.forward
 
@@ -311,9 +319,15 @@ def test_a_head_that_needs_the_whole_text_gets_it(tiny: Load, head: Any) -> None
 
 def test_the_hook_for_the_narrow_head_is_gone_after_a_failure(tiny: Load) -> None:
     model = tiny("bert").model
-    with pytest.raises(IndexError):
-        mask_logits(model, columns([((1, 2, 3), 7)]), [0], Ways(narrow=True))
-    assert not model.base_model._forward_hooks
+    inputs = {"input_ids": torch.tensor([[1, 2, 3]], device=model.device)}
+
+    def fail(_states: Any) -> Any:  # here, because a device that fails is lost for all that follow
+        raise IndexError
+
+    for last in (False, True):
+        with pytest.raises(IndexError):
+            kept_logits(model, inputs, fail, narrow=True, last=last)
+        assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
 
 
 @pytest.mark.parametrize("kind", MASKED)
@@ -325,7 +339,7 @@ def test_texts_end_to_end_answer_as_they_do_alone(tiny: Load, kind: str) -> None
             for i in range(count)
         ]
         holes = columns(texts)
-        ways = replace(ways_of(model), packs=True)
+        ways = replace(ways_of(model), packs=True, joins=False)
         packed = mask_logits(model, holes, range(count), ways)
         for i in range(count):
             alone = mask_logits(model, holes, [i], Ways())[0]
