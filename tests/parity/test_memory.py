@@ -51,7 +51,7 @@ def test_a_causal_model_goes_on_in_smaller_batches(
 ) -> None:
     expected = answers(CausalModel(tiny("llama")), PROMPTS)
     model = CausalModel(tiny("llama"))
-    model.tree = tree
+    model.tree, model.rows = tree, False
     before = model.budgets["score"].tokens
     sizes = limit(monkeypatch, model.model, room, error)
     for one, other in zip(answers(model, PROMPTS), expected, strict=True):
@@ -82,6 +82,7 @@ def test_the_options_of_one_prompt_need_not_fit_together(
     prompt = PROMPTS[3]
     expected = answers(CausalModel(tiny("gpt2")), [prompt])[0]
     model = CausalModel(tiny("gpt2"))
+    model.rows = False
     room = max(len(span.ids) - 1 for span in model.encoder.encode(prompt.prefix, CITIES, ""))
     sizes = limit(monkeypatch, model.model, room, ERRORS[0])
     assert_same(answers(model, [prompt])[0], expected)
@@ -93,6 +94,7 @@ def test_the_budget_also_bounds_the_options_of_one_prompt(
     tiny: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = CausalModel(tiny("gpt2"))
+    model.rows = False
     sizes = limit(monkeypatch, model.model, 10**6, ERRORS[0])
     answers(model, [PROMPTS[0]])
     model.budgets["score"].tokens = sizes[0] - 1
@@ -106,7 +108,7 @@ def test_one_text_that_does_not_fit_is_an_error(
     tiny: Load, monkeypatch: pytest.MonkeyPatch, tree: bool
 ) -> None:
     model = CausalModel(tiny("gpt2"))
-    model.tree = tree
+    model.tree, model.rows = tree, False
     limit(monkeypatch, model.model, 3, ERRORS[0])
     with pytest.raises(ModelError, match="memory ran out on a single text"):
         answers(model, PROMPTS)

@@ -305,4 +305,4 @@ def test_half_precision_reads_alike(tiny: Load) -> None:
         model = CausalModel(recast(tiny("llama"), torch.bfloat16))
         expected = dict(trace_causal(model.model, model.encoder, PROMPTS))
         for i, answer in one_by_one(model.trace(PROMPTS)):
-            assert_near(answer.logps, expected[i].logps, 0.1)
+            assert_near(answer.logps, expected[i].logps, 0.3)
