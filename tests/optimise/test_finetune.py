@@ -23,7 +23,7 @@ from sonde.models.controls import majority
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.finetune import FineTune
-from sonde.optimise.finetune.tuning import Stacked
+from sonde.optimise.finetune.tuning import Copies, Stacked
 from sonde.optimise.making import Order, optimise
 from sonde.optimise.training import Adam
 from tests import tiny, worlds
@@ -132,6 +132,22 @@ def test_the_fused_step_is_the_plain_one_at_a_rate_for_each_relation(decay: floa
     assert all(torch.allclose(one, other, atol=1e-6) for one, other in pairs)
     assert all(torch.equal(now[1], was[1]) for now, was in zip(fused, start, strict=True))
     assert not torch.allclose(fused[0][0], start[0][0])
+
+
+def test_where_memory_runs_out_half_of_the_relations_train_at_once(
+    folder: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    plain = Copies.step
+
+    def step(self: Copies, active: list[int], number: int) -> list[int]:
+        if len(active) > 1 and number == 4:
+            raise torch.OutOfMemoryError("none is left")
+        return plain(self, active, number)
+
+    alone = run(folder("bert"), tmp_path / "each", together=1)
+    monkeypatch.setattr(Copies, "step", step)
+    halved = run(folder("bert"), tmp_path / "both", together=2)
+    assert halved == alone and "memory ran out; 1 at once" in caplog.text
 
 
 def test_what_serves_dev_facts_worse_is_not_kept(folder: Folders, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from sonde.core.markers import markers
 from sonde.models.torch.loading.device import onto, steady_attention
-from sonde.models.torch.loading.weights import DTYPES
+from sonde.models.torch.loading.weights import DTYPES, out_of_memory
 from sonde.models.torch.masked.logits import kept_logits
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.recorded import Recorded
@@ -47,7 +47,7 @@ log = logging.getLogger("sonde")
 WEIGHTS = "weights"
 COPIES = 8  # of the weights that a relation takes while it is trained: moments, gradient, best …
 STRIDE = 8  # tokens by which texts that are trained on side by side may grow: few shapes to record
-LOOK = 64  # dev facts of a relation that are looked at in one pass
+LOOK = 64  # dev facts of a relation in one pass
 NO_TEXT = "it has no template of plain words to train with"
 
 Weights = dict[str, Any]
@@ -72,22 +72,44 @@ def tuned(method: FineTune, job: Job) -> Iterator[Made]:
 
 
 def in_groups(method: FineTune, job: Job, drafts: Sequence[Draft]) -> Iterator[Made]:
-    """Train so many relations at once as the device holds."""
+    """Train so many relations at once as the device holds; half of them where memory runs out."""
     model: Any = job.model
     steps = (-(-len(draft.train) // method.batch) * method.epochs for draft in drafts)
     progress = Progress(total=sum(steps), tell=job.tick)
+    waiting = dict(enumerate(drafts))
     with frozen(model.model):
         stacked = Stacked(model, narrow=narrows(model))
         size = group_size(method, stacked, len(drafts))
         tell_size(method, model.model, len(drafts))
-        for i in range(0, len(drafts), size):
-            group = drafts[i : i + size]
-            copies = Copies(method, job, stacked, group, together=size > 1)
-            totals = [course.each * method.epochs for course in copies.courses]
-            for ended in side_by_side(copies, totals, progress, patience=method.patience):
-                tuned = group[ended.index]
-                bytes = keep_weights(method, job, tuned, copies.change(ended.index))
-                yield ended.made(tuned, counts={**tuned.counts, "weights_bytes": bytes})
+        while waiting:
+            group = list(waiting)[:size]
+            try:
+                drafted = [waiting[i] for i in group]
+                for index, made in in_one(method, job, stacked, drafted, progress, size > 1):
+                    del waiting[group[index]]
+                    yield made
+            except Exception as error:
+                if size == 1 or not out_of_memory(error):
+                    raise
+                size = max(sum(i in waiting for i in group) // 2, 1)
+                log.warning("memory ran out; %d at once of the relations that are left", size)
+
+
+def in_one(
+    method: FineTune,
+    job: Job,
+    stacked: Stacked,
+    drafts: Sequence[Draft],
+    progress: Progress,
+    together: bool,
+) -> Iterator[tuple[int, Made]]:
+    """Train a group: each relation's place and what was made, as soon as it is."""
+    copies = Copies(method, job, stacked, drafts, together)
+    totals = [course.each * method.epochs for course in copies.courses]
+    for ended in side_by_side(copies, totals, progress, patience=method.patience):
+        tuned = drafts[ended.index]
+        bytes = keep_weights(method, job, tuned, copies.change(ended.index))
+        yield ended.index, ended.made(tuned, counts={**tuned.counts, "weights_bytes": bytes})
 
 
 def group_size(method: FineTune, stacked: Stacked, count: int) -> int:
@@ -130,13 +152,7 @@ class Copies:
     """
 
     def __init__(
-        self,
-        method: FineTune,
-        job: Job,
-        stacked: Stacked,
-        drafts: Sequence[Draft],
-        *,
-        together: bool,
+        self, method: FineTune, job: Job, stacked: Stacked, drafts: Sequence[Draft], together: bool
     ) -> None:
         model: Any = job.model
         self.stacked, self.together = stacked, together
