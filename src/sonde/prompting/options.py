@@ -13,7 +13,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 from sonde.core.facts import Dataset, Fact
-from sonde.core.fingerprints import draw_key
+from sonde.core.fingerprints import draw_key, draw_keys
 from sonde.core.prompts import Block, Score
 
 if TYPE_CHECKING:
@@ -37,8 +37,9 @@ def options(
         wrong.pop(name, None)
     if len(wrong) < count:
         return tuple(sorted([gold, *wrong]))
-    drawn = sorted([(draw_key(seed, f"options:{fact.id}:{name}"), name) for name in wrong])
-    return tuple(sorted([gold, *(name for _, name in drawn[: count - 1])]))
+    keys = draw_keys(seed, [f"options:{fact.id}:{name}" for name in wrong])
+    drawn = sorted(zip(keys, wrong, strict=True))[: count - 1]
+    return tuple(sorted([gold, *(name for _, name in drawn)]))
 
 
 def negatives(
