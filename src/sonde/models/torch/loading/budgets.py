@@ -29,7 +29,7 @@ log = logging.getLogger("sonde")
 BUSY = 1.2e13
 """Operations of a pass over rows that keep a GPU busy, whatever it costs to begin one."""
 
-FEWEST, MOST = 4096, 131_072  # tokens of such a pass
+FEWEST, MOST = 8192, 131_072  # tokens of such a pass
 
 WRITTEN = ("generate", "sample")
 HELD = 16
