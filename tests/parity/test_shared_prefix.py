@@ -15,6 +15,7 @@ from sonde.models.torch.causal.rows import RowCache, farthest, row_logits, why_n
 from sonde.models.torch.causal.shared_prefix import (
     SharedPrefixes,
     attention,
+    bias_beside,
     bias_of,
     laid,
     plain_attention,
@@ -155,3 +156,13 @@ def test_what_is_hidden_stays_finite_where_a_kernel_scales_it() -> None:
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         hidden = bias_of(torch.zeros(1, 1, 1, 3, dtype=torch.bool), dtype)
         assert torch.isfinite(hidden.to(dtype) * 1.5).all()  # to powers of two, by 1.44
+
+
+def test_what_hides_places_lies_aligned_on_another_device_too() -> None:
+    seen = torch.tensor([[True, True, False], [True, False, False]])[:, None, None]
+    here = bias_of(seen, torch.float32)
+    there = bias_beside(torch.empty(0, device="meta"), here)
+    assert there.device.type == "meta"
+    assert there.shape == here.shape
+    assert there.stride() == here.stride()
+    assert bias_beside(torch.empty(0), here) is here

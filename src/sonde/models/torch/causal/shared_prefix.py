@@ -154,7 +154,8 @@ class SharedPrefixes:
         keys, values = self.layers[layer]
         slots, heads = keys.shape[:2]
         # a model may have its layers on several devices
-        rows, back, bias = (_beside(queries, each) for each in (self.rows, self.back, self.bias))
+        rows, back = (_beside(queries, each) for each in (self.rows, self.back))
+        bias = bias_beside(queries, self.bias)
         laid_out = queries if rows is None else queries[rows]
         _, _, count, width = queries.shape
         apart = laid_out.view(slots, -1, heads, count, width).transpose(1, 2)
@@ -208,6 +209,13 @@ def bias_of(seen: Any, dtype: Any) -> Any:
     made = torch.full((*seen.shape[:-1], room), least, dtype=dtype, device=seen.device)
     made[..., :width].masked_fill_(seen, 0)
     return made[..., :width]
+
+
+def bias_beside(queries: Any, bias: Any) -> Any:
+    """The same on the device of some queries, its rows aligned, which a plain copy forgets."""
+    if bias is None or bias.device == queries.device:
+        return bias
+    return bias_of((bias == 0).to(queries.device), bias.dtype)
 
 
 def attention(queries: Any, keys: Any, values: Any, bias: Any, scale: float) -> tuple[Any, Any]:
