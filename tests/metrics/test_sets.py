@@ -102,7 +102,7 @@ def check(
     (block,) = in_blocks(rows)
     owners, correct = np.arange(len(rows)), dict(enumerate(objects))
     answers = block.filled if block.kind == "filled" else block.rated
-    places = right_places(answers, owners, correct, normalise)
+    places = right_places(answers, owners, owners, correct, normalise)
     found = [places.position[places.prompt == row].tolist() for row in range(len(rows))]
     assert found == wanted
     sizes = np.array([len(own) for own in objects])

@@ -48,14 +48,16 @@ class Tops(NamedTuple):
 
 def right_places(
     answers: FilledColumns | RatedColumns,
+    chosen: Ints,
     owners: Ints,
     correct: Mapping[int, Objects],
     normalise: Normalise = "none",
 ) -> Places:
-    """The places of right things; `correct[owners[i]]` are the objects that prompt i asks for."""
+    """The places of right things in the `chosen` prompts, counted from 0; `correct[owners[i]]` are
+    the objects that the one of number i asks for."""
     if isinstance(answers, FilledColumns):
-        return _filled(answers, owners, correct)
-    return _scored(answers, owners, correct, normalise)
+        return _filled(answers, chosen, owners, correct)
+    return _scored(answers.rows(chosen), owners, correct, normalise)
 
 
 def _scored(
@@ -93,10 +95,12 @@ def _best(prompts: Ints, objects: Ints, scores: Floats) -> tuple[Ints, Floats]:
     return prompts[first], scores[order][first]
 
 
-def _filled(filled: FilledColumns, owners: Ints, correct: Mapping[int, Objects]) -> Places:
+def _filled(
+    filled: FilledColumns, chosen: Ints, owners: Ints, correct: Mapping[int, Objects]
+) -> Places:
     names = Names.of(filled.watched, owners, correct)
     rows, entries = names.spread()
-    ranks = filled.watched_ranks[rows, names.place[entries]].astype(np.int64)
+    ranks = filled.watched_ranks[chosen[rows], names.place[entries]].astype(np.int64)
     may = ranks > 0
     rows, objects, ranks = rows[may], names.object[entries[may]], ranks[may]
     size = int(ranks.max(initial=0)) + 1

@@ -151,7 +151,7 @@ def _judged(asked: Asked, facts: DataFrame) -> Iterator[tuple[Ints, Floats]]:
             continue
         rows, place = rows[sound], place[sound]
         answers = block.filled if block.kind == "filled" else block.rated
-        right = right_places(answers.rows(rows), place, correct, asked.normalise)
+        right = right_places(answers, rows, place, correct, asked.normalise)
         found = tops(right, sizes[place])
         kept = found.n > 1
         yield place[kept], np.column_stack(found[1:])[kept]
