@@ -7,6 +7,8 @@ from sonde.doctor.diagnose import CHECKS
 from tests.docs.pages import DOCS, first_cells, rows
 
 PAGE = DOCS / "doctor.md"
+LOADED = ("quantised", "placement", "adapter")
+"""What is told of models that are loaded so."""
 
 
 def test_every_check_stands_in_the_page() -> None:
@@ -16,6 +18,7 @@ def test_every_check_stands_in_the_page() -> None:
     ]
     known = [
         *(check.name for check in CHECKS),
+        *LOADED,
         *(name for names in compared for name in names),
     ]
     assert first_cells(PAGE, "Checks") == known
