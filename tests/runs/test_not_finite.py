@@ -79,7 +79,7 @@ def test_an_overflow_in_float16_stops_and_float32_goes_on_in_a_folder_of_its_own
     cities: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folder = tiny.spoiled(tiny.llama(tmp_path / "m"), "lm_head", tiny.huge)
+    folder = tiny.spoiled(tiny.llama(tmp_path / "m"), "model.norm.weight", tiny.huge)
     probe = sonde.probe("lama")
     with pytest.raises(NotFinite, match=r"float16.*larger --dtype"):
         sonde.run(probe, opened(folder, "float16"), cities)
