@@ -14,8 +14,9 @@ from sonde.core.prompts import Prompt
 from sonde.engine.sampling import cumulative, split
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.causal.rows import RowCache
+from sonde.models.torch.causal.shared_prefix import SharedPrefixes
 from sonde.models.torch.causal.step_graph import Recorder, StepGraph
-from sonde.models.torch.decode.growing import Growing, drawn_tokens
+from sonde.models.torch.decode.growing import Growing, Shares, drawn_tokens
 from sonde.models.torch.decode.steps import NoDistribution
 from tests.parity.test_memory import ERRORS
 from tests.parity.writing import LONG, Fed, assert_same_text, causal, draw, drawn, write, written
@@ -28,6 +29,10 @@ WRITES = [
 WRITES += [write(f"{LONG}{name} is", most=9, until="a") for name in NAMES]
 DRAWS = [
     draw(f"{start}{name} is in", count=n) for start in ("", LONG) for n, name in enumerate(NAMES, 4)
+]
+# of these some texts end while others part
+DRAWS += [
+    draw(f"{LONG}{name} is", count=30, most=8, until="a", seed=n) for n, name in enumerate(NAMES)
 ]
 
 
@@ -176,3 +181,36 @@ def test_texts_longer_than_a_sliding_window_go_along_trees(tiny: Load) -> None:
     (one,) = written(model, [far])
     (other,) = written(causal(tiny, "mistral", False), [far])
     assert_same_text(one, other)
+
+
+def test_a_row_that_parts_while_another_ends_keeps_both_of_its_tokens() -> None:
+    cache = RowCache(2, 8)
+    cache.add(1)
+    growing = Growing(
+        leaves=np.array([0, 1]),
+        paths=np.array([[3, 0, 0], [4, 0, 0]]),
+        logps=np.zeros((2, 3), dtype=np.float32),
+        lengths=np.array([1, 1]),
+        rows=np.array([0, 1]),
+        owners=np.array([0, 1]),
+        counts=np.array([5, 5]),
+        cache=cache,
+        prefixes=SharedPrefixes.of([[]], np.zeros(2, dtype=np.int64)),
+    )
+    shares = Shares(
+        rows=np.array([0, 0]),
+        owners=np.array([0, 0]),
+        counts=np.array([2, 3]),
+        tokens=np.array([5, 7]),
+        logps=np.zeros(2),
+    )
+    parted = growing.onward(shares, 1 / 8)
+    assert parted.paths[parted.rows, 1].tolist() == [5, 7]
+    assert parted.counts.tolist() == [2, 3]
+
+
+def test_texts_that_end_while_others_part_are_drawn_as_a_tree_draws_them(tiny: Load) -> None:
+    rows, tree = causal(tiny, "llama", "rows"), causal(tiny, "llama")
+    for seed in range(120, 140):  # in 133 as many texts end as others part
+        asked = [draw("Oslo is in", count=4, most=6, until="a", seed=seed)]
+        assert drawn(rows, asked) == drawn(tree, asked)

@@ -23,6 +23,7 @@ from sonde.models.torch.loading.device import onto
 NAME = "sonde_shared_prefix"
 SLOT = 32  # rows that a slot costs beside those in it
 HALVES = (torch.bfloat16, torch.float16)
+FLASH = 256  # the largest head that flash attention takes
 ALIGNED = 16  # values to which a kernel wants the rows of a mask aligned
 
 # what an architecture may do to attention beyond scaling and masking it
@@ -229,7 +230,7 @@ def attention(queries: Any, keys: Any, values: Any, bias: Any, scale: float) -> 
         found = kernels._scaled_dot_product_flash_attention_for_cpu(
             queries, keys, values, attn_mask=wide, scale=scale
         )
-    elif wide is None and queries.dtype in HALVES:
+    elif wide is None and _flash(queries):
         found = kernels._scaled_dot_product_flash_attention(queries, keys, values, scale=scale)
     else:
         found = kernels._scaled_dot_product_efficient_attention(
@@ -241,6 +242,12 @@ def attention(queries: Any, keys: Any, values: Any, bias: Any, scale: float) -> 
 def _fits(queries: Any) -> bool:
     """Whether the kernels take such queries."""
     return queries.dtype in (torch.float32, *HALVES) and queries.shape[-1] % 8 == 0
+
+
+def _flash(queries: Any) -> bool:
+    """Whether a GPU has the kernel that is fastest where nothing is hidden."""
+    recent = torch.cuda.get_device_capability(queries.device) >= (8, 0)
+    return recent and queries.dtype in HALVES and queries.shape[-1] <= FLASH
 
 
 def plain_attention(

@@ -108,7 +108,7 @@ class Growing:
         step = shares.rows * (int(shares.tokens.max(initial=0)) + 1) + shares.tokens
         _, first, inverse = np.unique(step, return_index=True, return_inverse=True)
         parents, tokens, logps = (x[first] for x in (shares.rows, shares.tokens, shares.logps))
-        single = len(parents) == len(self.leaves) or bool((np.diff(parents) > 0).all())
+        single = bool((np.diff(parents) > 0).all())  # no row parts; they come in order
         if single and len(parents) >= (1 - waste) * len(self.leaves):
             return self._longer(parents, tokens, logps, shares, shares.rows)
         return self._taken(parents)._longer(
