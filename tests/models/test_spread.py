@@ -123,6 +123,7 @@ def test_options_that_cannot_be_are_refused_whatever_the_model(
     [
         ({"model.layers.0": "cpu", "model.layers.1": "disk"}, "cannot be followed: .*parameters"),
         ({"": "gpu"}, "puts '' on 'gpu'; a device is the number of a GPU, cpu or disk"),
+        ({"": 99}, "puts '' on GPU 99, and there are"),
         ({"": True}, "puts '' on True"),
         ({"model": "disk", "lm_head": "cpu"}, "share a weight, so put both on one device"),
     ],

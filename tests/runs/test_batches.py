@@ -104,7 +104,7 @@ def test_a_large_run_measures_and_a_small_one_does_not(
     run(sonde.model(f"hf:{folder}", device="cpu"), tmp_path / "small")
     assert said(tmp_path / "small")["chosen"] == "usual"
     assert said(tmp_path / "small")["tokens"] == {"fill": 4096, "score": 4096}
-    monkeypatch.setattr(settled, "LARGE", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr(settled, "LARGE", 1)
     run(sonde.model(f"hf:{folder}", device="cpu"), tmp_path / "large")
     assert said(tmp_path / "large")["chosen"] == "measured"
     assert said(tmp_path / "large")["tokens"] == {"fill": 16384, "score": 16384}
@@ -117,7 +117,7 @@ def test_what_was_measured_names_no_other_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = tiny.bert(tmp_path / "model")
-    monkeypatch.setattr(settled, "LARGE", {"cpu": 1, "cuda": 1})
+    monkeypatch.setattr(settled, "LARGE", 1)
     monkeypatch.setattr(budgets.Rates, "__call__", lambda _, tokens: float(tokens))
     first = sonde.run(LAMA, sonde.model(f"hf:{folder}", device="cpu"), FACTS)
     monkeypatch.setattr(budgets.Rates, "__call__", lambda _, tokens: 1.0)
@@ -137,6 +137,18 @@ def test_a_given_number_wins_and_the_run_says_so(
     run(sonde.model(f"hf:{folder}", device="cpu", batch_tokens=64), tmp_path / "given")
     assert said(tmp_path / "given")["chosen"] == "given"
     assert said(tmp_path / "given")["tokens"]["score"] == 64
+
+
+def test_a_number_that_is_given_before_there_is_a_shard_is_the_runs_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, out = tiny.llama(tmp_path / "model"), tmp_path / "out"
+    stopped(sonde.model(f"hf:{folder}", device="cpu"), out, after=0)
+    stopped(sonde.model(f"hf:{folder}", device="cpu", batch_tokens=16), out, after=2)
+    assert said(out)["tokens"]["score"] == 16
+    assert "was begun with" not in caplog.text
+    run(sonde.model(f"hf:{folder}", device="cpu"), out)
+    assert sessions(out)[-1]["score"] == 16
 
 
 def test_a_run_of_an_older_version_goes_on_as_that_did(

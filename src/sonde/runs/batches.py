@@ -35,13 +35,13 @@ def settle(model: Model, found: Batches, *, begun: bool, work: int) -> Batches:
 
     `found`: what the manifest says, which holds if it says anything. `begun`: whether there are
     shards; a version that kept nothing in the manifest has made them as it always did. A number
-    that the user gave wins, and another kind of device has its own, but shards stay as large as
-    they are.
+    that the user gave wins, and is the run's own while there are none; another kind of device has
+    its own, but shards stay as large as they are.
     """
     if not isinstance(model, Batching):
         return found
     budgets = model.budgets
-    if found.tokens:
+    if found.tokens and (begun or not budgets.given):
         batches = found
     elif begun:
         batches = Batches(tokens=dict(budgets.former), device=budgets.device)

@@ -69,6 +69,8 @@ def read_map(path: Path) -> dict[str, int | str]:
             raise UsageError(
                 f"{path} puts {part!r} on {device!r}; a device is the number of a GPU, cpu or disk"
             )
+        if gpu and device >= (count := torch.cuda.device_count()):
+            raise UsageError(f"{path} puts {part!r} on GPU {device}, and there are {count} here")
     return found
 
 
