@@ -18,6 +18,7 @@ from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import documents
 from sonde.lab.worlds.world import World, make_world
 from sonde.models.torch.recorded import Recorded
+from tests.played import play
 
 SMALL = TrainSettings(size="32x2", epochs=1, device="cpu", threads=1)
 
@@ -70,6 +71,25 @@ def test_attention_without_a_mask_is_the_models_own_and_is_not_kept(
     assert one == other
 
 
+@pytest.mark.parametrize("kind", ["causal", "masked"])
+def test_a_step_that_is_tried_both_ways_is_taken_once(
+    kind: Any, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = replace(SMALL, kind=kind, batch=8).settled()
+    ends = []
+    for name in ("plain", "tried"):
+        path = tmp_path / name
+        path.mkdir()
+        training = Training(world, settings, path, every=1e9, tick=lambda *_: None)
+        if name == "tried":
+            play(monkeypatch)
+            training.moved.records = True
+        training.run({"world": {"path": None}})
+        ends.append([p.detach().clone() for p in training.model.parameters()])
+    assert training.moved.agreed and training.moved.records
+    assert all(torch.equal(one, other) for one, other in zip(*ends, strict=True))
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", ["causal", "masked"])
 def test_a_recorded_training_is_the_plain_one(kind: Any, world: World, tmp_path: Path) -> None:
@@ -97,7 +117,7 @@ def test_a_step_that_waits_for_the_gpu_is_taken_as_it_is() -> None:
         if float(values[0]) > 0:
             total.add_(values)
 
-    recorded = Recorded(step, "cuda")
+    recorded = Recorded("cuda")
     for n in range(5):
-        recorded(torch.full((3,), float(n + 1), device="cuda"))
+        recorded(step, lambda: [[total]], torch.full((3,), float(n + 1), device="cuda"))
     assert not recorded.records and total.tolist() == [15.0] * 3

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +29,7 @@ from sonde.optimise.finetune.tuning import Copies, Stacked
 from sonde.optimise.making import Order, optimise
 from sonde.optimise.training import Adam
 from tests import tiny, worlds
+from tests.played import play
 
 from .world import answers, changed, dataset, fact, facts, opened, opposed, prompts
 
@@ -148,6 +151,53 @@ def test_where_memory_runs_out_half_of_the_relations_train_at_once(
     monkeypatch.setattr(Copies, "step", step)
     halved = run(folder("bert"), tmp_path / "both", together=2)
     assert halved == alone and "memory ran out; 1 at once" in caplog.text
+
+
+@pytest.mark.parametrize("memory", ["is enough", "runs out"])
+def test_copies_are_freed_before_the_next_are_made(
+    memory: str, folder: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, begin = Copies.step, Copies.__init__
+    made: list[weakref.ref[Copies]] = []
+
+    def step(self: Copies, active: list[int], number: int) -> list[int]:
+        if len(active) > 1 and number == 2:
+            raise torch.OutOfMemoryError("none is left")
+        return plain(self, active, number)
+
+    def init(self: Copies, *given: Any) -> None:
+        assert not any(earlier() for earlier in made)
+        made.append(weakref.ref(self))
+        begin(self, *given)
+
+    monkeypatch.setattr(Copies, "step", step)
+    monkeypatch.setattr(Copies, "__init__", init)
+    gc.disable()
+    try:
+        run(folder("bert"), tmp_path / "out", together=2 if memory == "runs out" else 1)
+    finally:
+        gc.enable()
+    assert len(made) == (3 if memory == "runs out" else 2)
+
+
+def test_copies_whose_step_is_tried_both_ways_take_it_once(
+    folder: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = run(folder("bert"), tmp_path / "plain", together=2)
+    begin, made = Copies.__init__, []
+
+    def init(self: Copies, *given: Any) -> None:
+        begin(self, *given)
+        self.moved.records = True
+        made.append(self.moved)
+
+    play(monkeypatch)
+    monkeypatch.setattr(Copies, "__init__", init)
+    assert run(folder("bert"), tmp_path / "tried", together=2) == plain
+    assert made and all(moved.agreed and moved.records for moved in made)
+    for relation in plain:
+        one, other = (change(tmp_path / out, relation) for out in ("plain", "tried"))
+        assert all(torch.equal(one[n], other[n]) for n in one)
 
 
 def test_what_serves_dev_facts_worse_is_not_kept(folder: Folders, tmp_path: Path) -> None:

@@ -153,6 +153,38 @@ def test_a_pass_that_was_recorded_gives_what_a_first_one_gives(
     assert list(recorder._recorded) == ([full] if device == "cuda" else [])
 
 
+@pytest.mark.parametrize("fails", ["recording", "what is recorded"])
+def test_a_pass_that_cannot_be_recorded_goes_as_it_is(
+    tiny: Load, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    model, tries = tiny("bert").model, []
+
+    class Broken:
+        def __init__(self, *_args: Any, **_more: Any) -> None:
+            tries.append(1)
+            if fails == "recording":
+                raise RuntimeError("operation not permitted when stream is capturing")
+
+        def run(self, parts: Any) -> Any:
+            """As a graph that is empty."""
+            room = Room(tokens=len(parts[0]), tiles=len(parts[3]), reads=len(parts[4]))
+            output, inputs = recorder._plain(parts, room)
+            output.last_hidden_state = torch.zeros_like(output.last_hidden_state)
+            return output, inputs
+
+    monkeypatch.setattr("sonde.models.torch.masked.end_to_end.Recorded", Broken)
+    recorder = Recorder(model, last=True, first=ways_of(model).first)
+    recorder.usable = True
+    masked = columns([(tuple(range(5, 14 + i % 4)), i % 9) for i in range(40)])
+    order = np.argsort(-masked.lengths, kind="stable")
+    plain = mask_logits(model, masked, order, Ways())
+    with torch.inference_mode():
+        for _ in range(4):
+            found = recorder.logits(masked, order, full=len(masked.ids) + 1)
+            assert torch.allclose(found, plain, atol=TOLERANCE)
+    assert tries == [1] and not recorder.usable and not recorder._recorded
+
+
 def test_texts_too_long_for_a_tile_go_in_rows(tiny: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("model", "logits", "end_to_end"):
         monkeypatch.setattr(f"sonde.models.torch.masked.{module}.LONGEST", 16)

@@ -15,7 +15,7 @@ import pickle
 import platform
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -70,7 +70,8 @@ class Training:
         self.batches = self._batches(corpus)
         self.steps = self.batches.each * settings.epochs
         self.model = new_model(settings, self.tokenizer).to(self.device).train()
-        if self.device == "cuda" and settings.kind == "causal":
+        on_gpu = torch.device(self.device).type == "cuda"
+        if on_gpu and settings.kind == "causal":
             self.model.set_attn_implementation(CAUSAL)
         self.optimiser = torch.optim.AdamW(
             self.model.parameters(),
@@ -78,9 +79,9 @@ class Training:
             betas=BETAS,
             weight_decay=settings.decay,
             fused=True,
-            capturable=self.device == "cuda",
+            capturable=on_gpu,
         )
-        self.moved = Recorded(self._move, self.device)
+        self.moved = Recorded(self.device)
         self.done = 0
         self.history: list[tuple[int, float]] = []
         self.total = torch.zeros((), device=self.device)
@@ -122,7 +123,7 @@ class Training:
 
     def _step(self) -> None:
         self.optimiser.param_groups[0]["lr"].fill_(self.rate(self.done))
-        self.moved(*self.batches.step(self.done))
+        self.moved(self._move, self._state, *self.batches.step(self.done))
         self.done += 1
         self._note()
         self.tick(self.done, self.steps, f"loss {self.history[-1][1]:.3f}" if self.history else "")
@@ -130,13 +131,18 @@ class Training:
     def _move(self, ids: Any, labels: Any) -> None:
         """Move the weights by what a batch says."""
         half = self.settings.precision == "bfloat16"
-        with torch.autocast(self.device, torch.bfloat16, enabled=half):
+        with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=half):
             loss = loss_of(self.model, self.settings, ids, labels)
         self.optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         self.optimiser.step()
         self.total += loss.detach()
+
+    def _state(self) -> Sequence[Sequence[Any]]:
+        """All that a step changes."""
+        moments = [tuple(own.values()) for own in self.optimiser.state.values()]
+        return list(self.model.parameters()), *zip(*moments, strict=True), [self.total]
 
     def _note(self) -> None:
         """Now and then keep the mean loss; not each time, since a GPU would have to wait."""

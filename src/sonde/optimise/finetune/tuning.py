@@ -29,14 +29,7 @@ from sonde.models.torch.recorded import Recorded
 from sonde.optimise.losses import Judge, frozen, mean_score, narrows, pads, uncached
 from sonde.optimise.making import Job, Made
 from sonde.optimise.texts import Draft, Rows, Trainable, draft, rows_of
-from sonde.optimise.training import (
-    Adam,
-    Progress,
-    Schedule,
-    Score,
-    courses,
-    side_by_side,
-)
+from sonde.optimise.training import Adam, Progress, Schedule, Score, courses, side_by_side
 from sonde.store.files import write_whole
 
 if TYPE_CHECKING:
@@ -166,7 +159,7 @@ class Copies:
         self.best = {name: weight.clone() for name, weight in self.weights.items()}
         self.adam = Adam(list(self.weights.values()), method.decay)
         self.broken = torch.zeros(len(drafts), dtype=torch.bool, device=stacked.device)
-        self.moved = Recorded(self._move, stacked.device)
+        self.moved = Recorded(stacked.device)
 
     def step(self, active: list[int], step: int) -> list[int]:
         """One step of AdamW for each relation, on a batch of its own facts."""
@@ -178,7 +171,8 @@ class Copies:
         if self.together:
             width = -(-int(self.train.lengths[chosen].max()) // STRIDE) * STRIDE
             count = torch.full((), step + 1.0, device=device)
-            self.moved(*self.texts.take(onto(device, chosen), width), parts, paces, count)
+            texts = self.texts.take(onto(device, chosen), width)
+            self.moved(self._move, self._state, *texts, parts, paces, count)
         else:
             grads = self._grads(lambda: self._judged(self.weights, self.train, chosen)[0], parts)
             self.adam.step(list(self.weights.values()), grads, paces, step + 1)
@@ -190,6 +184,11 @@ class Copies:
         losses = partial(self.stacked.losses, self.weights, Texts(*texts), self.judge)
         grads = self._grads(losses, shares)
         self.adam.fused(list(self.weights.values()), grads, rates, count)
+
+    def _state(self) -> Sequence[Sequence[Any]]:
+        """All that a step changes."""
+        adam = self.adam
+        return list(self.weights.values()), adam.means, adam.squares, [self.broken]
 
     def _grads(self, losses: Callable[[], Any], shares: Any) -> Sequence[Any]:
         """The gradient of each copy's loss, its texts weighed by `shares`, by each weight."""
@@ -254,7 +253,7 @@ class Copies:
         self.best = {name: weight[rows] for name, weight in self.best.items()}
         self.adam.keep(rows)
         self.broken, self.active = self.broken[rows], active
-        self.moved = Recorded(self._move, self.stacked.device)
+        self.moved.forget()
 
 
 class Texts(NamedTuple):

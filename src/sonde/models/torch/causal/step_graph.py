@@ -8,7 +8,6 @@ it is. Knows tensors, nothing of prompts or text.
 
 from __future__ import annotations
 
-import gc
 import logging
 from typing import Any
 
@@ -21,11 +20,9 @@ from sonde.models.torch.loading.device import onto
 from sonde.models.torch.loading.spread import recordable
 from sonde.models.torch.loading.trials import HALVES
 from sonde.models.torch.loading.weights import out_of_memory
+from sonde.models.torch.recorded import Graph, agree
 
 log = logging.getLogger("sonde")
-
-ROUNDING = {True: 0.05, False: 0.001}
-"""Share of the largest logit by which two ways may differ, in half precision and otherwise."""
 
 
 class FixedCache(RowCache):
@@ -64,22 +61,13 @@ class StepGraph:
         self.behind = onto(device, prefixes.lengths)
         self.places = torch.arange(cache.room, device=device)
         self.fixed = FixedCache(cache, self.lengths)
-        self.graph: Any = None
+        self.graph: Graph | None = None
         self.logits: Any = None
 
     @torch.inference_mode()
     def record(self) -> None:
         """Record the step; nothing is computed."""
-        graph = torch.cuda.CUDAGraph()
-        collects = gc.isenabled()
-        gc.disable()  # what is collected meanwhile may not be freed
-        try:
-            with torch.cuda.graph(graph):
-                self.run()
-        finally:
-            if collects:
-                gc.enable()
-        self.graph = graph
+        self.graph = Graph(self.run, self.ids.device)
 
     def run(self) -> None:
         """The step itself."""
@@ -134,11 +122,7 @@ class Recorder:
         """Whether a recorded step gives the logits of the step as it is; either may come again."""
         found = graph.step(tokens).clone()
         plain = next_logits(self.model, tokens, graph.cache, graph.prefixes)
-        apart = float((found - plain).abs().max() / plain.abs().max())
-        agrees = apart <= ROUNDING[self.model.dtype in HALVES]
-        if not agrees:
-            log.debug("a recorded step differs from the step as it is by %.3g", apart)
-        return agrees
+        return agree(found, plain, half=self.model.dtype in HALVES)
 
 
 def next_logits(model: Any, tokens: np.ndarray, cache: RowCache, prefixes: SharedPrefixes) -> Any:

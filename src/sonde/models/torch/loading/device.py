@@ -43,7 +43,8 @@ def fetched(tensor: Any) -> Callable[[], np.ndarray]:
     here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
     here.copy_(tensor, non_blocking=True)
     done: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
-    done.record()
+    # the device that is used where none is named may be another
+    done.record(torch.cuda.current_stream(tensor.device))
 
     def wait() -> np.ndarray:
         done.synchronize()

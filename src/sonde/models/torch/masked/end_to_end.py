@@ -7,6 +7,7 @@ tries whether a model takes this, and says which texts go so.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
@@ -21,7 +22,12 @@ from transformers.modeling_utils import AttentionInterface
 
 from sonde.engine.masked_batch import MaskedTexts
 from sonde.models.torch.loading.device import onto
+from sonde.models.torch.loading.spread import recordable
+from sonde.models.torch.loading.trials import HALVES
 from sonde.models.torch.masked.states import keeping
+from sonde.models.torch.recorded import Graph, agree
+
+log = logging.getLogger("sonde")
 
 NAME = "sonde_end_to_end"
 LONGEST = 64  # tokens of a text that goes so: attention is over tiles of as many
@@ -197,6 +203,7 @@ class Recorder:
         self.model = model
         self.last = last
         self.first = first
+        self.usable = model.device.type == "cuda" and recordable(model)
         self._seen: set[int] = set()
         self._recorded: dict[int, Recorded] = {}
 
@@ -206,29 +213,50 @@ class Recorder:
         room = Room.full(full)
         if not FULL * full <= len(parts[0]) <= full or len(parts[4]) > room.reads:
             room = Room(tokens=len(parts[0]), tiles=len(parts[3]), reads=len(parts[4]))
-        elif full in self._seen and self.model.device.type == "cuda":
-            return self._replay(parts, room)
+        elif full in self._seen and self.usable:
+            found = self._replayed(parts, room)
+            if found is not None:
+                return head(self.model, *found)
         else:  # it has the same shapes, and so the same answers, before it is recorded
             self._seen.add(full)
+        return head(self.model, *self._plain(parts, room))
+
+    def _plain(self, parts: tuple[np.ndarray, ...], room: Room) -> tuple[Any, dict[str, Any]]:
+        """What the body gives at the masks of a pass, and what it was given."""
         feed = Feed(onto(self.model.device, filled(parts, room)), room)
         inputs = feed.inputs()
         output = body(self.model, feed, inputs, last=self.last)
         output.last_hidden_state = output.last_hidden_state[:, : len(parts[4])]
-        return head(self.model, output, inputs)
+        return output, inputs
 
-    def _replay(self, parts: tuple[np.ndarray, ...], room: Room) -> Any:
-        if room.tokens not in self._recorded:
-            while len(self._recorded) >= self.kept:
-                self._recorded.pop(next(iter(self._recorded)))
-            self._recorded[room.tokens] = Recorded(self.model, room, last=self.last)
-        return self._recorded[room.tokens].logits(parts)
+    def _replayed(
+        self, parts: tuple[np.ndarray, ...], room: Room
+    ) -> tuple[Any, dict[str, Any]] | None:
+        """The same by a recorded pass; None where there can be none, or it gives something else."""
+        if room.tokens in self._recorded:
+            return self._recorded[room.tokens].run(parts)
+        while len(self._recorded) >= self.kept:
+            self._recorded.pop(next(iter(self._recorded)))
+        try:
+            recorded = Recorded(self.model, room, last=self.last)
+            found, inputs = recorded.run(parts)
+            plain, _ = self._plain(parts, room)
+            states = (each.last_hidden_state for each in (found, plain))
+            self.usable = agree(*states, half=self.model.dtype in HALVES)
+        except Exception:  # each architecture has its own that cannot be recorded
+            log.debug("a pass is not recorded", exc_info=True)
+            self.usable = False
+        if not self.usable:
+            self._recorded.clear()
+            return None
+        self._recorded[room.tokens] = recorded
+        return found, inputs
 
 
 class Recorded:
     """A pass of one size, launched as a whole."""
 
     def __init__(self, model: Any, room: Room, *, last: bool) -> None:
-        self.model = model
         self.room = room
         # all tiles are empty yet
         size = sum(room.sizes)
@@ -238,21 +266,22 @@ class Recorded:
         self.copied = [event() for _ in range(TURNS)]
         self.turn = 0
         feed = Feed(self.numbers, room)
-        self.graph: Any = torch.cuda.CUDAGraph()
-        # other threads go on using the device
-        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+
+        def work() -> None:
             self.inputs = feed.inputs()
             self.output = body(model, feed, self.inputs, last=last)
             self.states = self.output.last_hidden_state
 
-    def logits(self, parts: tuple[np.ndarray, ...]) -> Any:
-        """Logits at the masks of a pass."""
+        self.graph = Graph(work, model.device)
+
+    def run(self, parts: tuple[np.ndarray, ...]) -> tuple[Any, dict[str, Any]]:
+        """What the body gives at the masks of a pass, and what it was given."""
         self.turn = (self.turn + 1) % TURNS
         here, copied = self.here[self.turn], self.copied[self.turn]
         copied.synchronize()  # what lay there before is on the device long since
         filled(parts, self.room, here.numpy())
         self.numbers.copy_(here, non_blocking=True)
-        copied.record()
+        copied.record(torch.cuda.current_stream(self.numbers.device))
         self.graph.replay()
         self.output.last_hidden_state = self.states[:, : len(parts[4])]
-        return head(self.model, self.output, self.inputs)
+        return self.output, self.inputs
