@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier, BrokenBarrierError, get_ident
 
 import numpy as np
 import pytest
@@ -59,6 +62,26 @@ def test_workers_give_what_is_made_here_in_order(two: Tokenisers, encoder: Maske
     chunks = [texts(n, f"capital {i}") for i, n in enumerate(sizes)]
     for found, chunk in zip(two.columns(map(asked, chunks)), chunks, strict=True):
         assert same(found, encoder.columns(chunk))
+
+
+def test_threads_that_ask_first_at_once_start_no_more_workers_than_wanted(
+    two: Tokenisers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    meeting = Barrier(2, timeout=0.2)
+    begin = _Worker.__init__
+
+    def slow(self: _Worker, encoder: MaskedEncoder) -> None:
+        made.append(get_ident())
+        with suppress(BrokenBarrierError):
+            meeting.wait()  # another thread has the time to find that there are none yet
+        begin(self, encoder)
+
+    monkeypatch.setattr(_Worker, "__init__", slow)
+    chunk = asked(texts(TASK, "capital"))
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda _: list(two.columns([chunk])), range(2)))
+    assert len(made) == 2 and len(set(made)) == 1
 
 
 PIECES = st.sampled_from(("the ", "capital", " ", "", "[MASK]", "[CLS] ", "⟦", "é", "\n", "."))

@@ -20,7 +20,7 @@ from sonde.models.torch.causal.shared_prefix import (
     laid,
     plain_attention,
 )
-from sonde.models.torch.causal.token_tree import prefill
+from sonde.models.torch.causal.token_tree import kept_prefixes, prefill
 from tests.tiny import Load
 
 FAMILIES = ("llama", "gpt2")
@@ -166,3 +166,25 @@ def test_what_hides_places_lies_aligned_on_another_device_too() -> None:
     assert there.shape == here.shape
     assert there.stride() == here.stride()
     assert bias_beside(torch.empty(0), here) is here
+
+
+def test_a_cache_that_is_split_gives_each_part_its_rows_and_keeps_nothing() -> None:
+    cache = RowCache(5, 4)
+    cache.lengths = np.arange(5)
+    cache.kept[0] = torch.arange(5 * 8).view(5, 1, 4, 2), torch.arange(5 * 8).view(5, 1, 4, 2) + 1
+    whole = cache.take(np.arange(5))
+    one, two = cache.split(2)
+    assert not cache.kept
+    assert [one.lengths.tolist(), two.lengths.tolist()] == [[0, 1], [2, 3, 4]]
+    for part, rows in ((one, np.arange(2)), (two, np.arange(2, 5))):
+        for made, taken in zip(part.kept[0], whole.take(rows).kept[0], strict=True):
+            filled = int(part.lengths.max())
+            assert torch.equal(made[:, :, :filled], taken[:, :, :filled])
+
+
+def test_prefixes_that_were_computed_together_are_held_one_by_one(tiny: Load) -> None:
+    prefixes = [(first, *range(5, 5 + size)) for first, size in enumerate((60, 15, 15, 15), 1)]
+    cache = kept_prefixes(tiny("llama").model, 20_000)
+    cache.get_all(prefixes, 4 * 61)
+    tensors = [tensor for layers, _ in cache.kept.values() for pair in layers for tensor in pair]
+    assert sum(tensor.untyped_storage().nbytes() for tensor in tensors) == cache.held <= 20_000

@@ -20,6 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import pairwise
 from queue import SimpleQueue
+from threading import Lock
 from typing import BinaryIO, cast
 
 import numpy as np
@@ -50,6 +51,7 @@ class Tokenisers:
         self.workers = workers
         self._idle: SimpleQueue[_Worker] | None = None
         self._threads: ThreadPoolExecutor | None = None
+        self._starting = Lock()  # several threads may be the first to need them
 
     def columns(self, chunks: Iterable[Prompts]) -> Iterator[MaskedTexts]:
         """The columns of each chunk of prompts, those that follow under way while one is used."""
@@ -72,12 +74,13 @@ class Tokenisers:
         return (chunk.part(i, i + size) for i in range(0, len(chunk), size))
 
     def _submit(self, prompts: Prompts) -> Future[MaskedTexts]:
-        if self._threads is None or self._idle is None:
-            self._idle = SimpleQueue()
-            for _ in range(self.workers):
-                self._idle.put(_Worker(self.encoder))
-            self._threads = ThreadPoolExecutor(self.workers, "tokenise")
-        return self._threads.submit(self._ask, prompts)
+        with self._starting:
+            if self._threads is None or self._idle is None:
+                self._idle = SimpleQueue()
+                for _ in range(self.workers):
+                    self._idle.put(_Worker(self.encoder))
+                self._threads = ThreadPoolExecutor(self.workers, "tokenise")
+            return self._threads.submit(self._ask, prompts)
 
     def _ask(self, prompts: Prompts) -> MaskedTexts:
         assert self._idle is not None

@@ -99,6 +99,18 @@ class RowCache(Cache):
             )
         return made
 
+    def split(self, at: int) -> tuple[RowCache, RowCache]:
+        """The rows up to one and those from it on; this cache is given up, layer by layer."""
+        count = len(self.lengths)
+        parts = RowCache(at, self.room), RowCache(count - at, self.room)
+        parts[0].lengths, parts[1].lengths = self.lengths[:at], self.lengths[at:]
+        for layer in list(self.kept):
+            keys, values = self.kept.pop(layer)
+            for part, own in zip(parts, (slice(at), slice(at, count)), strict=True):
+                part.kept[layer] = keys[own].clone(), values[own].clone()
+            del keys, values
+        return parts
+
     def join(self, other: RowCache) -> RowCache:
         """A cache of these rows and then the other's."""
         made = RowCache(len(self.lengths) + len(other.lengths), max(self.room, other.room))

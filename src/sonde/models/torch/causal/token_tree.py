@@ -91,8 +91,8 @@ def prefill_rows(model: Any, prefixes: Sequence[tuple[int, ...]]) -> list[KeysAn
 
 
 def _apart(tensor: Any, lengths: Sequence[int]) -> list[Any]:
-    """Keys or values of each row, without what fills it up."""
-    return [row[:, :, :own] for row, own in zip(tensor.split(1), lengths, strict=True)]
+    """Keys or values of each row by itself, so that one can go while others stay."""
+    return [row[:, :, :own].clone() for row, own in zip(tensor.split(1), lengths, strict=True)]
 
 
 def cache_behind(prefix: KeysAndValues) -> tuple[Any, int]:

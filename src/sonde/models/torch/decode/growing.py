@@ -151,15 +151,27 @@ class Growing:
             prefixes=self.prefixes.take(rows),
         )
 
-    def part(self, start: int, stop: int) -> Growing:
-        """Some rows with their shares."""
-        own = (self.rows >= start) & (self.rows < stop)
+    def part(self, start: int, stop: int, cache: RowCache | None = None) -> Growing:
+        """Some rows with their shares; `cache` is theirs, where it has been made."""
+        own, rows = (self.rows >= start) & (self.rows < stop), np.arange(start, stop)
         return replace(
-            self._taken(np.arange(start, stop)),
+            self,
+            leaves=self.leaves[rows],
+            paths=self.paths[rows],
+            logps=self.logps[rows],
+            lengths=self.lengths[rows],
+            cache=self.cache.take(rows) if cache is None else cache,
+            prefixes=self.prefixes.take(rows),
             rows=self.rows[own] - start,
             owners=self.owners[own],
             counts=self.counts[own],
         )
+
+    def halves(self) -> list[Growing]:
+        """Two parts, the second first; the cache is given up, since memory may have run out."""
+        count = len(self.leaves)
+        first, second = self.cache.split(count // 2)
+        return [self.part(count // 2, count, second), self.part(0, count // 2, first)]
 
     def join(self, other: Growing) -> Growing:
         """These rows and then the other's."""

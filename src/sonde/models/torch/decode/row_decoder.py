@@ -154,8 +154,7 @@ class Rows:
             now = self._together(waiting)
             grown = self._fed(now)
             if grown is None:
-                half = len(now.leaves) // 2
-                waiting += [now.part(half, len(now.leaves)), now.part(0, half)]
+                waiting += now.halves()
                 continue
             yield grown[0]
             waiting += self._within(grown[1])
@@ -248,7 +247,8 @@ class Rows:
         except Exception as error:
             if count == 1 or not out_of_memory(error):
                 raise
-        now.cache.lengths, self.graph = lengths, None
+        now.cache.lengths, self.graph, self.before = lengths, None, None
+        self.decoder.tree.prefixes.clear()  # what rows stand behind, they hold themselves
         self.budget.halve(count * now.cache.room)
         return None
 
