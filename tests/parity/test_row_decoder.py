@@ -86,6 +86,24 @@ def test_a_step_that_cannot_be_recorded_is_taken_as_it_is(
     assert not model.recorder.usable
 
 
+def test_where_recording_runs_out_of_memory_it_is_tried_once_for_the_same_rows(
+    tiny: Load, monkeypatch: pytest.MonkeyPatch, recording: list[int]
+) -> None:
+    asked = [write(f"{name} is in", most=6) for name in NAMES]
+    expected = written(causal(tiny, "llama", False), asked)
+    caches: list[Any] = []
+
+    def refuse(graph: StepGraph) -> None:
+        caches.append(graph.cache)
+        raise torch.OutOfMemoryError("none is left")
+
+    monkeypatch.setattr(StepGraph, "record", refuse)
+    model = causal(tiny, "llama", "rows")
+    for one, other in zip(written(model, asked), expected, strict=True):
+        assert_same_text(one, other)
+    assert model.recorder.usable and len({id(cache) for cache in caches}) == len(caches) > 0
+
+
 def test_rows_that_have_ended_leave_and_others_join(tiny: Load) -> None:
     model = causal(tiny, "llama", "rows", budget=10_000)
     lengths = [len(model.encoder.open(prompt.prefix)) for prompt in WRITES]

@@ -9,6 +9,7 @@ it is. Knows tensors, nothing of prompts or text.
 from __future__ import annotations
 
 import logging
+import weakref
 from typing import Any
 
 import numpy as np
@@ -100,12 +101,13 @@ class Recorder:
         self.model = model
         self.usable = model.device.type == "cuda" and recordable(model)
         self.tried = False
+        self.too_large: weakref.ref[RowCache] | None = None  # no memory to record its rows
 
     def record(
         self, cache: RowCache, prefixes: SharedPrefixes, tokens: np.ndarray
     ) -> StepGraph | None:
         """A recorded step for some rows, whose next tokens these are; None if there can be none."""
-        if not self.usable:
+        if not self.usable or (self.too_large is not None and self.too_large() is cache):
             return None
         try:
             graph = StepGraph(self.model, cache, prefixes)
@@ -114,7 +116,7 @@ class Recorder:
                 self.usable, self.tried = self._agrees(graph, tokens), True
         except Exception as error:  # each architecture has its own that cannot be recorded
             log.debug("a step is not recorded", exc_info=True)
-            self.usable = out_of_memory(error)
+            self.usable, self.too_large = out_of_memory(error), weakref.ref(cache)
             return None
         return graph if self.usable else None
 
