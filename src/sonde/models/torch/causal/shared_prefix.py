@@ -241,13 +241,19 @@ def attention(queries: Any, keys: Any, values: Any, bias: Any, scale: float) -> 
 
 def _fits(queries: Any) -> bool:
     """Whether the kernels take such queries."""
-    return queries.dtype in (torch.float32, *HALVES) and queries.shape[-1] % 8 == 0
+    known = queries.dtype in (torch.float32, *HALVES) and queries.shape[-1] % 8 == 0
+    return known and (queries.dtype != torch.bfloat16 or _recent(queries))
 
 
 def _flash(queries: Any) -> bool:
     """Whether a GPU has the kernel that is fastest where nothing is hidden."""
-    recent = torch.cuda.get_device_capability(queries.device) >= (8, 0)
-    return recent and queries.dtype in HALVES and queries.shape[-1] <= FLASH
+    return queries.dtype in HALVES and queries.shape[-1] <= FLASH and _recent(queries)
+
+
+def _recent(queries: Any) -> bool:
+    """Whether a GPU knows bfloat16, and flash attention: Ampere or newer; a CPU does."""
+    device = queries.device
+    return device.type != "cuda" or torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def plain_attention(
