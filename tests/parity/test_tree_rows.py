@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -14,6 +17,7 @@ from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.causal.rows import farthest, tree_row_logps, why_not_rows
 from sonde.models.torch.causal.token_tree import prefill, prefill_rows
 from sonde.models.torch.reference import score_causal
+from sonde.runs.shards import answer as answered
 from tests.parity.world import (
     BUDGETS,
     PREFIXES,
@@ -147,3 +151,25 @@ def test_rows_in_double_precision_are_the_tree_to_the_last_digits(tiny: Load) ->
     model.rows = True
     for one, other in zip(answers(model, prompts), tree, strict=True):
         assert_same(one, other, 1e-7)
+
+
+def test_a_shard_is_answered_alike_whatever_was_answered_before_it(tiny: Load) -> None:
+    model = by_rows(tiny, "llama")
+    other = EXAMPLES.replace("Paris", "Madrid").replace("France", "Spain")
+    shards = [
+        [score(f"{begin}{name} is", CITIES, fact=name) for begin in some for name in CITIES]
+        for some in ([EXAMPLES], [EXAMPLES, other])
+    ]
+    together, computed = model.prefixes.together, list[int]()
+
+    def noted(several: Sequence[tuple[int, ...]]) -> Any:
+        computed.append(len(several))
+        return together(several)
+
+    model.prefixes.together = noted
+    list(answered(model, shards[1]))
+    alone = computed.copy()
+    list(answered(model, shards[0]))
+    computed.clear()
+    list(answered(model, shards[1]))
+    assert alone == computed == [2]  # what is computed together decides how it is rounded

@@ -33,6 +33,8 @@ def causal_costs(model: CausalModel, shards: Iterable[Sequence[Prompt]]) -> Iter
         lambda ids: (None, len(ids) * token), model.prefixes.budget
     )
     for prompts in map(put, shards):
+        if model.rows:
+            prefixes.clear()  # as `reset_cache` does
         dry = DryRun(len(prompts))
         for ability, numbers in group_by_ability(prompts, joins=True).items():
             positions = prompts.places(numbers)

@@ -201,6 +201,14 @@ class CausalModel(Named):
         """Yield (positions, log-probabilities of every span's tokens)."""
         return explain_oom(self._traced(self.span_tokens(prompts)))
 
+    def reset_cache(self) -> None:
+        """Drop kept prefixes that were computed together: what came before shows in their rounding.
+
+        One that is computed by itself is the same whenever that is, and stays.
+        """
+        if self.rows:
+            self.prefixes.clear()
+
     def decoder(self, kind: Literal["generate", "sample"] = "generate") -> Writer:
         """What writes texts with this model."""
         budget, trees = self.budgets[kind], self.budgets["trace" if self.rows else kind]
