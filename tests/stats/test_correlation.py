@@ -99,4 +99,6 @@ def test_ranks_are_scipy_s(rows: list[list[int]]) -> None:
 def test_pearson_is_scipy_s(pairs: list[tuple[int, int]]) -> None:
     a, b = (np.array(x, dtype=np.float64) for x in zip(*pairs, strict=True))
     if (found := pearson(a, b)) is not None:
-        assert found == pytest.approx(tuple(pearsonr(a, b)), abs=1e-9)
+        r, p = pearsonr(a, b)
+        assert found[0] == pytest.approx(r, abs=1e-9)
+        assert found[1] == pytest.approx(p, abs=1e-7)  # of three pairs, the last bit of r near 1
