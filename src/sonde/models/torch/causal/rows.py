@@ -18,7 +18,7 @@ import torch
 from transformers import Cache
 
 from sonde.engine.tree_rows import TreeRows
-from sonde.models.torch.causal.shared_prefix import Attending, SharedPrefixes, attending
+from sonde.models.torch.causal.shared_prefix import SHARED_PREFIX, Attending, SharedPrefixes
 from sonde.models.torch.causal.token_tree import (
     KeysAndValues,
     prefill,
@@ -151,7 +151,7 @@ def row_logits(
     device = model.device
     positions = depths + prefixes.lengths[:, None]
     now = Attending(prefixes=prefixes, seen=_seen(device, ids.shape, seen, cache))
-    with _reading(model, reads), attending(model, now):
+    with _reading(model, reads), SHARED_PREFIX.used(model, now):
         output = model(
             input_ids=onto(device, ids),
             position_ids=onto(device, positions),

@@ -7,27 +7,21 @@ is exact up to rounding. So a pass may hold thousands of rows, of many prefixes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
-from transformers.modeling_utils import AttentionInterface
 
 from sonde.models.torch.causal.token_tree import KeysAndValues
+from sonde.models.torch.loading.attention import OwnAttention, scale_of
 from sonde.models.torch.loading.device import onto
 
-NAME = "sonde_shared_prefix"
 SLOT = 32  # rows that a slot costs beside those in it
 HALVES = (torch.bfloat16, torch.float16)
 FLASH = 256  # the largest head that flash attention takes
 ALIGNED = 16  # values to which a kernel wants the rows of a mask aligned
-
-# what an architecture may do to attention beyond scaling and masking it
-UNKNOWN = ("softcap", "s_aux", "position_bias", "sinks")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,9 +285,6 @@ class Attending:
         return self.made[key]
 
 
-_CURRENT: ContextVar[Attending] = ContextVar("pass")
-
-
 def attend(
     module: Any,
     query: Any,
@@ -304,9 +295,7 @@ def attend(
     **others: Any,
 ) -> tuple[Any, None]:
     """What transformers calls in every layer: own tokens and prefixes, merged."""
-    if any(others.get(name) is not None for name in UNKNOWN):
-        raise NotImplementedError("attention that is more than scaled and masked")
-    now, scale = _CURRENT.get(), query.shape[-1] ** -0.5 if scaling is None else scaling
+    now, scale = SHARED_PREFIX.now, scale_of(query, scaling, others)
     rows, heads, count, width = query.shape
     # heads that share keys go as more queries
     folded = query.reshape(rows, key.shape[1], -1, width)
@@ -319,17 +308,4 @@ def attend(
     return own.reshape(rows, heads, count, width).transpose(1, 2), None
 
 
-AttentionInterface.register(NAME, attend)
-
-
-@contextmanager
-def attending(model: Any, now: Attending) -> Iterator[None]:
-    """Let every layer attend as `attend` does."""
-    config = model.config.get_text_config()
-    before, token = config._attn_implementation, _CURRENT.set(now)
-    config._attn_implementation = NAME
-    try:
-        yield
-    finally:
-        config._attn_implementation = before
-        _CURRENT.reset(token)
+SHARED_PREFIX: OwnAttention[Attending] = OwnAttention("sonde_shared_prefix", attend)

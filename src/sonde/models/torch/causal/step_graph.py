@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from sonde.models.torch.causal.rows import RowCache, row_logits
-from sonde.models.torch.causal.shared_prefix import Attending, SharedPrefixes, attending
+from sonde.models.torch.causal.shared_prefix import SHARED_PREFIX, Attending, SharedPrefixes
 from sonde.models.torch.loading.device import onto
 from sonde.models.torch.loading.spread import recordable
 from sonde.models.torch.loading.trials import HALVES
@@ -73,7 +73,7 @@ class StepGraph:
     def run(self) -> None:
         """The step itself."""
         seen = (self.places[None] <= self.lengths[:, None])[:, None, None]
-        with attending(self.model, Attending(prefixes=self.prefixes, seen=seen)):
+        with SHARED_PREFIX.used(self.model, Attending(prefixes=self.prefixes, seen=seen)):
             output = self.model(
                 input_ids=self.ids,
                 position_ids=(self.lengths + self.behind)[:, None],

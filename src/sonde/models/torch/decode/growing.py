@@ -139,21 +139,11 @@ class Growing:
             counts=shares.counts[order],
         )
 
-    def _taken(self, rows: np.ndarray) -> Growing:
-        """Some rows, in that order, a row perhaps several times; shares stay as they are."""
-        return replace(
-            self,
-            leaves=self.leaves[rows],
-            paths=self.paths[rows],
-            logps=self.logps[rows],
-            lengths=self.lengths[rows],
-            cache=self.cache.take(rows),
-            prefixes=self.prefixes.take(rows),
-        )
+    def _taken(self, rows: np.ndarray, cache: RowCache | None = None) -> Growing:
+        """Some rows, in that order, a row perhaps several times; shares stay as they are.
 
-    def part(self, start: int, stop: int, cache: RowCache | None = None) -> Growing:
-        """Some rows with their shares; `cache` is theirs, where it has been made."""
-        own, rows = (self.rows >= start) & (self.rows < stop), np.arange(start, stop)
+        `cache` is theirs, where it has been made.
+        """
         return replace(
             self,
             leaves=self.leaves[rows],
@@ -162,6 +152,13 @@ class Growing:
             lengths=self.lengths[rows],
             cache=self.cache.take(rows) if cache is None else cache,
             prefixes=self.prefixes.take(rows),
+        )
+
+    def part(self, start: int, stop: int, cache: RowCache | None = None) -> Growing:
+        """Some rows with their shares; `cache` is theirs, where it has been made."""
+        own = (self.rows >= start) & (self.rows < stop)
+        return replace(
+            self._taken(np.arange(start, stop), cache),
             rows=self.rows[own] - start,
             owners=self.owners[own],
             counts=self.counts[own],

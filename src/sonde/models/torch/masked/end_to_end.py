@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
@@ -18,9 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from transformers.modeling_utils import AttentionInterface
 
 from sonde.engine.masked_batch import MaskedTexts
+from sonde.models.torch.loading.attention import OwnAttention, scale_of
 from sonde.models.torch.loading.device import onto
 from sonde.models.torch.loading.spread import recordable
 from sonde.models.torch.loading.trials import HALVES
@@ -29,15 +28,11 @@ from sonde.models.torch.recorded import Graph, agree
 
 log = logging.getLogger("sonde")
 
-NAME = "sonde_end_to_end"
 LONGEST = 64  # tokens of a text that goes so: attention is over tiles of as many
 RECORDED = 2**16  # tokens of a pass: more are no faster, and the last one of a few is not full
 FULL = 0.98  # share of a recorded pass that has to be used
 TURNS = 4  # passes whose numbers may wait to be copied to the device
 SHORT = 8  # tokens that texts have on average at least, in a recorded pass
-
-# what an architecture may do to attention beyond scaling it
-UNKNOWN = ("softcap", "s_aux", "position_bias", "sinks", "sliding_window")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,37 +100,28 @@ class Feed:
         return states[:, self.places]
 
 
-_CURRENT: ContextVar[Feed] = ContextVar("current")
-
-
 def attend(
-    _module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **more: Any
+    _module: Any,
+    query: Any,
+    key: Any,
+    value: Any,
+    attention_mask: Any,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    **others: Any,
 ) -> tuple[Any, None]:
     """Attention in which each text sees itself alone, as transformers calls it."""
     from sonde.models.torch.masked import kernels
 
-    strange = [name for name in UNKNOWN if more.get(name) is not None]
-    if strange or attention_mask is not None or query.shape != key.shape:
-        raise ValueError(f"attention with more to it: {strange}")
-    feed, scale = _CURRENT.get(), more.get("scaling")
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    if sliding_window or attention_mask is not None or query.shape != key.shape:
+        raise ValueError(
+            "attention that does not see the whole text, or has fewer keys than queries"
+        )
+    feed, scale = END_TO_END.now, scale_of(query, scaling, others)
     return kernels.attend(query, key, value, feed.tiles, feed.owners, scale, LONGEST), None
 
 
-AttentionInterface.register(NAME, attend)
-
-
-@contextmanager
-def attending(model: Any, feed: Feed) -> Iterator[None]:
-    """Let every layer attend as `attend` does."""
-    config = model.config.get_text_config()
-    before, token = config._attn_implementation, _CURRENT.set(feed)
-    config._attn_implementation = NAME
-    try:
-        yield
-    finally:
-        config._attn_implementation = before
-        _CURRENT.reset(token)
+END_TO_END: OwnAttention[Feed] = OwnAttention("sonde_end_to_end", attend)
 
 
 @contextmanager
@@ -180,7 +166,7 @@ def _sum(module: Any, normalise: Any, states: Any, others: Any) -> Any:
 
 def body(model: Any, feed: Feed, inputs: dict[str, Any], *, last: bool) -> Any:
     """What a model's body gives for one pass, kept at the masks: [1, places, …] in its output."""
-    with attending(model, feed), fusing(model), keeping(model, feed.keep, last=last):
+    with END_TO_END.used(model, feed), fusing(model), keeping(model, feed.keep, last=last):
         return model.base_model(**inputs)
 
 
