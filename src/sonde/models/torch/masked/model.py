@@ -37,8 +37,8 @@ from sonde.models.torch.loading.device import fetched, float_logits, onto, token
 from sonde.models.torch.loading.limits import check_predicted, check_texts, explain_oom, naming
 from sonde.models.torch.loading.weights import Loaded, identify
 from sonde.models.torch.masked.answers import Kind, Tables, read_masked
-from sonde.models.torch.masked.end_to_end import LONGEST, RECORDED, Recorder
 from sonde.models.torch.masked.logits import ROW, mask_logits, ways_of
+from sonde.models.torch.masked.unpadded import LONGEST, RECORDED, Recorder
 
 log = logging.getLogger("sonde")
 

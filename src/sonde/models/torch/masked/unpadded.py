@@ -117,11 +117,11 @@ def attend(
         raise ValueError(
             "attention that does not see the whole text, or has fewer keys than queries"
         )
-    feed, scale = END_TO_END.now, scale_of(query, scaling, others)
+    feed, scale = UNPADDED.now, scale_of(query, scaling, others)
     return kernels.attend(query, key, value, feed.tiles, feed.owners, scale, LONGEST), None
 
 
-END_TO_END: OwnAttention[Feed] = OwnAttention("sonde_end_to_end", attend)
+UNPADDED: OwnAttention[Feed] = OwnAttention("sonde_unpadded", attend)
 
 
 @contextmanager
@@ -166,7 +166,7 @@ def _sum(module: Any, normalise: Any, states: Any, others: Any) -> Any:
 
 def body(model: Any, feed: Feed, inputs: dict[str, Any], *, last: bool) -> Any:
     """What a model's body gives for one pass, kept at the masks: [1, places, …] in its output."""
-    with END_TO_END.used(model, feed), fusing(model), keeping(model, feed.keep, last=last):
+    with UNPADDED.used(model, feed), fusing(model), keeping(model, feed.keep, last=last):
         return model.base_model(**inputs)
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from sonde.core.columns import one_by_one
 from sonde.engine.masked_batch import MaskedText, columns
-from sonde.models.torch.masked.end_to_end import LONGEST, Feed, Recorder, Room, filled, laid_out
 from sonde.models.torch.masked.logits import EQUAL, LONG, Ways, differs, mask_logits, ways_of
 from sonde.models.torch.masked.model import MaskedModel
+from sonde.models.torch.masked.unpadded import LONGEST, Feed, Recorder, Room, filled, laid_out
 from sonde.models.torch.reference import fill_masked, score_masked
 from tests.parity import kernels
 from tests.parity.world import TOLERANCE, answers, assert_same
@@ -172,7 +172,7 @@ def test_a_pass_that_cannot_be_recorded_goes_as_it_is(
             output.last_hidden_state = torch.zeros_like(output.last_hidden_state)
             return output, inputs
 
-    monkeypatch.setattr("sonde.models.torch.masked.end_to_end.Recorded", Broken)
+    monkeypatch.setattr("sonde.models.torch.masked.unpadded.Recorded", Broken)
     recorder = Recorder(model, last=True, first=ways_of(model).first)
     recorder.usable = True
     masked = columns([(tuple(range(5, 14 + i % 4)), i % 9) for i in range(40)])
