@@ -186,7 +186,7 @@ def test_a_pass_that_cannot_be_recorded_goes_as_it_is(
 
 
 def test_texts_too_long_for_a_tile_go_in_rows(tiny: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("model", "logits", "end_to_end"):
+    for module in ("model", "logits", "unpadded"):
         monkeypatch.setattr(f"sonde.models.torch.masked.{module}.LONGEST", 16)
     model = MaskedModel(tiny("bert"))
     model.ways = replace(model.ways, joins=True)

@@ -1,7 +1,7 @@
 """Logits at the masked positions of many texts: body on all tokens, head at the mask alone.
 
 On a GPU short texts lie end to end, because attention over many tiny texts costs it more than over
-few longer ones: in one row (`end_to_end`), or else those of equal length in rows of about a hundred
+few longer ones: in one row (`unpadded`), or else those of equal length in rows of about a hundred
 tokens. What a model takes is tried, not assumed. Knows columns of token ids, nothing of prompts.
 """
 

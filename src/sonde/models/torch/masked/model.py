@@ -118,7 +118,7 @@ class MaskedModel(Named):
             return
         yield from rows({i: n for i, n in enumerate(lengths) if n > LONGEST})
         short = {i: n for i, n in enumerate(lengths) if n <= LONGEST}
-        build = partial(_end_to_end, short)
+        build = partial(_unpadded, short)
         yield from budget.schedule(short, build, padded=False, most=RECORDED)
 
     @torch.inference_mode()
@@ -242,7 +242,7 @@ class MaskedModel(Named):
         return logps
 
 
-def _end_to_end(lengths: Mapping[int, int], batch: list[int]) -> Pass:
+def _unpadded(lengths: Mapping[int, int], batch: list[int]) -> Pass:
     """Short texts in one row; it is as if each token were a row, since no mask is made."""
     new = [lengths[i] for i in batch]
     shape = Shape(rows=sum(new), width=1, behind=0, reads=len(batch))
