@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders
 
 from sonde.core.prompts import Generate
-from sonde.models.torch.decode.steps import End, Endings, end_tokens
-from sonde.models.torch.decode.token_texts import TokenTexts
+from sonde.engine.endings import End, Endings
+from sonde.engine.token_texts import TokenTexts
+from sonde.models.torch.decode.steps import end_tokens
 from tests.tiny import byte_pairs, metaspaces, word_pieces
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, PromptError, PromptTooLong
 from sonde.core.prompts import Generate, Prompt
+from sonde.engine.endings import Endings
 from sonde.models.options import LoadOptions
-from sonde.models.torch.decode.steps import Endings, end_tokens
+from sonde.models.torch.decode.steps import end_tokens
 from sonde.models.torch.loading.open import open_model
 from sonde.models.torch.reference import generate_seq2seq, score_seq2seq
 from sonde.models.torch.seq2seq import Seq2SeqModel

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -62,6 +63,19 @@ class Sampled:
 
     texts: tuple[str, ...]
     counts: tuple[int, ...]
+
+    @classmethod
+    def pooled(cls, texts: Iterable[tuple[str, int]]) -> Sampled:
+        """Texts with how often each was drawn; the same text may come by two paths.
+
+        >>> Sampled.pooled([(" b", 1), (" a", 1), (" b", 2)])
+        Sampled(texts=(' b', ' a'), counts=(3, 1))
+        """
+        counts: Counter[str] = Counter()
+        for text, count in texts:
+            counts[text] += count
+        order = sorted(counts, key=lambda text: (-counts[text], text))
+        return cls(texts=tuple(order), counts=tuple(counts[text] for text in order))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.fingerprints import canonical
+from sonde.core.prompts import Prompt, Sample
 
 Floats = NDArray[np.floating[Any]]
 
@@ -31,6 +32,14 @@ def draw_name(seed: int, *parts: str) -> bytes:
     False
     """
     return hashlib.sha256(canonical([seed, *parts]).encode()).digest()
+
+
+def prompt_name(prompt: Prompt) -> bytes:
+    """The name under which a prompt draws: its seed, what it is about, and its text."""
+    assert isinstance(prompt.want, Sample)
+    key = prompt.key
+    about = (key.fact, key.relation, key.template, key.subject, "samples")
+    return draw_name(prompt.want.seed, *about, *map(str, prompt.own.values()), prompt.prefix)
 
 
 def uniforms(name: bytes, path: Sequence[int], count: int) -> NDArray[np.float64]:

@@ -20,8 +20,8 @@ from captum.attr import IntegratedGradients
 
 from sonde.core.attributions import Attribution, Token
 from sonde.core.errors import AbilityError, ModelError, PromptError
+from sonde.engine.limits import check_spans, check_text
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.loading.limits import check_spans, check_text
 from sonde.models.torch.loading.weights import Loaded, out_of_memory
 from sonde.models.torch.seq2seq import Seq2SeqModel
 

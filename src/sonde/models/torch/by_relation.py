@@ -29,11 +29,12 @@ from sonde.core.progress import part
 from sonde.core.prompts import Cloze, Fill, Prompt, Score, capitalised
 from sonde.core.rated import RatedColumns, ends_of, taken
 from sonde.engine.encode import Span
+from sonde.engine.limits import check_spans, naming
 from sonde.engine.masked_batch import columns
 from sonde.engine.schedule import Pass
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.hashes import remembered_hash
-from sonde.models.torch.loading.limits import check_spans, explain_oom, naming
+from sonde.models.torch.loading.limits import explain_oom
 from sonde.models.torch.loading.weights import refuse_fixed
 from sonde.models.torch.masked.answers import Allowed, Table, read_masked
 from sonde.models.torch.masked.model import MaskedModel

@@ -21,12 +21,12 @@ from sonde.core.errors import AbilityError, PromptError
 from sonde.core.examinations import Examination, Text
 from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace
 from sonde.engine.encode import CausalEncoder, Span
+from sonde.engine.limits import naming
 from sonde.engine.masked_batch import MaskedEncoder
 from sonde.engine.seq2seq_encode import GAP, Ids, Seq2SeqEncoder
 from sonde.models.torch import reference
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.decode.steps import end_tokens
-from sonde.models.torch.loading.limits import naming
 from sonde.models.torch.masked.answers import token_name
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel, first_token

@@ -27,15 +27,17 @@ from sonde.core.progress import advance
 from sonde.core.prompts import Prompt, Score
 from sonde.core.rated import RatedColumns, ends_of, taken
 from sonde.engine.batching import Budget
+from sonde.engine.endings import Endings
+from sonde.engine.limits import check_room, check_text, naming
 from sonde.engine.prefixes import SourceCache
 from sonde.engine.schedule import Pass, Passes, answer_passes, source_passes
 from sonde.engine.seq2seq_encode import Ids, Seq2SeqEncoder, Source, beginnings, row_of
-from sonde.models.torch.decode.steps import Endings, Leaf, end_tokens
+from sonde.models.torch.decode.steps import Leaf, end_tokens
 from sonde.models.torch.decode.tree_decoder import LeafWriter, Step
 from sonde.models.torch.decode.writer import Written
 from sonde.models.torch.loading.budgets import Budgets
 from sonde.models.torch.loading.device import float_logits, padded, token_logps
-from sonde.models.torch.loading.limits import check_room, check_text, explain_oom, naming
+from sonde.models.torch.loading.limits import explain_oom
 from sonde.models.torch.loading.weights import Loaded, identify, token_id
 
 BATCH_TOKENS: Mapping[str, Mapping[Ability, int]] = {

@@ -13,18 +13,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 
 from sonde.core.abilities import Ability, Identity, Named
 from sonde.core.answers import Generated, Sampled
 from sonde.core.costs import ShardCost
-from sonde.core.errors import AbilityError, PromptError
 from sonde.core.progress import advance
-from sonde.core.prompts import Generate, Prompt, Score, Trace
+from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.rated import RatedColumns, ends_of, taken
+from sonde.engine.causal_texts import (
+    describe_start,
+    option_texts,
+    prepare_options,
+    read_texts,
+    start_token,
+)
 from sonde.engine.encode import Branches, CausalEncoder, Start, lengthened, span_arrays
+from sonde.engine.limits import naming
 from sonde.engine.row_schedule import tree_row_passes
 from sonde.engine.schedule import (
     Pass,
@@ -35,7 +42,8 @@ from sonde.engine.schedule import (
     text_passes,
     trace_passes,
 )
-from sonde.engine.spans import SpanTokens, mark
+from sonde.engine.spans import SpanTokens
+from sonde.engine.token_texts import TokenTexts
 from sonde.engine.token_tree import shared_prefill
 from sonde.engine.tree_rows import TreeRows
 from sonde.models.torch.causal.rows import farthest, tree_row_logps, why_not_rows
@@ -48,18 +56,11 @@ from sonde.models.torch.causal.token_tree import (
     why_flat,
 )
 from sonde.models.torch.decode.row_decoder import RowDecoder
-from sonde.models.torch.decode.token_texts import TokenTexts
 from sonde.models.torch.decode.tree_decoder import TreeDecoder
 from sonde.models.torch.decode.writer import Opening, Writer
 from sonde.models.torch.loading.budgets import Budgets
 from sonde.models.torch.loading.device import float_logits
-from sonde.models.torch.loading.limits import (
-    check_predicted,
-    check_spans,
-    check_text,
-    explain_oom,
-    naming,
-)
+from sonde.models.torch.loading.limits import check_predicted, explain_oom
 from sonde.models.torch.loading.weights import Loaded, identify
 
 log = logging.getLogger("sonde")
@@ -136,7 +137,7 @@ class CausalModel(Named):
     def __init__(self, loaded: Loaded, *, start: Start | None = None) -> None:
         self.loaded = loaded
         self.model = loaded.model
-        self.start = start or start_token(loaded)
+        self.start = start or start_token(loaded.tokenizer, loaded.options.bos, loaded.name)
         self.encoder = CausalEncoder(loaded.backend, self.start)
         device = loaded.device.split(":")[0]
         self.prefixes = kept_prefixes(self.model, PREFIX_BYTES[device])
@@ -163,18 +164,13 @@ class CausalModel(Named):
         """What makes this model's answers its own."""
         return identify(
             self.loaded,
-            bos=describe_start(self.start, self.loaded),
+            bos=describe_start(self.start, self.loaded.backend),
             scoring="rows" if self.rows else "tree" if self.tree else "flat",
         )
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
         """Yield (positions, log-probabilities of every option's tokens)."""
-        wants = [(prompt, prompt.want) for prompt in prompts]
-        self.encoder.prepare(
-            (prompt.prefix, want.texts(prompt.prefix), want.after(prompt.suffix))
-            for prompt, want in wants
-            if isinstance(want, Score) and not want.whole
-        )
+        prepare_options(self.encoder, prompts)
         return explain_oom(self._scored(prompts, [self.branches(prompt) for prompt in prompts]))
 
     def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
@@ -275,33 +271,14 @@ class CausalModel(Named):
 
     def branches(self, prompt: Prompt) -> Branches:
         """The texts of a prompt's options, refused if the model cannot take one of them."""
-        want, prefix = prompt.want, prompt.prefix
-        if not isinstance(want, Score):
-            raise AbilityError("a causal model scores options; it does not fill a mask")
+        texts = option_texts(self.encoder, prompt, self.loaded)
         with naming(prompt):
-            after = want.after(prompt.suffix)
-            texts = self.encoder.branch(prefix, want.texts(prefix), after, whole=want.whole)
-            check_spans(texts.spans, self.loaded, texts.head)
             check_predicted((id for s in texts.spans for id in s.ids[s.start : s.end]), self.loaded)
         return texts
 
     def span_tokens(self, prompts: Sequence[Prompt]) -> list[SpanTokens]:
         """Prompts that are read in parts as token ids, refused if the model cannot take one."""
-        whole = self.encoder.whole([prompt.prefix for prompt in prompts])
-        texts = []
-        for prompt, tokens in zip(prompts, whole, strict=True):
-            if not isinstance(prompt.want, Trace):
-                raise AbilityError("trace() takes prompts that want Trace(…)")
-            with naming(prompt):
-                if prompt.suffix:
-                    raise PromptError(
-                        f"text stands after the part that is read ({prompt.suffix!r}); put all of "
-                        "it into the prefix"
-                    )
-                text = mark(tokens, prompt.prefix, prompt.want.spans, self.encoder.start)
-                check_text(len(text.ids), max(text.ids), self.loaded)
-            texts.append(text)
-        return texts
+        return read_texts(self.encoder, prompts, self.loaded)
 
     def _scored(
         self, prompts: Sequence[Prompt], branches: Sequence[Branches]
@@ -349,30 +326,3 @@ class CausalModel(Named):
         except Exception:
             self.prefixes.clear()  # if memory ran out, they are the first to go
             raise
-
-
-def start_token(loaded: Loaded) -> Start:
-    """The token texts open with: as asked for, or else as the tokenizer itself does it."""
-    tokenizer = loaded.tokenizer
-    id = tokenizer.bos_token_id
-    choice = loaded.options.bos
-    if choice == "auto":
-        ids = tokenizer("a").input_ids
-        return Start(id=_fallback(tokenizer), always=id is not None and ids[:1] == [id])
-    if choice == "always" and id is None:
-        raise AbilityError(f"{loaded.name} has no beginning-of-text token; leave out --bos always")
-    return Start(id=_fallback(tokenizer), always=choice == "always")
-
-
-def _fallback(tokenizer: Any) -> int | None:
-    """The token before a text whose answer comes first: beginning of text, else end of text."""
-    id = tokenizer.bos_token_id
-    return tokenizer.eos_token_id if id is None else id  # type: ignore[no-any-return]
-
-
-def describe_start(start: Start, loaded: Loaded) -> str:
-    """How texts open, for the manifest."""
-    if start.id is None:
-        return "none"
-    token = loaded.backend.id_to_token(start.id)
-    return f"{token} always" if start.always else f"{token} only before an answer that comes first"

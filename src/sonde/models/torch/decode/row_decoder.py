@@ -16,14 +16,15 @@ import numpy as np
 
 from sonde.core.prompts import Prompt
 from sonde.engine.batching import Budget
+from sonde.engine.endings import End, Endings
 from sonde.engine.row_schedule import write_row_passes
 from sonde.engine.schedule import Pass, Passes
+from sonde.engine.token_texts import TokenTexts
 from sonde.models.torch.causal.rows import RowCache, row_logits
 from sonde.models.torch.causal.shared_prefix import SharedPrefixes
 from sonde.models.torch.causal.step_graph import Recorder, StepGraph, next_logits
 from sonde.models.torch.decode.growing import Growing, Shares, drawn_shares, likeliest_shares
-from sonde.models.torch.decode.steps import End, Endings, Leaf, NoDistribution
-from sonde.models.torch.decode.token_texts import TokenTexts
+from sonde.models.torch.decode.steps import Leaf, NoDistribution
 from sonde.models.torch.decode.tree_decoder import TreeDecoder
 from sonde.models.torch.decode.writer import Draws, Opening, Writer, Written
 from sonde.models.torch.loading.device import token_logps

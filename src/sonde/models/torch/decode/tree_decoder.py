@@ -20,12 +20,13 @@ from sonde.core.progress import advance
 from sonde.core.prompts import Prompt
 from sonde.engine.batching import Budget
 from sonde.engine.encode import CausalEncoder
+from sonde.engine.endings import Endings
+from sonde.engine.limits import check_room
 from sonde.engine.prefixes import PrefixCache
 from sonde.engine.schedule import Pass, Passes, row_passes, write_passes
 from sonde.models.torch.causal.token_tree import KeysAndValues
 from sonde.models.torch.decode.steps import (
     DecodeState,
-    Endings,
     Leaf,
     NoDistribution,
     compact,
@@ -40,7 +41,6 @@ from sonde.models.torch.decode.steps import (
     split_leaves,
 )
 from sonde.models.torch.decode.writer import Draws, Opening, Writer, Written
-from sonde.models.torch.loading.limits import check_room
 from sonde.models.torch.loading.weights import Loaded, out_of_memory
 
 Choose = Callable[[Any, Sequence[Leaf]], list[list[Leaf]]]

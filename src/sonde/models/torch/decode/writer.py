@@ -7,19 +7,20 @@ them grow. Knows prompts and answers, no tensors.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sonde.core.answers import Generated, Sampled
-from sonde.core.errors import AbilityError, NotFinite, PromptError
+from sonde.core.errors import NotFinite
 from sonde.core.prompts import Generate, Prompt, Sample, called
+from sonde.engine.causal_texts import check_writable
 from sonde.engine.encode import Span
-from sonde.engine.sampling import draw_name
+from sonde.engine.endings import End, Endings, Writing
+from sonde.engine.limits import naming
+from sonde.engine.sampling import prompt_name
 from sonde.engine.schedule import Passes, Root
-from sonde.models.torch.decode.steps import End, Endings, Leaf, Writing
-from sonde.models.torch.loading.limits import naming
+from sonde.models.torch.decode.steps import Leaf
 from sonde.models.torch.loading.trials import HALVES
 from sonde.models.torch.loading.weights import Loaded
 
@@ -127,7 +128,7 @@ class Writer(ABC):
         names = [prompt_name(prompt) for prompt in prompts]
         draws = Draws(prompts=prompts, names=names, steady=self.loaded.model.dtype in HALVES)
         for owner, written in self.grow(openings, draws):
-            yield owner, pooled((w.end.text, w.count) for w in written)
+            yield owner, Sampled.pooled((w.end.text, w.count) for w in written)
 
     def generate_beside(self, openings: Sequence[Opening]) -> Iterator[tuple[int, Generated, Any]]:
         """What `generate` gives, and the log-probabilities of the options of an opening's ids.
@@ -144,15 +145,9 @@ class Writer(ABC):
 
     def open(self, prompt: Prompt, tokens: Sequence[int], kind: Kind) -> Opening:
         """A prompt to write on from, refused if it wants another kind or cannot be."""
-        if not isinstance(prompt.want, kind):
-            verb = kind.__name__.lower()
-            raise AbilityError(f"{verb}() takes prompts that want {kind.__name__}(…)")
+        check_writable(prompt, kind)
+        assert isinstance(prompt.want, Generate | Sample)
         with naming(prompt):
-            if prompt.suffix:
-                raise PromptError(
-                    f"text follows the answer ({prompt.suffix!r}) and this model only writes on; "
-                    "use a template that ends with the answer"
-                )
             return Opening(ids=self.ids(prompt, tokens, prompt.want.most), want=prompt.want)
 
     def leaves(self, openings: Sequence[Opening]) -> list[Leaf]:
@@ -183,27 +178,6 @@ class Writer(ABC):
         # all tokens after the text, should its end be written with several
         closing = sum(leaf.logps[said:]) if said < len(leaf.logps) else None
         return Generated(text=end.text, logps=leaf.logps[:said], end_logp=closing)
-
-
-def pooled(texts: Iterable[tuple[str, int]]) -> Sampled:
-    """Distinct texts with their counts, the commonest first; the same text may come by two paths.
-
-    >>> pooled([(" b", 1), (" a", 1), (" b", 2)])
-    Sampled(texts=(' b', ' a'), counts=(3, 1))
-    """
-    counts: Counter[str] = Counter()
-    for text, count in texts:
-        counts[text] += count
-    order = sorted(counts, key=lambda text: (-counts[text], text))
-    return Sampled(texts=tuple(order), counts=tuple(counts[text] for text in order))
-
-
-def prompt_name(prompt: Prompt) -> bytes:
-    """The name under which a prompt draws: its seed, what it is about, and its text."""
-    assert isinstance(prompt.want, Sample)
-    key = prompt.key
-    about = (key.fact, key.relation, key.template, key.subject, "samples")
-    return draw_name(prompt.want.seed, *about, *map(str, prompt.own.values()), prompt.prefix)
 
 
 def _room(want: Writing) -> int:
