@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from sonde.cli.options import summary
+from sonde.cli.groups import summary
 from sonde.cli.verbs import VERBS, app
 from tests.docs.program import help_text, verbs
 

@@ -11,15 +11,7 @@ from sonde.analysis.differences.care import cares
 from sonde.analysis.learning.report import learning_report
 from sonde.analysis.runs import Reading
 from sonde.cli.console import tell, waiting, writing
-from sonde.cli.options import (
-    ALL_TABLES,
-    JSON,
-    argument,
-    listed,
-    matching,
-    option,
-    verb,
-)
+from sonde.cli.options import ALL_TABLES, JSON, argument, listed, matching, option, verb
 from sonde.cli.report import PictureOptions, show_report
 from sonde.core.errors import UsageError
 from sonde.core.reports import Report

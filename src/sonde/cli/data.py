@@ -13,16 +13,8 @@ from sonde import api
 from sonde.cli import build
 from sonde.cli.card import card
 from sonde.cli.console import output, print_table, say, waiting, writing
-from sonde.cli.options import (
-    DEVICE,
-    FOLDER,
-    FactOptions,
-    SourceOptions,
-    argument,
-    group,
-    option,
-    verb,
-)
+from sonde.cli.groups import group
+from sonde.cli.options import DEVICE, FOLDER, FactOptions, SourceOptions, argument, option, verb
 from sonde.cli.paraphrase import paraphrase
 from sonde.cli.review import review
 from sonde.core.abilities import abilities

@@ -7,6 +7,7 @@ from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 
 from sonde.cli.console import print_json, print_table, resumable, say, tell, training
+from sonde.cli.groups import components
 from sonde.cli.options import (
     DATA,
     RELATIONS,
@@ -15,7 +16,6 @@ from sonde.cli.options import (
     TRUST,
     AskOptions,
     ComputeOptions,
-    components,
     listed,
     matching,
     option,

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sonde.cli.console import output, print_json, say, waiting
-from sonde.cli.options import RunOptions, components, option
+from sonde.cli.groups import components
+from sonde.cli.options import RunOptions, option
 from sonde.cli.pace import duration
 from sonde.core.abilities import Model, Probe
 from sonde.core.costs import Cost, Memory

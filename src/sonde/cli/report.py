@@ -17,15 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sonde.cli.console import output, print_json, say, waiting, writing
-from sonde.cli.options import (
-    ALL_TABLES,
-    JSON,
-    PAGE,
-    argument,
-    option,
-    pairs,
-    verb,
-)
+from sonde.cli.options import ALL_TABLES, JSON, PAGE, argument, option, pairs, verb
 from sonde.core.errors import MissingExtra, SondeError, UsageError
 from sonde.core.files import whole
 from sonde.core.reports import Report

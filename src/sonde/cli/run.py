@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sonde.cli.console import print_table, progress, resumable, say, training, waiting
+from sonde.cli.groups import components
 from sonde.cli.options import (
     ALL_TABLES,
     AskOptions,
@@ -22,7 +23,6 @@ from sonde.cli.options import (
     RunOptions,
     SelectOptions,
     argument,
-    components,
     listed,
     option,
     verb,

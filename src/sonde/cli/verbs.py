@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sonde import __version__
-from sonde.cli.options import group
+from sonde.cli.groups import group
 
 VERBS = {
     "demo": (
