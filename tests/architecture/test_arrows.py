@@ -103,7 +103,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "peft": "models/torch/loading/adapters.py",
     "datasets": "data/tables/hub.py",
     "fastexcel": "data/tables/files.py",
-    "gguf": "models/torch/loading/open.py",
+    "gguf": "models/torch/loading/gguf_copies.py",
     "huggingface_hub": "models/torch/loading/weights.py",
     "jinja2": "reporting/render/html.py",
     "pyarrow": ("core/", "store/", "data/"),

@@ -14,7 +14,7 @@ from sonde.models import options
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.loading.open import gguf_adds_bos
+from sonde.models.torch.loading.gguf_copies import gguf_adds_bos
 from tests import tiny
 from tests.models.gguf_file import write_gguf, write_header
 
