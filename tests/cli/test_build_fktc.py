@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sonde.data.builders import fktc, http
+from sonde.data.builders import fktc
 from sonde.data.format import open_dataset
+from sonde.http import client
 from sonde.prompting.frames import frames
 from tests.command import COMMAND, PATIENCE, Sonde, files
 from tests.data.chat_server import failing, said, serving
@@ -28,11 +29,6 @@ QUESTIONS = (
     "Under which heading does one file [X]?",
 )
 QUICK = ("--wait", 0, "--timeout", PATIENCE)
-
-
-@pytest.fixture(autouse=True)
-def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 def well(number: int, text: str) -> Reply:
@@ -220,7 +216,7 @@ def test_requests_that_make_no_sense_are_refused(sonde: Sonde, data: Path, tmp_p
 def test_a_missing_package_is_named_with_what_to_install(
     sonde: Sonde, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
-    for module in (fktc, http):
+    for module in (fktc, client):
         monkeypatch.setattr(module, "find_spec", lambda name: None if name == package else object())
     done = sonde(*command(data, tmp_path / "out", "http://127.0.0.1:1"))
     done.refused(4, package, "pip install 'sonde[paraphrase]'")

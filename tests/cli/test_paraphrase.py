@@ -17,11 +17,6 @@ from tests.data.loopback import Reply
 QUICK = ("--wait", 0, "--timeout", PATIENCE, "--paraphrases", 19)
 
 
-@pytest.fixture(autouse=True)
-def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
 def command(data: Path, out: Path, url: str, *more: object) -> tuple[object, ...]:
     asked = ("--endpoint", url, "--model", "m", *QUICK, *more)
     return ("data", "paraphrase", data, "-o", out, *asked)

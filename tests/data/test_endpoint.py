@@ -7,23 +7,16 @@ import socket
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
-import httpx
 import pytest
 
 from sonde.core.errors import EndpointError, UsageError
-from sonde.data.builders import http
 from sonde.data.builders.endpoint import Chat, Endpoint, opened
+from sonde.http.server import connected
 
 from .chat_server import Answer, Server, said, serving
-from .loopback import Reply
+from .loopback import Reply, noted
 
 BAD = Reply(body="<html>busy</html>")
-
-
-@pytest.fixture(autouse=True)
-def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loopback is reached without a proxy, whatever the machine has."""
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
 def first_bad(*replies: Reply) -> Answer:
@@ -37,8 +30,8 @@ def asked(
     """The answer to a question, the waits on the way, and the conversation."""
     place = Endpoint(url=server.url, model="m", key=key, retries=retries, wait=1, timeout=timeout)
     waits: list[float] = []
-    with httpx.Client(timeout=place.timeout) as client:
-        chat = Chat("m", http.Server(place.place, client, sleep=waits.append))
+    with connected(place.place, "--endpoint", sleep=noted(waits)) as replying:
+        chat = Chat("m", replying)
         return chat.ask("how?").text, waits, chat
 
 

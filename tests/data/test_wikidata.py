@@ -6,16 +6,16 @@ import json
 import socket
 from pathlib import Path
 
-import httpx
 import pytest
 
 from sonde.core.errors import EndpointError, UsageError
-from sonde.data.builders.http import Place, Server
 from sonde.data.builders.journal import Journal
 from sonde.data.builders.myriadlama.names import Named
 from sonde.data.builders.myriadlama.wikidata import BATCH, Wikidata, opened
+from sonde.http.place import Place
+from sonde.http.server import connected
 
-from .loopback import Reply
+from .loopback import Reply, noted
 from .wikidata_server import Wiki, item, wikidata
 
 ITEMS = {
@@ -40,11 +40,6 @@ ITEMS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _direct(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
 def fetched(
     wiki: Wiki,
     journal: Path,
@@ -57,8 +52,7 @@ def fetched(
 ) -> Wikidata:
     """Ask for some items, with the relation P36."""
     place = Place(address=wiki.url, retries=retries, wait=1, timeout=timeout)
-    with httpx.Client(timeout=timeout) as client:
-        server = Server(place, client, sleep=(waits if waits is not None else []).append)
+    with connected(place, "--url", sleep=noted([] if waits is None else waits)) as server:
         asked = Wikidata(server=server, journal=Journal(journal), language="en", relations=("P36",))
         asked.fetch(ids, claims=claims)
     return asked

@@ -14,7 +14,6 @@ from sonde.cli.endpoint import EndpointOptions
 from sonde.cli.options import listed, option
 from sonde.core.errors import EndpointError, UsageError, nearest
 from sonde.core.facts import Dataset, Entity
-from sonde.data.builders.http import check_url
 from sonde.data.builders.journal import Journal
 from sonde.data.builders.myriadlama.assembly import Gathered
 from sonde.data.builders.myriadlama.names import Names, names_path, table_names
@@ -22,6 +21,7 @@ from sonde.data.builders.myriadlama.objects import Mined, Objects, Pair, mine, s
 from sonde.data.builders.myriadlama.wikidata import BATCH, FLAG, URL, Wikidata, opened
 from sonde.data.builders.triples import Faults, triple_paths
 from sonde.data.readers.aliases import OBJECTS, read_objects
+from sonde.http.place import check_url
 
 MIB = 2**20
 SOURCES = ("triples", "statements")

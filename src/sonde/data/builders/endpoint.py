@@ -1,6 +1,6 @@
 """Have sentences written by a chat model behind an OpenAI-compatible address.
 
-Knows nothing of how a server is reached (`http`), nor of what is asked, and why.
+Knows nothing of how a server is reached (`sonde.http`), nor of what is asked, and why.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from typing import Any
 
 from sonde.core.errors import EndpointError, UsageError
 from sonde.core.fingerprints import fingerprint
-from sonde.data.builders.http import Failure, Place, Server, check_url, connected
 from sonde.data.builders.journal import Answer, Journal, Tokens
+from sonde.http.failures import Failure
+from sonde.http.place import Place, check_url
+from sonde.http.server import Server, connected
 
 PATH = "/chat/completions"
 KEY = "SONDE_API_KEY"
@@ -58,6 +60,7 @@ class Endpoint:
             retries=self.retries,
             wait=self.wait,
             timeout=self.timeout,
+            key=self.key,
             denied=f"the key is taken from the environment variable {KEY}",
         )
 
@@ -82,8 +85,7 @@ class Chat:
 @contextmanager
 def opened(endpoint: Endpoint) -> Iterator[Chat]:
     """Talk to an endpoint; refuses clearly where httpx is missing or the address is none."""
-    headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
-    with connected(endpoint.place, headers, "--endpoint") as server:
+    with connected(endpoint.place, "--endpoint", extra="paraphrase") as server:
         yield Chat(endpoint.model, server)
 
 

@@ -30,7 +30,6 @@ from sonde.core.facts import (
     Template,
 )
 from sonde.data.builders.endpoint import LOST, Asker
-from sonde.data.builders.http import INSTALL
 from sonde.data.builders.questions import questions
 from sonde.data.check import bare, stands_in
 from sonde.data.wordings import regrouped
@@ -252,7 +251,10 @@ def _sound(text: str) -> bool:
 def need_bleu() -> None:
     """Refuse clearly where sacrebleu is not installed."""
     if find_spec("sacrebleu") is None:
-        raise MissingExtra(f"sacrebleu, which compares frames, is not installed; run: {INSTALL}")
+        raise MissingExtra(
+            "sacrebleu, which compares frames, is not installed; run: "
+            "pip install 'sonde[paraphrase]'"
+        )
 
 
 def likeness(one: str, other: str) -> float:

@@ -20,10 +20,12 @@ from typing import Any
 from sonde import __version__
 from sonde.core.errors import EndpointError
 from sonde.core.fingerprints import fingerprint
-from sonde.data.builders.http import Failure, Place, Server, check_url, connected
 from sonde.data.builders.journal import Journal
 from sonde.data.builders.myriadlama.names import Named, Names, named
 from sonde.data.builders.myriadlama.objects import Pair
+from sonde.http.failures import Failure
+from sonde.http.place import Place, check_url
+from sonde.http.server import Server, connected
 
 URL = "https://www.wikidata.org/w/api.php"
 FLAG = "--wikidata-url"
@@ -132,7 +134,7 @@ def opened(url: str, retries: int, wait: float, timeout: float) -> Iterator[Serv
     check_url(url, FLAG)
     place = Place(address=url, kind="Wikidata", retries=retries, wait=wait, timeout=timeout)
     agent = {"User-Agent": f"sonde/{__version__} (builds sets of facts with names)"}
-    with connected(place, agent, FLAG) as server:
+    with connected(place, FLAG, agent, extra="paraphrase") as server:
         yield server
 
 

@@ -1,0 +1,1 @@
+"""Ask servers over HTTP, patiently and many things at once. Knows nothing of what is asked."""

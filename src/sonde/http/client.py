@@ -1,0 +1,185 @@
+"""One try: a request sent and its answer read, within a deadline. The only file that knows httpx.
+
+Knows nothing of what is asked, nor whether it is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
+
+from sonde.core.errors import EndpointError, MissingExtra, UsageError
+from sonde.http.failures import Failure, Refused, asked_wait
+from sonde.http.place import Place
+
+if TYPE_CHECKING:
+    import httpx
+
+NEEDED = ("httpx", "tenacity")
+
+PASSING = (408, 425, 429)
+"""Besides 5xx: statuses that another try may not meet."""
+
+BUSY = (429, 503)
+GONE = (502, 503, 504)
+"""Statuses of a server with too much to do, and of one that may not be there."""
+
+DENIED = (401, 403)
+"""Statuses of a server that wants to know who asks."""
+
+KNOCK = 10.0
+"""Seconds for a connection, and for an answer about health."""
+
+DIRECT = ("all://127.0.0.1", "all://localhost", "all://[::1]")
+"""What is reached without a proxy, whatever the surroundings say."""
+
+
+class Asked(Protocol):
+    """What is asked: a path behind the address, and the JSON that is sent; None only gets."""
+
+    @property
+    def path(self) -> str:
+        """What follows the address."""
+
+    @property
+    def body(self) -> Mapping[str, Any] | None:
+        """What is sent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a server answered: the value of its JSON, None where it is none, and how it begins.
+
+    `wait`: seconds that it asks to wait, if any. `new`: whether it came by a new connection.
+    """
+
+    value: Any
+    said: str
+    wait: float | None
+    new: bool
+
+
+class Client:
+    """Sends requests to a place."""
+
+    def __init__(self, place: Place, headers: Mapping[str, str]) -> None:
+        import httpx
+
+        self._place = place
+        self._met: WeakSet[Any] = WeakSet()
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(None, connect=min(KNOCK, place.timeout)),
+            limits=httpx.Limits(keepalive_expiry=None),
+            headers={**place.headers, **headers},
+            mounts=dict.fromkeys(DIRECT),
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+    async def healthy(self) -> bool:
+        """Whether something answers, and does not say that it is not ready."""
+        import httpx
+
+        url = self._place.address + self._place.health
+        try:
+            answer = await asyncio.wait_for(self._client.get(url), KNOCK)
+        except (TimeoutError, httpx.RequestError):
+            return False
+        return answer.status_code < 500
+
+    async def ask(self, call: Asked) -> Reply:
+        """The answer to a request; Failure where another try may bring one."""
+        answer = await self._answer(call)
+        wait = asked_wait(answer.headers.get("Retry-After", ""))
+        self._check_status(answer, wait)
+        connection = answer.extensions.get("network_stream")
+        new = connection is not None and connection not in self._met
+        if new:
+            self._met.add(connection)
+        return Reply(value=_json(answer), said=self._said(answer, 80), wait=wait, new=new)
+
+    async def _answer(self, call: Asked) -> httpx.Response:
+        """The whole answer to a request, within its deadline."""
+        import httpx
+
+        place, query = self._place, getattr(call, "query", None)
+        url = place.address + call.path
+        try:
+            async with asyncio.timeout(place.timeout):
+                if call.body is None:
+                    return await self._client.get(url, params=query)
+                return await self._client.post(url, json=call.body)
+        except httpx.ConnectTimeout:
+            raise Failure("no connection", "gives no connection", lost=True) from None
+        except (TimeoutError, httpx.TimeoutException):
+            why = f"gave no answer in {place.timeout:g} s"
+            raise Failure("no answer in time", why) from None
+        except httpx.RequestError as error:
+            why = f"cannot be reached: {place.hide(str(error)) or type(error).__name__}"
+            if advice := _never(error):
+                raise EndpointError(f"{place.shown} {why}; {advice}") from None
+            lost = isinstance(error, httpx.TransportError)
+            raise Failure("no connection", why, lost=lost) from None
+
+    def _check_status(self, answer: httpx.Response, wait: float | None) -> None:
+        status = answer.status_code
+        if status == 200:
+            return
+        said = self._said(answer, 160)
+        why = f"answers with HTTP {status}" + (f": {said}" if said else "")
+        if status in PASSING or status >= 500:
+            raise Failure(f"HTTP {status}", why, wait, busy=status in BUSY, lost=status in GONE)
+        if status in DENIED and self._place.denied:
+            why += f"; {self._place.denied}"
+        raise Refused(f"{self._place.shown} {why}", status=status, why=why)
+
+    def _said(self, answer: httpx.Response, most: int) -> str:
+        """How an answer begins; only its first bytes are looked at, since it may be long."""
+        text = answer.content[: 20 * most].decode(errors="replace")
+        return self._place.hide(" ".join(text.split()))[:most]
+
+
+def check_address(place: Place, flag: str, extra: str) -> None:
+    """Refuse where a package is missing, or where the address of a flag is none."""
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        raise MissingExtra(
+            f"sonde asks servers through {' and '.join(missing)}, which must be installed; run: "
+            f"pip install 'sonde[{extra}]'"
+        )
+    import httpx
+
+    try:
+        named = bool(httpx.URL(place.address).host)
+    except httpx.InvalidURL:
+        named = False
+    if not named:
+        raise UsageError(f"{flag}: {place.shown} is no address, as http://localhost:8000/v1 is")
+
+
+def _never(error: BaseException) -> str:
+    """What to do about a connection that no further try will make; empty where one may."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, socket.gaierror) and cause.errno != socket.EAI_AGAIN:
+            return "no machine has this name; check the address"
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return "its certificate is not trusted; name one that is in SSL_CERT_FILE"
+        cause = cause.__cause__ or cause.__context__
+    return ""
+
+
+def _json(answer: httpx.Response) -> Any:
+    """The value of an answer; None where it is no JSON."""
+    try:
+        return json.loads(answer.content)
+    except (ValueError, RecursionError):
+        return None
