@@ -76,7 +76,7 @@ SIBLINGS = {
     "data/readers": set(),
     "analysis": {"controls", "report", "runs"},
     "optimise": {"making", "folder", "texts", "losses", "training"},
-    "models": {"options", "tables", "load", "sentences", "torch"},
+    "models": {"options", "tables", "load", "sentences", "torch", "served"},
 }
 """Folders whose parts never import each other, and what their parts share."""
 
@@ -98,7 +98,7 @@ HEAVY = {
 
 AT_HOME: dict[str, str | tuple[str, ...]] = {
     "torch": ("models/torch/", "optimise/", "lab/training/"),
-    "transformers": ("models/torch/", "lab/training/"),
+    "transformers": ("models/torch/", "models/served/tokens.py", "lab/training/"),
     "safetensors": ("models/optimised.py", "models/torch/", "optimise/"),
     "accelerate": "models/torch/loading/spread.py",
     "captum": "models/torch/attribution.py",
@@ -130,6 +130,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
         "engine/token_texts.py",
         "lab/training/",
         "models/torch/",
+        "models/served/tokens.py",
     ),
     "typer": "cli/",
     "rich": ("cli/", "reporting/render/terminal"),

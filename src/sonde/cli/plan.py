@@ -117,6 +117,8 @@ def tokens(cost: Cost) -> Rows:
     """What would be computed, the naive way and by the engine."""
     most = "at most; " if cost.grown else ""
     padded = share(cost.padding / cost.fed) if cost.padding else ""
+    options = cost.requests / cost.options if cost.options else 0
+    each = f", {fixed(options, 3)} per option" if options else ""
     return [
         ("texts", cost.texts, f"{fixed(cost.distinct, 0)} distinct in their shards"),
         ("naively", cost.naive, f"{most}every text on its own"),
@@ -124,6 +126,7 @@ def tokens(cost: Cost) -> Rows:
         ("  of them", cost.stems, "in beginnings that prompts share"),
         ("  of them", cost.grown, "written by the model, at most"),
         ("padding", cost.padding, f"beside them, {padded} of what is fed"),
+        ("requests", cost.requests, f"to the server{each}"),
     ]
 
 

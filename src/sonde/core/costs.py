@@ -14,7 +14,7 @@ class Cost:
     on from), `distinct` of them. `naive`: the tokens of all texts, each on its own. `computed`: the
     tokens the engine feeds; `stems` of them are beginnings shared by prompts, and `grown` are
     written by the model, so that they are an upper bound. `padding`: what is fed beside them only
-    to make rows equally long.
+    to make rows equally long. `requests`: what is sent to a server, where one computes.
     """
 
     prompts: int = 0
@@ -26,13 +26,14 @@ class Cost:
     stems: int = 0
     grown: int = 0
     padding: int = 0
+    requests: int = 0
 
     def __add__(self, other: Cost) -> Cost:
         """Both together.
 
         >>> Cost(prompts=1, naive=9, computed=5) + Cost(prompts=1, naive=3, computed=3)
         Cost(prompts=2, options=0, texts=0, distinct=0, naive=12, computed=8, stems=0, grown=0, \
-padding=0)
+padding=0, requests=0)
         """
         return Cost(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in FIELDS})
 

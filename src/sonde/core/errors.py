@@ -72,6 +72,10 @@ class EndpointError(ModelError):
     """A model behind an address does not answer, or not in a form that can be read."""
 
 
+class ServerError(EndpointError):
+    """A server answers in a way that cannot be trusted, or will not take what it is asked."""
+
+
 class StoreError(SondeError):
     """A run folder cannot be written, read or continued."""
 

@@ -1,0 +1,174 @@
+"""What a dialect is: asks out as requests, replies in as checked numbers. Pure functions, no I/O.
+
+A dialect trusts no reply: it raises `Malformed` where another try may do better and `ServerError`
+where none will. What all dialects check in the same way is here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from sonde.models.served.asks import Ask, Floats, Ids, Kind, Result
+
+One = TypeVar("One")
+
+LEAST = 1e-5
+"""How far above 0 rounding may take a log-probability."""
+
+
+class Malformed(Exception):
+    """A reply that is not what was asked for; another try may bring it. Says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Request:
+    """A body to be posted to a path, and the asks that its reply answers, in order."""
+
+    path: str
+    body: Mapping[str, Any]
+    asks: Sequence[Ask]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What a server says of itself; `context`: the tokens it takes, None where it does not say."""
+
+    version: str = ""
+    context: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a dialect must know of a server: all fields of its body that every request has.
+
+    `model` is the name under which the model is served. `batch`: how many asks go in one request,
+    1 where the server takes one. `pieces`: the text of each of some tokens by the local tokenizer,
+    None for one that has none by itself.
+    """
+
+    model: str
+    pieces: Callable[[Ids], list[str | None]] = field(repr=False)
+    batch: int = 1
+
+
+class Dialect(Protocol):
+    """How one kind of server is spoken with; made from a `Setting` alone.
+
+    `looks` are the paths that `about` wants to see (by GET), beside "/v1/models". `widest`: how
+    many tokens a `Next` may want; `draws`: how many texts a `Draw` may.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def setting(self) -> Setting:
+        """What it was made from."""
+
+    @property
+    def can(self) -> frozenset[Kind]:
+        """The kinds of asks that such a server may answer; which it does is tried."""
+
+    @property
+    def looks(self) -> tuple[str, ...]:
+        """The paths that say what `about` tells."""
+
+    @property
+    def widest(self) -> int:
+        """The most tokens that a `Next` may want."""
+
+    @property
+    def draws(self) -> int:
+        """The most texts that a `Draw` may want."""
+
+    def about(self, seen: Mapping[str, Any]) -> About:
+        """What the replies of some paths say; a path that gave none is missing."""
+
+    def requests(self, asks: Sequence[Ask]) -> list[Request]:
+        """Asks of one kind as requests."""
+
+    def computes(self, asks: Sequence[Ask]) -> int:
+        """About how many tokens the server computes for asks of one kind."""
+
+    def read(self, request: Request, reply: Any) -> list[Result]:
+        """The results of a request's asks, all of them checked."""
+
+
+def batches(asks: Sequence[Ask], size: int) -> list[Sequence[Ask]]:
+    """So many at a time.
+
+    >>> [len(part) for part in batches([None] * 5, 2)]
+    [2, 2, 1]
+    """
+    return [asks[i : i + size] for i in range(0, len(asks), size)]
+
+
+def at(value: Any, *path: str | int) -> Any:
+    """What lies in a reply under names and numbers; Malformed where it does not."""
+    found = value
+    for step in path:
+        try:
+            found = found[step]
+        except (KeyError, IndexError, TypeError):
+            where = ".".join(map(str, path))
+            raise Malformed(f"it has no {where} but {shown(value)}") from None
+    return found
+
+
+def listed(value: Any, *path: str | int) -> list[Any]:
+    """A list that lies in a reply."""
+    found = at(value, *path)
+    if not isinstance(found, list):
+        raise Malformed(f"{'.'.join(map(str, path))} is no list but {shown(found)}")
+    return found
+
+
+def in_order(choices: list[Any], count: int) -> list[Any]:
+    """The choices of a reply by their index, as many as were asked for, each once."""
+    if len(choices) != count:
+        raise Malformed(f"it has {len(choices)} choices where {count} were asked for")
+    found = {index: each for each in choices if isinstance(index := at(each, "index"), int)}
+    if sorted(found) != list(range(count)):
+        indexes = [at(each, "index") for each in choices]
+        raise Malformed(f"its choices have the indexes {indexes} and not 0 to {count - 1}")
+    return [found[index] for index in range(count)]
+
+
+def logps(values: Sequence[Any], count: int) -> Floats:
+    """So many log-probabilities: numbers, finite, none above 0 by more than rounding."""
+    if len(values) != count:
+        raise Malformed(f"it has {len(values)} log-probabilities where {count} were asked for")
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise Malformed(f"{shown(value)} stands where a log-probability belongs")
+        if not math.isfinite(value) or value > LEAST:
+            raise Malformed(f"{value} stands where a log-probability belongs")
+    return np.minimum(np.array(values, dtype=np.float64), 0.0)
+
+
+def same_length(told: Any, count: int) -> None:
+    """Check the number of prompt tokens that a server tells, where it tells it."""
+    if isinstance(told, int) and told != count:
+        verb = "cut" if told < count else "added to"
+        raise Malformed(f"its prompt has {told} tokens where {count} were sent: it was {verb}")
+
+
+def same_pieces(told: Sequence[Any], own: Sequence[str | None], ids: Collection[int]) -> None:
+    """Check the texts of tokens that a server returns against the local tokenizer's."""
+    if len(told) != len(own):
+        raise Malformed(f"it returns {len(told)} tokens where {len(own)} were sent")
+    for theirs, ours, id in zip(told, own, ids, strict=True):
+        if ours is not None and str(theirs).strip(" ▁Ġ") != ours.strip(" "):
+            raise Malformed(f"it returns {theirs!r} for token {id}, which is {ours!r} here")
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:79] + "…"

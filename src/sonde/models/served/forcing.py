@@ -1,0 +1,245 @@
+"""Force tokens on a server by several routes, have it write, draw and spell; refuse the strange.
+
+Each test tries one thing in one dialect, and says why it does not work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from sonde.core.errors import EndpointError, ServerError, UsageError
+from sonde.models.served.asks import (
+    Ask,
+    Draw,
+    Floats,
+    Ids,
+    Next,
+    Rate,
+    Result,
+    Spell,
+    Write,
+    Written,
+)
+from sonde.models.served.channel import Channel
+from sonde.models.served.dialect import Dialect, Malformed, Request
+from sonde.models.served.tokens import LocalTokens
+
+SENTENCE = "The capital of France is"
+FORCED = 3
+"""Unlikely tokens that are forced behind it."""
+
+SPELLED = 24
+"""Tokens from all over the vocabulary that a server must spell as the local tokenizer does."""
+
+APART, RELATIVE = 0.25, 0.02
+"""How far two routes to one log-probability may lie apart, in nats and of its size.
+
+Half precision is that coarse on unlikely tokens; a wrong number is farther off.
+"""
+
+SAME = 1e-7
+"""Numbers of different tokens that are nearer than this are one number given twice."""
+
+BATCH = 32
+"""Asks in a request to a server that takes several."""
+
+
+DENIED = (401, 403)
+"""Statuses of a server that wants to know who asks."""
+
+
+class Fails(Exception):
+    """What was tried does not work; says why."""
+
+
+class Tests:
+    """What is tried with a server; `rated` and `nexts` are the same numbers by two routes."""
+
+    def __init__(self, dialect: Dialect, channel: Channel, tokens: LocalTokens) -> None:
+        self.dialect, self.channel, self.tokens = dialect, channel, tokens
+        encoder = tokens.encoder
+        self.opening = encoder.opened(SENTENCE, encoder.to_open([SENTENCE])[0])
+        self.words = unlikely(tokens, SPELLED)
+        self.forced = self.words[:FORCED]
+        self.rated: Floats | None = None
+        self.nexts: Floats | None = None
+        self.written: Written | None = None
+
+    def rate(self) -> None:
+        """Force tokens by putting them into the prompt: together and one at a time."""
+        start, ids = len(self.opening), self.opening + self.forced
+        (together,) = self.ask(Rate(ids, start))
+        steps = [Rate(ids[: start + n + 1], start + n) for n in range(len(self.forced))]
+        alone = [float(self.ask(step)[0][0]) for step in steps]
+        if not near(together, alone):
+            raise Fails(
+                f"it gives forced tokens {shown(together)} in one text and {shown(alone)} "
+                "one by one, so that its numbers belong to other tokens or depend on what follows"
+            )
+        others = [self.ask(Rate((*self.opening, id), start))[0][0] for id in self.forced]
+        refuse_strange(others, together)
+        self.rated = together
+
+    def next(self) -> None:
+        """Ask for tokens that follow a text, all of them unlikely."""
+        ids = self.opening + self.forced
+        starts = range(len(self.opening), len(ids))
+        chain = [Next(ids[:n], (ids[n],)) for n in starts]
+        found = np.array([self.ask(step)[0][0] for step in chain])
+        (others,) = self.ask(Next(self.opening, self.forced))
+        refuse_strange(others, found)
+        if not near(others[:1], found[:1]):
+            raise Fails(
+                f"it gives a token {shown(found[:1])} by itself and {shown(others[:1])} beside "
+                "others, so that its numbers depend on what else is asked"
+            )
+        self.nexts = found
+
+    def write(self) -> None:
+        """Have some tokens written."""
+        (self.written,) = self.ask(Write(self.opening, 4, ""))
+        if not self.written.logps:
+            raise Fails("it gives no log-probabilities of what it writes")
+
+    def write_agrees(self) -> None:
+        """Force what was written: it must get the log-probabilities that it was written with."""
+        assert self.written is not None
+        ids = self.written.ids or self._ids(self.written.pieces)
+        if not ids:
+            return
+        logps = self.written.logps[: len(ids)]
+        (forced,) = self.ask(Rate(self.opening + ids[: len(logps)], len(self.opening)))
+        if not near(forced, logps):
+            raise Fails(
+                f"it writes tokens with {shown(logps)} and gives the same tokens "
+                f"{shown(forced)} when they are forced; its numbers cannot be trusted"
+            )
+
+    def _ids(self, pieces: Sequence[str]) -> Ids:
+        """The tokens of some texts, up to the first that is none or several."""
+        found = []
+        for piece in pieces:
+            alike = [id for id, text in enumerate(self.tokens.texts.plain) if text == piece]
+            if len(alike) != 1:
+                break
+            found += alike
+        return tuple(found)
+
+    def draw(self) -> None:
+        """Have two texts drawn."""
+        (self.drawn,) = self.ask(self._draws())
+
+    def _draws(self) -> Draw:
+        return Draw(self.opening, min(2, self.dialect.draws), 8, "", 7)
+
+    def steady(self) -> str:
+        """How texts are drawn, for the manifest."""
+        (again,) = self.ask(self._draws())
+        kept = [w.text for w in again] == [w.text for w in self.drawn]
+        heeds = "seeded" if kept else "which does not heed its seed: another run draws other texts"
+        return f"by the server, {heeds}; not the engine's way of splitting counts"
+
+    def spell(self) -> str:
+        """Have tokens spelled: a tokenizer that is not the server's spells them otherwise."""
+        if "spell" not in self.dialect.can:
+            return "nothing"
+        try:
+            (theirs,) = self.ask(Spell(self.words))
+        except Fails:
+            return "nothing"
+        ours = self.tokens.backend.decode(list(self.words), skip_special_tokens=False)
+        if "".join(theirs.split()) != "".join(ours.split()):
+            raise ServerError(
+                f"the tokenizer {self.tokens.name} is not the server's: tokens {self.words[:3]} … "
+                f"are {ours[:40]!r} here and {theirs[:40]!r} there; give --tokenizer the folder of "
+                "the model that is served"
+            )
+        return f"{len(self.words)} tokens that the server spells alike"
+
+    def batched(self) -> Dialect:
+        """The dialect with several asks in a request, where the server answers these alike."""
+        kind: Any = type(self.dialect)
+        wide: Dialect = kind(replace(self.dialect.setting, batch=BATCH))
+        start, ids = len(self.opening), self.opening + self.forced
+        asks = [
+            Rate(ids, start),
+            Rate((*self.opening, self.forced[-1]), start),
+            Rate(ids[:-1], start),
+        ]
+        alone = [self.ask(ask)[0] for ask in asks]
+        try:
+            together = ask_all(self.channel, wide, asks)
+        except Fails:
+            return self.dialect
+        good = all(near(one, other) for one, other in zip(alone, together, strict=True))
+        return wide if good else self.dialect
+
+    def ask(self, ask: Ask) -> list[Any]:
+        """The result of one ask."""
+        return ask_all(self.channel, self.dialect, [ask])
+
+
+def ask_all(channel: Channel, dialect: Dialect, asks: Sequence[Ask]) -> list[Any]:
+    """The results of asks, sent once; Fails where one is refused or answered otherwise."""
+
+    def read(request: Request, reply: Any) -> list[Result] | Malformed:
+        try:
+            return dialect.read(request, reply)
+        except Malformed as error:
+            return error  # not raised: it would be asked again and again
+
+    found: dict[Ask, Result] = {}
+    try:
+        for request, results in channel.send(dialect.requests(asks), read, lambda _: ()):
+            if isinstance(results, Malformed):
+                raise Fails(str(results))
+            found.update(zip(request.asks, results, strict=True))
+    except EndpointError as error:
+        if getattr(error, "status", 0) in DENIED:
+            raise
+        raise Fails(str(error)) from None
+    return [found[ask] for ask in asks]
+
+
+def refuse_strange(others: Sequence[float] | Floats, chain: Sequence[float] | Floats) -> None:
+    """Refuse numbers of different tokens that cannot all be theirs.
+
+    `others` are of tokens in the same place, which share one probability; `chain` of tokens that
+    follow each other.
+    """
+    for values, what in ((others, "different tokens in one place"), (chain, "different places")):
+        if any(abs(a - b) < SAME for a, b in _pairs(list(values))):
+            raise Fails(f"it gives {what} the same log-probabilities ({shown(values)})")
+    if sum(map(exp, others)) > 1.001:
+        raise Fails(f"different tokens in one place get {shown(others)}: together more than all")
+
+
+def near(one: Any, other: Any) -> bool:
+    """Whether two routes agree on some log-probabilities."""
+    pairs = zip(one, other, strict=True)
+    return all(abs(a - b) <= APART + RELATIVE * max(abs(a), abs(b)) for a, b in pairs)
+
+
+def unlikely(tokens: LocalTokens, count: int) -> Ids:
+    """Tokens from all over the vocabulary that are letters, behind a space or not."""
+    plain = tokens.texts.plain
+    words = [id for id, text in enumerate(plain) if text and text.strip().isalpha()]
+    words = [id for id in words if len(plain[id] or "") > 1] or words
+    if len(words) < FORCED:
+        raise UsageError(f"the tokenizer {tokens.name} has too few words to try a server with")
+    step = max(len(words) // count, 1)
+    return tuple(words[::step][-count:])
+
+
+def _pairs(values: Sequence[float]) -> Iterator[tuple[float, float]]:
+    return ((a, b) for i, a in enumerate(values) for b in values[i + 1 :])
+
+
+def shown(values: Any) -> str:
+    """Log-probabilities as a message has them."""
+    return ", ".join(f"{value:.3f}" for value in values)

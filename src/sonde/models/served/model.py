@@ -1,0 +1,315 @@
+"""A model that is asked through a channel: it scores options, reads texts, writes and draws them.
+
+It has the methods that its server was found able to answer, and no others. All prompts of a call
+are asked before one is answered. Knows nothing of requests, which are the dialect's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+from sonde.core.abilities import Ability, Identity, Named
+from sonde.core.answers import Generated, Sampled
+from sonde.core.costs import ShardCost
+from sonde.core.errors import ServerError
+from sonde.core.progress import advance
+from sonde.core.prompts import Generate, Prompt, Sample, Score
+from sonde.core.rated import RatedColumns
+from sonde.engine.causal_texts import (
+    check_writable,
+    describe_start,
+    option_texts,
+    prepare_options,
+    read_texts,
+)
+from sonde.engine.encode import Branches
+from sonde.engine.limits import check_room, naming
+from sonde.engine.sampling import prompt_name, uniforms
+from sonde.models.served.asks import Ask, Draw, Floats, Kind, Result, Write, Written
+from sonde.models.served.channel import Channel, Untaken
+from sonde.models.served.dialect import About, Dialect, Request
+from sonde.models.served.reading import Reading, Text, cheapest
+from sonde.models.served.tokens import LocalTokens
+
+UNLIMITED = 10**9
+"""Tokens of a text, where nobody says how many a server takes."""
+
+SEEDS = 2**31
+"""Seeds that every server takes."""
+
+NEEDS: Mapping[Ability, tuple[Kind, ...]] = {
+    "score": ("rate", "next"),
+    "trace": ("rate", "next"),
+    "generate": ("write",),
+    "sample": ("draw",),
+}
+"""Which asks, any of them, an ability needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was found out about a server: its name, what it says, and which asks it answers.
+
+    `why` not the others; `notes`: what else a manifest should tell of it.
+    """
+
+    name: str
+    about: About
+    can: frozenset[Kind]
+    why: Mapping[Kind, str] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        """What a model behind it can do."""
+        return frozenset(name for name, kinds in NEEDS.items() if self.can & {*kinds})
+
+
+class Served(Named):
+    """What every served model has; `served_model` makes one with the methods of its abilities."""
+
+    def __init__(
+        self, found: Found, dialect: Dialect, channel: Channel, tokens: LocalTokens
+    ) -> None:
+        self.found, self.dialect, self.channel, self.tokens = found, dialect, channel, tokens
+        self.encoder = tokens.encoder
+        self.vocabulary = tokens.vocabulary
+        lengths = (found.about.context, tokens.longest)
+        self.context = min((n for n in lengths if n is not None), default=UNLIMITED)
+
+    @property
+    def identity(self) -> Identity:
+        """What makes its answers its own: who serves which model, not where."""
+        found, dialect = self.found, self.dialect
+        version = found.about.version
+        return Identity(
+            name=found.name,
+            architecture=f"server ({dialect.name})",
+            weights=f"{dialect.setting.model} on {dialect.name} {version}".strip(),
+            tokenizer=self.tokens.fingerprint,
+            bos=describe_start(self.encoder.start, self.tokens.backend),
+            details={
+                "device": "server",
+                "served model": dialect.setting.model,
+                "dialect": dialect.name,
+                "server version": version or "not told",
+                "context": f"{self.context} tokens" if self.context < UNLIMITED else "not told",
+                "tokenizer from": self.tokens.name,
+                "asks": ", ".join(sorted(found.can - {"spell"})),
+                **found.notes,
+            },
+        )
+
+    def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
+        """What each shard would cost, in turn."""
+        from sonde.models.served.costs import served_costs  # it knows this class
+
+        return served_costs(self, shards)
+
+    def branches(self, prompts: Sequence[Prompt]) -> list[Branches]:
+        """The texts of the options of prompts, refused if the server cannot take one of them."""
+        prepare_options(self.encoder, prompts)
+        return [option_texts(self.encoder, prompt, self) for prompt in prompts]
+
+    def reading(self, texts: Sequence[Text]) -> Reading:
+        """How texts are read of which some tokens are wanted."""
+        return cheapest(self.dialect, self.found.can, texts)
+
+    def openings(self, prompts: Sequence[Prompt], kind: type) -> list[tuple[int, ...]]:
+        """Prompts to write on from, refused if the server cannot."""
+        tokens = self.encoder.to_open([prompt.prefix for prompt in prompts])
+        found = []
+        for prompt, own in zip(prompts, tokens, strict=True):
+            check_writable(prompt, kind)
+            with naming(prompt):
+                ids = self.encoder.opened(prompt.prefix, own)
+                check_room(ids, cast(Generate | Sample, prompt.want).most, self)
+            found.append(ids)
+        return found
+
+    def ask(
+        self, owners: Mapping[Ask, Sequence[int]], prompt: Callable[[int], Prompt]
+    ) -> dict[Ask, Any]:
+        """The results of asks, each asked once; `owners` are counted off as they are answered.
+
+        `prompt` is the one that an owner belongs to.
+        """
+        found: dict[Ask, Result] = {}
+        requests = self.dialect.requests(list(owners)) if owners else []
+        try:
+            for request, results in self.channel.send(requests, self.dialect.read, self.divided):
+                found.update(zip(request.asks, results, strict=True))
+                advance(sum(len(owners[ask]) for ask in request.asks))
+        except Untaken as untaken:
+            owner = owners[untaken.request.asks[0]][0]
+            raise ServerError(f"{prompt(owner).told}: {untaken}") from None
+        return found
+
+    def divided(self, request: Request) -> list[Request]:
+        """A request as two; none where it holds one ask."""
+        asks = request.asks
+        halves = (asks[: len(asks) // 2], asks[len(asks) // 2 :]) if len(asks) > 1 else ()
+        return [part for half in halves for part in self.dialect.requests(half)]
+
+    def read(self, texts: Sequence[Text], prompt: Callable[[int], Prompt]) -> list[Floats]:
+        """The log-probabilities of what is read of each text."""
+        reading = self.reading(texts)
+        return reading.values(self.ask(reading.owners, prompt))
+
+
+class Scoring(Served):
+    """Scores options."""
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
+        """Yield (positions, log-probabilities of every option's tokens)."""
+        branches = self.branches(prompts)
+        spans = [span for texts in branches for span in texts.spans]
+        owners = [i for i, texts in enumerate(branches) for _ in texts.spans]
+        values = self.read(option_reads(branches), lambda number: prompts[owners[number]])
+        options = [cast(Score, prompt.want).options for prompt in prompts]
+        counts = np.array([span.stop - span.start for span in spans], dtype=np.int64)
+        after = np.array([span.end - span.stop for span in spans], dtype=np.int64)
+        yield np.arange(len(prompts)), RatedColumns.scored(options, _joined(values), counts, after)
+
+
+class Tracing(Served):
+    """Reads parts of texts."""
+
+    def trace(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
+        """Yield (positions, log-probabilities of every span's tokens)."""
+        texts = read_texts(self.encoder, prompts, self)
+        values = self.read([Text(ids=t.ids, reads=t.reads) for t in texts], prompts.__getitem__)
+        ranges = [text.ranges for text in texts]
+        counts = [stop - start for own in ranges for start, stop in own]
+        columns = RatedColumns.traced([len(own) for own in ranges], _joined(values), counts)
+        yield np.arange(len(prompts)), columns
+
+
+class Generating(Served):
+    """Writes on from prompts."""
+
+    def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
+        """Yield (position, answer) with the likeliest continuation of every prompt."""
+        owners = write_asks(prompts, self.openings(prompts, Generate))
+        results = self.ask(owners, prompts.__getitem__)
+        for ask, own in owners.items():
+            for position in own:
+                want = cast(Generate, prompts[position].want)
+                yield position, self._generated(ask.ids, results[ask], want)
+
+    def _generated(self, ids: tuple[int, ...], written: Written, want: Generate) -> Generated:
+        """A text as an answer, with the log-probabilities of what it says and of its end."""
+        text, finished, said, taken = read_written(self.tokens, ids, written, want)
+        logps, closing = written.logps[:said], written.logps[said:taken]
+        if not finished:
+            return Generated(text=text, logps=logps, finished=False)
+        return Generated(text=text, logps=logps, end_logp=sum(closing) if closing else None)
+
+
+class Sampling(Served):
+    """Draws texts after prompts; the server draws them, each by itself."""
+
+    def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
+        """Yield (position, answer) with continuations drawn from the model."""
+        owners = draw_asks(prompts, self.openings(prompts, Sample), self.dialect.draws)
+        results = self.ask(owners, prompts.__getitem__)
+        texts: dict[int, list[tuple[str, int]]] = {i: [] for i in range(len(prompts))}
+        for ask, own in owners.items():
+            for position in own:
+                want = cast(Sample, prompts[position].want)
+                drawn = (read_written(self.tokens, ask.ids, each, want) for each in results[ask])
+                texts[position] += [(text, 1) for text, *_ in drawn]
+        yield from ((position, Sampled.pooled(each)) for position, each in texts.items())
+
+
+PARTS: Mapping[Ability, type] = {
+    "score": Scoring,
+    "trace": Tracing,
+    "generate": Generating,
+    "sample": Sampling,
+}
+
+
+def served_model(found: Found, dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Served:
+    """A model with the methods that its server was found able to answer."""
+    made: Served = _kind(found.abilities)(found, dialect, channel, tokens)
+    return made
+
+
+@cache
+def _kind(able: frozenset[Ability]) -> Any:
+    return type("ServedModel", (*(PARTS[name] for name in sorted(able)), Served), {})
+
+
+def option_reads(branches: Sequence[Branches]) -> list[Text]:
+    """What is read of the text of each option, and of what counts after it."""
+    return [
+        Text(
+            ids=texts.head + span.ids[: span.end],
+            reads=tuple(range(len(texts.head) + span.start, len(texts.head) + span.end)),
+        )
+        for texts in branches
+        for span in texts.spans
+    ]
+
+
+def write_asks(
+    prompts: Sequence[Prompt], openings: Sequence[tuple[int, ...]]
+) -> dict[Ask, list[int]]:
+    """What is to be written after prompts, and for which of them."""
+    found: dict[Ask, list[int]] = {}
+    for position, (prompt, ids) in enumerate(zip(prompts, openings, strict=True)):
+        want = cast(Generate, prompt.want)
+        found.setdefault(Write(ids, want.most, want.until), []).append(position)
+    return found
+
+
+def draw_asks(
+    prompts: Sequence[Prompt], openings: Sequence[tuple[int, ...]], most: int
+) -> dict[Ask, list[int]]:
+    """What is to be drawn after prompts, `most` at a time, each part with a seed of its own."""
+    found: dict[Ask, list[int]] = {}
+    for position, (prompt, ids) in enumerate(zip(prompts, openings, strict=True)):
+        want = cast(Sample, prompt.want)
+        parts = range(0, want.count, most)
+        seeds = uniforms(prompt_name(prompt), (), len(parts))
+        for start, share in zip(parts, seeds.tolist(), strict=True):
+            count, seed = min(most, want.count - start), int(share * SEEDS)
+            found.setdefault(Draw(ids, count, want.most, want.until, seed), []).append(position)
+    return found
+
+
+def read_written(
+    tokens: LocalTokens, ids: tuple[int, ...], written: Written, want: Generate | Sample
+) -> tuple[str, bool, int, int]:
+    """A text up to its end, whether it has one, and how many tokens say it and came in all.
+
+    By its tokens where the server tells them, as for a model that is here; else by its text.
+    """
+    endings, path = tokens.endings, written.ids
+    if not path:
+        text = written.text.split(want.until)[0] if want.until else written.text
+        said = _pieces_within(written.pieces, len(text))
+        return text, written.ended or text != written.text, said, len(written.logps)
+    tail = endings.tail(ids)
+    for count in range(1, len(path) + 1):
+        end = endings.end(tail, path[:count], want)
+        if end is not None and end.finished:
+            return end.text, True, endings.said(tail, path[:count], end.text), count
+    text = endings.text(tail, path)
+    return text, written.ended, len(path), len(path)
+
+
+def _pieces_within(pieces: Sequence[str], length: int) -> int:
+    """How many tokens hold some of a text of so many characters; the rest only end it."""
+    ends = np.cumsum([0, *map(len, pieces)])
+    return int(np.searchsorted(ends, length))
+
+
+def _joined(values: Sequence[Floats]) -> Floats:
+    return np.concatenate([np.zeros(0), *values]).astype(np.float32)

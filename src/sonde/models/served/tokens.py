@@ -1,0 +1,117 @@
+"""The tokenizer of a served model, read here: a server is sent token ids, never texts.
+
+Knows transformers' tokenizers, no torch and no weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import transformers
+from tokenizers import Tokenizer
+
+from sonde.core.errors import ModelError, SondeError
+from sonde.core.fingerprints import fingerprint
+from sonde.engine.causal_texts import start_token
+from sonde.engine.encode import CausalEncoder
+from sonde.engine.endings import Endings
+from sonde.engine.token_texts import TokenTexts
+from sonde.models.options import LoadOptions, local_folder, read_json
+from sonde.models.served.asks import Ids
+
+SETTINGS = ("generation_config.json", "config.json")
+"""Files beside a tokenizer that name the tokens with which its model ends a text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LocalTokens:
+    """A tokenizer, with what its folder says of the model: ends of texts, and the longest text.
+
+    `vocabulary`: how many tokens there are. `longest` is None where no config says it.
+    """
+
+    name: str
+    tokenizer: Any
+    encoder: CausalEncoder
+    texts: TokenTexts
+    endings: Endings
+    longest: int | None
+    vocabulary: int
+
+    @property
+    def backend(self) -> Tokenizer:
+        """The fast tokenizer, which knows character offsets."""
+        return self.endings.tokenizer
+
+    @property
+    def fingerprint(self) -> str:
+        """What names the tokenizer."""
+        return fingerprint([self.backend.to_str()])
+
+    def pieces(self, ids: Ids) -> list[str | None]:
+        """The text of each token; None for special ones and for parts of characters."""
+        special, plain = self.tokenizer.all_special_ids, self.texts.plain
+        return [None if id in special or id >= len(plain) else plain[id] for id in ids]
+
+
+def read_tokens(reference: str, options: LoadOptions, name: str) -> LocalTokens:
+    """The tokenizer of a folder or a hub id, for the model of that name."""
+    folder = local_folder(reference)
+    with _explained(reference):
+        tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
+            reference if folder is None else folder,
+            revision=options.revision,
+            trust_remote_code=options.trust_remote_code,
+            local_files_only=folder is not None,
+        )
+        if not getattr(tokenizer, "is_fast", False):
+            raise ModelError(f"{reference}: its tokenizer has no fast form; give another folder")
+    said = [] if folder is None else list(_settings(folder))
+    backend: Tokenizer = tokenizer.backend_tokenizer
+    size = max(len(tokenizer), backend.get_vocab_size(with_added_tokens=True))
+    texts = TokenTexts(backend, size)
+    lengths = (entry.get("max_position_embeddings") for entry in said)
+    return LocalTokens(
+        name=reference,
+        tokenizer=tokenizer,
+        encoder=CausalEncoder(backend, start_token(tokenizer, options.bos, name)),
+        texts=texts,
+        endings=Endings(backend, _ends(said, tokenizer), texts),
+        longest=next((length for length in lengths if isinstance(length, int)), None),
+        vocabulary=size,
+    )
+
+
+def _settings(folder: Path) -> Iterator[dict[str, Any]]:
+    """What the files beside a tokenizer say, in the order in which a model heeds them."""
+    for name in SETTINGS:
+        if (path := folder / name).is_file():
+            yield read_json(path)
+
+
+def _ends(said: list[dict[str, Any]], tokenizer: Any) -> frozenset[int]:
+    """The tokens with which a text ends: as the model generates, else by config or tokenizer."""
+    named = [entry.get("eos_token_id") for entry in said]
+    for found in (*named, tokenizer.eos_token_id):
+        if found is not None:
+            return frozenset(found if isinstance(found, list) else [found])
+    return frozenset()
+
+
+@contextmanager
+def _explained(reference: str) -> Iterator[None]:
+    """Turn whatever a library raises over a tokenizer into an error that names it."""
+    try:
+        yield
+    except SondeError:
+        raise
+    except Exception as error:  # transformers and tokenizers raise their own
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelError(
+            f"--tokenizer {reference} cannot be read ({why}); give the folder of the model that "
+            "is served, or of its tokenizer"
+        ) from error

@@ -1,0 +1,182 @@
+"""Find out which dialect a server speaks and what it can do, by trying; nothing is believed.
+
+Unlikely tokens are forced, each by two routes that must agree; a token is spelled by the server, so
+that a tokenizer which is not the server's is found. What a server cannot do is known, with the
+reason, before any work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sonde.core.components import Components
+from sonde.core.errors import ServerError, UsageError
+from sonde.models.served import DIALECTS
+from sonde.models.served.asks import (
+    Ask,
+    Floats,
+    Kind,
+    Rate,
+)
+from sonde.models.served.channel import Channel
+from sonde.models.served.dialect import About, Dialect, Setting
+from sonde.models.served.forcing import Fails, Tests, ask_all, near, shown
+from sonde.models.served.model import Found
+from sonde.models.served.tokens import LocalTokens
+
+MODELS = "/v1/models"
+
+
+@dataclass(slots=True)
+class Trial:
+    """What came of trying a dialect: which asks it answers, and why not the others.
+
+    `shown`: an ask and what it was answered with, by which the server is known again.
+    """
+
+    dialect: Dialect
+    can: set[Kind] = field(default_factory=set)
+    why: dict[Kind, str] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
+    about: About = field(default_factory=About)
+    shown: tuple[Ask, Floats] | None = None
+
+    @property
+    def scores(self) -> bool:
+        """Whether options can be scored."""
+        return bool(self.can & {"rate", "next"})
+
+    def found(self, address: str) -> Found:
+        """What a model behind an address is made from."""
+        name = f"server:{address} {self.dialect.setting.model}"
+        return Found(
+            name=name, about=self.about, can=frozenset(self.can), why=self.why, notes=self.notes
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Knows a server again: its models, what it says of itself, and what it answers."""
+
+    trial: Trial
+    channel: Channel
+
+    def check(self) -> None:
+        """Refuse a server that has become another."""
+        dialect, before = self.trial.dialect, self.trial.about
+        served_name(self.channel.look(MODELS), dialect.setting.model)
+        if (now := about(dialect, self.channel)) != before:
+            raise ServerError(
+                f"the server is another than before ({_told(now)}, it was {_told(before)}); what "
+                "it answers does not belong to this run"
+            )
+        if self.trial.shown is None:
+            return
+        ask, known = self.trial.shown
+        try:
+            (again,) = ask_all(self.channel, dialect, [ask])
+        except Fails as fails:
+            raise ServerError(f"the server does not answer as before: {fails}") from None
+        if not near(again, known):
+            raise ServerError(
+                f"the server gives {shown(again)} where it gave {shown(known)}: another model "
+                "has come up; what it answers does not belong to this run"
+            )
+
+
+def about(dialect: Dialect, channel: Channel) -> About:
+    """What a server says of itself, in a dialect."""
+    seen = {path: channel.look(path) for path in (MODELS, *dialect.looks)}
+    return dialect.about({path: reply for path, reply in seen.items() if reply is not None})
+
+
+def find(channel: Channel, tokens: LocalTokens, model: str) -> Trial:
+    """The dialect of a server with the most abilities, and what it can; those that score first.
+
+    `model` is the name under which the model is served, empty where the server has only one.
+    """
+    listed = channel.look(MODELS)
+    setting = Setting(model=served_name(listed, model), pieces=tokens.pieces)
+    found: list[Trial] = []
+    for made in Components(DIALECTS, "sonde.dialects").values():
+        trial = tried(made(setting), channel, tokens)
+        found.append(trial)
+        if trial.scores:
+            break
+    best = next((t for t in found if t.scores), max(found, key=lambda trial: len(trial.can)))
+    if not best.can:
+        reasons = "; ".join(f"{t.dialect.name}: {next(iter(t.why.values()))}" for t in found)
+        raise ServerError(f"this server speaks none of the dialects that sonde knows ({reasons})")
+    best.about = about(best.dialect, channel)
+    return best
+
+
+def served_name(listed: Any, model: str) -> str:
+    """The name under which a model is served: as asked for, if there, or the only one."""
+    entries = listed.get("data", ()) if isinstance(listed, dict) else ()
+    names = [str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry]
+    if model and (model in names or not names):
+        return model
+    if not model and len(names) == 1:
+        return names[0]
+    if not names:
+        raise UsageError("the server does not say which models it has; name one: --served-model")
+    served = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    if model:
+        raise ServerError(f"--served-model {model}: the server has no such model; it has {served}")
+    raise UsageError(f"the server has several models; name one with --served-model: {served}")
+
+
+def tried(dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Trial:
+    """What a server answers in a dialect, each thing tried on its own."""
+    trial = Trial(dialect)
+    tests = Tests(dialect, channel, tokens)
+    steps: Mapping[Kind, Any] = {
+        "rate": tests.rate,
+        "next": tests.next,
+        "write": tests.write,
+        "draw": tests.draw,
+    }
+    for kind, step in steps.items():
+        if kind in dialect.can:
+            try:
+                step()
+                trial.can.add(kind)
+            except Fails as fails:
+                trial.why[kind] = str(fails)
+    if trial.scores or "write" in trial.can:
+        _compare_routes(trial, tests)
+    if trial.can:
+        trial.notes["tokenizer checked by"] = tests.spell()
+        trial.dialect = tests.batched() if "rate" in trial.can else dialect
+    if tests.rated is not None:
+        trial.shown = Rate(tests.opening + tests.forced, len(tests.opening)), tests.rated
+    if "draw" in trial.can:
+        trial.notes["sampling"] = tests.steady()
+    return trial
+
+
+def _compare_routes(trial: Trial, tests: Tests) -> None:
+    """Leave out what two routes do not agree on; of three, the one that stands alone."""
+    forced = tests.rated is not None and tests.nexts is not None
+    if forced and not near(tests.rated, tests.nexts):
+        raise ServerError(
+            f"the server gives the same tokens {shown(tests.rated)} when they stand in a prompt "
+            f"and {shown(tests.nexts)} when they follow one; its numbers cannot be trusted"
+        )
+    if "write" not in trial.can or "rate" not in trial.can:
+        return
+    try:
+        tests.write_agrees()
+    except Fails as fails:
+        lost: set[Kind] = {"write"} if forced else {"write", "rate"}
+        for kind in lost:
+            trial.can.discard(kind)
+            trial.why[kind] = str(fails)
+
+
+def _told(about: About) -> str:
+    context = f", {about.context} tokens" if about.context else ""
+    return f"version {about.version or 'not told'}{context}"

@@ -1,0 +1,52 @@
+"""Each dialect gives what the same model gives here, asked of a server without HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.core.abilities import abilities
+from sonde.models.options import LoadOptions
+from sonde.models.served.model import served_model
+from sonde.models.served.tokens import read_tokens
+from sonde.models.served.trials import find
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weights import load_folder
+from tests import tiny as worlds
+from tests.servers.agreement import assert_agrees
+from tests.servers.answering import Answering, Face
+from tests.servers.direct import Direct
+
+FACES: Mapping[str, Callable[[Answering], Face]] = {"plain": Face}
+"""A server of each dialect."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return worlds.gpt2(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="module")
+def here(folder: Path) -> CausalModel:
+    return CausalModel(load_folder("hf:here", folder, LoadOptions(device="cpu"), weights="w"))
+
+
+def asked(face: Face, folder: Path) -> Any:
+    """A model behind a face."""
+    tokens = read_tokens(str(folder), LoadOptions(), "server:here")
+    channel = Direct(face)
+    trial = find(channel, tokens, "")
+    return served_model(trial.found("here"), trial.dialect, channel, tokens)
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_a_dialect_is_found_and_gives_what_the_model_gives_here(
+    name: str, folder: Path, here: CausalModel
+) -> None:
+    model = asked(FACES[name](Answering(folder, 64)), folder)
+    assert model.dialect.name == name
+    assert abilities(model) == {"score", "trace", "generate", "sample"}
+    assert_agrees(model, here)
