@@ -41,9 +41,16 @@ def made(method: str, folder: Path, out: Path, device: str, dtype: str = "float3
 
 
 def numbers(out: Path) -> dict[str, np.ndarray]:
-    """Every vector and weight that was kept, but those whose gradient is rounding alone."""
+    """Every vector and weight that was kept, but those whose gradient is rounding alone.
+
+    Those are the biases of keys, which move all scores of a query alike; GPT-2 has them as the
+    middle third of one bias.
+    """
     files = sorted(out.rglob("*.safetensors"))
     tables = {f"{file.name} {k}": v for file in files for k, v in load_file(file).items()}
+    for name in [name for name in tables if name.endswith("attn.c_attn.bias")]:
+        queries, _, values = np.split(tables[name], 3)
+        tables[name] = np.concatenate([queries, values])
     return {name: table for name, table in tables.items() if not name.endswith("key.bias")}
 
 

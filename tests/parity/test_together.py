@@ -94,6 +94,15 @@ def test_together_equals_the_reference(
         assert_alike(one, other)
 
 
+def test_options_longer_than_a_window_allows_go_along_a_tree_beside_a_short_text(
+    tiny: Load,
+) -> None:
+    model = causal(tiny, "gemma3", "rows")
+    prompts = [write("is", 1), score("is", ("Vienna",), " in France."), write("is", 6)]
+    for one, other in zip(joined(model, prompts), reference(model, prompts), strict=True):
+        assert_alike(one, other)
+
+
 @pytest.mark.parametrize("kind", ["llama", "mistral", "mamba"])
 @given(prompts=shards(), order=st.randoms(use_true_random=False), budget=st.sampled_from(BUDGETS))
 @settings(max_examples=6, deadline=None, derandomize=True)

@@ -95,7 +95,8 @@ class RowDecoder(Writer):
                 yield some[owner], written
 
     def _too_far(self, opening: Opening) -> bool:
-        length = len(opening.ids) + opening.want.most
+        longest = max((option.end for option in opening.options), default=0)
+        length = len(opening.ids) + max(opening.want.most, longest)
         return self.farthest is not None and length > self.farthest
 
     def _rows(
