@@ -97,6 +97,9 @@ def model(
     trust_remote_code: bool = False,
     device_map: str = "",
     max_memory: str = "",
+    tokenizer: str = "",
+    served_model: str = "",
+    concurrency: int = 8,
 ) -> Model:
     """Load a model, such as hf:FOLDER, smollm2 or control:majority (which needs `data`)."""
     options = LoadOptions(
@@ -109,6 +112,9 @@ def model(
         trust_remote_code=trust_remote_code,
         device_map=device_map,
         max_memory=max_memory,
+        tokenizer=tokenizer,
+        served_model=served_model,
+        concurrency=concurrency,
     )
     return models.load(reference, options, data)
 

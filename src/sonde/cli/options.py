@@ -247,6 +247,9 @@ class LoadOptions(ComputeOptions):
         "",
     )
     max_memory: str = option("Memory per device for --device-map: 0=20GiB,cpu=60GiB.", "")
+    tokenizer: str = option("Folder or hub id of a served model's tokenizer.", "")
+    served_model: str = option("The name under which a server has the model.", "")
+    concurrency: int = option("Requests to a server at once, at most.", 8, least=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

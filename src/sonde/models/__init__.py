@@ -13,6 +13,7 @@ MODULES = {
     "random-embeddings": "sonde.models.pretrained:EMBEDDINGS",
     "random": "sonde.models.pretrained:WEIGHTS",
     "scripted": "sonde.models.scripted",
+    "server": "sonde.models.server",
     "smollm2": "sonde.models.pretrained:SMOLLM2",
     "soft": "sonde.models.optimised:SOFT",
 }

@@ -36,6 +36,9 @@ class LoadOptions:
     `workers`: processes that tokenise for a masked model (None: up to ten beside a GPU, else
     none). `device_map`: how a model is spread that one device does not hold, a name of MAPS or a
     JSON file; `max_memory`: how much of it each device may hold, as in 0=20GiB,cpu=60GiB.
+
+    For a model behind a server: `tokenizer`, the folder or hub id of its tokenizer; `served_model`,
+    its name there; `concurrency`, how many requests are under way at once, at most.
     """
 
     device: str = "auto"
@@ -47,6 +50,9 @@ class LoadOptions:
     trust_remote_code: bool = False
     device_map: str = ""
     max_memory: str = ""
+    tokenizer: str = ""
+    served_model: str = ""
+    concurrency: int = 8
 
     def __post_init__(self) -> None:
         if self.device_map and self.device != "auto":
@@ -66,6 +72,8 @@ class LoadOptions:
                 'file such as {"model.embed_tokens": 0, "model.layers.0": "cpu", …}'
             )
         memory_of(self.max_memory)
+        if self.concurrency < 1:
+            raise UsageError(f"--concurrency must be at least 1, not {self.concurrency}")
 
 
 def memory_of(text: str) -> dict[int | str, str]:

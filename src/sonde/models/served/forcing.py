@@ -49,6 +49,9 @@ BATCH = 32
 """Asks in a request to a server that takes several."""
 
 
+UNCHECKED = "nothing"
+"""Whether a tokenizer is the server's, where the server does not say what tokens are."""
+
 DENIED = (401, 403)
 """Statuses of a server that wants to know who asks."""
 
@@ -146,12 +149,15 @@ class Tests:
 
     def spell(self) -> str:
         """Have tokens spelled: a tokenizer that is not the server's spells them otherwise."""
-        if "spell" not in self.dialect.can:
-            return "nothing"
-        try:
-            (theirs,) = self.ask(Spell(self.words))
-        except Fails:
-            return "nothing"
+        if self._spelled(self.words[:2]) is None:
+            return UNCHECKED
+        theirs = self._spelled(self.words)
+        if theirs is None:
+            raise ServerError(
+                f"the tokenizer {self.tokens.name} is not the server's, which does not have all "
+                f"of its {self.tokens.vocabulary} tokens; give --tokenizer the folder of the model "
+                "that is served"
+            )
         ours = self.tokens.backend.decode(list(self.words), skip_special_tokens=False)
         if "".join(theirs.split()) != "".join(ours.split()):
             raise ServerError(
@@ -160,6 +166,14 @@ class Tests:
                 "the model that is served"
             )
         return f"{len(self.words)} tokens that the server spells alike"
+
+    def _spelled(self, ids: Ids) -> str | None:
+        """What a server says that tokens are; None where it does not say."""
+        try:
+            spelled: str = self.ask(Spell(ids))[0]
+        except Fails:
+            return None
+        return spelled
 
     def batched(self) -> Dialect:
         """The dialect with several asks in a request, where the server answers these alike."""

@@ -22,7 +22,7 @@ from sonde.models.served.asks import (
 )
 from sonde.models.served.channel import Channel
 from sonde.models.served.dialect import About, Dialect, Setting
-from sonde.models.served.forcing import Fails, Tests, ask_all, near, shown
+from sonde.models.served.forcing import UNCHECKED, Fails, Tests, ask_all, near, shown
 from sonde.models.served.model import Found
 from sonde.models.served.tokens import LocalTokens
 
@@ -149,7 +149,8 @@ def tried(dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Trial:
     if trial.scores or "write" in trial.can:
         _compare_routes(trial, tests)
     if trial.can:
-        trial.notes["tokenizer checked by"] = tests.spell()
+        checked = tests.spell() if "spell" in dialect.can else UNCHECKED
+        trial.notes["tokenizer checked by"] = checked
         trial.dialect = tests.batched() if "rate" in trial.can else dialect
     if tests.rated is not None:
         trial.shown = Rate(tests.opening + tests.forced, len(tests.opening)), tests.rated

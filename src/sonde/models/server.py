@@ -1,0 +1,85 @@
+"""`server:URL`: a model behind an HTTP server, such as vLLM's, SGLang's or llama.cpp's.
+
+Which of them it is, and what it can do, is found out when it is loaded. Knows nothing of dialects.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from sonde.core.abilities import Model
+from sonde.core.errors import UsageError
+from sonde.core.facts import Dataset
+from sonde.http.place import Place, check_url
+from sonde.models.options import LoadOptions, needs_extra
+
+KEY = "SONDE_API_KEY"
+"""The environment variable with the key, if a server wants one."""
+
+ANSWER, AWAY, LOADING = 600.0, 300.0, 30.0
+"""Seconds that are waited for an answer, for a server that is lost, and for one to begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerScheme:
+    """A model behind an address."""
+
+    name: ClassVar[str] = "server"
+    usage: ClassVar[str] = "server:URL"
+    summary: ClassVar[str] = (
+        "a model behind a server (vLLM, SGLang, llama.cpp, other OpenAI-compatible ones), with "
+        "--tokenizer FOLDER; what it can do is tried"
+    )
+
+    def check(self, rest: str) -> None:
+        """It must be an address."""
+        check_url(rest, "server:")
+
+    def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
+        """Find out how the server is spoken with and what it can."""
+        if not options.tokenizer:
+            raise UsageError(
+                f"server:{place_of(rest, options).shown} needs --tokenizer FOLDER, with the "
+                "tokenizer of the model that is served: a server is sent token ids"
+            )
+        needs_extra("server", f"model 'server:{rest}'", "httpx", "tenacity", "transformers")
+        from sonde.http.server import connected
+        from sonde.models.served.model import served_model
+        from sonde.models.served.over_http import HttpChannel
+        from sonde.models.served.tokens import read_tokens
+        from sonde.models.served.trials import Witness, find
+
+        place = place_of(rest, options)
+        tokens = read_tokens(options.tokenizer, options, f"server:{place.shown}")
+        # a dialect that is not the server's fails, and need not fail often
+        with connected(replace(place, retries=1, away=LOADING), "server:") as server:
+            server.wait_until_ready()
+            trial = find(HttpChannel(server), tokens, options.served_model)
+        stack = ExitStack()
+        channel = HttpChannel(stack.enter_context(connected(place, "server:")))
+        channel.server.greet = Witness(trial, channel).check
+        model = served_model(trial.found(place.shown), trial.dialect, channel, tokens)
+        weakref.finalize(model, stack.close)
+        return model
+
+
+def place_of(url: str, options: LoadOptions) -> Place:
+    """Where a server is, and how patiently it is asked."""
+    return Place(
+        address=url.rstrip("/").removesuffix("/v1"),
+        kind="the server",
+        concurrency=options.concurrency,
+        timeout=ANSWER,
+        away=AWAY,
+        health="/health",
+        key=os.environ.get(KEY, "").strip(),
+        denied=f"the key is taken from the environment variable {KEY}",
+        advice="run the same command again once it answers: what is finished is kept",
+    )
+
+
+COMPONENT = ServerScheme()

@@ -1,0 +1,140 @@
+"""`server:URL`: a model behind a real server on loopback answers as the same model does here, and
+what is wrong with an address, a key, a name or a tokenizer is said in a sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.core.abilities import abilities
+from sonde.core.errors import EndpointError, PromptTooLong, ServerError, SondeError, UsageError
+from sonde.models.load import load
+from sonde.models.options import LoadOptions
+from sonde.models.server import KEY
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weights import load_folder
+from tests import tiny as worlds
+from tests.data.loopback import Reply
+from tests.servers.agreement import assert_agrees
+from tests.servers.answering import Answering, Face, refusal, serving
+from tests.tiny import score
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return worlds.gpt2(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="module")
+def answering(folder: Path) -> Answering:
+    return Answering(folder, 64)
+
+
+@pytest.fixture(scope="module")
+def here(folder: Path) -> CausalModel:
+    return CausalModel(load_folder("hf:here", folder, LoadOptions(device="cpu"), weights="w"))
+
+
+@contextmanager
+def served(face: Face, folder: Path, **options: Any) -> Iterator[Any]:
+    with serving(face) as address:
+        yield load(f"server:{address}/v1", LoadOptions(tokenizer=str(folder), **options))
+
+
+def refused(face: Face, folder: Path, kind: type[SondeError], **options: Any) -> str:
+    """What is said of a server that is refused, with the exit code of its kind."""
+    with pytest.raises(kind) as caught, served(face, folder, **options):
+        pass
+    return str(caught.value)
+
+
+def test_a_model_behind_a_server_answers_as_it_does_here(
+    answering: Answering, folder: Path, here: CausalModel
+) -> None:
+    with served(Face(answering), folder) as model:
+        assert abilities(model) == {"score", "trace", "generate", "sample"}
+        assert_agrees(model, here)
+
+
+def test_several_prompts_go_in_one_request(answering: Answering, folder: Path) -> None:
+    face = Face(answering)
+    with served(face, folder) as model:
+        face.seen.clear()
+        prompts = [score("The capital is ", ("Paris", "Oslo", "Par", "York"))] * 3
+        list(model.score(prompts))
+    sent = [body for path, body in face.seen if path == "/v1/completions"]
+    assert max(len(body["prompt"]) for body in sent) == 4  # what is asked thrice is asked once
+
+
+def test_the_identity_names_server_and_tokenizer_and_no_address(
+    answering: Answering, folder: Path
+) -> None:
+    with served(Face(answering, version="9.9"), folder) as model:
+        identity = model.identity
+    assert identity.name.endswith(" tiny") and identity.architecture == "server (plain)"
+    assert identity.weights == "tiny on plain 9.9" and len(identity.tokenizer) == 16
+    assert identity.details["context"] == "64 tokens"
+    assert "not the engine's" in identity.details["sampling"]
+
+
+def test_a_key_is_sent_and_never_shown(
+    answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY, "sesame")
+    with served(Face(answering, key="sesame"), folder) as model:
+        assert "sesame" not in repr(model.identity) + repr(model)
+    monkeypatch.setenv(KEY, "simsim")
+    said = refused(Face(answering, key="sesame"), folder, EndpointError)
+    assert "HTTP 401" in said and KEY in said and "simsim" not in said
+
+
+def test_a_model_that_is_not_served_is_refused(answering: Answering, folder: Path) -> None:
+    said = refused(Face(answering), folder, ServerError, served_model="large")
+    assert said == "--served-model large: the server has no such model; it has tiny"
+
+
+def test_a_tokenizer_is_needed(answering: Answering) -> None:
+    with serving(Face(answering)) as address, pytest.raises(UsageError, match="needs --tokenizer"):
+        load(f"server:{address}", LoadOptions())
+
+
+def test_what_is_no_address_is_refused() -> None:
+    with pytest.raises(UsageError, match="must begin with http"):
+        load("server:127.0.0.1:8000", LoadOptions(tokenizer="x"))
+
+
+def test_another_tokenizer_than_the_servers_is_refused(
+    answering: Answering, tmp_path: Path
+) -> None:
+    """The same tokens under other numbers, so that only what they say tells them apart."""
+    path = worlds.gpt2(tmp_path) / "tokenizer.json"
+    written = json.loads(path.read_text())
+    names = list(written["model"]["vocab"])
+    ids = list(written["model"]["vocab"].values())
+    written["model"]["vocab"] = dict(zip(names, [*ids[:10], *ids[11:], ids[10]], strict=True))
+    path.write_text(json.dumps(written))
+    said = refused(Face(answering), tmp_path, ServerError)
+    assert said.startswith(f"the tokenizer {tmp_path} is not the server's: tokens")
+
+
+def test_a_tokenizer_with_more_tokens_than_the_server_is_refused(
+    answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def few(path: str, body: dict[str, Any], reply: Reply) -> Reply:
+        prompt = body.get("prompt", [[0]])
+        flat = prompt if isinstance(prompt[0], int) else [id for each in prompt for id in each]
+        return reply if max(flat) < 340 else refusal(400, "token id is out of vocabulary")
+
+    assert "does not have all of its" in refused(Face(answering, change=few), folder, ServerError)
+
+
+def test_a_text_that_is_too_long_is_refused_naming_its_fact(
+    answering: Answering, folder: Path
+) -> None:
+    with served(Face(answering), folder) as model, pytest.raises(PromptTooLong, match="fact 'f'"):
+        list(model.score([score("Paris is " * 60, ("Paris", "Oslo"))]))
