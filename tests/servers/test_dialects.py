@@ -19,8 +19,14 @@ from tests import tiny as worlds
 from tests.servers.agreement import assert_agrees
 from tests.servers.answering import Answering, Face
 from tests.servers.direct import Direct
+from tests.servers.sglang_face import SglangFace
+from tests.servers.vllm_face import VllmFace
 
-FACES: Mapping[str, Callable[[Answering], Face]] = {"plain": Face}
+FACES: Mapping[str, Callable[[Answering], Face]] = {
+    "plain": Face,
+    "sglang": SglangFace,
+    "vllm": VllmFace,
+}
 """A server of each dialect."""
 
 

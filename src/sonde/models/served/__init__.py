@@ -6,5 +6,7 @@ how dialects are found, in the order in which they are tried.
 """
 
 DIALECTS = {
+    "vllm": "sonde.models.served.vllm:Vllm",
+    "sglang": "sonde.models.served.sglang:Sglang",
     "plain": "sonde.models.served.plain:Plain",
 }
