@@ -20,6 +20,8 @@ from sonde.data.format import write_dataset
 from sonde.models.scripted import Scripted
 from sonde.reporting.render.json import as_json
 from sonde.store.blocks import SCHEMA
+from sonde.store.manifest import OPTIONAL
+from sonde.store.runs import CERTIFICATE
 from tests.worlds import dataset_of, fact, relation, template
 
 from . import program
@@ -87,13 +89,14 @@ def test_a_run_folder_holds_the_documented_files(tmp_path: Path) -> None:
     (tmp_path / "run" / "shards" / "00000.parquet").write_bytes(b"damaged")
     assert program.sonde([*words, "-o", "run"], tmp_path).code == 0
     found = sorted(path.name for path in (tmp_path / "run").iterdir())
-    assert found == sorted(first_cells(RUN, "Files"))
+    # nobody has held a control against another model
+    assert sorted([*found, CERTIFICATE]) == sorted(first_cells(RUN, "Files"))
 
 
 def test_the_manifest_has_the_documented_fields(run: sonde.Run) -> None:
     manifest = json.loads((run.path / "manifest.json").read_text())
-    # this model has no tokens
-    assert [*manifest, "batches"] == first_cells(RUN, "manifest.json")
+    # this model has no tokens, and no certificate
+    assert [*manifest, *OPTIONAL] == first_cells(RUN, "manifest.json")
     assert list(Batches(tokens={"score": 1}).entry()) == first_cells(RUN, "batches")
     assert list(manifest["model"]) == first_cells(RUN, "model")
     for part in ("dataset", "selection"):

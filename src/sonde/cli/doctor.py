@@ -15,7 +15,8 @@ from rich.padding import Padding
 from rich.table import Table
 
 from sonde import api
-from sonde.cli.console import output, print_json, waiting
+from sonde.cli.certify import AgainstOptions, ask, compare
+from sonde.cli.console import output, print_json, say, waiting
 from sonde.cli.options import (
     CHANGE,
     RELATIONS,
@@ -29,17 +30,20 @@ from sonde.cli.options import (
     verb,
 )
 from sonde.core.abilities import Identity, Model, Probe, abilities
+from sonde.core.certificates import Certificate
 from sonde.core.errors import ModelError, UsageError
 from sonde.core.examinations import Text
 from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import Prompt
 from sonde.core.repeats import refuse_repeats
 from sonde.core.words import legible
+from sonde.doctor.certify import findings
 from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.doctor.precision import HALVES, Asked, beside_float32, fixed_prompts, not_compared
 from sonde.models.load import check, examiner
 from sonde.reporting.render.terminal_text import line
+from sonde.runs.certificates import keep
 from sonde.runs.probes import find_probe
 from sonde.runs.unworded import refuse_unworded
 
@@ -67,6 +71,7 @@ class DoctorOptions:
     seed: int = option(SEED, 0)
     load: LoadOptions
     settings: list[str] | None = option(CHANGE, None, "--set")
+    beside: AgainstOptions
     as_json: bool = option("Print every finding as JSON.", False, "--json")
 
 
@@ -75,10 +80,14 @@ def doctor(wanted: DoctorOptions) -> None:
     """Check that sonde talks to a model correctly.
 
     Looks at the tokens around the answer, at whether log-probabilities are alive, and at the fast
-    path beside the naive one. Ends with exit code 4 if there is a fault.
+    path beside the naive one. Ends with exit code 4 if there is a fault. With --against it also
+    makes a certificate: how far the model's numbers are from another's, and what that means.
 
     Example: sonde doctor -m smollm2 -d atlas --relations P36,P30
+
+    Example: sonde doctor -m gguf:FILE --against hf:FOLDER
     """
+    wanted.beside.check()
     probe = changed(find_probe(wanted.probe)(), wanted.settings)
     check(wanted.ask.model)
     dataset = wanted.ask.facts.open(wanted.ask.data, wanted.load.device).select(
@@ -91,13 +100,20 @@ def doctor(wanted: DoctorOptions) -> None:
     identity = model.identity
     with waiting("looking at prompts, one text at a time"):
         diagnosis = _diagnosis(probe, model, dataset, wanted.limit)
-    if identity.dtype in HALVES:
+    certificate = None
+    if wanted.beside.against:
+        asked = ask(model)
+        del model  # the reference needs the room
+        certificate = compare(asked, wanted.beside, wanted.load)
+        found = findings(certificate)
+        diagnosis = replace(diagnosis, findings=(*diagnosis.findings, *found))
+    elif identity.dtype in HALVES:
         with waiting(f"comparing {identity.dtype} with float32"):
             half = Asked.of(model, _fixed(model))
             del model  # float32 needs the room
             found = _beside_float32(wanted, half, dataset, identity.dtype)
         diagnosis = replace(diagnosis, findings=(*diagnosis.findings, *found))
-    show(diagnosis, identity, dataset.name, as_json=wanted.as_json)
+    show(diagnosis, identity, dataset.name, certificate, wanted)
 
 
 def _fixed(model: Model) -> list[Prompt]:
@@ -123,12 +139,25 @@ def _diagnosis(probe: Probe, model: Model, dataset: Dataset, limit: int) -> Diag
     return diagnose(model, examiner(model), wants(prompts, dataset, can))
 
 
-def show(found: Diagnosis, identity: Identity, data: str, *, as_json: bool) -> None:
-    """Print a diagnosis; a fault ends the command with a model's exit code."""
-    if as_json:
-        print_json(plain(found, identity, data))
+def show(
+    found: Diagnosis,
+    identity: Identity,
+    data: str,
+    certificate: Certificate | None,
+    wanted: DoctorOptions,
+) -> None:
+    """Print a diagnosis, keeping a certificate; a fault ends the command with a model's exit code.
+
+    A certificate that tells of a fault is kept too, so that runs of the model tell of it.
+    """
+    kept = [] if certificate is None else keep(certificate, wanted.beside.out)
+    if wanted.as_json:
+        made = {} if certificate is None else {"certificate": asdict(certificate)}
+        print_json({**plain(found, identity, data), **made})
     else:
         print_diagnosis(found, identity, data, output())
+        for path in kept:
+            say(f"certificate: {path}", soft_wrap=True)
     if found.faults:
         names = "; ".join(finding.check for finding in found.faults)
         raise ModelError(

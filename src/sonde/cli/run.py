@@ -49,6 +49,9 @@ class BesideOptions:
     )
     html: bool = option("Write report.html into the folder.", True, "--html/--no-html")
     all_tables: bool = option(ALL_TABLES, False, "--all-tables")
+    certificate: Path | None = option(
+        "The model's certificate ('sonde doctor --against'), where it is not found by itself.", None
+    )
     plan: bool = option("Print what the run would cost, as 'sonde plan' does.", False, "--plan")
 
 
@@ -59,18 +62,28 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     from sonde.cli.plan import PlanOptions, show_plan
     from sonde.cli.report import read_run, show_report
     from sonde.core.abilities import abilities
+    from sonde.runs.certificates import read
     from sonde.runs.controls import chosen, run_controls
     from sonde.runs.run import run
     from sonde.runs.shards import SHARD_WEIGHT
 
     names = chosen(beside.controls)
+    certificate = None if beside.certificate is None else read(beside.certificate)
     probe, model, dataset = asked.prepare(probe)
     if beside.plan:
         show_plan(probe, model, dataset, asked.out, PlanOptions())
         return
     warn = partial(_long, probe, dataset)
     with progress(f"{probe.name} on {dataset.name}", "prompts", warn) as tick:
-        done = run(probe, model, dataset, asked.out, progress=tick, shard_weight=SHARD_WEIGHT)
+        done = run(
+            probe,
+            model,
+            dataset,
+            asked.out,
+            progress=tick,
+            shard_weight=SHARD_WEIGHT,
+            certificate=certificate,
+        )
     settled = probe.suited(abilities(model))
     del model  # a control may be as large
     load = partial(asked.load.load, data=dataset)

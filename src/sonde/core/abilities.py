@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.attributions import Attribution
@@ -48,6 +48,16 @@ class Identity:
     dtype: str = ""
     bos: str = ""
     details: Mapping[str, str] = field(default_factory=dict)
+
+
+def deciding(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an identity that decide answers.
+
+    Details do not, nor does the name of weights that have a hash: wherever they lie, and whatever
+    they are called there.
+    """
+    spare = {"details", "name"} if identity["weights"] else {"details"}
+    return {field: value for field, value in identity.items() if field not in spare}
 
 
 class Model(Protocol):

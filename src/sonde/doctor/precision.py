@@ -37,12 +37,20 @@ Given = Sequence[Answer | None]
 """Answers in the order of their prompts; None where one was refused."""
 
 
-def fixed_prompts(probe: Probe, dataset: Dataset, can: frozenset[Ability]) -> list[Prompt]:
+def fixed_prompts(
+    probe: Probe,
+    dataset: Dataset,
+    can: frozenset[Ability],
+    *,
+    facts: int | None = None,
+    options: int = OPTIONS,
+) -> list[Prompt]:
     """Some facts of every relation, in every way the model can be asked them, by kind."""
     relations = [relation.id for relation in dataset.asked_relations()]
-    groups = [alike(probe.suited(can), dataset, relation, FACTS) for relation in relations]
+    most = FACTS if facts is None else facts
+    groups = [alike(probe.suited(can), dataset, relation, most) for relation in relations]
     every = [prompt for group in groups for prompt in group]
-    asked = wants(every, dataset, can, OPTIONS)
+    asked = wants(every, dataset, can, options)
     firsts = {group[0].key.fact for group in groups if group}
     found = [p for p in asked if not isinstance(p.want, Generate) or p.key.fact in firsts]
     if "sample" in can:

@@ -17,3 +17,6 @@ MODULES = {
     "smollm2": "sonde.models.pretrained:SMOLLM2",
     "soft": "sonde.models.optimised:SOFT",
 }
+
+ELSEWHERE = frozenset({"llamacpp", "server", "vllm"})
+"""Schemes of models that other programs compute: what these give needs a certificate."""

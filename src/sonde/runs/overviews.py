@@ -44,6 +44,8 @@ def _entries(path: Path, manifest: Manifest) -> Iterator[tuple[str, Cell]]:
     yield "split", str(selection["split"])
     yield "relations", ", ".join(selection["relations"]) or "all"
     yield "facts of a relation", "all" if limit is None else f"at most {limit:,}"
+    if found := manifest.certificate:
+        yield "certificate", f"{found['verdict']}, beside {found['reference']}"
     yield "settings", _settings({**manifest.probe["settings"], **manifest.probe["reading"]})
 
 

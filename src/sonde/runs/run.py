@@ -26,6 +26,7 @@ from sonde.core.abilities import (
 )
 from sonde.core.answers import Answered
 from sonde.core.batches import Batches
+from sonde.core.certificates import Certificate
 from sonde.core.columns import Answers, Kept
 from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
@@ -37,6 +38,7 @@ from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
+from sonde.runs import certificates
 from sonde.runs.batches import Watch, amount, settle
 from sonde.runs.effort import Effort, Progress
 from sonde.runs.overviews import described, overview
@@ -130,6 +132,7 @@ class Run:
         dataset, probe, answers = self.dataset(), self.probe(reading), Kept(self.answers)
         report = probe.read(dataset, answers.once())
         report = read_further(report, dataset, answers, getattr(probe, "normalise", "none"))
+        report = certificates.certified(report, self.path, self.manifest)
         return replace(
             report,
             title=f"{report.title}: {self.manifest.model['name']}",
@@ -167,6 +170,8 @@ class Run:
         """Where the numbers come from: the manifest, with what the run took."""
         folder = RunFolder(self.path)
         complete = folder.finished()
+        certificate = certificates.of_run(self.path, self.manifest)
+        left_out = {"shard_weight", "certificate"}
         return {
             "run": {
                 "fingerprint": self.manifest.fingerprint,
@@ -175,7 +180,8 @@ class Run:
                 "seconds": round(folder.seconds(), 1),
                 "sessions": folder.timings(),
             },
-            **{k: v for k, v in asdict(self.manifest).items() if k != "shard_weight"},
+            **{k: v for k, v in asdict(self.manifest).items() if k not in left_out},
+            **({} if certificate is None else {"certificate": certificate.provenance}),
         }
 
     def to_polars(self) -> polars.DataFrame:
@@ -194,11 +200,14 @@ def run(
     *,
     progress: Progress | None = None,
     shard_weight: int = SHARD_WEIGHT,
+    certificate: Certificate | None = None,
 ) -> Run:
     """Put a probe's prompts to a model and keep the answers in a folder; resumes by itself.
 
-    Without `out` the folder is runs/PROBE-DATASET-MODEL-FINGERPRINT.
+    Without `out` the folder is runs/PROBE-DATASET-MODEL-FINGERPRINT. The model's `certificate` is
+    found by itself where 'sonde doctor --against' made one here.
     """
+    certificate = certificates.find(model.identity, certificate)
     probe = probe.suited(abilities(model))
     # before a folder is made: it reads every line that is asked
     refuse_unasked(probe, dataset)
@@ -209,6 +218,7 @@ def run(
     path = Path(out) if out is not None else default_folder(manifest)
     folder = RunFolder(path)
     with folder.writing(manifest) as writer:
+        certificates.attach(writer, model.identity, certificate)
         batches = _settled(writer, model, much)
         cut = shards(blocks or probe.ask(dataset), shard_weight * batches.shards)
         watch = Watch(writer=writer, model=model, batches=batches)

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from sonde.core.abilities import deciding
 from sonde.core.batches import Batches
 from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.facts import Selection
@@ -29,6 +30,9 @@ SHAPE: dict[str, Any] = {
     "surroundings": dict[str, Any],
 }
 """What must be there to read a run, with its types; settings are checked by their probe."""
+
+OPTIONAL = ("batches", "certificate")
+"""What runs of older versions have not, nor models that need none."""
 
 LIBRARIES = ("sonde", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
 
@@ -48,19 +52,17 @@ class Manifest:
     shard_weight: int
     surroundings: Mapping[str, Any] = field(default_factory=dict)
     batches: Mapping[str, Any] = field(default_factory=dict)
+    certificate: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def decides(self) -> dict[str, Any]:
         """What decides the answers."""
-        model = {k: v for k, v in self.model.items() if k != "details"}
-        if model["weights"]:  # wherever they lie, and whatever they are called there
-            del model["name"]
         dataset = {k: self.dataset[k] for k in ("name", "fingerprint")}
         return {
             "dataset": dataset,
             "selection": dict(self.selection),
             "probe": {k: v for k, v in self.probe.items() if k != "reading"},
-            "model": model,
+            "model": deciding(self.model),
             "shard_weight": self.shard_weight,
         }
 
@@ -72,8 +74,9 @@ class Manifest:
     def to_json(self) -> str:
         """The manifest as it is written."""
         body = {"format": FORMAT, "fingerprint": self.fingerprint, **asdict(self)}
-        if not self.batches:
-            del body["batches"]
+        for name in OPTIONAL:
+            if not body[name]:
+                del body[name]
         return json.dumps(_plain(body), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -90,8 +93,10 @@ class Manifest:
             )
         for name, kind in SHAPE.items():
             _check(body, name, kind)
-        body.setdefault("batches", {})  # runs of older versions have none
+        for name in OPTIONAL:
+            body.setdefault(name, {})
         _check_batches(body)
+        _check(body, "certificate", dict[str, str])
         found = cls(**{field.name: body[field.name] for field in fields(cls)})
         if body.get("fingerprint") != found.fingerprint:
             raise ValueError("its content is not what its fingerprint names")

@@ -5,6 +5,7 @@ dataset/         the dataset as it was asked, so that the run can be read anywhe
 shards/00000.parquet …   answered prompts; a shard is there whole or not at all
 shards.sha256    the digest of every shard, written before it
 timings.jsonl    one line per session: when, how long, how many prompts
+certificate.json how the model's numbers compare with a reference's, where that is known
 complete.json    written last: number of shards and prompts, and the digests of what is above
 quarantine/      shards that did not read back
 """
@@ -26,6 +27,7 @@ import pyarrow as pa
 
 from sonde.core.answers import Answered
 from sonde.core.batches import Batches
+from sonde.core.certificates import Certificate
 from sonde.core.columns import Answers
 from sonde.core.errors import CorruptShard, NotFinite, StoreError
 from sonde.core.files import PARTIAL, take_lock
@@ -46,7 +48,9 @@ from sonde.store.manifest import (
 from sonde.store.rows import Answering, same_prompts
 from sonde.store.shards import Digests, read_shard, shard_bytes, unsound
 
-NAMES = ("manifest.json", "complete.json", "report.html")
+CERTIFICATE = "certificate.json"
+
+NAMES = ("manifest.json", "complete.json", "report.html", CERTIFICATE)
 """The files that are written whole, and may leave a partial one when killed."""
 
 OWN = ("shards", "shards/.lock", "shards.sha256", "dataset", "timings.jsonl", "quarantine")
@@ -54,7 +58,7 @@ OWN = ("shards", "shards/.lock", "shards.sha256", "dataset", "timings.jsonl", "q
 
 AGAIN = "run the same 'sonde run' again"
 
-FRESH = {"manifest.json", "dataset", "shards", "shards.sha256"}
+FRESH = {"manifest.json", "dataset", "shards", "shards.sha256", CERTIFICATE}
 """What a run has made before its first answer is kept."""
 
 log = logging.getLogger(__name__)
@@ -272,7 +276,8 @@ class RunFolder:
                 raise mismatch(self.path, unlike)
             shutil.rmtree(self.dataset, ignore_errors=True)  # that run never answered anything
             if not unlike:
-                manifest = replace(manifest, batches=found.batches)  # the shards there go by it
+                # the shards there go by it, and were answered with it
+                manifest = replace(manifest, batches=found.batches, certificate=found.certificate)
         self.write(manifest)
 
     def write(self, manifest: Manifest) -> None:
@@ -356,6 +361,19 @@ class Writer:
         manifest = replace(self.folder.manifest(), batches=batches.entry())
         with explain_os_errors(self.folder.path):
             self.folder.write(manifest)
+
+    def certify(self, found: Certificate) -> None:
+        """Keep the model's certificate, and say so in the manifest."""
+        folder = self.folder
+        with explain_os_errors(folder.path):
+            # a run that was whole is so again when it is sealed with this manifest
+            manifest = replace(folder.manifest(), certificate=found.entry)
+            write_whole(
+                folder.path / CERTIFICATE, found.to_json().encode(errors="backslashreplace")
+            )
+            if manifest != folder.manifest():
+                (folder.path / "complete.json").unlink(missing_ok=True)
+                folder.write(manifest)
 
     def log(self, entry: dict[str, Any]) -> None:
         """Add a line to the timings; a full disk must not hide what stopped the run."""

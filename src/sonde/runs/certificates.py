@@ -1,0 +1,168 @@
+"""Where certificates are kept, and the one that a run is made with.
+
+`sonde doctor --against` keeps a certificate in the cache by the identity of its model. A run of
+that model finds it there, or is given it, and has a copy of its own, with its digest in the
+manifest, so that a report can show it wherever the folder is taken.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sonde.core.abilities import Identity
+from sonde.core.certificates import Certificate, identity_key, in_words, plain_identity, tabulated
+from sonde.core.errors import ModelError, StoreError, UsageError
+from sonde.core.files import whole
+from sonde.core.reports import Report
+from sonde.models import ELSEWHERE
+from sonde.models.load import scheme_of
+from sonde.models.options import cache_folder
+from sonde.store.manifest import Manifest
+from sonde.store.manifest import versions as versions
+from sonde.store.runs import CERTIFICATE, Writer
+
+FOLDER = "certificates"
+MAKE = "sonde doctor -m MODEL --against hf:FOLDER"
+AGAIN = f"make it again with '{MAKE}'"
+
+log = logging.getLogger(__name__)
+
+
+def place(identity: Mapping[str, Any]) -> Path:
+    """Where the certificate of a model is kept, or would be."""
+    return cache_folder() / FOLDER / f"{identity_key(identity)}.json"
+
+
+def keep(found: Certificate, out: Path | None = None) -> list[Path]:
+    """Write a certificate where runs of its model find it, and into a file; where it was written.
+
+    Without the first, which a cache that cannot be written only warns of, a run must be given it.
+    """
+    kept = []
+    try:
+        kept.append(_write(found, place(found.model)))
+    except OSError as error:
+        log.warning("the certificate is not kept in the cache (%s); give a run the file", error)
+    if out is not None:
+        try:
+            kept.append(_write(found, out))
+        except OSError as error:
+            raise StoreError(f"{out} cannot be written: {error.strerror}") from None
+    return kept
+
+
+def _write(found: Certificate, path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole(path) as file:
+        file.write(found.to_json().encode(errors="backslashreplace"))
+    return path
+
+
+def read(path: Path) -> Certificate:
+    """The certificate of a file; one that was changed is refused."""
+    try:
+        return Certificate.from_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"there is no certificate {path}; make one with '{MAKE}'") from None
+    except OSError as error:
+        raise UsageError(f"the certificate {path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ModelError(f"{path} is not used as a certificate: {error}; {AGAIN}") from None
+
+
+def find(identity: Identity, given: Certificate | None = None) -> Certificate | None:
+    """The certificate of a model: the one `given`, which must be its own, or else the cache's."""
+    own = plain_identity(identity)
+    if given is not None:
+        if not given.belongs_to(own):
+            raise UsageError(
+                f"the certificate is that of another model ({unlike(given, own)}); make one of "
+                f"{identity.name} with '{MAKE}', or leave out --certificate"
+            )
+        return given
+    path = place(own)
+    if not path.is_file():
+        return None
+    try:
+        found = read(path)
+        if found.belongs_to(own):
+            return found
+        log.warning("%s is not used: it is the certificate of another model; %s", path, AGAIN)
+    except (ModelError, UsageError) as error:
+        log.warning("%s", error)
+    return None
+
+
+def unlike(found: Certificate, identity: Mapping[str, Any]) -> str:
+    """In what a certificate's model is another than this."""
+    fields = ("name", "architecture", "weights", "tokenizer", "dtype", "bos")
+    pairs = ((name, found.model.get(name), identity[name]) for name in fields)
+    return ", ".join(f"{name} {then!r}, not {now!r}" for name, then, now in pairs if then != now)
+
+
+def attach(writer: Writer, identity: Identity, found: Certificate | None) -> None:
+    """Give a run its certificate; one that has none and needs it says so, and one that is bad."""
+    if found is not None:
+        writer.certify(found)
+    else:
+        found = of_run(writer.folder.path, writer.folder.manifest())
+    if found is None and is_foreign(identity.name):
+        log.warning("%s", absent(identity.name))
+    elif found is not None and found.verdict == "broken":
+        log.warning("%s: %s", identity.name, in_words(found))
+
+
+def is_foreign(name: str) -> bool:
+    """Whether the numbers of a model are computed by another program than sonde."""
+    return scheme_of(name)[0] in ELSEWHERE
+
+
+def absent(name: str) -> str:
+    """What is said of a model that needs a certificate and has none."""
+    return (
+        f"No certificate: the numbers that {name} gives were not held against the model's own; "
+        f"'sonde doctor -m {name} --against hf:FOLDER' does it."
+    )
+
+
+def of_run(path: Path, manifest: Manifest) -> Certificate | None:
+    """A run's own certificate; one that is not as its manifest says is refused."""
+    if not manifest.certificate:
+        return None
+    file = path / CERTIFICATE
+    mend = "run the same 'sonde run' again, with its certificate in the cache or by --certificate"
+    try:
+        found = Certificate.from_json(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StoreError(f"{file} cannot be read: {error.strerror}; {mend}") from None
+    except ValueError as error:
+        raise StoreError(f"{file} is not the run's certificate: {error}; {mend}") from None
+    if found.entry != manifest.certificate or not found.belongs_to(manifest.model):
+        raise StoreError(f"{file} is not the certificate that the run was made with; {mend}")
+    return found
+
+
+def certified(report: Report, path: Path, manifest: Manifest) -> Report:
+    """The report of a run with its certificate, or with a word where it needs one and has none."""
+    found, name = of_run(path, manifest), manifest.model["name"]
+    if found is None:
+        said, tables = absent(name) if is_foreign(name) else "", report.tables
+    else:
+        said, tables = (
+            in_words(found) + moved(found, manifest.model),
+            (*report.tables, tabulated(found)),
+        )
+    summary = " ".join(filter(None, (report.summary, said)))
+    return replace(report, summary=summary, tables=tables)
+
+
+def moved(found: Certificate, identity: Mapping[str, Any]) -> str:
+    """What was otherwise when the model was certified, such as the device; empty if nothing was."""
+    then, now = found.model["details"], identity["details"]
+    other = [k for k in then if k in now and then[k] != now[k]]
+    said = "; ".join(f"{key} was {then[key]} and is {now[key]}" for key in other)
+    return f" It was made elsewhere: {said}." if said else ""
