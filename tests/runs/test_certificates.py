@@ -223,7 +223,9 @@ def test_it_is_read_as_it_was_written(model: Named) -> None:
         assert Certificate.from_json(found.to_json()) == found
 
 
-LEAVES: st.SearchStrategy[Any] = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3), st.just([]))
+LEAVES: st.SearchStrategy[Any] = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.text(max_size=3), st.just([])
+)
 
 
 @given(st.data())

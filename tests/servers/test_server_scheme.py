@@ -12,12 +12,21 @@ from typing import Any
 import pytest
 
 from sonde.core.abilities import abilities
-from sonde.core.errors import EndpointError, PromptTooLong, ServerError, SondeError, UsageError
+from sonde.core.errors import (
+    AbilityError,
+    EndpointError,
+    PromptTooLong,
+    ServerError,
+    SondeError,
+    UsageError,
+)
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.server import KEY
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
+from sonde.probes.lama.probe import Lama
+from sonde.runs.probes import suited
 from tests import tiny as worlds
 from tests.data.loopback import Reply
 from tests.servers.agreement import assert_agrees
@@ -138,3 +147,45 @@ def test_a_text_that_is_too_long_is_refused_naming_its_fact(
 ) -> None:
     with served(Face(answering), folder) as model, pytest.raises(PromptTooLong, match="fact 'f'"):
         list(model.score([score("Paris is " * 60, ("Paris", "Oslo"))]))
+
+
+class Deaf(Face):
+    """It tells the log-probabilities of what it writes, and passes over `echo`."""
+
+    def choice(self, index: int, ids: list[int], body: dict[str, Any], number: int) -> Any:
+        return super().choice(index, ids, {**body, "echo": False}, number)
+
+
+def test_a_server_that_tells_only_what_it_writes_says_so_and_what_it_can_serve(
+    answering: Answering, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(Deaf(answering), folder) as model:
+        assert abilities(model) == {"generate", "sample"}
+        assert "cannot score: " in caplog.text
+        with pytest.raises(AbilityError) as caught:
+            suited(Lama(), model)
+    said = str(caught.value)
+    assert "needs a model that can 'fill' or 'score'; this one can generate, sample" in said
+    assert "Why it is not able to score: it returns 1 tokens where" in said
+    assert "Probes that it can serve: " in said and "monitor" not in said.split("serve: ")[1]
+
+
+class Short(Face):
+    """It keeps the end of a prompt that is longer than it takes, and says nothing."""
+
+    def completions(self, body: dict[str, Any]) -> Any:
+        cut = [ids[-40:] for ids in body["prompt"]] if isinstance(body["prompt"][0], list) else ...
+        prompts = body["prompt"][-40:] if cut is ... else cut
+        return super().completions({**body, "prompt": prompts})
+
+
+def test_a_prompt_that_was_cut_is_no_answer(
+    answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sonde.models.server.RETRIES", 1)
+    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
+    with (
+        served(Short(answering), folder) as model,
+        pytest.raises(EndpointError, match=r"where \d+ were sent"),
+    ):
+        list(model.score([score("Paris is " * 25, ("Paris", "Oslo"))]))

@@ -175,6 +175,14 @@ class Admits(Protocol):
 
 
 @runtime_checkable
+class Lacks(Protocol):
+    """A model that cannot do all that others of its kind can, and says why."""
+
+    def lacks(self) -> Mapping[Ability, str]:
+        """Why it cannot, for each ability that it has not."""
+
+
+@runtime_checkable
 class KeepsCache(Protocol):
     """A model that keeps what it read, for what else may be asked of the same text."""
 

@@ -5,6 +5,7 @@ Which of them it is, and what it can do, is found out when it is loaded. Knows n
 
 from __future__ import annotations
 
+import logging
 import os
 import weakref
 from contextlib import ExitStack
@@ -17,8 +18,13 @@ from sonde.core.facts import Dataset
 from sonde.http.place import Place, check_url
 from sonde.models.options import LoadOptions, needs_extra
 
+log = logging.getLogger("sonde")
+
 KEY = "SONDE_API_KEY"
 """The environment variable with the key, if a server wants one."""
+
+RETRIES, WAIT = 5, 1.0
+"""How often something is tried again, and the seconds before the first time, which double."""
 
 ANSWER, AWAY, LOADING = 600.0, 300.0, 30.0
 """Seconds that are waited for an answer, for a server that is lost, and for one to begin with."""
@@ -64,6 +70,8 @@ class ServerScheme:
         channel.server.greet = Witness(trial, channel).check
         model = served_model(trial.found(place.shown), trial.dialect, channel, tokens)
         weakref.finalize(model, stack.close)
+        for ability, why in model.lacks().items():
+            log.warning("%s cannot %s: %s", model.identity.name, ability, why)
         return model
 
 
@@ -73,6 +81,8 @@ def place_of(url: str, options: LoadOptions) -> Place:
         address=url.rstrip("/").removesuffix("/v1"),
         kind="the server",
         concurrency=options.concurrency,
+        retries=RETRIES,
+        wait=WAIT,
         timeout=ANSWER,
         away=AWAY,
         health="/health",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sonde.core.abilities import WANTED, Model, Plans, Probe, abilities
+from sonde.core.abilities import WANTED, Model, Plans, Probe
 from sonde.core.batches import Batches
 from sonde.core.costs import Cost, Memory, ShardCost
 from sonde.core.errors import UsageError
@@ -21,6 +21,7 @@ from sonde.core.progress import advance, begin
 from sonde.core.prompts import Prompt, Prompts, Score, put
 from sonde.core.repeats import refuse_repeats
 from sonde.runs.batches import settle
+from sonde.runs.probes import suited
 from sonde.runs.prompt_length import fitting
 from sonde.runs.run import default_folder, describe
 from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, shards, weights
@@ -42,7 +43,6 @@ TAIL = 8
 """Prompts before a counted shard that say which beginnings the model already holds."""
 
 SECONDS = 5.0
-
 OUTLINE: dict[str, Any] = {
     "shard": int,
     "relation": str,
@@ -136,7 +136,7 @@ def plan(
 
     `exact` counts every shard of a large run. `seconds` bounds the measurement; 0 leaves it out.
     """
-    probe = probe.suited(abilities(model))
+    probe = suited(probe, model)
     refuse_unasked(probe, dataset)
     manifest = describe(probe, model, dataset, shard_weight)
     folder = Path(out) if out is not None else default_folder(manifest)
@@ -275,7 +275,7 @@ def count(model: Model, shards: Iterable[tuple[int | None, Prompts]]) -> Count:
             if cost:
                 costs[relation] = costs.get(relation, Cost()) + cost.costs[i]
         advance()
-        if cost:
+        if cost and cost.memory.total:
             memory = cost.memory | (memory or Memory())
         if seen % every == 0:
             kept.append((prompts, [c.fed for c in cost.costs] if cost else own))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sonde.core.abilities import Ability, Lacks, Model, Probe, abilities
 from sonde.core.components import Components
-from sonde.core.errors import UsageError, nearest
+from sonde.core.errors import AbilityError, UsageError, nearest
 from sonde.probes import MODULES, SUMMARIES
 
 
@@ -24,3 +25,27 @@ def find_probe(name: str) -> type:
     if name not in probes():
         raise UsageError(f"no probe called {name!r}; {nearest(name, probes())}")
     return probes()[name]
+
+
+def suited(probe: Probe, model: Model) -> Probe:
+    """A probe settled for a model; refused, saying what else can be asked, if the model cannot."""
+    can = abilities(model)
+    try:
+        return probe.suited(can)
+    except AbilityError as error:
+        if not isinstance(model, Lacks):
+            raise
+        why = "; ".join(f"to {name}: {reason}" for name, reason in model.lacks().items())
+        able = ", ".join(name for name, kind in probes().items() if _takes(kind, can))
+        raise AbilityError(
+            f"{error}. Why it is not able {why}. Probes that it can serve: {able or 'none'}"
+        ) from None
+
+
+def _takes(kind: type, can: frozenset[Ability]) -> bool:
+    """Whether a probe, as it is without settings, takes a model of such abilities."""
+    try:
+        kind().suited(can)
+    except (AbilityError, UsageError):
+        return False
+    return True

@@ -22,7 +22,6 @@ from sonde.core.abilities import (
     Model,
     Prefetches,
     Probe,
-    abilities,
 )
 from sonde.core.answers import Answered
 from sonde.core.batches import Batches
@@ -42,7 +41,7 @@ from sonde.runs import certificates
 from sonde.runs.batches import Watch, amount, settle
 from sonde.runs.effort import Effort, Progress
 from sonde.runs.overviews import described, overview
-from sonde.runs.probes import find_probe, probes
+from sonde.runs.probes import find_probe, probes, suited
 from sonde.runs.prompt_length import fitting
 from sonde.runs.shards import SHARD_WEIGHT, answer, shards, weights
 from sonde.runs.unworded import refuse_unasked
@@ -208,7 +207,7 @@ def run(
     found by itself where 'sonde doctor --against' made one here.
     """
     certificate = certificates.find(model.identity, certificate)
-    probe = probe.suited(abilities(model))
+    probe = suited(probe, model)
     # before a folder is made: it reads every line that is asked
     refuse_unasked(probe, dataset)
     effort, blocks, much = _count(probe, model, dataset)

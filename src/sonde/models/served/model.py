@@ -42,6 +42,8 @@ UNLIMITED = 10**9
 SEEDS = 2**31
 """Seeds that every server takes."""
 
+UNTOLD = "this kind of server does not answer it"
+
 NEEDS: Mapping[Ability, tuple[Kind, ...]] = {
     "score": ("rate", "next"),
     "trace": ("rate", "next"),
@@ -104,6 +106,12 @@ class Served(Named):
                 **found.notes,
             },
         )
+
+    def lacks(self) -> Mapping[Ability, str]:
+        """Why it cannot do what its server was not found able to answer."""
+        missing = [name for name in NEEDS if name not in self.found.abilities]
+        reasons = ((name, map(self.found.why.get, NEEDS[name])) for name in missing)
+        return {name: next(filter(None, why), UNTOLD) for name, why in reasons}
 
     def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
         """What each shard would cost, in turn."""

@@ -1,0 +1,95 @@
+"""A run that loses its server stops with a sentence and goes on later; another model is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.core.errors import EndpointError, ServerError
+from sonde.core.facts import Dataset
+from sonde.data.format import open_dataset
+from sonde.models.load import load
+from sonde.models.options import LoadOptions
+from sonde.probes.lama.probe import Lama
+from sonde.runs.run import run
+from tests import tiny as worlds
+from tests.servers.answering import Answering, Face, serving
+from tests.written import many_shards
+
+WEIGHT = 64
+"""Four prompts of sixteen options in a shard."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return worlds.gpt2(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return open_dataset(many_shards(tmp_path_factory.mktemp("data") / "d", facts=12, objects=16))
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sonde.models.server.AWAY", 0.2)
+    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
+
+
+def ask(address: str, folder: Path, data: Dataset, out: Path, tick: Any = None) -> None:
+    model = load(f"server:{address}", LoadOptions(tokenizer=str(folder)))
+    run(Lama(answer="score"), model, data, out, progress=tick, shard_weight=WEIGHT)
+
+
+def shards(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(out.glob("shards/*.parquet"))}
+
+
+def once(act: Callable[[], None]) -> Any:
+    """Acts when half of a run is done, once."""
+    left = [act]
+
+    def tick(done: float, total: int) -> None:
+        if left and done > total / 2:
+            left.pop()()
+
+    return tick
+
+
+def test_a_run_that_lost_its_server_goes_on_and_ends_with_the_same_bytes(
+    folder: Path, data: Dataset, tmp_path: Path
+) -> None:
+    face = Face(Answering(folder, 64))
+    with serving(face) as address:
+        ask(address, folder, data, tmp_path / "calm")
+    with ExitStack() as stack:
+        address = stack.enter_context(serving(face))
+        with pytest.raises(EndpointError) as lost:
+            ask(address, folder, data, tmp_path / "lost", once(stack.close))
+    assert "was not back in 0.2 s; run the same command again" in str(lost.value)
+    calm, kept = shards(tmp_path / "calm"), shards(tmp_path / "lost")
+    assert 0 < len(kept) < len(calm) and kept.items() <= calm.items()
+    with serving(face) as address:  # at another address
+        ask(address, folder, data, tmp_path / "lost")
+    assert shards(tmp_path / "lost") == calm
+
+
+def test_another_model_at_the_same_address_is_noticed(
+    folder: Path, data: Dataset, tmp_path: Path
+) -> None:
+    other = Answering(worlds.gpt2(tmp_path / "other", seed=1), 64)
+    with ExitStack() as stack, ExitStack() as later:
+        address = stack.enter_context(serving(Face(Answering(folder, 64))))
+
+        def restart() -> None:
+            stack.close()
+            later.enter_context(serving(Face(other), int(address.rpartition(":")[2])))
+
+        with pytest.raises(ServerError) as told:
+            ask(address, folder, data, tmp_path / "run", once(restart))
+    assert "another model has come up" in str(told.value)
+    assert len(shards(tmp_path / "run")) < 3  # nothing of the shard that was under way
