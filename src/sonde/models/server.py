@@ -54,6 +54,7 @@ class ServerScheme:
             )
         needs_extra("server", f"model 'server:{rest}'", "httpx", "tenacity", "transformers")
         from sonde.http.server import connected
+        from sonde.models.served.lanes import Lanes
         from sonde.models.served.model import served_model
         from sonde.models.served.over_http import HttpChannel
         from sonde.models.served.tokens import read_tokens
@@ -66,9 +67,13 @@ class ServerScheme:
             server.wait_until_ready()
             trial = find(HttpChannel(server), tokens, options.served_model)
         stack = ExitStack()
+        slots = trial.about.slots
+        if slots:  # more at once would wait there, and push out what slots keep
+            place = replace(place, concurrency=min(place.concurrency, slots))
         channel = HttpChannel(stack.enter_context(connected(place, "server:")))
         channel.server.greet = Witness(trial, channel).check
-        model = served_model(trial.found(place.shown), trial.dialect, channel, tokens)
+        sent = Lanes(channel, place.concurrency) if slots else channel
+        model = served_model(trial.found(place.shown), trial.dialect, sent, tokens)
         weakref.finalize(model, stack.close)
         for ability, why in model.lacks().items():
             log.warning("%s cannot %s: %s", model.identity.name, ability, why)

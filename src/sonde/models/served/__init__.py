@@ -8,5 +8,6 @@ how dialects are found, in the order in which they are tried.
 DIALECTS = {
     "vllm": "sonde.models.served.vllm:Vllm",
     "sglang": "sonde.models.served.sglang:Sglang",
+    "llamacpp": "sonde.models.served.llamacpp:LlamaCpp",
     "plain": "sonde.models.served.plain:Plain",
 }

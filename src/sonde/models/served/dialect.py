@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from sonde.models.served.asks import Ask, Floats, Ids, Kind, Result
+from sonde.models.served.asks import Ask, Floats, Ids, Kind, Next, Rate, Result
 
 One = TypeVar("One")
 
@@ -36,10 +36,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What a server says of itself; `context`: the tokens it takes, None where it does not say."""
+    """What a server says of itself; `context`: the tokens it takes, None where it does not say.
+
+    `slots`: texts that it computes side by side, each slot keeping its own; 0 where it keeps all.
+    """
 
     version: str = ""
     context: int | None = None
+    slots: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +102,21 @@ class Dialect(Protocol):
 
     def read(self, request: Request, reply: Any) -> list[Result]:
         """The results of a request's asks, all of them checked."""
+
+
+@runtime_checkable
+class Divides(Dialect, Protocol):
+    """A dialect whose servers do not read every text in one request.
+
+    `wide`: the tokens behind one beginning from which on these are better asked by a `Next`.
+    """
+
+    @property
+    def wide(self) -> int:
+        """How many tokens those are."""
+
+    def divide(self, ids: Ids, reads: Ids) -> list[Rate | Next]:
+        """The asks that read those places of a text, in order."""
 
 
 def batches(asks: Sequence[Ask], size: int) -> list[Sequence[Ask]]:

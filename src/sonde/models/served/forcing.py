@@ -27,6 +27,7 @@ from sonde.models.served.asks import (
 )
 from sonde.models.served.channel import Channel
 from sonde.models.served.dialect import Dialect, Malformed, Request
+from sonde.models.served.reading import Text, whole
 from sonde.models.served.tokens import LocalTokens
 
 SENTENCE = "The capital of France is"
@@ -106,7 +107,7 @@ class Tests:
     def write(self) -> None:
         """Have some tokens written."""
         (self.written,) = self.ask(Write(self.opening, 4, ""))
-        if not self.written.logps:
+        if not self.written.logps and not self.written.ids:
             raise Fails("it gives no log-probabilities of what it writes")
 
     def write_agrees(self) -> None:
@@ -116,7 +117,12 @@ class Tests:
         if not ids:
             return
         logps = self.written.logps[: len(ids)]
-        (forced,) = self.ask(Rate(self.opening + ids[: len(logps)], len(self.opening)))
+        text = self.opening + ids[: len(logps)]
+        reads = tuple(range(len(self.opening), len(text)))
+        reading = whole([Text(ids=text, reads=reads)], self.dialect)
+        asks = list(reading.owners)
+        results = ask_all(self.channel, self.dialect, asks)
+        (forced,) = reading.values(dict(zip(asks, results, strict=True)))
         if not near(forced, logps):
             raise Fails(
                 f"it writes tokens with {shown(logps)} and gives the same tokens "

@@ -7,7 +7,7 @@ are asked before one is answered. Knows nothing of requests, which are the diale
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, cast
 
@@ -148,15 +148,21 @@ class Served(Named):
         `prompt` is the one that an owner belongs to.
         """
         found: dict[Ask, Result] = {}
-        requests = self.dialect.requests(list(owners)) if owners else []
         try:
-            for request, results in self.channel.send(requests, self.dialect.read, self.divided):
-                found.update(zip(request.asks, results, strict=True))
-                advance(sum(len(owners[ask]) for ask in request.asks))
+            for answered in self.answers(owners):
+                found.update(answered)
+                advance(sum(len(owners[ask]) for ask, _ in answered))
         except Untaken as untaken:
             owner = owners[untaken.request.asks[0]][0]
             raise ServerError(f"{prompt(owner).told}: {untaken}") from None
         return found
+
+    def answers(self, asks: Iterable[Ask]) -> Iterator[list[tuple[Ask, Any]]]:
+        """Asks with their results, as many at a time as a request holds."""
+        every = list(asks)
+        requests = self.dialect.requests(every) if every else []
+        for request, results in self.channel.send(requests, self.dialect.read, self.divided):
+            yield list(zip(request.asks, results, strict=True))
 
     def divided(self, request: Request) -> list[Request]:
         """A request as two; none where it holds one ask."""
@@ -204,11 +210,28 @@ class Generating(Served):
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
         """Yield (position, answer) with the likeliest continuation of every prompt."""
         owners = write_asks(prompts, self.openings(prompts, Generate))
-        results = self.ask(owners, prompts.__getitem__)
+        results = self._completed(self.ask(owners, prompts.__getitem__))
         for ask, own in owners.items():
             for position in own:
                 want = cast(Generate, prompts[position].want)
                 yield position, self._generated(ask.ids, results[ask], want)
+
+    def _completed(self, results: dict[Ask, Written]) -> dict[Ask, Written]:
+        """What was written, tokens read for which the server told no log-probability."""
+        short = [ask for ask, written in results.items() if len(written.logps) < len(written.ids)]
+        if not short or not self.found.abilities & {"trace"}:
+            return results
+        texts = []
+        for ask in short:
+            ids, known = ask.ids + results[ask].ids, len(ask.ids) + len(results[ask].logps)
+            texts.append(Text(ids=ids, reads=tuple(range(known, len(ids)))))
+        reading = self.reading(texts)
+        read = reading.values({k: v for pairs in self.answers(reading.owners) for k, v in pairs})
+        more = {
+            ask: replace(results[ask], logps=(*results[ask].logps, *logps.tolist()))
+            for ask, logps in zip(short, read, strict=True)
+        }
+        return results | more
 
     def _generated(self, ids: tuple[int, ...], written: Written, want: Generate) -> Generated:
         """A text as an answer, with the log-probabilities of what it says and of its end."""

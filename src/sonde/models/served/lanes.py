@@ -1,0 +1,96 @@
+"""Keep texts that begin alike in one slot of a server, whose slots share nothing with each other.
+
+Requests are sorted by their tokens and laid into as many lanes as a server has slots; the next of a
+lane is sent once the one before is answered. A server gives a request to the free slot whose last
+text begins most like it, so that a lane stays where its beginnings are. Knows token ids alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sonde.engine.prefixes import shared
+from sonde.models.served.channel import Channel, Read, Split
+from sonde.models.served.dialect import Request
+
+T = TypeVar("T")
+
+SHARE = 0.25
+"""The most that lanes may add, by computing beginnings again, of what must be computed anyway."""
+
+
+class Lanes:
+    """A channel to a server with so many slots."""
+
+    def __init__(self, channel: Channel, slots: int) -> None:
+        self.channel, self.slots = channel, slots
+
+    def look(self, path: str) -> Any:
+        """What lies under a path."""
+        return self.channel.look(path)
+
+    def send(
+        self, requests: Iterable[Request], read: Read[T], split: Split
+    ) -> Iterator[tuple[Request, T]]:
+        """Each request with what is read of its reply, lanes side by side."""
+        queue = Queue(in_lanes(list(requests), self.slots))
+
+        def noted(request: Request, reply: Any) -> T:
+            found = read(request, reply)
+            queue.answered(request)
+            return found
+
+        yield from self.channel.send(queue, noted, split)
+
+
+class Queue(Iterator[Request]):
+    """Hands out requests: the next of a lane that waits for none, else of the longest."""
+
+    def __init__(self, lanes: Iterable[Sequence[Request]]) -> None:
+        self._lanes = [deque(lane) for lane in lanes]
+        self._numbers: dict[int, int] = {}
+        self._free = deque(range(len(self._lanes)))
+
+    def __next__(self) -> Request:
+        number = self._free.popleft() if self._free else -1
+        if number < 0 or not self._lanes[number]:
+            longest = max(self._lanes, key=len, default=None)
+            if not longest:
+                raise StopIteration
+            request = longest.pop()  # from its end, which shares least with what is under way
+        else:
+            request = self._lanes[number].popleft()
+        self._numbers[id(request)] = number
+        return request
+
+    def answered(self, request: Request) -> None:
+        """Say that a lane may go on."""
+        number = self._numbers.pop(id(request), -1)
+        if number >= 0:
+            self._free.append(number)
+
+
+def in_lanes(requests: Sequence[Request], slots: int) -> list[Sequence[Request]]:
+    """Requests in the order of their tokens, in as many lanes as are worth it, of like work each.
+
+    A lane computes for itself what its first text shares with the one before.
+    """
+    if not requests:
+        return []
+    order = sorted(requests, key=lambda request: request.asks[0].ids)
+    texts = [request.asks[0].ids for request in order]
+    common = np.array([0, *(shared(one, other) for one, other in pairwise(texts))])
+    work = np.cumsum([len(ids) for ids in texts] - common)
+    for count in range(min(slots, len(order)), 1, -1):
+        shares = work[-1] * np.arange(1, count) / count
+        # where little is computed again, and lanes are of like length
+        costs = common[1:] + np.abs(work[:-1] - shares[:, None]) / 2
+        cuts = np.unique(1 + costs.argmin(axis=1))
+        if common[cuts].sum() <= SHARE * work[-1]:
+            return [order[a:b] for a, b in pairwise([0, *cuts.tolist(), len(order)])]
+    return [order]
