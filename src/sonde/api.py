@@ -17,6 +17,7 @@ from sonde.models.options import BosChoice, LoadOptions
 from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened
 from sonde.runs.probes import find_probe
 from sonde.runs.run import Run
+from sonde.runs.workers.hiring import hire
 
 if TYPE_CHECKING:
     from sonde.analysis.report import Comparison
@@ -100,8 +101,12 @@ def model(
     tokenizer: str = "",
     served_model: str = "",
     concurrency: int = 8,
+    on: str = "",
 ) -> Model:
-    """Load a model, such as hf:FOLDER, smollm2 or control:majority (which needs `data`)."""
+    """Load a model, such as hf:FOLDER, smollm2 or control:majority (which needs `data`).
+
+    `on`: workers that load it each, such as "local:2"; what stands for them answers whole runs.
+    """
     options = LoadOptions(
         device=device,
         dtype=dtype,
@@ -116,7 +121,7 @@ def model(
         served_model=served_model,
         concurrency=concurrency,
     )
-    return models.load(reference, options, data)
+    return hire(on, reference, options, data) if on else models.load(reference, options, data)
 
 
 def probe(name: str, **settings: Any) -> Probe:

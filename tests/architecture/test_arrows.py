@@ -93,6 +93,7 @@ HEAVY = {
     "sacrebleu",
     "datasets",
     "fastexcel",
+    "ray",
 }
 """Imported in one place each, never when sonde is."""
 
@@ -103,6 +104,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "accelerate": "models/torch/loading/spread.py",
     "captum": "models/torch/attribution.py",
     "triton": "models/torch/masked/kernels.py",
+    "ray": "runs/workers/ray.py",
     "peft": "models/torch/loading/adapters.py",
     "datasets": "data/tables/hub.py",
     "fastexcel": "data/tables/files.py",

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from sonde.core.abilities import Identity
 from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.files import take_lock
 from sonde.store.files import add_line, explain_os_errors, write_whole
-from sonde.store.runs import RunFolder
+from sonde.store.runs import RunFolder, encoded
 from sonde.store.shards import Digests
 
 from .sample import ROWS, answering, manifest, prompts
+
+MODEL = Identity(name="sample", architecture="none")
 
 
 @pytest.fixture
@@ -23,7 +26,7 @@ def folder(tmp_path: Path) -> RunFolder:
     with folder.writing(manifest()) as writer:
         folder.dataset.mkdir()
         (folder.dataset / "dataset.json").write_text("{}")
-        writer.append(0, writer.encoded(answering(ROWS)))
+        writer.append(0, encoded(answering(ROWS), MODEL))
         writer.finish(1, len(ROWS))
     return folder
 
@@ -69,7 +72,7 @@ def test_what_is_put_aside_never_replaces_what_was_put_aside(folder: RunFolder) 
 
 def test_a_run_that_is_computed_anew_is_unfinished_until_it_ends(folder: RunFolder) -> None:
     with folder.writing(manifest()) as writer:
-        writer.append(0, writer.encoded(answering(ROWS[:2])))
+        writer.append(0, encoded(answering(ROWS[:2]), MODEL))
     with pytest.raises(StoreError, match="holds an unfinished run"):
         list(folder.answered())
     with folder.writing(manifest()) as writer:

@@ -38,8 +38,8 @@ LONG = 600.0
 MEASURED, LATE = 8.0, 120.0
 """Seconds that something goes on before that is judged, and after which it is not said any more."""
 
-Tick = Callable[[float, int], None]
-"""Told how much is done, of how much."""
+Tick = Callable[..., None]
+"""Told how much is done, of how much, and how it goes where there is something to say of that."""
 
 Warn = Callable[[float, float], str]
 """Given the seconds that are left, and those of the whole, says what to do about it."""

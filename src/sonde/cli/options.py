@@ -37,6 +37,10 @@ FORCE = "Replace a dataset that is there."
 JSON = "Print every estimate with its stable name."
 NAMED = "What the dataset is called."
 ALL_TABLES = "Print every finding, table and note, not only what fits on a screen."
+ON = (
+    "Let workers answer, each with a model of its own: local:N processes, or ray:N of a cluster; "
+    "settings follow: ray:4,gpus=1,address=HOST:PORT, local:2,threads=8."
+)
 PAGE = "Write the self-contained HTML report here."
 RELATIONS = "Only these relations, by id or label, separated by commas."
 REVISION = "Revision of a hub model."
@@ -227,12 +231,12 @@ class ComputeOptions:
         if bos not in ("auto", "always", "never"):
             raise UsageError(f"--bos must be auto, always or never; not {bos!r}")
 
-    def load(self, model: str, data: Dataset | None = None) -> Model:
-        """A model by its name, loaded as these options say."""
+    def load(self, model: str, data: Dataset | None = None, on: str = "") -> Model:
+        """A model by its name, loaded as these options say, here or `on` workers."""
         from sonde import api
 
         with waiting(f"loading {model} (the first time takes longest)"):
-            return api.model(model, data=data, **asdict(self))
+            return api.model(model, data=data, on=on, **asdict(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,19 +286,21 @@ class RunOptions:
     load: LoadOptions
     settings: list[str] | None = option(CHANGE, None, "--set")
 
-    def check(self, probe: Probe) -> None:
+    def check(self, probe: Probe, on: str = "") -> None:
         """Refuse at once a setting that the probe has not, and a name that no model can have."""
         from sonde.models.load import check
+        from sonde.runs.workers.spec import parse_workers
 
         changed(probe, self.settings)
-        check(self.ask.model)
+        elsewhere = bool(on) and parse_workers(on).place == "ray"
+        check(self.ask.model, here=not elsewhere)
 
-    def prepare(self, probe: Probe) -> tuple[Probe, Model, Dataset]:
+    def prepare(self, probe: Probe, on: str = "") -> tuple[Probe, Model, Dataset]:
         """The probe, the model and the dataset; names are looked at first."""
         from sonde.runs.unworded import refuse_unasked
 
-        self.check(probe)
+        self.check(probe, on)
         probe = changed(probe, self.settings)
         dataset = self.select.of(self.ask.facts.open(self.ask.data, self.load.device))
         refuse_unasked(probe, dataset)
-        return probe, self.load.load(self.ask.model, dataset), dataset
+        return probe, self.load.load(self.ask.model, dataset, on), dataset

@@ -17,6 +17,7 @@ from sonde.cli.console import print_table, progress, resumable, say, training, w
 from sonde.cli.groups import components
 from sonde.cli.options import (
     ALL_TABLES,
+    ON,
     AskOptions,
     FactOptions,
     LoadOptions,
@@ -34,7 +35,8 @@ from sonde.runs.probes import find_probe, summaries
 from sonde.runs.probes import probes as all_probes
 
 if TYPE_CHECKING:
-    from sonde.core.abilities import Probe
+    from sonde.cli.console import Tick
+    from sonde.core.abilities import Model, Probe
     from sonde.core.facts import Dataset
 
 
@@ -52,41 +54,48 @@ class BesideOptions:
     certificate: Path | None = option(
         "The model's certificate ('sonde doctor --against'), where it is not found by itself.", None
     )
+    on: str = option(ON, "")
     plan: bool = option("Print what the run would cost, as 'sonde plan' does.", False, "--plan")
 
 
 @resumable()
 def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     """Run one probe; what every probe's command has in common."""
-    asked.check(probe)
+    asked.check(probe, beside.on)
     from sonde.cli.plan import PlanOptions, show_plan
     from sonde.cli.report import read_run, show_report
     from sonde.core.abilities import abilities
+    from sonde.models.load import reads_facts
     from sonde.runs.certificates import read
     from sonde.runs.controls import chosen, run_controls
     from sonde.runs.run import run
     from sonde.runs.shards import SHARD_WEIGHT
+    from sonde.runs.workers.hiring import released
 
     names = chosen(beside.controls)
     certificate = None if beside.certificate is None else read(beside.certificate)
-    probe, model, dataset = asked.prepare(probe)
+    probe, model, dataset = asked.prepare(probe, "" if beside.plan else beside.on)
     if beside.plan:
         show_plan(probe, model, dataset, asked.out, PlanOptions())
         return
     warn = partial(_long, probe, dataset)
-    with progress(f"{probe.name} on {dataset.name}", "prompts", warn) as tick:
+    with released(model), progress(f"{probe.name} on {dataset.name}", "prompts", warn) as tick:
         done = run(
             probe,
             model,
             dataset,
             asked.out,
-            progress=tick,
+            progress=_with_workers(tick, model),
             shard_weight=SHARD_WEIGHT,
             certificate=certificate,
         )
     settled = probe.suited(abilities(model))
     del model  # a control may be as large
-    load = partial(asked.load.load, data=dataset)
+
+    def load(reference: str) -> Model:  # what counts facts is quicker than workers get ready
+        on = "" if reads_facts(reference) else beside.on
+        return asked.load.load(reference, dataset, on)
+
     run_controls(names, asked.ask.model, settled, dataset, done.path, load=load, watch=progress)
     page = done.path / "report.html" if beside.html else None
     show_report(
@@ -96,6 +105,15 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
         html=page,
         brief=not beside.all_tables,
     )
+
+
+def _with_workers(tick: Tick, model: Model) -> Tick:
+    """Tell with how much is done how many workers are at it."""
+    from sonde.runs.workers.crew import Crew
+
+    if not isinstance(model, Crew):
+        return tick
+    return lambda done, total: tick(done, total, model.standing)
 
 
 def _long(probe: Probe, dataset: Dataset, left: float, whole: float) -> str:
@@ -177,6 +195,7 @@ class SweepOptions:
         "A setting and its values, separated by commas: KEY=V1,V2; repeatable.", MISSING
     )
     html: bool = option("Write report.html into the folder.", True, "--html/--no-html")
+    on: str = option(ON, "")
 
 
 @verb
@@ -188,17 +207,19 @@ def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
     """
     kind = find_probe(wanted.probe)
     over = axes(kind, wanted.over)
-    asked.check(kind())
+    asked.check(kind(), wanted.on)
     from sonde.cli.report import show_report
     from sonde.runs.run import default_folder, describe
     from sonde.runs.shards import SHARD_WEIGHT
     from sonde.runs.sweep import sweep as make_sweep
+    from sonde.runs.workers.hiring import released
 
-    probe, model, dataset = asked.prepare(kind())
+    probe, model, dataset = asked.prepare(kind(), wanted.on)
     folder = asked.out or default_folder(describe(probe, model, dataset, SHARD_WEIGHT))
     if asked.out is None:
         folder = folder.with_name(f"sweep-{folder.name}")
-    done = make_sweep(probe, model, dataset, over, folder, watch=progress)
+    with released(model):
+        done = make_sweep(probe, model, dataset, over, folder, watch=progress)
     with waiting("reading the answers"):
         report = done.report()
     page = folder / "report.html" if wanted.html else None

@@ -90,6 +90,12 @@ class CorruptShard(StoreError):
     """A shard of a run does not read back as it was written."""
 
 
+class WorkerError(SondeError):
+    """Workers cannot be started, are not alike, or are lost again and again."""
+
+    exit_code = 6
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint naming what the user may have meant, whatever the case, or everything there is.
 

@@ -55,8 +55,8 @@ def load(
         return schemes()[scheme].load(rest, options or LoadOptions(), dataset)
 
 
-def check(reference: str) -> None:
-    """Refuse at once a name that no scheme has, or what is not there."""
+def check(reference: str, *, here: bool = True) -> None:
+    """Refuse at once a name that no scheme has, or what is not there, if it should be `here`."""
     scheme, rest = scheme_of(reference)
     if scheme not in schemes():
         hint = nearest(scheme, schemes())
@@ -66,7 +66,7 @@ def check(reference: str) -> None:
             f"id is written hf:{rest or reference}"
         )
     found = schemes()[scheme]
-    if isinstance(found, Checks):
+    if here and isinstance(found, Checks):
         with _within(reference):
             found.check(rest)
 
@@ -80,6 +80,16 @@ def scheme_of(reference: str) -> tuple[str, str]:
     scheme, _, rest = reference.partition(":")
     name, plus, _ = reference.partition(ADAPTED)
     return (name, reference[len(name) :]) if plus and ":" not in name else (scheme, rest)
+
+
+def reads_facts(reference: str) -> bool:
+    """Whether a model may be made from a dataset's facts: controls are, and others' may be.
+
+    >>> reads_facts("control:majority"), reads_facts("hf:gpt2")
+    (True, False)
+    """
+    scheme, _ = scheme_of(reference)
+    return scheme == "control" or scheme not in MODULES
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from sonde.core.fingerprints import canonical
 from sonde.core.reports import Report
 from sonde.runs.effort import Progress
 from sonde.runs.run import Run, open_run, run
+from sonde.runs.workers.hiring import released
 
 CONTROLS: Mapping[str, str] = {
     "majority": "control:majority",
@@ -72,8 +73,8 @@ def run_controls(
     for name in names:
         place = out / FOLDER / name
         try:
-            loaded = load(CONTROLS[name].format(model=model))
-            with watch(f"control {name}") as tick:
+            found = load(CONTROLS[name].format(model=model))
+            with released(found) as loaded, watch(f"control {name}") as tick:
                 done[name] = run(probe, loaded, dataset, place, progress=tick)
         except (ModelError, DataError, UsageError) as error:
             log.warning("control %s is left out: %s", name, error)

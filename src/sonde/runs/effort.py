@@ -27,7 +27,8 @@ class Effort:
     """How far a run has come with its work.
 
     Within a shard that is by the prompts that are answered or, ahead of these, by the texts that
-    the model says have gone through it.
+    the model says have gone through it. `elsewhere`: the work that others have done of shards that
+    they are at, by number.
     """
 
     prompts: int
@@ -37,6 +38,11 @@ class Effort:
     answered: int = 0
     passed: float = 0.0
     shard: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    elsewhere: dict[int, float] = field(default_factory=dict)
+
+    def leave(self, shard: Prompts) -> None:
+        """A shard is answered, by whomever."""
+        self.before += shard_work(shard)
 
     def enter(self, shard: Prompts) -> None:
         """A shard is asked next."""
@@ -60,7 +66,13 @@ class Effort:
     def tell(self) -> None:
         """Tell how far the run has come; at its end exactly all of it."""
         here = max(self.answered, min(self.passed, int(self.shard.sum())))
+        here += sum(self.elsewhere.values())
         self.told(self.prompts * (self.before + here) / self.work, self.prompts)
+
+
+def shard_work(shard: Prompts) -> int:
+    """How much work a shard is, in the units of `weights`."""
+    return sum(int(weights(block).sum()) for block in shard.blocks)
 
 
 GOAL = 300.0

@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import logging
 import re
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from sonde import __version__
 from sonde.core.abilities import (
     Admits,
-    Batching,
     Model,
-    Prefetches,
     Probe,
 )
 from sonde.core.answers import Answered
@@ -30,25 +27,27 @@ from sonde.core.columns import Answers, Kept
 from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
 from sonde.core.notebook import html
-from sonde.core.progress import begin, heard, told
-from sonde.core.prompts import Block, Prompts, blocks_of
+from sonde.core.progress import begin, told
+from sonde.core.prompts import Block, blocks_of
 from sonde.core.repeats import refuse_repeats
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
+from sonde.models.options import LoadOptions
 from sonde.runs import certificates
 from sonde.runs.batches import Watch, amount, settle
 from sonde.runs.effort import Effort, Progress
+from sonde.runs.filling import fill_folder
 from sonde.runs.overviews import described, overview
 from sonde.runs.probes import find_probe, probes, suited
 from sonde.runs.prompt_length import fitting
-from sonde.runs.shards import SHARD_WEIGHT, answer, shards, weights
+from sonde.runs.shards import SHARD_WEIGHT, shards, weights
 from sonde.runs.unworded import refuse_unasked
+from sonde.runs.workers.hiring import loaded
 from sonde.store.blocks import friendly
 from sonde.store.files import explain_os_errors
-from sonde.store.manifest import Manifest, surroundings, versions
-from sonde.store.rows import Answering
+from sonde.store.manifest import Manifest, surroundings
 from sonde.store.runs import RunFolder, Writer
 
 if TYPE_CHECKING:
@@ -193,20 +192,37 @@ class Run:
 
 def run(
     probe: Probe,
-    model: Model,
+    model: Model | str,
     dataset: Dataset,
     out: str | Path | None = None,
     *,
+    on: str = "",
+    load: LoadOptions | None = None,
     progress: Progress | None = None,
     shard_weight: int = SHARD_WEIGHT,
     certificate: Certificate | None = None,
 ) -> Run:
     """Put a probe's prompts to a model and keep the answers in a folder; resumes by itself.
 
-    Without `out` the folder is runs/PROBE-DATASET-MODEL-FINGERPRINT. The model's `certificate` is
-    found by itself where 'sonde doctor --against' made one here.
+    Without `out` the folder is runs/PROBE-DATASET-MODEL-FINGERPRINT. A model may be given by its
+    name, and is then loaded as `load` says: here, or by each of the workers that `on` names, such
+    as "local:2" (docs/workers.md). The model's `certificate` is found by itself where 'sonde
+    doctor --against' made one here.
     """
-    certificate = certificates.find(model.identity, certificate)
+    with loaded(model, on, load, dataset) as found:
+        proven = certificates.find(found.identity, certificate)
+        return _run(probe, found, dataset, out, progress, shard_weight, proven)
+
+
+def _run(
+    probe: Probe,
+    model: Model,
+    dataset: Dataset,
+    out: str | Path | None,
+    progress: Progress | None,
+    shard_weight: int,
+    certificate: Certificate | None,
+) -> Run:
     probe = suited(probe, model)
     # before a folder is made: it reads every line that is asked
     refuse_unasked(probe, dataset)
@@ -223,7 +239,7 @@ def run(
         watch = Watch(writer=writer, model=model, batches=batches)
         with fitting(probe, model, dataset), Behind() as behind:
             behind.do(partial(_keep_dataset, dataset, folder), lambda _: None)
-            _fill_folder(watch, behind, cut, effort)
+            fill_folder(watch, behind, cut, effort)
     whole = replace(folder.manifest(), probe=manifest.probe)
     return Run(path=path, manifest=whole, asked=dataset)
 
@@ -301,70 +317,6 @@ def _settled(writer: Writer, model: Model, work: int) -> Batches:
     if batches != found and not begun:
         writer.fix(batches)
     return batches
-
-
-def _fill_folder(watch: Watch, behind: Behind, cut: Iterable[Prompts], effort: Effort) -> None:
-    writer, model = watch.writer, watch.model
-    done = computed = number = 0
-    began, clock = time.time(), time.monotonic()
-    try:
-        for number, (shard, following) in enumerate(pairwise(chain(cut, [None]))):
-            assert shard is not None
-            effort.enter(shard)
-            if not writer.holds(number, shard):
-                if not computed:
-                    effort.tell()
-                    _say_where(writer.folder.path, done, effort.prompts)
-                    watch.begin()
-                answers = _answer_shard(model, shard, following, effort)
-                watch.look()
-                # a shard is written while the next one is answered
-                behind.do(partial(writer.encoded, answers), partial(writer.append, number))
-                computed += len(shard)
-            done += len(shard)
-        effort.told(done, done)
-        behind.wait()
-        writer.finish(number + 1, done)
-    finally:
-        if computed:
-            writer.log(_session(model, began, time.monotonic() - clock, computed))
-    if not computed:
-        log.info("%s was complete: the model was not asked anything", writer.folder.path)
-
-
-def _say_where(folder: Path, done: int, total: int) -> None:
-    """A run that goes on says from where."""
-    if done:
-        log.info("%s: going on after %d of %d", folder, done, total)
-
-
-def _session(model: Model, began: float, seconds: float, prompts: int) -> dict[str, Any]:
-    """What one session computed, on what: a run may go on elsewhere."""
-    return {
-        "began": round(began, 3),
-        "seconds": round(seconds, 3),
-        "prompts": prompts,
-        "model": dict(model.identity.details),
-        "versions": versions(),
-        "batches": dict(model.budgets.tokens) if isinstance(model, Batching) else {},
-    }
-
-
-def _answer_shard(
-    model: Model,
-    shard: Prompts,
-    following: Prompts | None,
-    effort: Effort,
-) -> Answering:
-    answers = Answering(shard)
-    if isinstance(model, Prefetches):
-        for prompts in filter(None, (shard, following)):
-            model.prefetch(prompts)
-    with heard(effort):
-        for position, result in answer(model, shard):
-            answers.add(position, result)
-            effort.answer(position)
-    return answers
 
 
 def _keep_dataset(dataset: Dataset, folder: RunFolder) -> None:

@@ -253,6 +253,7 @@ FIELDS: dict[str, Any] = {
     "model": dict[str, str | int | float | bool | None],
     "versions": dict[str, str],
     "batches": dict[str, int],
+    "workers": int,
 }
 LONGEST = 2**40  # seconds
 

@@ -25,6 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sonde.core.abilities import Identity
 from sonde.core.answers import Answered
 from sonde.core.batches import Batches
 from sonde.core.certificates import Certificate
@@ -294,6 +295,14 @@ class RunFolder:
         return complete is not None and not self.keeps(complete, MANIFEST)
 
 
+def encoded(answers: Answering, model: Identity) -> memoryview:
+    """A shard as it is written; one with a number that cannot be one is refused, with the model."""
+    table = answers.table()
+    if found := unsound(table):
+        raise NotFinite(f"{model.name} ({model.dtype or 'no dtype'}) gives {found}")
+    return shard_bytes(table)
+
+
 class Writer:
     """Appends shards to a run folder that is locked for it."""
 
@@ -325,14 +334,6 @@ class Writer:
                 number += 1
             path.rename(target)
         return target
-
-    def encoded(self, answers: Answering) -> memoryview:
-        """A shard as it is written; one with a number that cannot be one is refused."""
-        table = answers.table()
-        if found := unsound(table):
-            model = self.folder.manifest().model
-            raise NotFinite(f"{model['name']} ({model['dtype'] or 'no dtype'}) gives {found}")
-        return shard_bytes(table)
 
     def append(self, number: int, data: memoryview) -> None:
         """Write a shard whole or not at all."""

@@ -1,0 +1,307 @@
+"""The driver of workers, which a run takes for a model: it deals out shards and gathers answers.
+
+A worker that is lost is replaced, and its shards go to whoever is free. Only errors that any worker
+would have met, shards at which worker after worker is lost, and workers that never start end a run.
+Knows nothing of where workers are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+from sonde.core.abilities import Identity, Named
+from sonde.core.batches import Batches
+from sonde.core.errors import AbilityError, WorkerError
+from sonde.core.prompts import Prompts, called
+from sonde.core.words import counted
+from sonde.runs.effort import Effort, shard_work
+from sonde.runs.filling import Made, Numbered
+from sonde.runs.workers.channels import Channel, Lost, Place
+from sonde.runs.workers.dealing import Dealing
+from sonde.runs.workers.messages import (
+    Answered,
+    Choose,
+    Chosen,
+    Failed,
+    Going,
+    Order,
+    Ready,
+    Said,
+    Standing,
+    Task,
+    pack,
+    unpack,
+)
+from sonde.runs.workers.spec import Workers
+
+IN_FLIGHT = 2
+"""Shards that a worker has at once: the one it answers, and the one that it answers next."""
+
+DEATHS = 3
+"""Workers that may be lost at one shard, or one after the other before they are ready."""
+
+MOMENT = 60.0
+"""Seconds after which who waits looks again."""
+
+log = logging.getLogger(__name__)
+
+Event = tuple["Hand", Any]
+"""A worker, and what it said or how it was lost."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Hand:
+    """One worker, as the driver sees it.
+
+    `tasks`: the shards that it has, in order; `at`: the one that it answers. `failures`: how many
+    before it in this place were lost while they loaded the model.
+    """
+
+    number: int
+    channel: Channel
+    ready: Ready | None = None
+    tasks: dict[int, Prompts] = field(default_factory=dict)
+    at: int | None = None
+    failures: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"worker {self.number + 1} ({self.channel.told})"
+
+
+class Crew(Named):
+    """Workers with the same model each. Has the abilities of that model, for whole shards."""
+
+    identity: Identity
+    budgets: CrewBudgets  # there only where the model has some
+
+    def __init__(self, workers: Workers, place: Place, order: Order) -> None:
+        self.workers, self._place = workers, place
+        self._order, self._model = pack(order), order.reference
+        self._hands: list[Hand] = []
+        self._first: Ready | None = None
+        self._said: set[str] = set()
+        try:
+            for number in range(workers.count):
+                self._hands.append(self._start(number))
+            first = self._gather()
+        except BaseException:
+            self.close()
+            raise
+        self.identity = first.identity
+        for name in first.abilities:
+            setattr(self, name, _refuse)  # by its methods it is told what a model can do
+        if first.batching is not None:
+            self.budgets = CrewBudgets(first.batching, self._choose)
+
+    @property
+    def count(self) -> int:
+        """How many workers there are to be."""
+        return self.workers.count
+
+    @property
+    def standing(self) -> str:
+        """How many workers are at work, in words."""
+        able = sum(hand.ready is not None for hand in self._hands)
+        whole = counted(self.count, "worker", "workers")
+        return whole if able == self.count else f"{able} of {whole}"
+
+    def close(self) -> None:
+        """End all workers."""
+        hands, self._hands = self._hands, []
+        for hand in hands:
+            hand.channel.close()
+        self._place.close()
+
+    def answer_shards(self, shards: Iterator[Numbered], effort: Effort) -> Made:
+        """Yield each shard once some worker has answered it."""
+        dealing, deaths, whole = Dealing(shards), Counter[int](), False
+        try:
+            while self._hand_out(dealing):
+                for hand, message in self._events():
+                    if isinstance(message, Going):
+                        hand.at = message.number
+                        done = message.share * shard_work(hand.tasks[message.number])
+                        effort.elsewhere[message.number] = done
+                        effort.tell()
+                    elif isinstance(message, Answered):
+                        self._take(hand, message, effort)
+                        yield message.number, partial(_bytes, message)
+                    elif isinstance(message, Lost):
+                        self._take_back(hand, message, dealing, deaths)
+            whole = True
+        finally:
+            effort.elsewhere.clear()
+            if not whole:  # workers are at shards that nobody waits for
+                self.close()
+
+    def _hand_out(self, dealing: Dealing[Numbered]) -> bool:
+        """Give each worker what it has room for; whether there is anything left to wait for."""
+        tokens = self.budgets.tokens if hasattr(self, "budgets") else {}
+        for hand in self._hands:
+            while hand.ready and len(hand.tasks) < IN_FLIGHT and (found := dealing.next(hand)):
+                number, shard = found
+                hand.tasks[number] = shard
+                self._tell(hand, Task(number=number, blocks=shard.blocks, tokens=tokens))
+        return dealing.held > 0 or any(hand.tasks for hand in self._hands)
+
+    def _take(self, hand: Hand, message: Answered, effort: Effort) -> None:
+        """A worker has answered a shard."""
+        effort.elsewhere.pop(message.number, None)
+        effort.leave(hand.tasks.pop(message.number))
+        hand.at = None if hand.at == message.number else hand.at
+        if hasattr(self, "budgets"):
+            self.budgets.lower(message.tokens)
+        effort.tell()
+
+    def _take_back(
+        self, hand: Hand, lost: Lost, dealing: Dealing[Numbered], deaths: Counter[int]
+    ) -> None:
+        """A worker is lost: its shards go to others, unless one of them has ended too many."""
+        at = hand.at if hand.at is not None else next(iter(hand.tasks), None)
+        if at is not None:
+            deaths[at] += 1
+            if deaths[at] == DEATHS:
+                raise WorkerError(_deadly(at, hand.tasks[at], lost))
+        for task in hand.tasks.items():
+            dealing.give_back(task)
+        self._replace(hand, lost, "" if at is None else f" while it answered shard {at}")
+
+    def _start(self, number: int, failures: int = 0) -> Hand:
+        hand = Hand(number=number, channel=self._place.start(number), failures=failures)
+        with suppress(Lost):  # which is heard as soon as it is listened to
+            hand.channel.send(self._order)
+        return hand
+
+    def _gather(self) -> Ready:
+        """Wait until every worker has loaded the model."""
+        while any(hand.ready is None for hand in self._hands):
+            for hand, message in self._events():
+                if isinstance(message, Lost):
+                    self._replace(hand, message)
+        assert self._first is not None
+        return self._first
+
+    def _choose(self, measure: bool) -> Batches:
+        """Let one worker choose for all."""
+        asked: Hand | None = None
+        while True:
+            if asked not in self._hands:
+                asked = next((hand for hand in self._hands if hand.ready), None)
+                if asked is not None:
+                    self._tell(asked, Choose(measure=measure))
+            for hand, message in self._events():
+                if isinstance(message, Chosen):
+                    return message.batches
+                if isinstance(message, Lost):
+                    self._replace(hand, message)
+
+    def _tell(self, hand: Hand, message: Choose | Task) -> None:
+        with suppress(Lost):  # which is heard as soon as it is listened to
+            hand.channel.send(pack(message))
+
+    def _events(self) -> Iterator[Event]:
+        """What workers say next of what they were told to do, and which of them are lost."""
+        hands = {id(hand.channel): hand for hand in self._hands}
+        for channel in self._place.wait([hand.channel for hand in self._hands], MOMENT):
+            hand = hands[id(channel)]
+            try:
+                message = unpack(channel.receive())
+            except Lost as lost:
+                yield hand, lost
+                continue
+            if isinstance(message, Said):
+                self._log(message)
+            elif isinstance(message, Failed):
+                raise message.error()
+            elif isinstance(message, Ready):
+                self._admit(hand, message)
+            else:
+                yield hand, message
+
+    def _log(self, said: Said) -> None:
+        """Log what a worker has to say; others say the same."""
+        if said.text not in self._said:
+            self._said.add(said.text)
+            logging.getLogger(said.name).log(said.level, "%s", said.text)
+
+    def _admit(self, hand: Hand, ready: Ready) -> None:
+        """A worker has loaded its model, which must be the one that the first has."""
+        self._first = self._first or ready
+        ours, theirs = ({**asdict(each.identity), **each.versions} for each in (self._first, ready))
+        unlike = [name for name in ours if ours[name] != theirs.get(name)]
+        if unlike:
+            name = unlike[0]
+            raise WorkerError(
+                f"{hand.name} has another model than the first that was ready: {name} is "
+                f"{theirs.get(name)!r}, not {ours[name]!r}; let {self._model} be the same, with "
+                "the same versions of all libraries, wherever a worker runs"
+            )
+        hand.ready, hand.failures = ready, 0
+
+    def _replace(self, hand: Hand, lost: Lost, when: str = "") -> None:
+        """Start another worker in the place of one that is lost; not where none gets ready."""
+        hand.channel.close()
+        self._hands.remove(hand)
+        failures = hand.failures + (hand.ready is None)
+        when = when or (" before it was ready" if hand.ready is None else "")
+        if failures < DEATHS:
+            log.warning("%s was lost%s (%s); another takes its place", hand.name, when, lost)
+            self._hands.append(self._start(hand.number, failures))
+        elif any(other.ready for other in self._hands):
+            log.warning("%s was lost%s (%s), as others before it", hand.name, when, lost)
+        else:
+            raise WorkerError(
+                f"no worker got {self._model} ready: {DEATHS} were lost one after the other, the "
+                f"last {lost}; try one worker, or none, to see whether the model can be loaded"
+            )
+
+
+class CrewBudgets:
+    """How much goes through the model at once, with every worker the same."""
+
+    def __init__(self, first: Standing, choose: Callable[[bool], Batches]) -> None:
+        self._first, self._choose = first, choose
+        self.tokens: Mapping[str, int] = dict(first.tokens)
+        self.device, self.former, self.given = first.device, first.former, first.given
+
+    def choose(self, *, measure: bool) -> Batches:
+        """What fits the chip and the model, as one worker finds it."""
+        return self._choose(measure)
+
+    def fix(self, tokens: Mapping[str, int]) -> None:
+        """Go on with these."""
+        self.tokens = {kind: tokens.get(kind, count) for kind, count in self.tokens.items()}
+
+    def lower(self, tokens: Mapping[str, int]) -> None:
+        """Go on with fewer where a worker's memory ran out."""
+        less = {kind: min(count, tokens[kind]) for kind, count in self.tokens.items()}
+        self.tokens = less
+
+
+def _bytes(answered: Answered) -> memoryview:
+    return memoryview(answered.data)
+
+
+def _refuse(*_: object) -> Any:
+    raise AbilityError(
+        "workers answer whole shards of runs; to ask a model yourself, load it without workers"
+    )
+
+
+def _deadly(number: int, shard: Prompts, lost: Lost) -> str:
+    """What to say of a shard at which worker after worker was lost."""
+    first = shard[:1][0]
+    return (
+        f"{DEATHS} workers were lost while they answered shard {number}, the last {lost}; it "
+        f"begins with {called(first.key, first.prefix, first.suffix)}. What is finished is kept: "
+        "run the same command again, with fewer workers or a smaller --batch-tokens if memory is "
+        "short"
+    )

@@ -1,0 +1,74 @@
+"""Load a model here, or hire workers that each load it. Knows nothing of what is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from sonde.core.abilities import Model
+from sonde.core.errors import UsageError
+from sonde.core.facts import Dataset
+from sonde.models.load import check, load, reads_facts
+from sonde.models.options import LoadOptions
+from sonde.runs.workers.channels import Place
+from sonde.runs.workers.crew import Crew
+from sonde.runs.workers.messages import Order
+from sonde.runs.workers.spec import Workers, parse_workers
+
+
+def hire(on: str, reference: str, options: LoadOptions, dataset: Dataset | None) -> Crew:
+    """Workers, as `on` says, that have all loaded the model; to be closed by who hired them."""
+    workers = parse_workers(on)
+    check(reference, here=workers.place == "local")
+    facts = None if dataset is None or not reads_facts(reference) else _whole(dataset)
+    order = Order(reference=reference, options=options, dataset=facts)
+    return Crew(workers, _place(workers, options), order)
+
+
+def _whole(dataset: Dataset) -> Dataset:
+    """The dataset with its facts in memory, since its files may not be where a worker is."""
+    frames = {relation.id: dataset.frame(relation.id) for relation in dataset.relations}
+    return replace(dataset, read=frames.__getitem__)
+
+
+def _place(workers: Workers, options: LoadOptions) -> Place:
+    if workers.place == "ray":
+        from sonde.runs.workers.ray import RayPlace
+
+        return RayPlace(workers, cpu=options.device == "cpu")
+    from sonde.runs.workers.local import LocalPlace
+
+    return LocalPlace(workers)
+
+
+@contextmanager
+def loaded(
+    model: Model | str, on: str, options: LoadOptions | None, dataset: Dataset
+) -> Iterator[Model]:
+    """A model that is asked: the one that is given, or the one of that name, here or `on` workers.
+
+    Workers that were hired for it are sent home.
+    """
+    if not isinstance(model, str):
+        if on or options:
+            raise UsageError(
+                f"{model.identity.name} is loaded already, and workers load models of their own; "
+                "give its name, such as 'hf:FOLDER', in the place of the model"
+            )
+        yield model
+    elif not on:
+        yield load(model, options, dataset)
+    else:
+        with released(hire(on, model, options or LoadOptions(), dataset)) as crew:
+            yield crew
+
+
+@contextmanager
+def released(model: Model) -> Iterator[Model]:
+    """A model whose workers, if it has any, are ended with what is done within."""
+    try:
+        yield model
+    finally:
+        if isinstance(model, Crew):
+            model.close()

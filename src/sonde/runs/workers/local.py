@@ -1,0 +1,144 @@
+"""Workers that are processes of this machine, each with its own threads and its own GPU.
+
+`python -m sonde.runs.workers.local FILE` is one: it answers what comes through that file, and ends
+when the other end is closed, whatever became of the driver.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+
+from sonde.runs.workers.channels import Channel, Lost
+from sonde.runs.workers.spec import Workers, dealt_devices
+from sonde.runs.workers.worker import serve
+
+THREADS = ("OMP_NUM_THREADS", "RAYON_NUM_THREADS", "POLARS_MAX_THREADS")
+"""What says to torch, tokenizers and polars how many threads they may have."""
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+PATIENCE = 5.0
+"""Seconds that a worker which was told to end may take before it is killed."""
+
+
+class LocalPlace:
+    """Starts processes, and hears which of them have something to say."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+
+    def start(self, number: int) -> Process:
+        """A new process in the place of worker `number`."""
+        return Process(surroundings(self._workers, number, os.environ, gpus()))
+
+    def wait(self, channels: Sequence[Channel], seconds: float) -> list[Channel]:
+        """Those that have something to say, or have ended."""
+        by_end = {each.end: each for each in channels if isinstance(each, Process)}
+        return [by_end[end] for end in wait(list(by_end), seconds) if isinstance(end, Connection)]
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+
+class Process:
+    """One worker."""
+
+    def __init__(self, surroundings: Mapping[str, str]) -> None:
+        self.end, theirs = Pipe()
+        self._process = subprocess.Popen(
+            # -P: what lies in the folder one stands in is not ours
+            [sys.executable, "-P", "-m", "sonde.runs.workers.local", str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=2,  # results are the driver's alone
+            env=surroundings,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,  # an interrupt is for the driver to deal with
+        )
+        theirs.close()
+
+    @property
+    def told(self) -> str:
+        """Which process it is."""
+        return f"process {self._process.pid}"
+
+    def send(self, data: bytes) -> None:
+        """Give it something to do."""
+        try:
+            self.end.send_bytes(data)
+        except OSError:
+            raise Lost(self._how()) from None
+
+    def receive(self) -> bytes:
+        """What it has to say."""
+        try:
+            return self.end.recv_bytes()
+        except (EOFError, OSError):
+            raise Lost(self._how()) from None
+
+    def close(self) -> None:
+        """End it, in good order or not."""
+        self.end.close()
+        try:
+            self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _how(self) -> str:
+        """How it ended."""
+        with suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(PATIENCE)
+            if code == -9:
+                return "killed with signal 9, as the system does where memory runs out"
+            return f"killed with signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return "it does not answer"
+
+
+def surroundings(
+    workers: Workers, number: int, given: Mapping[str, str], devices: Sequence[str]
+) -> dict[str, str]:
+    """The environment of a worker: its share of threads, unless that is set, and its GPUs."""
+    share = workers.threads or max(cores() // workers.count, 1)
+    found = {**dict.fromkeys(THREADS, str(share)), **given}
+    if workers.threads:
+        found |= dict.fromkeys(THREADS, str(share))
+    each = 1 if workers.gpus is None else int(workers.gpus)
+    if devices or each == 0:
+        found[VISIBLE] = ",".join(dealt_devices(devices, number, each)) if each else ""
+    # as here: a module of one's own may hold a model
+    found["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    return found
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    found = getattr(os, "sched_getaffinity", None)
+    return len(found(0)) if found else os.cpu_count() or 1
+
+
+def gpus() -> list[str]:
+    """The GPUs that this process may use, found without a library that would use one."""
+    if (chosen := os.environ.get(VISIBLE)) is not None:
+        return [name.strip() for name in chosen.split(",") if name.strip()]
+    nodes = (path.name for path in Path("/dev").glob("nvidia*"))
+    return [str(i) for i, _ in enumerate(n for n in nodes if re.fullmatch(r"nvidia\d+", n))]
+
+
+def main() -> None:
+    """Be a worker until the driver closes its end or is no more."""
+    end = Connection(int(sys.argv[1]))
+    try:
+        serve(end.recv_bytes, end.send_bytes)
+    finally:
+        os._exit(0)  # in the middle of a shard too
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Workers: started, lost, replaced, and what a run has whoever made it."""

@@ -1,0 +1,120 @@
+"""Runs of workers that may die, and what the same runs leave where one process makes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sonde
+from sonde.core.components import _plugins
+from sonde.core.facts import Dataset
+from tests.command import PATIENCE
+from tests.worlds import numbered
+
+FACTS = 12
+WEIGHTS = {"masked": 1, "causal": 24}
+"""With which tiny models have six shards or more."""
+
+
+def facts() -> Dataset:
+    return numbered(FACTS)
+
+
+@contextmanager
+def installed(folder: Path) -> Iterator[None]:
+    """As on a machine on which the package with `mortal:` is installed."""
+    home = folder / "installed"
+    info = home / "mortal-1.dist-info"
+    info.mkdir(parents=True, exist_ok=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mortal\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[sonde.models]\nmortal = mortal:COMPONENT\n")
+    (home / "mortal.py").write_text((Path(__file__).parent / "mortal.py").read_text())
+    paths = [str(home), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(home))
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))
+        _plugins.cache_clear()
+        yield
+    _plugins.cache_clear()
+
+
+def plan(folder: Path, model: str, **asks: Any) -> str:
+    """The name of a model to which such things happen."""
+    path = folder / "plan.json"
+    path.write_text(json.dumps({"model": model, **asks}))
+    return f"mortal:{path}"
+
+
+def ask(model: str, out: Path, on: str = "", **more: Any) -> sonde.Run:
+    """A run of options of a counting model, a dozen shards unless told otherwise."""
+    probe = sonde.probe("lama", answer="score")
+    settings: dict[str, Any] = {"shard_weight": 24} | more
+    return sonde.run(probe, model, facts(), out, on=on, **settings)
+
+
+def tiny_model(kind: str, folder: Path) -> str:
+    """The name of a tiny model."""
+    from tests import tiny  # torch takes seconds, which most drivers do not need
+
+    return f"hf:{(tiny.bert if kind == 'masked' else tiny.llama)(folder)}"
+
+
+def ask_tiny(kind: str, model: str, out: Path, on: str = "") -> None:
+    """A run of a tiny model: tokens filled in, or options scored."""
+    probe = sonde.probe("lama", answer="fill" if kind == "masked" else "score")
+    sonde.run(probe, model, facts(), out, on=on, shard_weight=WEIGHTS[kind])
+
+
+def kept(out: Path) -> dict[str, bytes]:
+    """All that a finished run is, but for what tells of the time and the machine."""
+    names = ("shards/*.parquet", "dataset/**/*.json*", "shards.sha256", "complete.json")
+    found = {path for name in names for path in out.glob(name) if path.is_file()}
+    assert found, f"{out} holds nothing"
+    return {str(path.relative_to(out)): path.read_bytes() for path in sorted(found)}
+
+
+def workers_of(driver: int) -> list[int]:
+    """The worker processes of a driver that are alive."""
+    words = ["ps", "-eo", "pid=,ppid=,args="]
+    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    rows = [line.split(None, 2) for line in lines]
+    return [int(r[0]) for r in rows if int(r[1]) == driver and "sonde.runs.workers" in r[2]]
+
+
+def alive(process: int) -> bool:
+    """Whether a process is there and not only waited for."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def await_that(happens: Callable[[], bool]) -> None:
+    """Look again and again."""
+    deadline = time.monotonic() + PATIENCE
+    while not happens():
+        assert time.monotonic() < deadline, f"nothing happened for {PATIENCE} seconds"
+        time.sleep(0.01)
+
+
+DRIVE = (
+    "import sys; from pathlib import Path; from tests.runs.workers.world import ask; "
+    "ask(sys.argv[1], Path(sys.argv[2]), sys.argv[3])"
+)
+
+
+def driver(model: str, out: Path, on: str) -> subprocess.Popen[str]:
+    """A driver in a process of its own."""
+    command = [sys.executable, "-c", DRIVE, model, str(out), on]
+    root = Path(__file__).parents[3]
+    return subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True)
