@@ -173,7 +173,7 @@ def test_one_in_the_cache_that_was_changed_is_not_used_and_named(
     assert "its content was changed after it was made" in caplog.text
     other = certificate(replace(model.identity, weights="x"))
     path.write_text(other.to_json())
-    assert certificates.find(model.identity) is None
+    assert certificates.find(model) is None
     assert "it is the certificate of another model" in caplog.text
 
 

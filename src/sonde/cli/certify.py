@@ -11,6 +11,7 @@ from sonde.cli.options import LoadOptions, option
 from sonde.core.abilities import Model, abilities
 from sonde.core.certificates import Certificate
 from sonde.core.errors import UsageError
+from sonde.core.facts import Dataset
 from sonde.doctor.certify import Replies, certificate_prompts, certify
 from sonde.models.load import check, examiner
 from sonde.runs.certificates import versions
@@ -41,9 +42,14 @@ class AgainstOptions:
 
 def ask(model: Model) -> Replies:
     """What a model answers to the fixed prompts, which are the same whatever the dataset."""
-    prompts = certificate_prompts(find_probe("lama")(), api.dataset("atlas"), abilities(model))
+    prompts = certificate_prompts(find_probe("lama")(), fixed_facts(), abilities(model))
     with waiting("asking the fixed prompts of a certificate"):
         return Replies.of(model, prompts)
+
+
+def fixed_facts() -> Dataset:
+    """What the prompts ask about."""
+    return api.dataset("atlas")
 
 
 def compare(asked: Replies, wanted: AgainstOptions, load: LoadOptions) -> Certificate:

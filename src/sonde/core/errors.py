@@ -68,6 +68,10 @@ class MissingExtra(ModelError):
     """An optional dependency is not installed."""
 
 
+class CertificateError(ModelError):
+    """A certificate was changed, or the model gives other numbers than when it was certified."""
+
+
 class EndpointError(ModelError):
     """A model behind an address does not answer, or not in a form that can be read."""
 

@@ -46,7 +46,7 @@ SURE = 0.3
 SHIFTED, SCALED = 0.2, 0.5
 """What may be left of a gap where a shift of each prompt, or one scale for all, explains it."""
 
-ENOUGH = 30
+ENOUGH = 12
 """Tokens; fewer may lie on a line by chance."""
 
 ADVICE: dict[Verdict, str] = {
@@ -265,10 +265,10 @@ def explained(one: Given, other: Given) -> Iterator[str]:
         return
     slope = float(own @ theirs / (theirs @ theirs))
     moved = _size(own - theirs)
-    if moved <= SHIFTED * _size(gap):
-        yield "log-probabilities are those among some tokens, not of the whole vocabulary"
-    elif _size(own - slope * theirs) <= SCALED * moved and slope > 0:
+    if slope > 0 and moved > EQUAL and _size(own - slope * theirs) <= SCALED * moved:
         yield f"log-probabilities are scaled, as with a temperature of {1 / slope:.2f}"
+    elif gap.mean() > 0 and moved <= SHIFTED * _size(gap):
+        yield "log-probabilities are those among some tokens, not of the whole vocabulary"
 
 
 def _size(numbers: Floats) -> float:

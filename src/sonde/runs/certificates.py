@@ -13,9 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sonde.core.abilities import Identity
+from sonde.core.abilities import Identity, Model, Scores
+from sonde.core.answers import Scored
 from sonde.core.certificates import Certificate, identity_key, in_words, plain_identity, tabulated
-from sonde.core.errors import ModelError, StoreError, UsageError
+from sonde.core.columns import one_by_one
+from sonde.core.errors import CertificateError, StoreError, UsageError
 from sonde.core.files import whole
 from sonde.core.reports import Report
 from sonde.models import ELSEWHERE
@@ -71,18 +73,22 @@ def read(path: Path) -> Certificate:
     except OSError as error:
         raise UsageError(f"the certificate {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise ModelError(f"{path} is not used as a certificate: {error}; {AGAIN}") from None
+        raise CertificateError(f"{path} is not used as a certificate: {error}; {AGAIN}") from None
 
 
-def find(identity: Identity, given: Certificate | None = None) -> Certificate | None:
-    """The certificate of a model: the one `given`, which must be its own, or else the cache's."""
-    own = plain_identity(identity)
+def find(model: Model, given: Certificate | None = None) -> Certificate | None:
+    """The certificate of a model: the one `given`, which must be its own, or else the cache's.
+
+    A name says little of what another program computes: its model is asked one prompt again.
+    """
+    own = plain_identity(model.identity)
     if given is not None:
         if not given.belongs_to(own):
             raise UsageError(
                 f"the certificate is that of another model ({unlike(given, own)}); make one of "
-                f"{identity.name} with '{MAKE}', or leave out --certificate"
+                f"{own['name']} with '{MAKE}', or leave out --certificate"
             )
+        _recheck(model, given)
         return given
     path = place(own)
     if not path.is_file():
@@ -90,11 +96,25 @@ def find(identity: Identity, given: Certificate | None = None) -> Certificate | 
     try:
         found = read(path)
         if found.belongs_to(own):
+            _recheck(model, found)
             return found
         log.warning("%s is not used: it is the certificate of another model; %s", path, AGAIN)
-    except (ModelError, UsageError) as error:
+    except (CertificateError, UsageError) as error:
         log.warning("%s", error)
     return None
+
+
+def _recheck(model: Model, found: Certificate) -> None:
+    """Refuse the certificate of a model that another program computes if it answers otherwise."""
+    asked = found.recheck
+    if asked is None or not is_foreign(model.identity.name) or not isinstance(model, Scores):
+        return
+    ((_, answer),) = one_by_one(model.score([asked.prompt]))
+    if not isinstance(answer, Scored) or not asked.same(answer.logps):
+        raise CertificateError(
+            f"the certificate is not used: {model.identity.name} gives other numbers than when it "
+            f"was certified ({found.made}); {AGAIN}"
+        )
 
 
 def unlike(found: Certificate, identity: Mapping[str, Any]) -> str:
@@ -125,7 +145,7 @@ def absent(name: str) -> str:
     """What is said of a model that needs a certificate and has none."""
     return (
         f"No certificate: the numbers that {name} gives were not held against the model's own; "
-        f"'sonde doctor -m {name} --against hf:FOLDER' does it."
+        f"'{MAKE}' does it."
     )
 
 

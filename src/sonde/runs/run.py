@@ -210,7 +210,7 @@ def run(
     doctor --against' made one here.
     """
     with loaded(model, on, load, dataset) as found:
-        proven = certificates.find(found.identity, certificate)
+        proven = certificates.find(found, certificate)
         return _run(probe, found, dataset, out, progress, shard_weight, proven)
 
 

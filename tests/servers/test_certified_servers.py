@@ -1,0 +1,123 @@
+"""A model behind a real server is certified beside the folder that it is served from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from math import sin
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde import api
+from tests import tiny
+from tests.command import Done, Sonde, in_this_process
+from tests.data.loopback import Reply
+from tests.servers.answering import Answering, Face, serving
+
+ASKED = ("--relations", "P36", "--limit", "1")
+
+
+@pytest.fixture
+def sonde(capsys: pytest.CaptureFixture[str]) -> Sonde:
+    return in_this_process(capsys)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SONDE_CACHE", str(tmp_path / "cache"))
+    few = api.dataset("atlas", relations=("P36", "P30", "P17", "P19", "P103", "P20", "P27", "P37"))
+    monkeypatch.setattr("sonde.cli.certify.fixed_facts", lambda: few)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.llama(tmp_path_factory.mktemp("served") / "model")
+
+
+def changed(by: Callable[[float], float]) -> Callable[[str, Any, Reply], Reply]:
+    """A server that changes every log-probability on its way out."""
+
+    def change(path: str, _body: Any, reply: Reply) -> Reply:
+        if "completions" not in path or reply.status != 200:
+            return reply
+        found = json.loads(reply.body)
+        for choice in found["choices"]:
+            if logprobs := choice["logprobs"]:
+                values = logprobs["token_logprobs"]
+                logprobs["token_logprobs"] = [None if x is None else by(x) for x in values]
+        return Reply(body=json.dumps(found), headers=reply.headers)
+
+    return change
+
+
+def plain(done: Done) -> str:
+    """What was printed, however its lines were broken."""
+    return " ".join(done.out.split())
+
+
+def doctor(sonde: Sonde, address: str, folder: Path, *words: object) -> Done:
+    model = ("-m", f"server:{address}/v1", "--tokenizer", folder)
+    return sonde("doctor", *model, "--against", f"hf:{folder}", *ASKED, *words)
+
+
+def run(sonde: Sonde, address: str, folder: Path, out: Path) -> Done:
+    model = ("-m", f"server:{address}/v1", "--tokenizer", folder)
+    return sonde("run", "lama", *model, *ASKED, "-o", out, "--no-html")
+
+
+def test_a_sound_server_is_equal_and_its_runs_say_so_wherever_it_listens(
+    sonde: Sonde, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    answering = Answering(folder)
+    with serving(Face(answering)) as address:
+        assert "No certificate" in plain(run(sonde, address, folder, tmp_path / "none"))
+        assert "No certificate: the numbers that server:" in caplog.text
+        done = doctor(sonde, address, folder)
+    assert done.code == 0 and "but for rounding" in plain(done)
+    with serving(Face(answering)) as address:
+        shown = run(sonde, address, folder, tmp_path / "run")
+    assert "Certificate: equal to hf:" in plain(shown)
+    with serving(Face(answering)) as address:
+        late = run(sonde, address, folder, tmp_path / "none")
+    assert "Certificate: equal to hf:" in plain(late), "nothing was asked anew"
+
+
+def test_a_server_that_was_started_with_another_model_loses_its_certificate(
+    sonde: Sonde, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(Face(Answering(folder))) as address:
+        done = doctor(sonde, address, folder, "-o", tmp_path / "c.json")
+    assert done.code == 0
+    near = tiny.spoiled(tiny.llama(tmp_path / "near"), "q_proj", lambda tensor: tensor * 1.02)
+    with serving(Face(Answering(near))) as address:
+        shown = run(sonde, address, folder, tmp_path / "run")
+        model = ("-m", f"server:{address}/v1", "--tokenizer", folder)
+        given = sonde("run", "lama", *model, *ASKED, "--certificate", tmp_path / "c.json")
+    assert "gives other numbers than when it was certified" in caplog.text
+    assert "No certificate" in plain(shown)
+    given.refused(4, "gives other numbers than when it was certified")
+
+
+@pytest.mark.parametrize(
+    ("by", "verdict", "reason"),
+    [
+        (lambda logp: logp - 0.019 * abs(sin(1e4 * logp)), "other numerics", "0.019 nats"),
+        (lambda logp: logp / 0.8, "broken", "temperature of 0.80"),
+        (lambda logp: logp * 0.1 - 1, "broken", "temperature of 10.00"),
+    ],
+    ids=["noise", "temperature", "flat"],
+)
+def test_a_server_that_changes_its_numbers_is_found_out(
+    sonde: Sonde,
+    folder: Path,
+    by: Callable[[float], float],
+    verdict: str,
+    reason: str,
+) -> None:
+    with serving(Face(Answering(folder), change=changed(by))) as address:
+        done = doctor(sonde, address, folder, "--json")
+    found = json.loads(done.out)["certificate"]
+    assert found["verdict"] == verdict and reason in " ".join(found["reasons"])
+    assert done.code == (4 if verdict == "broken" else 0)
