@@ -41,7 +41,11 @@ class Failure(Exception):
 
 
 class Lost(EndpointError):
-    """A server was given up for now; it may well answer later."""
+    """A server was given up for now, after failures of a `kind`; it may well answer later."""
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class Refused(EndpointError):
@@ -111,7 +115,7 @@ def retrying(
             raise given_up(place, f"{failure.why} and asks to wait {wait:,.0f} s")
         if failure.lost and place.away:
             raise failure
-        raise given_up(place, f"{failure.why} ({tries(state.attempt_number)})")
+        raise given_up(place, f"{failure.why} ({tries(state.attempt_number)})", failure.kind)
 
     return AsyncRetrying(
         sleep=sleep,
@@ -123,9 +127,9 @@ def retrying(
     )
 
 
-def given_up(place: Place, why: str) -> Lost:
+def given_up(place: Place, why: str, kind: str = "") -> Lost:
     """What is told of a server that was asked in vain."""
-    return Lost(f"{place.shown} {why}" + f"; {place.advice}" * bool(place.advice))
+    return Lost(f"{place.shown} {why}" + f"; {place.advice}" * bool(place.advice), kind)
 
 
 def tries(count: int) -> str:

@@ -23,6 +23,8 @@ log = logging.getLogger("sonde")
 KEY = "SONDE_API_KEY"
 """The environment variable with the key, if a server wants one."""
 
+CHECK = "check the address, or wait until the server is ready"
+
 RETRIES, WAIT = 5, 1.0
 """How often something is tried again, and the seconds before the first time, which double."""
 
@@ -47,12 +49,13 @@ class ServerScheme:
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Find out how the server is spoken with and what it can."""
+        place = place_of(rest, options)
         if not options.tokenizer:
             raise UsageError(
-                f"server:{place_of(rest, options).shown} needs --tokenizer FOLDER, with the "
+                f"server:{place.shown} needs --tokenizer FOLDER, with the "
                 "tokenizer of the model that is served: a server is sent token ids"
             )
-        needs_extra("server", f"model 'server:{rest}'", "httpx", "tenacity", "transformers")
+        needs_extra("server", f"model 'server:{place.shown}'", "httpx", "tenacity", "transformers")
         from sonde.http.server import connected
         from sonde.models.served.lanes import Lanes
         from sonde.models.served.model import served_model
@@ -60,11 +63,10 @@ class ServerScheme:
         from sonde.models.served.tokens import read_tokens
         from sonde.models.served.trials import Witness, find
 
-        place = place_of(rest, options)
         tokens = read_tokens(options.tokenizer, options, f"server:{place.shown}")
         # a dialect that is not the server's fails, and need not fail often
-        with connected(replace(place, retries=1, away=LOADING), "server:") as server:
-            server.wait_until_ready()
+        quick = replace(place, retries=min(RETRIES, 2), away=LOADING, advice=CHECK)
+        with connected(quick, "server:") as server:
             trial = find(HttpChannel(server), tokens, options.served_model)
         stack = ExitStack()
         slots = trial.about.slots
@@ -82,6 +84,9 @@ class ServerScheme:
 
 def place_of(url: str, options: LoadOptions) -> Place:
     """Where a server is, and how patiently it is asked."""
+    key = os.environ.get(KEY, "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(f"{KEY} holds a character that no key has; set it again")
     return Place(
         address=url.rstrip("/").removesuffix("/v1"),
         kind="the server",
@@ -91,7 +96,7 @@ def place_of(url: str, options: LoadOptions) -> Place:
         timeout=ANSWER,
         away=AWAY,
         health="/health",
-        key=os.environ.get(KEY, "").strip(),
+        key=key,
         denied=f"the key is taken from the environment variable {KEY}",
         advice="run the same command again once it answers: what is finished is kept",
     )

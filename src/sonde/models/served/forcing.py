@@ -53,6 +53,9 @@ BATCH = 32
 UNCHECKED = "nothing"
 """Whether a tokenizer is the server's, where the server does not say what tokens are."""
 
+FAILS = "HTTP 500"
+"""What some servers answer to what they do not know."""
+
 DENIED = (401, 403)
 """Statuses of a server that wants to know who asks."""
 
@@ -220,7 +223,9 @@ def ask_all(channel: Channel, dialect: Dialect, asks: Sequence[Ask]) -> list[Any
                 raise Fails(str(results))
             found.update(zip(request.asks, results, strict=True))
     except EndpointError as error:
-        if getattr(error, "status", 0) in DENIED:
+        # a server that fails for good over one thing may answer others; one that is busy may not
+        passing = getattr(error, "kind", FAILS) != FAILS
+        if passing or getattr(error, "status", 0) in DENIED:
             raise
         raise Fails(str(error)) from None
     return [found[ask] for ask in asks]
