@@ -105,6 +105,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "captum": "models/torch/attribution.py",
     "triton": "models/torch/masked/kernels.py",
     "ray": "runs/workers/ray.py",
+    "vllm": "models/served/vllm_engine.py",
     "peft": "models/torch/loading/adapters.py",
     "datasets": "data/tables/hub.py",
     "fastexcel": "data/tables/files.py",

@@ -16,6 +16,7 @@ MODULES = {
     "server": "sonde.models.server",
     "smollm2": "sonde.models.pretrained:SMOLLM2",
     "soft": "sonde.models.optimised:SOFT",
+    "vllm": "sonde.models.vllm",
 }
 
 ELSEWHERE = frozenset({"llamacpp", "server", "vllm"})

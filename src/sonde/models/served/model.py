@@ -57,7 +57,8 @@ NEEDS: Mapping[Ability, tuple[Kind, ...]] = {
 class Found:
     """What was found out about a server: its name, what it says, and which asks it answers.
 
-    `why` not the others; `notes`: what else a manifest should tell of it.
+    `why` not the others; `notes`: what else a manifest should tell of it. `architecture`, `weights`
+    and `dtype` are known where a library has the model in this process.
     """
 
     name: str
@@ -65,6 +66,9 @@ class Found:
     can: frozenset[Kind]
     why: Mapping[Kind, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
+    architecture: str = ""
+    weights: str = ""
+    dtype: str = ""
 
     @property
     def abilities(self) -> frozenset[Ability]:
@@ -91,9 +95,10 @@ class Served(Named):
         version = found.about.version
         return Identity(
             name=found.name,
-            architecture=f"server ({dialect.name})",
-            weights=f"{dialect.setting.model} on {dialect.name} {version}".strip(),
+            architecture=found.architecture or f"server ({dialect.name})",
+            weights=found.weights or f"{dialect.setting.model} on {dialect.name} {version}".strip(),
             tokenizer=self.tokens.fingerprint,
+            dtype=found.dtype,
             bos=describe_start(self.encoder.start, self.tokens.backend),
             details={
                 "device": "server",
