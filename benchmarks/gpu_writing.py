@@ -136,12 +136,12 @@ def checked(model: CausalModel, prompts: list[Prompt]) -> str:
     return f"In float32 {same} of {len(prompts)} texts are those of the naive twin."
 
 
-def shape(options: LoadOptions) -> CausalModel:
-    """Random weights in the shape of Llama-2-7B."""
+def shape(options: LoadOptions, chosen: Any) -> CausalModel:
+    """Random weights in the shape of Llama-2-7B, or so wide and deep."""
     data = sonde.dataset("atlas")
     facts = [fact for relation in data.relations for fact in data.facts(relation.id)]
     lines = [f"{fact.subject.name} {o.name}\n" for fact in facts for o in fact.objects]
-    return CausalModel(llama(tokenizer(lines), options))
+    return CausalModel(llama(tokenizer(lines), options, chosen))
 
 
 def main() -> None:
@@ -154,10 +154,12 @@ def main() -> None:
     options.add_argument("--rows", default="512,1024,2048,4096,8192", help="of generate")
     options.add_argument("--checked", type=int, default=256, help="texts held against the twin")
     options.add_argument("--batch-tokens", type=int, default=None)
+    options.add_argument("--layers", type=int, default=32, help="of the shape")
+    options.add_argument("--width", type=int, default=4096, help="of the shape")
     chosen = options.parse_args()
     cuda, tokens = chosen.device == "cuda", chosen.batch_tokens
     if chosen.shape:
-        model: Any = shape(LoadOptions(batch_tokens=tokens))
+        model: Any = shape(LoadOptions(batch_tokens=tokens), chosen)
     else:
         dtype = "bfloat16" if cuda else "float32"
         model = sonde.model("smollm2", device=chosen.device, dtype=dtype, batch_tokens=tokens)

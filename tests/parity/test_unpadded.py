@@ -226,7 +226,7 @@ def test_a_model_is_left_as_it_was(tiny: Load) -> None:
         assert "forward" not in module.__dict__
 
 
-@pytest.mark.gpu
+@pytest.mark.parametrize("device", [pytest.param("cuda", marks=pytest.mark.gpu)], indirect=True)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("size", [12, 64])
 def test_kernels_give_what_their_twins_give(dtype: Any, size: int) -> None:
