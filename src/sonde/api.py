@@ -101,6 +101,8 @@ def model(
     tokenizer: str = "",
     served_model: str = "",
     concurrency: int = 8,
+    server_timeout: float = 600.0,
+    server_wait: float = 300.0,
     on: str = "",
 ) -> Model:
     """Load a model, such as hf:FOLDER, smollm2 or control:majority (which needs `data`).
@@ -120,6 +122,8 @@ def model(
         tokenizer=tokenizer,
         served_model=served_model,
         concurrency=concurrency,
+        server_timeout=server_timeout,
+        server_wait=server_wait,
     )
     return hire(on, reference, options, data) if on else models.load(reference, options, data)
 

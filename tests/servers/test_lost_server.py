@@ -36,12 +36,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sonde.models.server.AWAY", 0.2)
     monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
 
 
 def ask(address: str, folder: Path, data: Dataset, out: Path, tick: Any = None) -> None:
-    model = load(f"server:{address}", LoadOptions(tokenizer=str(folder)))
+    model = load(f"server:{address}", LoadOptions(tokenizer=str(folder), server_wait=0.2))
     run(Lama(answer="score"), model, data, out, progress=tick, shard_weight=WEIGHT)
 
 

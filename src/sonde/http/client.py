@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import ssl
 from collections.abc import Mapping
@@ -36,6 +37,9 @@ DENIED = (401, 403)
 
 KNOCK = 10.0
 """Seconds for a connection, and for an answer about health."""
+
+COMPLAINT = re.compile(r'"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)+)"')
+"""Where servers write what is wrong, in the JSON of an error."""
 
 DIRECT = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 """What is reached without a proxy, whatever the surroundings say."""
@@ -143,8 +147,10 @@ class Client:
         raise Refused(f"{self._place.shown} {why}", status=status, why=why)
 
     def _said(self, answer: httpx.Response, most: int) -> str:
-        """How an answer begins; only its first bytes are looked at, since it may be long."""
+        """What an answer says is wrong, or how it begins; what is long is not looked at whole."""
         text = answer.content[: 20 * most].decode(errors="replace")
+        if found := COMPLAINT.search(text):
+            text = found[1]
         return self._place.hide(" ".join(text.split()))[:most]
 
 

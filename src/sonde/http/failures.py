@@ -31,6 +31,7 @@ class Failure(Exception):
     """Why a try came to nothing; `wait` is what the server asks for, in seconds.
 
     `busy`: it has too much to do. `lost`: it may be gone, or another may have come in its place.
+    `tried`: how often it was asked.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class Failure(Exception):
     wait: float | None = None
     busy: bool = False
     lost: bool = False
+    tried: int = 1
 
 
 class Lost(EndpointError):
@@ -114,6 +116,7 @@ def retrying(
         if wait > PATIENCE:
             raise given_up(place, f"{failure.why} and asks to wait {wait:,.0f} s")
         if failure.lost and place.away:
+            failure.tried = state.attempt_number
             raise failure
         raise given_up(place, f"{failure.why} ({tries(state.attempt_number)})", failure.kind)
 

@@ -68,25 +68,28 @@ class Server:
         self.greet: Callable[[], None] | None = None
         self._client, self._sleep = client, sleep
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="http")
-        self._thread.start()
+        threading.Thread(target=self._live, daemon=True, name="http").start()
         self._gate = Gate(place.concurrency, sleep)
         self._doubted = self._greeting = False
         self._answered = self._returned = 0.0
 
     def close(self) -> None:
-        """Give up what is under way, and the connections."""
+        """Give up what is under way, and the connections; without waiting, as a collector must."""
+        with suppress(RuntimeError):  # closed before
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def _live(self) -> None:
+        """What the thread does: send until it is closed, then clear up."""
 
         async def end() -> None:
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in left:
                 task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            await asyncio.gather(*left, return_exceptions=True)
             await self._client.close()
 
-        self._run(end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._loop.run_forever()
+        self._loop.run_until_complete(end())
         self._loop.close()
 
     def post(self, body: Mapping[str, Any], read: Callable[[Any], T], path: str = "") -> T:
@@ -181,7 +184,8 @@ class Server:
         if not self._run(self._client.healthy()):
             self._wait_for_return(failure.why)
         elif failure.busy or sent.losses > self.place.retries:
-            raise given_up(self.place, f"{failure.why} ({tries(sent.losses)})")
+            times = max(sent.losses, failure.tried)
+            raise given_up(self.place, f"{failure.why} ({tries(times)})", failure.kind)
         else:
             self._run(self._sleep(backoff(self.place, sent.losses)))
         self._returned, self._doubted = time.monotonic(), True

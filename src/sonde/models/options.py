@@ -38,7 +38,8 @@ class LoadOptions:
     JSON file; `max_memory`: how much of it each device may hold, as in 0=20GiB,cpu=60GiB.
 
     For a model behind a server: `tokenizer`, the folder or hub id of its tokenizer; `served_model`,
-    its name there; `concurrency`, how many requests are under way at once, at most.
+    its name there; `concurrency`, how many requests are under way at once, at most; in seconds,
+    `server_timeout`, how long an answer may take, and `server_wait`, how long a server may be away.
     """
 
     device: str = "auto"
@@ -53,6 +54,8 @@ class LoadOptions:
     tokenizer: str = ""
     served_model: str = ""
     concurrency: int = 8
+    server_timeout: float = 600.0
+    server_wait: float = 300.0
 
     def __post_init__(self) -> None:
         if self.device_map and self.device != "auto":

@@ -28,8 +28,8 @@ CHECK = "check the address, or wait until the server is ready"
 RETRIES, WAIT = 5, 1.0
 """How often something is tried again, and the seconds before the first time, which double."""
 
-ANSWER, AWAY, LOADING = 600.0, 300.0, 30.0
-"""Seconds that are waited for an answer, for a server that is lost, and for one to begin with."""
+LOADING = 30.0
+"""Seconds that are waited for a server to begin with, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ServerScheme:
 
         tokens = read_tokens(options.tokenizer, options, f"server:{place.shown}")
         # a dialect that is not the server's fails, and need not fail often
-        quick = replace(place, retries=min(RETRIES, 2), away=LOADING, advice=CHECK)
+        quick = replace(place, retries=min(RETRIES, 2), away=min(LOADING, place.away), advice=CHECK)
         with connected(quick, "server:") as server:
             trial = find(HttpChannel(server), tokens, options.served_model)
         stack = ExitStack()
@@ -93,8 +93,8 @@ def place_of(url: str, options: LoadOptions) -> Place:
         concurrency=options.concurrency,
         retries=RETRIES,
         wait=WAIT,
-        timeout=ANSWER,
-        away=AWAY,
+        timeout=options.server_timeout,
+        away=options.server_wait,
         health="/health",
         key=key,
         denied=f"the key is taken from the environment variable {KEY}",
