@@ -15,6 +15,7 @@ from tests import tiny
 from tests.command import Done, Sonde, in_this_process
 from tests.data.loopback import Reply
 from tests.servers.answering import Answering, Face, serving
+from tests.servers.llama import started, write_model
 
 ASKED = ("--relations", "P36", "--limit", "1")
 
@@ -121,3 +122,14 @@ def test_a_server_that_changes_its_numbers_is_found_out(
     found = json.loads(done.out)["certificate"]
     assert found["verdict"] == verdict and reason in " ".join(found["reasons"])
     assert done.code == (4 if verdict == "broken" else 0)
+
+
+def test_llama_cpps_own_server_is_equal_to_the_folder(sonde: Sonde, tmp_path: Path) -> None:
+    plain_folder, path = write_model(tmp_path)
+    server = started(path)
+    model = ("-m", f"server:{server.listening_address}", "--tokenizer", plain_folder)
+    done = sonde("doctor", *model, "--against", f"hf:{plain_folder}", *ASKED, "--json")
+    found = json.loads(done.out)["certificate"]
+    assert (found["verdict"], found["against"]["differ"]) == ("equal", 0)
+    beside = sonde("doctor", *model, "--against", f"gguf:{path}", *ASKED, "--json")
+    assert json.loads(beside.out)["certificate"]["verdict"] == "equal"

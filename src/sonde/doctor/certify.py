@@ -89,11 +89,10 @@ class Replies:
         """Put the prompts to a model in every way."""
         scores = [prompt for prompt in prompts if isinstance(prompt.want, Score)]
         writes = [prompt for prompt in prompts if isinstance(prompt.want, Generate)]
-        begin("asking the model: all prompts at once")
+        options = sum(len(p.want.options) for p in prompts if isinstance(p.want, Score))
+        begin("asking the model, three times", 3 * options + len(writes))
         together, texts = answered(model, scores)[0], answered(model, writes)[0]
-        begin("asking the model: backwards")
         backwards, _ = answered(model, list(map(turned, reversed(scores))))
-        begin("asking the model: one prompt after the other")
         apart = [answered(model, [prompt])[0][0] for prompt in scores]
         return cls(
             identity=model.identity,
