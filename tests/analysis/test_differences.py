@@ -208,6 +208,7 @@ def test_runs_that_were_asked_alike_need_no_care() -> None:
         ({"tokenizer": "t"}, {"tokenizer": "u"}, "different vocabularies (a; b)"),
         ({"settings": {"k": "1"}}, {"settings": {"k": "2"}}, "different settings (k 1 / 2)"),
         ({"version": "1"}, {"version": "2"}, "different versions of sonde (a: 1; b: 2)"),
+        ({}, {"numerics": "why"}, "The numbers of b are not known to be the model's own: why."),
         ({"probe": "lama"}, {"probe": "belief"}, "different probes (a: lama; b: belief)"),
         (
             {"offered": {"R0": frozenset("xy")}},

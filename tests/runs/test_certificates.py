@@ -269,6 +269,18 @@ def test_a_cache_that_cannot_be_written_only_warns(
         certificates.keep(certificate(model.identity), blocked / "mine.json")
 
 
+def test_a_comparison_names_runs_whose_numbers_may_not_be_their_models(
+    model: Named, tmp_path: Path
+) -> None:
+    sound = asked(model, tmp_path, "sound")
+    given_one = certificate(model.identity)
+    other = asked(model, tmp_path, "other", certificate=given_one)
+    foreign = asked(Named(answers={}, name="server:x"), tmp_path, "foreign")
+    summary = sonde.compare(sound, other, foreign).report.summary
+    assert "its certificate says other numerics, beside hf:reference" in summary
+    assert "there is no certificate" in summary and summary.count("not known to be") == 2
+
+
 def test_the_command_takes_one_and_refuses_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,7 +61,8 @@ class Lineage:
 class Made:
     """How a run was made: by which probe of which version of sonde, with which settings, in words;
     on what, from how many prompts in how many seconds. `tokenizer` names what the model reads with.
-    `offered`: what may be answered, by relation, where the dataset decides it.
+    `offered`: what may be answered, by relation, where the dataset decides it. `numerics`: why its
+    numbers are not known to be those of its model, empty where nothing speaks against it.
     """
 
     probe: str = ""
@@ -74,6 +75,7 @@ class Made:
     prompts: int | None = None
     seconds: float | None = None
     offered: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    numerics: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

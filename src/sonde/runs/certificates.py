@@ -149,6 +149,16 @@ def absent(name: str) -> str:
     )
 
 
+def doubt(manifest: Manifest) -> str:
+    """Why a run's numbers are not known to be those of its model; empty if nothing says so."""
+    found = manifest.certificate
+    if not found:
+        return "there is no certificate" if is_foreign(manifest.model["name"]) else ""
+    if found["verdict"] == "equal":
+        return ""
+    return f"its certificate says {found['verdict']}, beside {found['reference']}"
+
+
 def of_run(path: Path, manifest: Manifest) -> Certificate | None:
     """A run's own certificate; one that is not as its manifest says is refused."""
     if not manifest.certificate:

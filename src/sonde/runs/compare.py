@@ -12,6 +12,7 @@ import numpy as np
 from sonde.core.columns import Answers
 from sonde.core.errors import UsageError, nearest
 from sonde.models.families import Described, describe, model_table, plain
+from sonde.runs.certificates import doubt
 from sonde.runs.run import Run, open_run
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def _made(run: Run, offered: Mapping[str, frozenset[str]]) -> Made:
         prompts=took["prompts"],
         seconds=took["seconds"],
         offered=offered,
+        numerics=doubt(run.manifest),
     )
 
 

@@ -42,6 +42,8 @@ def cares(runs: Sequence[Compared]) -> Iterator[str]:
         "They were made by different versions of sonde",
         "which may ask or judge differently",
     )
+    for why, names in _by_value(runs, lambda run: run.made.numerics).items():
+        yield f"The numbers of {listed(names)} are not known to be the model's own: {why}."
 
 
 def _by_value(runs: Sequence[Compared], of: Callable[[Compared], str]) -> Mapping[str, list[str]]:
