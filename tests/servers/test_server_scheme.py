@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sonde.core.abilities import abilities
+from sonde.core.abilities import abilities, deciding
 from sonde.core.errors import (
     AbilityError,
     EndpointError,
@@ -86,9 +87,22 @@ def test_the_identity_names_server_and_tokenizer_and_no_address(
     with served(Face(answering, version="9.9"), folder) as model:
         identity = model.identity
     assert identity.name.endswith(" tiny") and identity.architecture == "server (plain)"
-    assert identity.weights == "tiny on plain 9.9" and len(identity.tokenizer) == 16
+    assert identity.weights.startswith("tiny on plain 9.9, writes ")
+    assert len(identity.tokenizer) == 16
     assert identity.details["context"] == "64 tokens"
     assert "not the engine's" in identity.details["sampling"]
+
+
+def test_another_model_of_the_same_name_is_another(
+    answering: Answering, folder: Path, tmp_path: Path
+) -> None:
+    other = Answering(worlds.gpt2(tmp_path, seed=1), 64)
+    found = []
+    for each in (answering, other, answering):
+        with served(Face(each), folder) as model:
+            found.append(asdict(model.identity))
+    one, two, again = map(deciding, found)
+    assert one == again and {name for name in one if one[name] != two[name]} == {"weights"}
 
 
 def test_a_key_is_sent_and_never_shown(

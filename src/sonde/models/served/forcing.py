@@ -34,6 +34,9 @@ SENTENCE = "The capital of France is"
 FORCED = 3
 """Unlikely tokens that are forced behind it."""
 
+WRITTEN = 8
+"""Tokens that are written behind it."""
+
 SPELLED = 24
 """Tokens from all over the vocabulary that a server must spell as the local tokenizer does."""
 
@@ -109,7 +112,7 @@ class Tests:
 
     def write(self) -> None:
         """Have some tokens written."""
-        (self.written,) = self.ask(Write(self.opening, 4, ""))
+        (self.written,) = self.ask(Write(self.opening, WRITTEN, ""))
         if not self.written.logps and not self.written.ids:
             raise Fails("it gives no log-probabilities of what it writes")
 

@@ -57,17 +57,18 @@ NEEDS: Mapping[Ability, tuple[Kind, ...]] = {
 class Found:
     """What was found out about a server: its name, what it says, and which asks it answers.
 
-    `why` not the others; `notes`: what else a manifest should tell of it. `architecture`, `weights`
-    and `dtype` are known where a library has the model in this process.
+    `weights` tells its model from others as far as can be told, and is empty where it cannot.
+    `why` not the other asks; `notes`: what else a manifest should tell of it. `architecture` and
+    `dtype` are known where a library has the model in this process.
     """
 
     name: str
     about: About
     can: frozenset[Kind]
+    weights: str = ""
     why: Mapping[Kind, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     architecture: str = ""
-    weights: str = ""
     dtype: str = ""
 
     @property
@@ -96,7 +97,7 @@ class Served(Named):
         return Identity(
             name=found.name,
             architecture=found.architecture or f"server ({dialect.name})",
-            weights=found.weights or f"{dialect.setting.model} on {dialect.name} {version}".strip(),
+            weights=found.weights,
             tokenizer=self.tokens.fingerprint,
             dtype=found.dtype,
             bos=describe_start(self.encoder.start, self.tokens.backend),

@@ -13,6 +13,7 @@ from typing import Any
 
 from sonde.core.components import Components
 from sonde.core.errors import ServerError, UsageError
+from sonde.core.fingerprints import fingerprint
 from sonde.models.served import DIALECTS
 from sonde.models.served.asks import (
     Ask,
@@ -33,7 +34,8 @@ MODELS = "/v1/models"
 class Trial:
     """What came of trying a dialect: which asks it answers, and why not the others.
 
-    `shown`: an ask and what it was answered with, by which the server is known again.
+    `shown`: an ask and what it was answered with, by which the server is known again;
+    `text`: what it writes, by which a run knows its model: names of served models are soon given.
     """
 
     dialect: Dialect
@@ -42,6 +44,7 @@ class Trial:
     notes: dict[str, str] = field(default_factory=dict)
     about: About = field(default_factory=About)
     shown: tuple[Ask, Floats] | None = None
+    text: str = ""
 
     @property
     def scores(self) -> bool:
@@ -50,9 +53,15 @@ class Trial:
 
     def found(self, address: str) -> Found:
         """What a model behind an address is made from."""
-        name = f"server:{address} {self.dialect.setting.model}"
+        dialect, model = self.dialect, self.dialect.setting.model
+        served = f"{model} on {dialect.name} {self.about.version}".strip()
         return Found(
-            name=name, about=self.about, can=frozenset(self.can), why=self.why, notes=self.notes
+            name=f"server:{address} {model}",
+            about=self.about,
+            can=frozenset(self.can),
+            weights=f"{served}, writes {fingerprint([self.text])}" if self.text else "",
+            why=self.why,
+            notes=self.notes,
         )
 
 
@@ -154,6 +163,8 @@ def tried(dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Trial:
         trial.dialect = tests.batched() if "rate" in trial.can else dialect
     if tests.rated is not None:
         trial.shown = Rate(tests.opening + tests.forced, len(tests.opening)), tests.rated
+    if "write" in trial.can and tests.written is not None:
+        trial.text = trial.notes["writes"] = tests.written.text
     if "draw" in trial.can:
         trial.notes["sampling"] = tests.steady()
     return trial
