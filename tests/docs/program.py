@@ -26,6 +26,9 @@ from sonde.reporting.catalogue import documented
 from . import uses
 from .pages import ROOT, Block, Command, blocks, commands
 
+ADDRESS = "http://127.0.0.1:8000"
+"""Where pages have a server."""
+
 MAY_LACK = ("peft",)
 """Packages whose blocks are passed over where they are not installed."""
 
@@ -108,10 +111,27 @@ def played(page: Path, folder: Path) -> Iterator[tuple[Block, Command | None, Ou
         elif block.kind == "run" and block.language == "python":
             yield block, None, python(block.text, folder)
         elif block.kind == "run":
-            for command in commands(block):
-                words = shlex.split(command.text)
-                assert words[0] == "sonde", f"{block.where}: only sonde can be run"
-                yield block, command, sonde(words[1:], folder)
+            around = _served(folder) if block.rest == "server" else contextlib.nullcontext(ADDRESS)
+            with around as address:
+                for command in commands(block):
+                    words = shlex.split(command.text.replace(ADDRESS, address))
+                    assert words[0] == "sonde", f"{block.where}: only sonde can be run"
+                    done = sonde(words[1:], folder)
+                    printed = done.printed.replace(address, ADDRESS)
+                    yield block, command, Outcome(code=done.code, printed=printed)
+
+
+@contextlib.contextmanager
+def _served(folder: Path) -> Iterator[str]:
+    """A server on loopback that speaks as vLLM does, with a tiny model; gives its address."""
+    from tests import tiny
+    from tests.servers.answering import Answering, serving
+    from tests.servers.vllm_face import VllmFace
+
+    if not (folder / "tiny").exists():
+        tiny.gpt2(folder / "tiny", n_positions=256)
+    with serving(VllmFace(Answering(folder / "tiny", 256), version="0.32.0")) as address:
+        yield address
 
 
 @cache

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
+
 from sonde.core.abilities import group_by_ability
 from sonde.core.costs import Memory, ShardCost
 from sonde.core.errors import AbilityError
@@ -74,7 +76,11 @@ def _write(
 
 
 def _send(model: Served, payers: Mapping[Ask, int], dry: DryRun) -> None:
-    """What is sent, paid for by the first who wants some of it."""
+    """What is sent; the tokens of a request are paid for by all who have an ask in it."""
+    computes = model.dialect.computes
     for request in model.dialect.requests(list(payers)) if payers else ():
-        tokens = model.dialect.computes(request.asks)
-        dry.charge(payers[request.asks[0]], requests=1, computed=tokens)
+        dry.charge(payers[request.asks[0]], requests=1)
+        alone = np.cumsum([0, *(computes([ask]) for ask in request.asks)])
+        ends = computes(request.asks) * alone // max(alone[-1], 1)
+        for ask, tokens in zip(request.asks, np.diff(ends).tolist(), strict=True):
+            dry.charge(payers[ask], computed=tokens)
