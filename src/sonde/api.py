@@ -13,7 +13,7 @@ from sonde.core.reports import Report
 from sonde.core.settings import build
 from sonde.data import catalog
 from sonde.models import load as models
-from sonde.models.options import BosChoice, LoadOptions
+from sonde.models.options import BosChoice, ChatChoice, ExampleChoice, LoadOptions
 from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened
 from sonde.runs.probes import find_probe
 from sonde.runs.run import Run
@@ -104,6 +104,10 @@ def model(
     server_timeout: float = 600.0,
     server_wait: float = 300.0,
     on: str = "",
+    chat: ChatChoice = "never",
+    chat_system: str = "",
+    chat_examples: ExampleChoice = "turns",
+    chat_thinking: int = 0,
 ) -> Model:
     """Load a model, such as hf:FOLDER, smollm2 or control:majority (which needs `data`).
 
@@ -124,6 +128,10 @@ def model(
         concurrency=concurrency,
         server_timeout=server_timeout,
         server_wait=server_wait,
+        chat=chat,
+        chat_system=chat_system,
+        chat_examples=chat_examples,
+        chat_thinking=chat_thinking,
     )
     return hire(on, reference, options, data) if on else models.load(reference, options, data)
 

@@ -54,7 +54,7 @@ def target(asked: Fact) -> Target:
 
 
 def prompt(data: Dataset, asked: Fact, template: Template, shape: Shape) -> str:
-    return contexts(data, shape).prompt(target(asked), template, asked.subject.name)
+    return contexts(data, shape).prompt(target(asked), template, asked.subject.name).text
 
 
 def examples(text: str) -> list[tuple[str, str]]:
@@ -112,7 +112,7 @@ def test_the_target_is_never_among_its_examples(context: Context, per: ShotsPer)
         made = contexts(data, Shape(context=context, shots_per=per, seed=seed))
         for asked in facts(training=8):
             for chosen in data.relation(asked.relation).templates:
-                text = made.prompt(target(asked), chosen, asked.subject.name)
+                text = made.prompt(target(asked), chosen, asked.subject.name).text
                 found = examples(text)
                 assert len(found) == len(set(found)) == 4
                 assert not any(asked.subject.name in q for q, _ in found)
@@ -121,7 +121,7 @@ def test_the_target_is_never_among_its_examples(context: Context, per: ShotsPer)
 def test_a_target_that_is_shown_under_another_name_is_left_out_too() -> None:
     asked = facts(training=8)[0]
     made = contexts(world(facts(training=8)), Shape(shots=7))
-    text = made.prompt(target(asked), CAPITAL.templates[0], "old Peru")
+    text = made.prompt(target(asked), CAPITAL.templates[0], "old Peru").text
     assert len(examples(text)) == 7 and "of Peru" not in text and "old Peru" in text
 
 
@@ -139,7 +139,7 @@ def test_facts_share_their_examples_and_the_spare_replaces_the_target_alone() ->
     made = contexts(data, Shape())
     first = CAPITAL.templates[0]
     found = {
-        asked.subject.name: examples(made.prompt(target(asked), first, asked.subject.name))
+        asked.subject.name: examples(made.prompt(target(asked), first, asked.subject.name).text)
         for asked in facts(training=8)
         if asked.relation == "P36"
     }
@@ -154,7 +154,7 @@ def test_examples_can_be_drawn_anew_for_each_fact() -> None:
     made = contexts(world(facts(training=8)), Shape(shots_per="fact", shots=2))
     capitals = [f for f in facts(training=8) if f.relation == "P36"]
     first = CAPITAL.templates[0]
-    texts = {str(examples(made.prompt(target(f), first, f.subject.name))) for f in capitals}
+    texts = {str(examples(made.prompt(target(f), first, f.subject.name).text)) for f in capitals}
     assert len(texts) > 3
 
 
@@ -231,8 +231,8 @@ def test_draws_are_about_even() -> None:
 
 def test_an_answer_is_closed_by_one_full_stop() -> None:
     shown = usual_layout("qa").shown
-    assert shown("Where?", ["Lima"]) == "Q: Where?\nA: Lima.\n"
-    assert shown("Where?", ["Washington, D.C."]) == "Q: Where?\nA: Washington, D.C.\n"
+    assert shown("Where?", ["Lima"]) == ("Q: Where?\nA: ", "Lima.\n")
+    assert shown("Where?", ["Washington, D.C."]) == ("Q: Where?\nA: ", "Washington, D.C.\n")
 
 
 def test_a_question_ends_at_its_question_mark_whatever_the_subject() -> None:

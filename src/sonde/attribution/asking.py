@@ -136,7 +136,7 @@ def examples(dataset: Dataset, fact: Fact, base: Template, shape: Shape) -> tupl
     if fact.id in chosen.held:  # MONITOR would not ask about it; here another takes its place
         chosen = draw_shots(whole, fact.relation, shape.shots + 1)
     drawn = chosen.before(fact.subject, shape.shots)
-    return shown_before(base, drawn, shape.form), len(drawn)
+    return shown_before(base, drawn, shape.form).text, len(drawn)
 
 
 def parted(

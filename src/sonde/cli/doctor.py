@@ -22,19 +22,19 @@ from sonde.cli.options import (
     RELATIONS,
     SEED,
     SPLIT,
+    AnswerOptions,
     AskOptions,
-    LoadOptions,
     changed,
     listed,
     option,
     verb,
 )
-from sonde.core.abilities import Identity, Model, Probe, abilities
+from sonde.core.abilities import Identity, Model, Probe, abilities, as_given
 from sonde.core.certificates import Certificate
 from sonde.core.errors import ModelError, UsageError
 from sonde.core.examinations import Text
 from sonde.core.facts import Dataset, Selection
-from sonde.core.prompts import Prompt
+from sonde.core.prompts import Prompt, prompts_of, put
 from sonde.core.repeats import refuse_repeats
 from sonde.core.words import legible
 from sonde.doctor.certify import findings
@@ -69,7 +69,7 @@ class DoctorOptions:
     relations: str = option(RELATIONS, "")
     split: str = option(SPLIT, "test")
     seed: int = option(SEED, 0)
-    load: LoadOptions
+    load: AnswerOptions
     settings: list[str] | None = option(CHANGE, None, "--set")
     beside: AgainstOptions
     as_json: bool = option("Print every finding as JSON.", False, "--json")
@@ -136,7 +136,8 @@ def _diagnosis(probe: Probe, model: Model, dataset: Dataset, limit: int) -> Diag
     prompts = sample(probe.suited(can), dataset, limit)
     if not prompts:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
-    return diagnose(model, examiner(model), wants(prompts, dataset, can))
+    given = as_given(model, put(wants(prompts, dataset, can)).blocks)
+    return diagnose(model, examiner(model), list(prompts_of(given)))
 
 
 def show(
@@ -171,6 +172,10 @@ def print_diagnosis(found: Diagnosis, identity: Identity, data: str, console: Co
     console.print()
     console.print(line(f"Doctor: {identity.name} on {data}", "bold"))
     console.print(line(about(found, identity)))
+    if identity.chat and found.cases:
+        console.print(line("\nA prompt as the model is given it", "bold cyan"))
+        asked = found.cases[0].prompt
+        console.print(Padding(line(legible(f"{asked.prefix}___{asked.suffix}")), (0, 0, 0, 2)))
     shown = list(pictured(found.cases))
     if shown:
         console.print(line("\nTokens around the answer, which is in brackets", "bold cyan"))
@@ -289,7 +294,7 @@ def summary(found: Diagnosis) -> str:
 def plain(found: Diagnosis, identity: Identity, data: str) -> dict[str, Any]:
     """Every finding, and the tokens of every text, as plain data."""
     return {
-        "model": asdict(identity),
+        "model": identity.described(),
         "data": data,
         "tolerance": found.tolerance,
         "faults": len(found.faults),

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_origin, get_type_hints
 
 import typer
 
@@ -241,7 +241,7 @@ class ComputeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions(ComputeOptions):
-    """How a model is loaded that answers prompts."""
+    """How a model is loaded that reads texts."""
 
     bos: str = option("Open texts with the beginning-of-text token: auto, always or never.", "auto")
     revision: str | None = option(REVISION, None)
@@ -256,6 +256,20 @@ class LoadOptions(ComputeOptions):
     concurrency: int = option("Requests to a server at once, at most.", 8, least=1)
     server_timeout: float = option("Seconds for a server's answer.", 600.0, least=0.1)
     server_wait: float = option("Seconds to wait for a server that is away.", 300.0, least=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions(LoadOptions):
+    """How a model is loaded that answers the prompts of a probe."""
+
+    chat: str = option("Ask in turns, by the model's chat template: never or always.", "never")
+    chat_system: str = option("The conversation's system text (default: the template's own).", "")
+    chat_examples: str = option("Examples as turns of their own or in one: turns, one.", "turns")
+    chat_thinking: int = option("Tokens more for what is written up to </think>.", 0, least=0)
+
+    def without_turns(self) -> Self:
+        """The same for a control that counts facts and reads no texts."""
+        return replace(self, chat="never", chat_system="", chat_thinking=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,7 +299,7 @@ class RunOptions:
         "Run folder; an interrupted run goes on there by itself.", None, "--out", "-o"
     )
     select: SelectOptions
-    load: LoadOptions
+    load: AnswerOptions
     settings: list[str] | None = option(CHANGE, None, "--set")
 
     def check(self, probe: Probe, on: str = "") -> None:

@@ -18,9 +18,9 @@ from sonde.cli.groups import components
 from sonde.cli.options import (
     ALL_TABLES,
     ON,
+    AnswerOptions,
     AskOptions,
     FactOptions,
-    LoadOptions,
     RunOptions,
     SelectOptions,
     argument,
@@ -93,8 +93,9 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     del model  # a control may be as large
 
     def load(reference: str) -> Model:  # what counts facts is quicker than workers get ready
-        on = "" if reads_facts(reference) else beside.on
-        return asked.load.load(reference, dataset, on)
+        counts = reads_facts(reference)
+        how = asked.load.without_turns() if counts else asked.load
+        return how.load(reference, dataset, "" if counts else beside.on)
 
     run_controls(names, asked.ask.model, settled, dataset, done.path, load=load, watch=progress)
     page = done.path / "report.html" if beside.html else None
@@ -166,7 +167,7 @@ def demo(wanted: DemoOptions) -> None:
         ask=AskOptions(model="smollm2", facts=FactOptions()),
         out=wanted.out,
         select=SelectOptions(limit=wanted.limit),
-        load=LoadOptions(),
+        load=AnswerOptions(),
     )
     run_probe(find_probe("lama")(), asked, BesideOptions())
     show_known(wanted.out / "lab")

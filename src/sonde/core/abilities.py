@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
@@ -37,9 +37,17 @@ WANTED: Mapping[type, Ability] = {
 }
 
 
+TEMPLATE = "chat template"
+"""The detail of a model's identity that names its chat template, whether it is used or not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What makes a model's answers its own; two runs mix only if these are equal."""
+    """What makes a model's answers its own; two runs mix only if these are equal.
+
+    `chat`: by which template it is asked in turns, and how; empty where it is given texts as they
+    are. `details` may differ.
+    """
 
     name: str
     architecture: str
@@ -47,7 +55,13 @@ class Identity:
     tokenizer: str = ""
     dtype: str = ""
     bos: str = ""
+    chat: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, str] = field(default_factory=dict)
+
+    def described(self) -> dict[str, Any]:
+        """It as plain data, as a manifest has it; of conversations only where there are any."""
+        every = asdict(self)
+        return every if self.chat else {k: v for k, v in every.items() if k != "chat"}
 
 
 def deciding(identity: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,6 +197,14 @@ class Lacks(Protocol):
 
 
 @runtime_checkable
+class Converses(Protocol):
+    """A model that can be asked in turns of a conversation, as its chat template writes them."""
+
+    def in_turns(self, block: Block) -> Iterator[Block]:
+        """The prompts of a block, in their order, as the model is to be given them."""
+
+
+@runtime_checkable
 class KeepsCache(Protocol):
     """A model that keeps what it read, for what else may be asked of the same text."""
 
@@ -210,6 +232,12 @@ ABILITIES: Mapping[Ability, type] = {
 def abilities(model: Model) -> frozenset[Ability]:
     """What a model can do."""
     return frozenset(name for name, protocol in ABILITIES.items() if isinstance(model, protocol))
+
+
+def as_given(model: Model, blocks: Iterable[Block]) -> Iterator[Block]:
+    """Blocks as the model is to be given them: in turns, where it is asked so."""
+    for block in blocks:
+        yield from model.in_turns(block) if isinstance(model, Converses) else (block,)
 
 
 def group_by_ability(prompts: Prompts, *, joins: bool) -> dict[str, list[int]]:

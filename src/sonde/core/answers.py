@@ -49,12 +49,14 @@ class Generated:
     `text` is as the model wrote it, with the space it began with, without what ended it. `end_logp`
     belongs to the token that ended it; None where there is no such token: the text ran to its
     limit, or its last token holds both text and end. `finished`: it ended before the limit.
+    `thoughts`: what a chat model wrote before it, up to </think>; it is kept and never judged.
     """
 
     text: str
     logps: tuple[float, ...]
     end_logp: float | None = None
     finished: bool = True
+    thoughts: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

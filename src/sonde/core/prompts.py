@@ -6,7 +6,6 @@ given several blocks at once as `Prompts`, and may look at columns or at one pro
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,6 +13,7 @@ from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from sonde.core.fact_frames import text_lists
+from sonde.core.texts import capitalised, spoken
 
 if TYPE_CHECKING:
     import polars
@@ -25,7 +25,7 @@ KEY = ("fact", "relation", "template", "subject")
 
 TEXTS = ("prefix", "suffix")
 
-SHARED = (*KEY, *TEXTS, "options", "spans")
+SHARED = (*KEY, *TEXTS, "options", "spans", "turns")
 """The names of columns that mean the same for every probe."""
 
 Hidden = Literal["answer", "word"]
@@ -59,8 +59,8 @@ class Score:
 
     What follows the answer counts with it, but punctuation alone does not, unless `punctuation` is
     wanted. `capitals`: an option that opens the sentence is written with a capital; the answer
-    names it without. A block whose rows have options of their own has none here, but a column of
-    them.
+    names it without. `opens`: it opens its sentence whatever stands before it, as a turn of a
+    conversation. A block whose rows have options of their own has none here, but a column of them.
 
     `whole`: every token of the text counts, also those before the answer, which then stand with the
     option's, and what closes the text. A masked model predicts a token of the answer with the rest
@@ -73,10 +73,11 @@ class Score:
     punctuation: bool = False
     whole: bool = False
     hidden: Hidden = "answer"
+    opens: bool = field(default=False, repr=False)
 
     def texts(self, prefix: str) -> tuple[str, ...]:
         """The options as they are written after `prefix`."""
-        opens = self.capitals and not prefix.strip()
+        opens = self.capitals and (self.opens or not prefix.strip())
         return tuple(map(capitalised, self.options)) if opens else self.options
 
     def after(self, suffix: str) -> str:
@@ -158,9 +159,11 @@ class Cloze:
 class Prompt:
     """A text with a gap: `prefix` + answer + `suffix`, and what is wanted there.
 
-    `cloze` is what it asks where it is a single sentence; None where it is anything else. `own`:
-    what else tells the probe's prompts apart, by name: texts, whole numbers, truths or lists of
-    texts. All prompts of a probe have the same names; each is a column of a run.
+    `cloze` is what it asks where it is a single sentence; None where it is anything else. `turns`:
+    where in `prefix` the answer of each example begins and ends, so that a chat model may be shown
+    examples as turns of its own. `own`: what else tells the probe's prompts apart, by name: texts,
+    whole numbers, truths or lists of texts. All prompts of a probe have the same names; each is a
+    column of a run.
     """
 
     key: Key
@@ -168,6 +171,7 @@ class Prompt:
     suffix: str = ""
     want: Want
     cloze: Cloze | None = None
+    turns: tuple[int, ...] = ()
     own: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
@@ -194,8 +198,9 @@ class Block:
     """Prompts that want the same: a row of `frame` each.
 
     Its columns: `fact`, `relation`, `template`, `subject`; what else tells the probe's prompts
-    apart; `prefix` and `suffix`; and `options` or `spans` where each row has its own. `cloze`: each
-    row is a single sentence that asks for the object of `subject` in `relation`.
+    apart; `prefix` and `suffix`; `turns` where prompts hold examples; and `options` or `spans`
+    where each row has its own. `cloze`: each row is a single sentence that asks for the object of
+    `subject` in `relation`.
     """
 
     frame: Frame
@@ -242,7 +247,8 @@ class Block:
         cloze = Cloze(relation=key.relation, subject=key.subject) if self.cloze else None
         texts = {name: row[name] for name in TEXTS}
         own = {name: value for name, value in row.items() if name not in SHARED}
-        return Prompt(key=key, want=want, cloze=cloze, own=own, **texts)
+        turns = tuple(row.get("turns") or ())
+        return Prompt(key=key, want=want, cloze=cloze, turns=turns, own=own, **texts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -356,6 +362,9 @@ def _gathered(rows: Sequence[Prompt]) -> Block:
         columns[name] = polars.Series([row.own[name] for row in rows])
     for name in TEXTS:
         columns[name] = polars.Series([getattr(row, name) for row in rows], dtype=polars.String)
+    if any(row.turns for row in rows):
+        turns = [row.turns for row in rows]
+        columns["turns"] = polars.Series(turns, dtype=polars.List(polars.Int64))
     shared = not own or (own == "options" and all(row.want is first for row in rows))
     if not shared:
         lists = [getattr(row.want, own) for row in rows]
@@ -382,18 +391,3 @@ def called(key: Key, prefix: str, suffix: str = "") -> str:
     before = prefix if len(prefix) <= SHOWN else "…" + prefix[-SHOWN:]
     after = suffix if len(suffix) <= SHOWN else suffix[:SHOWN] + "…"
     return f"relation {key.relation!r}, {key.told} ({before + '___' + after!r})"
-
-
-def spoken(suffix: str) -> str:
-    """A text after the answer, or nothing if it is punctuation only."""
-    return suffix if suffix and re.search(r"\w", suffix) else ""
-
-
-def capitalised(text: str) -> str:
-    """A text whose first character, spaces aside, is a capital where it has one.
-
-    >>> capitalised("the Hague"), capitalised(" iPhone"), capitalised("1867"), capitalised("")
-    ('The Hague', ' IPhone', '1867', '')
-    """
-    bare = text.lstrip()
-    return text[: len(text) - len(bare)] + bare[:1].upper() + bare[1:]

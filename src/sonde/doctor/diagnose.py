@@ -10,7 +10,16 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from sonde.core.abilities import WANTED, Ability, Examines, Identity, KeepsCache, Model, Probe
+from sonde.core.abilities import (
+    TEMPLATE,
+    WANTED,
+    Ability,
+    Examines,
+    Identity,
+    KeepsCache,
+    Model,
+    Probe,
+)
 from sonde.core.answers import Answer, Generated, Scored
 from sonde.core.columns import one_by_one
 from sonde.core.errors import PromptError
@@ -75,7 +84,12 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
         absent = needs_tokens and shows is None
         findings.append(replace(skipped(NO_TOKENS) if absent else look(seen), check=name))
     return Diagnosis(
-        findings=(*findings, *weights(model.identity), *engine(seen, shows)),
+        findings=(
+            *findings,
+            *weights(model.identity),
+            *conversation(model.identity, cases),
+            *engine(seen, shows),
+        ),
         cases=cases,
         tolerance=seen.tolerance,
     )
@@ -94,6 +108,19 @@ def weights(identity: Identity) -> Iterator[Finding]:
     if adapter := details.get("adapter"):
         silent = warning(adapter, "Its weights are all 0, as before training: was it saved then?")
         yield replace(silent if "changes nothing" in adapter else ok(adapter), check="adapter")
+
+
+def conversation(identity: Identity, cases: Sequence[Case]) -> Iterator[Finding]:
+    """Whether a model with a chat template has something to say as it is asked."""
+    written = [case.answer.text for case in cases if isinstance(case.answer, Generated)]
+    if not written or not identity.details.get(TEMPLATE):
+        return
+    empty = sum(not text.strip() for text in written)
+    way = "in turns" if identity.chat else "as plain texts"
+    found = f"asked {way}; {empty} of {len(written)} written answers are empty"
+    silent = 2 * empty > len(written) and not identity.chat
+    advice = "It has a chat template: ask it in turns, with --chat always"
+    yield replace(warning(found, advice) if silent else ok(found), check="chat template")
 
 
 def engine(seen: Seen, shows: Examines | None) -> list[Finding]:

@@ -4,7 +4,9 @@ Text and answer are tokenised as one text, never apart, and special tokens writt
 are taken literally. A hundred options behind the same long prefix would each cost a tokenisation of
 the whole text. At a seam, a single space between two words, most tokenizers never join what stands
 before with what stands after; there a text is tokenised in parts, and parts that return are not
-again. Knows a `tokenizers.Tokenizer`; nothing of models.
+again. Behind the last token that a chat template wrote, they never do.
+
+Knows a `tokenizers.Tokenizer`; nothing of models.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from tokenizers import Encoding, Tokenizer
 
 from sonde.core.errors import PromptError
 from sonde.core.markers import markers
+from sonde.engine.control_tokens import shielded, with_controls
 from sonde.engine.prefixes import shared
 from sonde.engine.seams import Beginnings, ends_word, has_seams
 
@@ -103,15 +106,20 @@ class Start:
 
 
 class CausalEncoder:
-    """Encodes prefix + option + suffix for models that read from left to right."""
+    """Encodes prefix + option + suffix for models that read from left to right.
 
-    def __init__(self, tokenizer: Tokenizer, start: Start) -> None:
-        self.tokenizer = literal(tokenizer)
+    `controls`: special tokens that a chat template writes, which are read as such in a prefix.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, start: Start, controls: Sequence[str] = ()) -> None:
+        self.tokenizer = literal(tokenizer, controls)
         self.start = start
+        self.controls = tuple(controls)
         self.seams = has_seams(self.tokenizer)
         self.parted = 0
         self.beginnings = Beginnings(self.tokenizer)
         self._options = lru_cache(maxsize=256)(self._tokenise_options)
+        self._in_turn = lru_cache(maxsize=256)(self._tokenise_turn)
         self._known = lru_cache(maxsize=16)(lambda _: dict[str, Span]())
 
     def encode(
@@ -119,6 +127,7 @@ class CausalEncoder:
     ) -> list[Span]:
         """One span per option; with `whole` it begins where the text does."""
         refuse_markers(self.tokenizer, prefix, suffix)
+        options, suffix = self._shielded(options), shielded(suffix, self.controls)
         texts = [prefix + option + suffix for option in options]
         if len(texts) == 1:  # a batch of one would wake as many threads as a large one
             encodings = [self.tokenizer.encode(texts[0], add_special_tokens=False)]
@@ -139,16 +148,37 @@ class CausalEncoder:
             return Branches(head=(), spans=())
         if whole:
             return replace(gathered(self.encode(prefix, options, suffix, whole=True)), whole=True)
-        spans = self._options(options, suffix) if self.seams and ends_word(prefix) else ()
-        if not spans:
+        found = self._parted(prefix, options, suffix) if self.seams else None
+        if found is None:
             return gathered(self.encode(prefix, options, suffix))
         refuse_markers(self.tokenizer, prefix, suffix)
-        opening = (self.start.id,) if self.start.always and self.start.id is not None else ()
-        found = Branches(head=(*opening, *self.beginnings.encode(prefix[:-1])), spans=spans)
         self.parted += 1
         if self.parted <= 8 or self.parted % 256 == 0:
             self._check(found, prefix, options[0], suffix)
         return found if self.seams else gathered(self.encode(prefix, options, suffix))
+
+    def _parted(self, prefix: str, options: tuple[str, ...], suffix: str) -> Branches | None:
+        """Beginning and options tokenised apart; None where the prefix does not end at a seam."""
+        opening = (self.start.id,) if self.start.always and self.start.id is not None else ()
+        if turn := self._turn(prefix):
+            behind = self._in_turn(prefix[turn:], options, suffix)
+            head = (*opening, *self.beginnings.encode(prefix[:turn]), *behind.head)
+            return replace(behind, head=head)
+        spans = self._options(options, suffix) if ends_word(prefix) else ()
+        if not spans:
+            return None
+        return Branches(head=(*opening, *self.beginnings.encode(prefix[:-1])), spans=spans)
+
+    def _turn(self, prefix: str) -> int:
+        """Where the last token that a template wrote begins; 0 where there is none."""
+        return max(0, *(prefix.rfind(control) for control in self.controls), 0)
+
+    def _tokenise_turn(self, prefix: str, options: tuple[str, ...], suffix: str) -> Branches:
+        """Options behind the beginning of a turn: they are the same whatever was said before."""
+        return gathered(self.encode(prefix, options, suffix))
+
+    def _shielded(self, options: Sequence[str]) -> Sequence[str]:
+        return [shielded(option, self.controls) for option in options] if self.controls else options
 
     def _check(self, found: Branches, prefix: str, option: str, suffix: str) -> None:
         """Hold a text in parts against the whole; should they differ, there are no seams."""
@@ -164,7 +194,9 @@ class CausalEncoder:
         texts: list[str] = []
         options: dict[str, dict[str, None]] = {}
         for prefix, own, suffix in asked:
-            if ends_word(prefix):
+            if turn := self._turn(prefix):
+                texts.append(prefix[:turn])
+            elif ends_word(prefix):
                 texts.append(prefix[:-1])
                 options.setdefault(suffix, {}).update(dict.fromkeys(own))
         self.beginnings.prepare(texts)
@@ -239,12 +271,14 @@ def untruncated(form: str) -> Tokenizer:
     return copy
 
 
-def literal(tokenizer: Tokenizer) -> Tokenizer:
+def literal(tokenizer: Tokenizer, controls: Sequence[str] = ()) -> Tokenizer:
     """A copy that reads special tokens in a text as ordinary characters, and never truncates.
 
-    Its offsets are not trimmed: a token's span holds the spaces that the token holds.
+    Its offsets are not trimmed: a token's span holds the spaces that the token holds. Special
+    tokens among `controls` are read as such, unless they are shielded.
     """
-    copy = untruncated(tokenizer.to_str().replace('"trim_offsets":true', '"trim_offsets":false'))
+    form = tokenizer.to_str().replace('"trim_offsets":true', '"trim_offsets":false')
+    copy = untruncated(with_controls(form, controls) if controls else form)
     copy.encode_special_tokens = True
     return copy
 

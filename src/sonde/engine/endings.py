@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tokenizers import Tokenizer
 
+from sonde.core.answers import Generated
 from sonde.core.prompts import Generate, Sample
+from sonde.engine.thoughts import Thoughts, thought_length
 from sonde.engine.token_texts import BROKEN, TokenTexts
 
 Writing = Generate | Sample
@@ -21,21 +23,30 @@ LONGEST_TAIL = 8  # tokens; more than the bytes of any one character
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """What was written before the end; not `finished` where only the limit ended it."""
+    """What was written before the end; not `finished` where only the limit ended it.
+
+    `thoughts`: what stands before the text, up to its first character.
+    """
 
     text: str
     finished: bool
+    thoughts: str = ""
 
 
 class Endings:
     """Reads the tokens written after a prompt and tells whether they have come to an end."""
 
     def __init__(
-        self, tokenizer: Tokenizer, ends: frozenset[int], pieces: TokenTexts | None = None
+        self,
+        tokenizer: Tokenizer,
+        ends: frozenset[int],
+        pieces: TokenTexts | None = None,
+        thoughts: Thoughts = "never",
     ) -> None:
         self.tokenizer = tokenizer
         self.ends = ends
         self.pieces = pieces
+        self.thoughts = thoughts
 
     def tail(self, ids: Sequence[int]) -> tuple[int, ...]:
         """The last tokens of a prompt, as many as make whole characters.
@@ -55,12 +66,36 @@ class Endings:
 
     def end(self, tail: tuple[int, ...], path: tuple[int, ...], want: Writing) -> End | None:
         """How a path ends with its last token, or None if it goes on."""
-        if path and path[-1] in self.ends:
-            return End(text=self.text(tail, path[:-1]), finished=True)
-        text = self.text(tail, path)
-        if want.until and want.until in text:
-            return End(text=text[: text.index(want.until)], finished=True)
-        return End(text=text, finished=False) if len(path) >= want.most else None
+        ended = bool(path) and path[-1] in self.ends
+        end = self.up_to(self.text(tail, path[:-1] if ended else path), want.until)
+        if ended or end.finished:
+            return replace(end, finished=True)
+        return end if len(path) >= want.most else None
+
+    def up_to(self, text: str, until: str) -> End:
+        """A text up to where it ends, if it does, without what was thought before."""
+        start = thought_length(text, self.thoughts)
+        thoughts, answer = text[:start], text[start:]
+        if until and until in answer:
+            return End(text=answer[: answer.index(until)], finished=True, thoughts=thoughts)
+        return End(text=answer, finished=False, thoughts=thoughts)
+
+    def generated(
+        self, tail: tuple[int, ...], path: tuple[int, ...], logps: Sequence[float], end: End
+    ) -> Generated:
+        """A text as an answer, with the log-probabilities of what it says and of its end."""
+        thoughts = end.thoughts
+        first = self.said(tail, path, thoughts) if thoughts else 0
+        said = self.said(tail, path, thoughts + end.text) if end.finished else len(logps)
+        # all tokens after the text, should its end be written with several
+        closing = sum(logps[said:]) if said < len(logps) else None
+        return Generated(
+            text=end.text,
+            logps=tuple(logps[first:said]),
+            end_logp=closing,
+            finished=end.finished,
+            thoughts=thoughts.strip(),
+        )
 
     def said(self, tail: tuple[int, ...], path: tuple[int, ...], text: str) -> int:
         """How many tokens of a path hold some of the text; the rest only end it."""

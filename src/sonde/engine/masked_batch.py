@@ -14,7 +14,8 @@ from tokenizers import Tokenizer
 
 from sonde.core.errors import PromptError
 from sonde.core.markers import OPENS
-from sonde.core.prompts import Hidden, capitalised
+from sonde.core.prompts import Hidden
+from sonde.core.texts import capitalised
 from sonde.engine.encode import (
     Span,
     answer_place,

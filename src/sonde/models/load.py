@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, cast, runtime_checkable
 
-from sonde.core.abilities import Attributes, Examines, Model
+from sonde.core.abilities import Attributes, Converses, Examines, Model
 from sonde.core.components import Components
 from sonde.core.errors import AbilityError, ModelError, UsageError, nearest
 from sonde.core.facts import Dataset
@@ -51,8 +51,15 @@ def load(
     """Load a model: SCHEME:REST, such as hf:gpt2, or a short name such as smollm2."""
     check(reference)
     scheme, rest = scheme_of(reference)
+    options = options or LoadOptions()
     with _within(reference):
-        return schemes()[scheme].load(rest, options or LoadOptions(), dataset)
+        model = schemes()[scheme].load(rest, options, dataset)
+    if options.chat == "always" and not (isinstance(model, Converses) and model.identity.chat):
+        raise AbilityError(
+            f"{reference} cannot be asked in turns of a conversation: only models that write from "
+            "left to right and have a chat template can; leave out --chat always"
+        )
+    return model
 
 
 def check(reference: str, *, here: bool = True) -> None:

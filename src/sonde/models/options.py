@@ -17,6 +17,8 @@ from typing import Any, Literal
 from sonde.core.errors import MissingExtra, ModelError, UsageError
 
 BosChoice = Literal["auto", "always", "never"]
+ChatChoice = Literal["never", "always"]
+ExampleChoice = Literal["turns", "one"]
 
 MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 """Ways of accelerate to spread a model over devices."""
@@ -40,6 +42,10 @@ class LoadOptions:
     For a model behind a server: `tokenizer`, the folder or hub id of its tokenizer; `served_model`,
     its name there; `concurrency`, how many requests are under way at once, at most; in seconds,
     `server_timeout`, how long an answer may take, and `server_wait`, how long a server may be away.
+
+    `chat`: whether prompts become turns of a conversation, as the model's chat template writes
+    them, with `chat_system` as system text; `chat_examples` and `chat_thinking` as in
+    `models.chat.Chat`.
     """
 
     device: str = "auto"
@@ -56,8 +62,13 @@ class LoadOptions:
     concurrency: int = 8
     server_timeout: float = 600.0
     server_wait: float = 300.0
+    chat: ChatChoice = "never"
+    chat_system: str = ""
+    chat_examples: ExampleChoice = "turns"
+    chat_thinking: int = 0
 
     def __post_init__(self) -> None:
+        _check_chat(self)
         if self.device_map and self.device != "auto":
             raise UsageError(
                 f"--device {self.device} and --device-map {self.device_map} both say where a "
@@ -77,6 +88,27 @@ class LoadOptions:
         memory_of(self.max_memory)
         if self.concurrency < 1:
             raise UsageError(f"--concurrency must be at least 1, not {self.concurrency}")
+
+
+def _check_chat(options: LoadOptions) -> None:
+    """Refuse what cannot be, and what says nothing without a conversation."""
+    for flag, value, known in (
+        ("--chat", options.chat, ("never", "always")),
+        ("--chat-examples", options.chat_examples, ("turns", "one")),
+    ):
+        if value not in known:
+            raise UsageError(f"{flag} must be {' or '.join(known)}; not {value!r}")
+    if options.chat_thinking < 0:
+        raise UsageError(f"--chat-thinking must not be negative, not {options.chat_thinking}")
+    if options.chat == "never":
+        given = {"--chat-system": options.chat_system, "--chat-thinking": options.chat_thinking}
+        for flag in (flag for flag, value in given.items() if value):
+            raise UsageError(f"{flag} is of use in a conversation only; add --chat always")
+    elif options.bos != "auto":
+        raise UsageError(
+            f"--bos {options.bos} and --chat always both say how a text opens; leave out --bos, "
+            "since the chat template writes what stands there"
+        )
 
 
 def memory_of(text: str) -> dict[int | str, str]:

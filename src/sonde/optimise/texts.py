@@ -14,7 +14,8 @@ import numpy as np
 
 from sonde.core.errors import PromptError
 from sonde.core.facts import Fact, Template
-from sonde.core.prompts import Fill, spoken
+from sonde.core.prompts import Fill
+from sonde.core.texts import spoken
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.optimise.making import Made, Task

@@ -38,6 +38,7 @@ from sonde.core.facts import (
 )
 from sonde.core.fingerprints import draw_key
 from sonde.prompting.languages import ENGLISH, Phrasing, phrasing
+from sonde.prompting.shots import Shot, Worded, shown
 
 Style = Literal["mask", "qa"]
 Context = Literal["zero-shot", "random", "relation", "template"]
@@ -70,7 +71,7 @@ class Layout:
 
     >>> kamel = Layout(text="[Q] [A]%\n", separator="; ")
     >>> kamel.shown("What do they speak?", ["Thai", "Lao"])
-    'What do they speak? Thai; Lao%\n'
+    Shot(question='What do they speak? ', answer='Thai; Lao%\n')
     >>> kamel.asked("Where?"), kamel.end
     ('Where?', '%')
     """
@@ -98,17 +99,18 @@ class Layout:
         """A question up to where its answer begins; the space before it is the answer's."""
         return self.text.partition(ANSWER)[0].replace(QUESTION, question).rstrip(" ")
 
-    def shown(self, question: str, answers: Sequence[str]) -> str:
+    def shown(self, question: str, answers: Sequence[str]) -> Shot:
         """A question with what answers it."""
         before, _, after = self.text.partition(ANSWER)
         answer = self.separator.join(answers) if self.separator else answers[0]
-        return f"{before.replace(QUESTION, question)}{answer.removesuffix(after.strip())}{after}"
+        said = f"{answer.removesuffix(after.strip())}{after}"
+        return Shot(question=before.replace(QUESTION, question), answer=said)
 
 
 def usual_layout(style: Style, around: Phrasing = ENGLISH) -> Layout:
     r"""An instruction, then lines of `Q:` and `A:`, every answer closed by one full stop.
 
-    >>> usual_layout("qa", phrasing("ja")).shown("どこですか？", ["東京"])
+    >>> "".join(usual_layout("qa", phrasing("ja")).shown("どこですか？", ["東京"]))
     '質問：どこですか？\n答え：東京。\n'
     """
     text = f"{around.question}{QUESTION}\n{around.answer}{around.space}{ANSWER}{around.stop}\n"
@@ -192,19 +194,19 @@ class Contexts:
         self._pool = lru_cache(maxsize=1)(self._read_pool)
         self._drawn = lru_cache(maxsize=4096)(self._draw)
 
-    def prompt(self, target: Target, template: Template, subject: str) -> str:
+    def prompt(self, target: Target, template: Template, subject: str) -> Worded:
         """Everything up to the last answer, such as `A:`; the target is never an example."""
-        shown = [] if self._context == "zero-shot" else self._examples(target, template)
+        shots = [] if self._context == "zero-shot" else self._examples(target, template)
         layout = self._layout[target.relation]
         asked = layout.asked(question(template, subject, self._style, target.slots))
-        return f"{layout.head}{''.join(shown)}{asked}"
+        return shown(shots, layout.head).then(asked)
 
-    def _examples(self, target: Target, template: Template) -> list[str]:
+    def _examples(self, target: Target, template: Template) -> list[Shot]:
         name = f"{target.relation}:{template.id}" + (f":{target.fact}" if self._per_fact else "")
         shots, wanted = self._shots, self._shots + SPARE
         while True:
             drawn = self._drawn(target.relation, template, name, wanted)
-            others = [text for example, text in drawn if not example.about(target)]
+            others = [shot for example, shot in drawn if not example.about(target)]
             if len(others) >= shots:
                 return others[:shots]
             if len(drawn) < wanted:
@@ -213,12 +215,12 @@ class Contexts:
 
     def _draw(
         self, relation: str, template: Template, name: str, count: int
-    ) -> tuple[tuple[Example, str], ...]:
+    ) -> tuple[tuple[Example, Shot], ...]:
         pool, layout = self._pool(*self._sources(relation)), self._layout[relation]
         chosen = pool.draw(draw_key(self._seed, f"icl:{name}"), count)
         return tuple((e, self._shown(e, template, name, layout)) for e in chosen)
 
-    def _shown(self, example: Example, template: Template, name: str, layout: Layout) -> str:
+    def _shown(self, example: Example, template: Template, name: str, layout: Layout) -> Shot:
         if self._context != "template":
             choices = self._templates[example.relation]
             key = f"icl:{name}:{example.fact}"

@@ -34,6 +34,7 @@ from sonde.prompting.few_shot import question
 from sonde.prompting.languages import ENGLISH, Phrasing
 from sonde.prompting.matching import cleaned
 from sonde.prompting.options import correct_for, correct_names, negatives
+from sonde.prompting.shots import Shot, Worded, shown
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -78,11 +79,11 @@ class Item:
         """The name of the fact's own object."""
         return self.fact.objects[0].name
 
-    def prompt(self, template: Template, text: str, want: Want, own: Mapping[str, str]) -> Prompt:
+    def prompt(self, template: Template, put: Worded, want: Want, own: Mapping[str, str]) -> Prompt:
         """A prompt about the fact; `own` tells it from others in the same template."""
         fact, subject = self.fact, self.fact.subject.name
         key = Key(fact=fact.id, relation=fact.relation, template=template.id, subject=subject)
-        return Prompt(key=key, own=own, prefix=text, want=want)
+        return Prompt(key=key, own=own, prefix=put.text, turns=put.turns, want=want)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -302,13 +303,13 @@ def asked(text: str, form: Form, around: Phrasing = ENGLISH) -> str:
     return f"{put}{around.space}"
 
 
-def shown(text: str, answer: str, form: Form, around: Phrasing = ENGLISH) -> str:
+def answered(text: str, answer: str, form: Form, around: Phrasing = ENGLISH) -> Shot:
     r"""A question with its answer, a line of its own.
 
-    >>> shown("Where?", "Here", "qa")
-    'Q: Where?\nA: Here\n'
+    >>> answered("Where?", "Here", "qa")
+    Shot(question='Q: Where?\nA: ', answer='Here\n')
     """
-    return f"{asked(text, form, around)}{answer}\n"
+    return Shot(question=asked(text, form, around), answer=f"{answer}\n")
 
 
 def told(name: str, text: str, around: Phrasing = ENGLISH) -> str:
@@ -333,10 +334,12 @@ def put(
     return asked(told(name, text, around) if name else text, form, around)
 
 
-def examples(base: Template, facts: Iterable[Fact], form: Form, around: Phrasing = ENGLISH) -> str:
+def examples(
+    base: Template, facts: Iterable[Fact], form: Form, around: Phrasing = ENGLISH
+) -> Worded:
     """Facts as questions in the base frame, each with its answer."""
     pairs = ((question(base, fact.subject.name, "qa"), fact.objects[0].name) for fact in facts)
-    return "".join(shown(text, answer, form, around) for text, answer in pairs)
+    return shown(answered(text, answer, form, around) for text, answer in pairs)
 
 
 def draw_shots(dataset: Dataset, relation: str, count: int) -> Shots:

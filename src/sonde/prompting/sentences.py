@@ -23,7 +23,8 @@ from sonde.core.facts import (
     Relation,
     Template,
 )
-from sonde.core.prompts import KEY, TEXTS, Block, Want, capitalised
+from sonde.core.prompts import KEY, TEXTS, Block, Want
+from sonde.core.texts import capitalised
 
 if TYPE_CHECKING:
     from polars import DataFrame, Expr

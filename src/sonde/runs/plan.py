@@ -24,7 +24,7 @@ from sonde.runs.batches import settle
 from sonde.runs.probes import suited
 from sonde.runs.prompt_length import fitting
 from sonde.runs.run import default_folder, describe
-from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, shards, weights
+from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, asked, shards, weights
 from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
 from sonde.runs.unworded import refuse_unasked
 from sonde.store.manifest import Manifest, differences, mismatch
@@ -143,7 +143,7 @@ def plan(
     batches = foreseen(model, folder, manifest)
     shard_weight *= batches.shards
     began = time.perf_counter()
-    outline = outline_of(shards(probe.ask(dataset), shard_weight))
+    outline = outline_of(shards(asked(probe, model, dataset), shard_weight))
     asking = time.perf_counter() - began
     refuse_repeats(dataset, dataset.asked_relations())
     if not outline.height:
@@ -151,7 +151,7 @@ def plan(
     done = finished(folder, outline["shard"].n_unique())
     left = outline.filter(~outline["shard"].is_in(done))
     chosen = choose(left, left["shard"].n_unique() if exact else COUNTED)
-    cut = enumerate(shards(probe.ask(dataset), shard_weight))
+    cut = enumerate(shards(asked(probe, model, dataset), shard_weight))
     begin("counting tokens", len(chosen))
     with fitting(probe, model, dataset):
         counted = count(model, steps(cut, chosen, done))

@@ -18,6 +18,7 @@ from sonde.core.errors import PromptTooLong
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, Score, prompts_of
 from sonde.core.settings import settings_of
+from sonde.runs.shards import asked
 
 LONGEST = 16
 """Prompts of each relation that are tried."""
@@ -71,7 +72,9 @@ def _advice(probe: Probe, model: Model, dataset: Dataset) -> str:
 
 def _fits(probe: Probe, model: Plans, dataset: Dataset) -> bool:
     try:
-        for _ in model.estimate_costs([_longest(prompts_of(probe.ask(dataset)))]):
+        for _ in model.estimate_costs(
+            [_longest(prompts_of(asked(probe, cast(Any, model), dataset)))]
+        ):
             pass
     except PromptTooLong:
         return False

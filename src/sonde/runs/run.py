@@ -28,7 +28,7 @@ from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
 from sonde.core.notebook import html
 from sonde.core.progress import begin, told
-from sonde.core.prompts import Block, blocks_of
+from sonde.core.prompts import Block
 from sonde.core.repeats import refuse_repeats
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
@@ -42,7 +42,7 @@ from sonde.runs.filling import fill_folder
 from sonde.runs.overviews import described, overview
 from sonde.runs.probes import find_probe, probes, suited
 from sonde.runs.prompt_length import fitting
-from sonde.runs.shards import SHARD_WEIGHT, shards, weights
+from sonde.runs.shards import SHARD_WEIGHT, asked, shards, weights
 from sonde.runs.unworded import refuse_unasked
 from sonde.runs.workers.hiring import loaded
 from sonde.store.blocks import friendly
@@ -126,11 +126,13 @@ class Run:
     def report(self, **reading: Any) -> Report:
         """Compute every number from the stored answers, read as the run says or as given here."""
         from sonde.analysis.readings import read_further
+        from sonde.analysis.readings.chat import advise_chat
 
         dataset, probe, answers = self.dataset(), self.probe(reading), Kept(self.answers)
         report = probe.read(dataset, answers.once())
         report = read_further(report, dataset, answers, getattr(probe, "normalise", "none"))
         report = certificates.certified(report, self.path, self.manifest)
+        report = advise_chat(report, self.manifest.model)
         return replace(
             report,
             title=f"{report.title}: {self.manifest.model['name']}",
@@ -235,7 +237,7 @@ def _run(
     with folder.writing(manifest) as writer:
         certificates.attach(writer, model.identity, certificate)
         batches = _settled(writer, model, much)
-        cut = shards(blocks or probe.ask(dataset), shard_weight * batches.shards)
+        cut = shards(blocks or asked(probe, model, dataset), shard_weight * batches.shards)
         watch = Watch(writer=writer, model=model, batches=batches)
         with fitting(probe, model, dataset), Behind() as behind:
             behind.do(partial(_keep_dataset, dataset, folder), lambda _: None)
@@ -273,7 +275,7 @@ def describe(probe: Probe, model: Model, dataset: Dataset, shard_weight: int) ->
         },
         selection=asdict(dataset.selection),
         probe=_described(probe),
-        model=asdict(model.identity),
+        model=model.identity.described(),
         shard_weight=shard_weight,
         surroundings=surroundings(),
     )
@@ -293,7 +295,7 @@ def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[Effort, list[B
     """
     total, work, much, size = 0, 0, 0, 0.0
     kept: list[Block] = []
-    for block in blocks_of(probe.ask(dataset)):
+    for block in asked(probe, model, dataset):
         if isinstance(model, Admits):
             for prompt in block.prompts():
                 model.admit(prompt)

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 from sonde.core.abilities import (
     KeepsCache,
     Model,
+    Probe,
     ScoresAndGenerates,
+    as_given,
     group_by_ability,
 )
 from sonde.core.answers import Answer
 from sonde.core.columns import FilledColumns
 from sonde.core.errors import AbilityError
+from sonde.core.facts import Dataset
 from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, Trace, blocks_of, put
 from sonde.core.rated import RatedColumns
 
@@ -31,6 +34,11 @@ WATCHED = 512
 
 WEIGHED = 128
 """So many characters of a text that is read through weigh as much as an option."""
+
+
+def asked(probe: Probe, model: Model, dataset: Dataset) -> Iterator[Block]:
+    """What a probe asks, as the model is to be given it."""
+    return as_given(model, blocks_of(probe.ask(dataset)))
 
 
 def shards(asked: Iterable[Block] | Iterable[Prompt], weight: int) -> Iterator[Prompts]:

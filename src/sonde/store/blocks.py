@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ ANSWERS: Mapping[str, pa.DataType] = {
     "text_logps": FLOATS,
     "end_logp": pa.float32(),
     "finished": pa.bool_(),
+    "thoughts": pa.string(),
     "texts": pa.list_(pa.string()),
     "counts": pa.list_(pa.int32()),
 }
@@ -144,9 +145,13 @@ def _answers(part: pa.Table, head: Head) -> Any:
     columns = {name: part.column(name).to_pylist() for name in OF_KIND[head.kind]}
     rows = zip(*columns.values(), strict=True)
     if head.kind == "generated":
+        there = "thoughts" in part.column_names
+        thoughts = part.column("thoughts").to_pylist() if there else repeat("", head.rows)
         return [
-            Generated(text=text, logps=tuple(logps), end_logp=end, finished=finished)
-            for text, logps, end, finished in rows
+            Generated(
+                text=text, logps=tuple(logps), end_logp=end, finished=done, thoughts=own or ""
+            )
+            for (text, logps, end, done), own in zip(rows, thoughts, strict=True)
         ]
     return [Sampled(texts=tuple(texts), counts=tuple(counts)) for texts, counts in rows]
 

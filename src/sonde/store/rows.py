@@ -138,7 +138,8 @@ def arranged(parts: Sequence[tuple[Any, FilledColumns]], rows: int) -> FilledCol
 def prompt_columns(prompts: Prompts) -> Iterator[tuple[str, Any]]:
     """The columns that prompts were asked with: names, then texts, then what each row wants."""
     frame = together(block.frame for block in prompts.blocks)
-    names = [name for name in frame.columns if name not in (*TEXTS, "options", "spans")]
+    apart = (*TEXTS, "options", "spans", "turns")  # turns only say how a text may be put
+    names = [name for name in frame.columns if name not in apart]
     for name in (*names, *TEXTS):
         column = _plain(frame[name].to_arrow())
         text = pa.types.is_string(column.type) and name not in TEXTS
@@ -214,13 +215,14 @@ def rated_columns(answers: RatedColumns) -> dict[str, Any]:
 
 
 def written_columns(answers: Sequence[Generated]) -> dict[str, Any]:
-    """The columns of written texts."""
+    """The columns of written texts; thoughts only where there are any."""
+    thoughts = [a.thoughts for a in answers]
     return {
         "text": pa.array([a.text for a in answers], pa.string()),
         "text_logps": pa.array([a.logps for a in answers], FLOATS),
         "end_logp": pa.array([a.end_logp for a in answers], pa.float32()),
         "finished": pa.array([a.finished for a in answers], pa.bool_()),
-    }
+    } | ({"thoughts": pa.array(thoughts, pa.string())} if any(thoughts) else {})
 
 
 def drawn_columns(answers: Sequence[Sampled]) -> dict[str, Any]:

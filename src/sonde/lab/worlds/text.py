@@ -38,6 +38,7 @@ from sonde.prompting import frames
 from sonde.prompting.languages import phrasing
 from sonde.prompting.sequences import USUAL as SEPARATORS
 from sonde.prompting.sequences import Line, named_separators, told
+from sonde.prompting.shots import shown
 
 Form = Literal["sentence", "introduction", "pairs", "mask", "qa", "questions"]
 
@@ -291,6 +292,6 @@ def _text(listed: _List, lines: Sequence[Line], language: str) -> str:
     style: contexts.Style = "mask" if listed.form == "mask" else "qa"
     asked = ((contexts.question(template, line.subject, style), line.object) for line in lines)
     if listed.form == "questions":
-        return "".join(frames.shown(text, answer, "qa", around) for text, answer in asked)
+        return shown(frames.answered(text, answer, "qa", around) for text, answer in asked).text
     layout = contexts.usual_layout(style, around)
-    return "".join(chain([layout.head], (layout.shown(text, [answer]) for text, answer in asked)))
+    return shown((layout.shown(text, [answer]) for text, answer in asked), layout.head).text

@@ -13,12 +13,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from sonde.core.abilities import Ability, Identity, Named
+from sonde.core.abilities import TEMPLATE, Ability, Identity, Named
 from sonde.core.answers import Generated, Sampled
 from sonde.core.costs import ShardCost
 from sonde.core.errors import ServerError
 from sonde.core.progress import advance
-from sonde.core.prompts import Generate, Prompt, Sample, Score
+from sonde.core.prompts import Block, Generate, Prompt, Sample, Score
 from sonde.core.rated import RatedColumns
 from sonde.engine.causal_texts import (
     check_writable,
@@ -28,6 +28,7 @@ from sonde.engine.causal_texts import (
     read_texts,
 )
 from sonde.engine.encode import Branches
+from sonde.engine.endings import End
 from sonde.engine.limits import check_room, naming
 from sonde.engine.sampling import prompt_name, uniforms
 from sonde.models.served.asks import Ask, Draw, Floats, Kind, Result, Write, Written
@@ -84,7 +85,7 @@ class Served(Named):
         self, found: Found, dialect: Dialect, channel: Channel, tokens: LocalTokens
     ) -> None:
         self.found, self.dialect, self.channel, self.tokens = found, dialect, channel, tokens
-        self.encoder = tokens.encoder
+        self.encoder, self.chat = tokens.encoder, tokens.chat
         self.vocabulary = tokens.vocabulary
         lengths = (found.about.context, tokens.longest)
         self.context = min((n for n in lengths if n is not None), default=UNLIMITED)
@@ -93,14 +94,15 @@ class Served(Named):
     def identity(self) -> Identity:
         """What makes its answers its own: who serves which model, not where."""
         found, dialect = self.found, self.dialect
-        version = found.about.version
+        version, chat = found.about.version, self.chat
         return Identity(
             name=found.name,
             architecture=found.architecture or f"server ({dialect.name})",
             weights=found.weights,
             tokenizer=self.tokens.fingerprint,
             dtype=found.dtype,
-            bos=describe_start(self.encoder.start, self.tokens.backend),
+            bos=chat.opening if chat else describe_start(self.encoder.start, self.tokens.backend),
+            chat=chat.identity if chat else {},
             details={
                 "device": "server",
                 "served model": dialect.setting.model,
@@ -110,6 +112,7 @@ class Served(Named):
                 "tokenizer from": self.tokens.name,
                 "asks": ", ".join(sorted(found.can - {"spell"})),
                 **found.notes,
+                **({TEMPLATE: named} if (named := self.tokens.template) else {}),
             },
         )
 
@@ -118,6 +121,10 @@ class Served(Named):
         missing = [name for name in NEEDS if name not in self.found.abilities]
         reasons = ((name, map(self.found.why.get, NEEDS[name])) for name in missing)
         return {name: next(filter(None, why), UNTOLD) for name, why in reasons}
+
+    def in_turns(self, block: Block) -> Iterator[Block]:
+        """The prompts of a block as the model is to be given them."""
+        return self.chat.in_turns(block) if self.chat else iter((block,))
 
     def estimate_costs(self, shards: Iterable[Sequence[Prompt]]) -> Iterator[ShardCost]:
         """What each shard would cost, in turn."""
@@ -145,6 +152,13 @@ class Served(Named):
                 check_room(ids, cast(Generate | Sample, prompt.want).most, self)
             found.append(ids)
         return found
+
+    def asked_for(self, prompts: Sequence[Prompt]) -> Sequence[Prompt]:
+        """The prompts, not ended by the server where thoughts may hold what ends a text."""
+        if not (self.chat and self.chat.thinking):
+            return prompts
+        wants = (cast(Generate | Sample, prompt.want) for prompt in prompts)
+        return [replace(p, want=replace(w, until="")) for p, w in zip(prompts, wants, strict=True)]
 
     def ask(
         self, owners: Mapping[Ask, Sequence[int]], prompt: Callable[[int], Prompt]
@@ -215,7 +229,7 @@ class Generating(Served):
 
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
         """Yield (position, answer) with the likeliest continuation of every prompt."""
-        owners = write_asks(prompts, self.openings(prompts, Generate))
+        owners = write_asks(self.asked_for(prompts), self.openings(prompts, Generate))
         results = self._completed(self.ask(owners, prompts.__getitem__))
         for ask, own in owners.items():
             for position in own:
@@ -241,11 +255,15 @@ class Generating(Served):
 
     def _generated(self, ids: tuple[int, ...], written: Written, want: Generate) -> Generated:
         """A text as an answer, with the log-probabilities of what it says and of its end."""
-        text, finished, said, taken = read_written(self.tokens, ids, written, want)
-        logps, closing = written.logps[:said], written.logps[said:taken]
-        if not finished:
-            return Generated(text=text, logps=logps, finished=False)
-        return Generated(text=text, logps=logps, end_logp=sum(closing) if closing else None)
+        end, first, said, taken = read_written(self.tokens, ids, written, want)
+        closing = written.logps[said:taken] if end.finished else ()
+        return Generated(
+            text=end.text,
+            logps=written.logps[first:said],
+            end_logp=sum(closing) if closing else None,
+            finished=end.finished,
+            thoughts=end.thoughts.strip(),
+        )
 
 
 class Sampling(Served):
@@ -253,14 +271,15 @@ class Sampling(Served):
 
     def sample(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Sampled]]:
         """Yield (position, answer) with continuations drawn from the model."""
-        owners = draw_asks(prompts, self.openings(prompts, Sample), self.dialect.draws)
+        wanted, openings = self.asked_for(prompts), self.openings(prompts, Sample)
+        owners = draw_asks(wanted, openings, self.dialect.draws)
         results = self.ask(owners, prompts.__getitem__)
         texts: dict[int, list[tuple[str, int]]] = {i: [] for i in range(len(prompts))}
         for ask, own in owners.items():
             for position in own:
                 want = cast(Sample, prompts[position].want)
                 drawn = (read_written(self.tokens, ask.ids, each, want) for each in results[ask])
-                texts[position] += [(text, 1) for text, *_ in drawn]
+                texts[position] += [(end.text, 1) for end, *_ in drawn]
         yield from ((position, Sampled.pooled(each)) for position, each in texts.items())
 
 
@@ -323,23 +342,30 @@ def draw_asks(
 
 def read_written(
     tokens: LocalTokens, ids: tuple[int, ...], written: Written, want: Generate | Sample
-) -> tuple[str, bool, int, int]:
-    """A text up to its end, whether it has one, and how many tokens say it and came in all.
+) -> tuple[End, int, int, int]:
+    """A text up to its end; how many tokens say what was thought, that and the text, and came.
 
     By its tokens where the server tells them, as for a model that is here; else by its text.
     """
     endings, path = tokens.endings, written.ids
     if not path:
-        text = written.text.split(want.until)[0] if want.until else written.text
-        said = _pieces_within(written.pieces, len(text))
-        return text, written.ended or text != written.text, said, len(written.logps)
-    tail = endings.tail(ids)
-    for count in range(1, len(path) + 1):
-        end = endings.end(tail, path[:count], want)
-        if end is not None and end.finished:
-            return end.text, True, endings.said(tail, path[:count], end.text), count
-    text = endings.text(tail, path)
-    return text, written.ended, len(path), len(path)
+        end = endings.up_to(written.text, want.until)
+        first, said = (
+            _pieces_within(written.pieces, len(text))
+            for text in (end.thoughts, end.thoughts + end.text)
+        )
+        return replace(end, finished=end.finished or written.ended), first, said, len(written.logps)
+    tail, count = endings.tail(ids), len(path)
+    end = replace(endings.up_to(endings.text(tail, path), want.until), finished=written.ended)
+    said = count
+    for shorter in range(1, count + 1):
+        ended = endings.end(tail, path[:shorter], want)
+        if ended is not None and ended.finished:
+            end, count = ended, shorter
+            said = endings.said(tail, path[:count], end.thoughts + end.text)
+            break
+    first = endings.said(tail, path[:count], end.thoughts) if end.thoughts else 0
+    return end, first, said, count
 
 
 def _pieces_within(pieces: Sequence[str], length: int) -> int:

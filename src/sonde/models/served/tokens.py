@@ -20,6 +20,7 @@ from sonde.engine.causal_texts import start_token
 from sonde.engine.encode import CausalEncoder
 from sonde.engine.endings import Endings
 from sonde.engine.token_texts import TokenTexts
+from sonde.models.chat import Chat, chat_of, encoder_of, endings_of, template_of
 from sonde.models.options import LoadOptions, local_folder, read_json
 from sonde.models.served.asks import Ids
 
@@ -36,6 +37,7 @@ class LocalTokens:
 
     name: str
     tokenizer: Any
+    chat: Chat | None
     encoder: CausalEncoder
     texts: TokenTexts
     endings: Endings
@@ -51,6 +53,12 @@ class LocalTokens:
     def fingerprint(self) -> str:
         """What names the tokenizer."""
         return fingerprint([self.backend.to_str()])
+
+    @property
+    def template(self) -> str:
+        """What names its chat template; empty where it has none."""
+        text = template_of(self.tokenizer)
+        return fingerprint([text]) if text else ""
 
     def pieces(self, ids: Ids) -> list[str | None]:
         """The text of each token; None for special ones and for parts of characters."""
@@ -74,13 +82,15 @@ def read_tokens(reference: str, options: LoadOptions, name: str) -> LocalTokens:
     backend: Tokenizer = tokenizer.backend_tokenizer
     size = max(len(tokenizer), backend.get_vocab_size(with_added_tokens=True))
     texts = TokenTexts(backend, size)
+    chat = chat_of(tokenizer, options, name)
     lengths = (entry.get("max_position_embeddings") for entry in said)
     return LocalTokens(
         name=reference,
         tokenizer=tokenizer,
-        encoder=CausalEncoder(backend, start_token(tokenizer, options.bos, name)),
+        chat=chat,
+        encoder=encoder_of(backend, start_token(tokenizer, options.bos, name), chat),
         texts=texts,
-        endings=Endings(backend, _ends(said, tokenizer), texts),
+        endings=endings_of(backend, _ends(said, tokenizer), chat, texts),
         longest=next((length for length in lengths if isinstance(length, int)), None),
         vocabulary=size,
     )

@@ -26,8 +26,9 @@ from sonde.core.errors import AbilityError, ModelError, PromptError, nearest
 from sonde.core.facts import Template
 from sonde.core.fingerprints import fingerprint
 from sonde.core.progress import part
-from sonde.core.prompts import Cloze, Fill, Prompt, Score, capitalised
+from sonde.core.prompts import Cloze, Fill, Prompt, Score
 from sonde.core.rated import RatedColumns, ends_of, taken
+from sonde.core.texts import capitalised
 from sonde.engine.encode import Span
 from sonde.engine.limits import check_spans, naming
 from sonde.engine.masked_batch import columns

@@ -71,7 +71,14 @@ class CausalExaminer(Examiner):
         self.model = model
         self.encoder: CausalEncoder = model.encoder
         path = "a tree of tokens: what options share goes through the model once"
-        self.tokens = Tokens(model.loaded, model.start.id, closed=False, path=path, slow=model.slow)
+        self.tokens = Tokens(
+            model.loaded,
+            model.start.id,
+            closed=False,
+            path=path,
+            slow=model.slow,
+            controls=model.encoder.controls,
+        )
 
     def show(self, prompt: Prompt) -> Examination:
         """Options with their naive scores, or only the naive numbers of what is read or written."""
@@ -106,7 +113,12 @@ class CausalExaminer(Examiner):
         """How likely the text is had it been opened with BOS, or without where it is."""
         bos = self.model.loaded.tokenizer.bos_token_id
         ids = text.inner if text.opening else (bos, *text.ids)
-        if bos is None or len(text.inner) < 2 or len(ids) > self.model.loaded.context:
+        if (
+            self.model.chat
+            or bos is None
+            or len(text.inner) < 2
+            or len(ids) > self.model.loaded.context
+        ):
             return None
         return likelihood(ids, log_table(self.model.model, ids), 0 if text.opening else 1)
 
@@ -122,8 +134,9 @@ class CausalExaminer(Examiner):
         ids = self.encoder.open(prompt.prefix)
         if len(ids) + most > loaded.context or max(ids) >= loaded.vocabulary:
             return Examination(limits=self.tokens.limits, askable=False)
-        ends = end_tokens(loaded)
-        naive = reference.generate_causal(loaded.model, self.encoder, [prompt], ends)
+        endings = self.model.endings
+        how = (self.encoder, [prompt], endings.ends, endings.thoughts)
+        naive = reference.generate_causal(loaded.model, *how)
         return Examination(limits=self.tokens.limits, naive=dict(naive)[0])
 
 

@@ -19,6 +19,7 @@ from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
 from sonde.engine.encode import CausalEncoder, Span
 from sonde.engine.masked_batch import MaskedEncoder
 from sonde.engine.seq2seq_encode import Seq2SeqEncoder
+from sonde.engine.thoughts import Thoughts, thought_length
 
 
 @torch.inference_mode()
@@ -174,12 +175,16 @@ def score_seq2seq(
 
 @torch.inference_mode()
 def generate_causal(
-    model: Any, encoder: CausalEncoder, prompts: Sequence[Prompt], ends: Collection[int]
+    model: Any,
+    encoder: CausalEncoder,
+    prompts: Sequence[Prompt],
+    ends: Collection[int],
+    thoughts: Thoughts = "never",
 ) -> Iterator[tuple[int, Generated]]:
     """Write on from every prompt by its likeliest token, reading the whole text for each."""
     for position, prompt in enumerate(prompts):
         opening = list(encoder.open(prompt.prefix))
-        texts = Texts(encoder.tokenizer, opening, ends)
+        texts = Texts(encoder.tokenizer, opening, ends, thoughts)
         yield position, _greedy(prompt, texts, partial(_mask_logps, model, position=-1))
 
 
@@ -232,13 +237,16 @@ class Texts:
     tokenizer: Tokenizer
     opening: list[int]
     ends: Collection[int]
+    thoughts: Thoughts = "never"
 
     def read(self, ids: list[int], until: str) -> tuple[str, bool]:
         """What was written since the opening, up to its end, and whether it has ended."""
         if ids[-1] in self.ends:
             return self.written(ids[:-1]), True
         text = self.written(ids)
-        return (text.split(until)[0], True) if until and until in text else (text, False)
+        start = thought_length(text, self.thoughts)
+        ended = bool(until) and until in text[start:]
+        return (text[:start] + text[start:].split(until)[0], True) if ended else (text, False)
 
     def written(self, ids: list[int]) -> str:
         """What was written since the opening."""
@@ -259,14 +267,24 @@ def _greedy(prompt: Prompt, texts: Texts, last: Callable[[list[int]], Any]) -> G
         ids.append(int(row.argmax()))
         logps.append(float(row[ids[-1]]))
         text, finished = texts.read(ids, prompt.want.until)
-    if not finished:
-        return Generated(text=text, logps=tuple(logps), finished=False)
-    # the fewest tokens that say the whole text
+    before = text[: thought_length(text, texts.thoughts)]
+    first, said = (_fewest(texts, ids, part) for part in (before, text))
+    said = said if finished else len(logps)
+    return Generated(
+        text=text.removeprefix(before),
+        logps=tuple(logps[first:said]),
+        end_logp=sum(logps[said:]) if logps[said:] else None,
+        finished=finished,
+        thoughts=before.strip(),
+    )
+
+
+def _fewest(texts: Texts, ids: list[int], text: str) -> int:
+    """The fewest tokens behind the opening that say a whole text."""
     said = 0
     while not texts.written(ids[: len(texts.opening) + said]).startswith(text):
         said += 1
-    closing = sum(logps[said:]) if logps[said:] else None
-    return Generated(text=text, logps=tuple(logps[:said]), end_logp=closing)
+    return said
 
 
 def _mask_logps(model: Any, ids: list[int], position: int) -> Any:

@@ -6,12 +6,14 @@ NaN or infinity. Passes no judgement.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from tokenizers import Encoding
 
 from sonde.core.examinations import Limits, Text
+from sonde.engine.control_tokens import shielded
 from sonde.engine.encode import Span, literal, tokens_around, untruncated
 from sonde.models.torch.loading.spread import each_weight
 from sonde.models.torch.loading.weights import UNLIMITED, Loaded
@@ -21,16 +23,26 @@ class Tokens:
     """Shows texts as a model's tokenizer has them; `start` is a token a causal text may open with.
 
     `closed`: the model sees both sides of a text, so that it needs the end too. `path` and `slow`
-    are the model's own, as in `Limits`.
+    are the model's own, as in `Limits`. `controls`: special tokens that a chat template writes,
+    which then writes what opens a text too.
     """
 
     def __init__(
-        self, loaded: Loaded, start: int | None, *, closed: bool, path: str, slow: str = ""
+        self,
+        loaded: Loaded,
+        start: int | None,
+        *,
+        closed: bool,
+        path: str,
+        slow: str = "",
+        controls: Sequence[str] = (),
     ) -> None:
         self.loaded = loaded
+        self.controls = controls
         self.plain = untruncated(loaded.backend.to_str())
-        self.literal = literal(loaded.backend)
-        self.before, after = tokens_around(self.literal)
+        self.literal = literal(loaded.backend, controls)
+        before, after = tokens_around(self.literal)
+        self.before = () if controls else before
         self.after = after if closed else ()
         bos = loaded.tokenizer.bos_token_id
         self.bos = frozenset(id for id in (*self.before, start, bos) if id is not None)
@@ -47,6 +59,7 @@ class Tokens:
 
     def text(self, prefix: str, answer: str, tail: str, span: Span) -> Text:
         """A text with an answer in it, as the encoder gave it."""
+        answer, tail = (shielded(text, self.controls) for text in (answer, tail))
         whole = self.literal.encode(prefix + answer + tail, add_special_tokens=False)
         parts = [prefix, answer, *([tail] if tail else [])]
         apart = (self.literal.encode(part, add_special_tokens=False).ids for part in parts)
@@ -69,6 +82,9 @@ class Tokens:
         apart: tuple[int, ...],
         prefix: str,
     ) -> Text:
+        # what a template writes at the beginning opens the text, as what a tokenizer puts there
+        first = next((i for i, id in enumerate(span.ids) if id not in self.bos), 0)
+        skipped = first if self.controls else 0
         return Text(
             answer=answer,
             ids=span.ids,
@@ -79,8 +95,8 @@ class Tokens:
             opens=self.before,
             closes=self.after,
             bos=self.bos,
-            content=() if whole is None else tuple(whole.ids),
-            offsets=() if whole is None else tuple(whole.offsets),
+            content=() if whole is None else tuple(whole.ids[skipped:]),
+            offsets=() if whole is None else tuple(whole.offsets[skipped:]),
             apart=apart,
             gap=len(prefix.rstrip(" ")),
             begin=len(prefix),

@@ -212,9 +212,11 @@ class BeliefIcl:
         for pair in pairs:
             target = Target(fact=pair.fact, relation=relation, names=pair.names)
             for name in self.named(pair):
+                text, turns = contexts.prompt(target, template, name)
                 yield Prompt(
                     key=Key(fact=pair.fact, relation=relation, template=template.id, subject=name),
-                    prefix=contexts.prompt(target, template, name),
+                    prefix=text,
+                    turns=turns,
                     want=Generate(most=self.most),
                 )
 

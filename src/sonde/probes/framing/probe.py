@@ -47,13 +47,13 @@ from sonde.prompting.frames import (
     Item,
     LeftOut,
     Told,
+    answered,
     asked,
     attempts,
     examples,
     frames,
     put,
     sentences,
-    shown,
     statements,
 )
 from sonde.prompting.languages import (
@@ -65,6 +65,7 @@ from sonde.prompting.languages import (
     phrasing,
 )
 from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, language_of
+from sonde.prompting.shots import Shot, Worded, shown
 
 BLOCK = 1024
 """Facts that are asked template by template, so that prompts which begin alike come together."""
@@ -174,26 +175,27 @@ class Asking:
                                 own = {"task": task, "told": kind, "object": name}
                                 yield item.prompt(template, text, want, own)
 
-    def _text(self, item: Item, task: Task, template: Template, name: str) -> str:
+    def _text(self, item: Item, task: Task, template: Template, name: str) -> Worded:
         """Everything up to where the answer begins; `name` is that of an object, or empty."""
         subject, form, around = item.fact.subject.name, self._form, self._around
         before = self._examples(task, item.before)
         if task == "wp":
-            return before + template.fill(subject)[0]
+            return before.then(template.fill(subject)[0])
         if task == "fc":
-            return before + asked(checked(template, subject, name, around), form, around)
-        return before + put(template, subject, form, name, around)
+            return before.then(asked(checked(template, subject, name, around), form, around))
+        return before.then(put(template, subject, form, name, around))
 
-    def _examples_of(self, task: Task, before: tuple[Fact, ...]) -> str:
+    def _examples_of(self, task: Task, before: tuple[Fact, ...]) -> Worded:
         """The examples of a task; nearly all facts have the same ones."""
         base = self._templates[task][0]
         if task == "qa":
             return examples(base, before, self._form, self._around)
         if task == "fc":
-            return "".join(self._verdicts(before))
-        return "".join(f"{filled(base, f.subject.name, f.objects[0].name)}\n" for f in before)
+            return shown(self._verdicts(before))
+        parts = ((base.fill(f.subject.name), f.objects[0].name) for f in before)
+        return shown(Shot(start, f"{name}{end}\n") for (start, end), name in parts)
 
-    def _verdicts(self, before: Sequence[Fact]) -> Iterator[str]:
+    def _verdicts(self, before: Sequence[Fact]) -> Iterator[Shot]:
         """True and false statements in turn; the seed says which comes first."""
         base, seed, around = self._templates["fc"][0], self._seed, self._around
         first = draw_key(seed, f"verdict:{self._relation.id}") % 2
@@ -202,7 +204,7 @@ class Asking:
             names = (fact.objects[0].name,) if right else self._facts.wrong(fact, 1)[0]
             for name in names:  # none, where no object is wrong
                 text = checked(base, fact.subject.name, name, around)
-                yield shown(text, around.verdicts[0 if right else 1], self._form, around)
+                yield answered(text, around.verdicts[0 if right else 1], self._form, around)
 
 
 def named(task: Task, number: int, item: Item) -> Iterator[tuple[Told, str]]:

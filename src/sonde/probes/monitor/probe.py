@@ -172,9 +172,9 @@ class Monitor:
             *((template, "wrong", name) for template in misleading for name in item.wrong),
         ]
         for template, kind, name in places:
-            text = before + put(template, subject, self.frame, name, around)
+            asked = before.then(put(template, subject, self.frame, name, around))
             want = Generate(most=self.most)
-            yield item.prompt(template, text, want, {"told": kind, "object": name})
+            yield item.prompt(template, asked, want, {"told": kind, "object": name})
 
 
 COMPONENT = Monitor

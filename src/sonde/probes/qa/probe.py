@@ -107,9 +107,11 @@ class Qa:
                     slots={} if template.plain else slot_values(fact),
                 )
                 name = fact.subject.name
+                text, turns = contexts.prompt(target, template, name)
                 yield Prompt(
                     key=Key(fact=fact.id, relation=relation.id, template=template.id, subject=name),
-                    prefix=contexts.prompt(target, template, name),
+                    prefix=text,
+                    turns=turns,
                     want=want,
                 )
 

@@ -17,6 +17,8 @@ from sonde.reporting.build.parts import headline
 from sonde.reporting.build.tables import by_place, titled
 from sonde.reporting.catalogue import RELATIONS
 
+SILENT = "Mostly empty, so that nothing is concluded from them"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abstentions:
@@ -91,7 +93,7 @@ def nothing_said(answers: Iterable[Written], attempts: Sequence[str]) -> str:
         return ""
     sizes = listed([f"{each.what} ({each.empty:,} of {each.total:,})" for each in silent])
     hint = f" Try {' and '.join(attempts)}." if attempts else ""
-    return f"Mostly empty, so that nothing is concluded from them: {sizes}.{hint}"
+    return f"{SILENT}: {sizes}.{hint}"
 
 
 def unconcluded(line: Headline) -> Headline:

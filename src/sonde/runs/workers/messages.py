@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sonde.core.abilities import Ability, Identity
+from sonde.core.abilities import Ability, Converses, Identity
 from sonde.core.batches import Batches
 from sonde.core.errors import SondeError
 from sonde.core.facts import Dataset
@@ -58,12 +58,16 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """From a worker: its model is loaded, and what it is. `batching`: None where it has none."""
+    """From a worker: its model is loaded, and what it is. `batching`: None where it has none.
+
+    `chat`: what puts prompts in turns, where the model is asked so; the driver does.
+    """
 
     identity: Identity
     abilities: frozenset[Ability]
     batching: Standing | None
     versions: Mapping[str, str]
+    chat: Converses | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -176,6 +176,7 @@ def _ready(model: Model) -> Ready:
         abilities=abilities(model),
         batching=batching,
         versions=versions(),
+        chat=getattr(model, "chat", None),
     )
 
 

@@ -21,7 +21,7 @@ from sonde.core.abilities import Ability, Identity, Named
 from sonde.core.answers import Generated, Sampled
 from sonde.core.costs import ShardCost
 from sonde.core.progress import advance
-from sonde.core.prompts import Generate, Prompt, Score
+from sonde.core.prompts import Block, Generate, Prompt, Score
 from sonde.core.rated import RatedColumns, ends_of, taken
 from sonde.engine.causal_texts import (
     describe_start,
@@ -30,7 +30,7 @@ from sonde.engine.causal_texts import (
     read_texts,
     start_token,
 )
-from sonde.engine.encode import Branches, CausalEncoder, Start, lengthened, span_arrays
+from sonde.engine.encode import Branches, Start, lengthened, span_arrays
 from sonde.engine.limits import naming
 from sonde.engine.row_schedule import tree_row_passes
 from sonde.engine.schedule import (
@@ -46,6 +46,7 @@ from sonde.engine.spans import SpanTokens
 from sonde.engine.token_texts import TokenTexts
 from sonde.engine.token_tree import shared_prefill
 from sonde.engine.tree_rows import TreeRows
+from sonde.models.chat import chat_of, encoder_of, endings_of
 from sonde.models.torch.causal.rows import farthest, tree_row_logps, why_not_rows
 from sonde.models.torch.causal.step_graph import Recorder
 from sonde.models.torch.causal.token_tree import (
@@ -56,6 +57,7 @@ from sonde.models.torch.causal.token_tree import (
     why_flat,
 )
 from sonde.models.torch.decode.row_decoder import RowDecoder
+from sonde.models.torch.decode.steps import end_tokens
 from sonde.models.torch.decode.tree_decoder import TreeDecoder
 from sonde.models.torch.decode.writer import Opening, Writer
 from sonde.models.torch.loading.budgets import Budgets
@@ -137,8 +139,11 @@ class CausalModel(Named):
     def __init__(self, loaded: Loaded, *, start: Start | None = None) -> None:
         self.loaded = loaded
         self.model = loaded.model
-        self.start = start or start_token(loaded.tokenizer, loaded.options.bos, loaded.name)
-        self.encoder = CausalEncoder(loaded.backend, self.start)
+        self.chat = chat_of(loaded.tokenizer, loaded.options, loaded.name)
+        start = start or start_token(loaded.tokenizer, loaded.options.bos, loaded.name)
+        self.encoder = encoder_of(loaded.backend, start, self.chat)
+        self.start = self.encoder.start
+        self.endings = endings_of(loaded.backend, end_tokens(loaded), self.chat)
         device = loaded.device.split(":")[0]
         self.prefixes = kept_prefixes(self.model, PREFIX_BYTES[device])
         float_logits(self.model)
@@ -164,9 +169,14 @@ class CausalModel(Named):
         """What makes this model's answers its own."""
         return identify(
             self.loaded,
-            bos=describe_start(self.start, self.loaded.backend),
+            bos=self.chat.opening if self.chat else describe_start(self.start, self.loaded.backend),
             scoring="rows" if self.rows else "tree" if self.tree else "flat",
+            chat=self.chat.identity if self.chat else {},
         )
+
+    def in_turns(self, block: Block) -> Iterator[Block]:
+        """The prompts of a block as the model is to be given them."""
+        return self.chat.in_turns(block) if self.chat else iter((block,))
 
     def score(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, RatedColumns]]:
         """Yield (positions, log-probabilities of every option's tokens)."""
@@ -208,7 +218,8 @@ class CausalModel(Named):
     def decoder(self, kind: Literal["generate", "sample"] = "generate") -> Writer:
         """What writes texts with this model."""
         budget, trees = self.budgets[kind], self.budgets["trace" if self.rows else kind]
-        tree = TreeDecoder(self.loaded, self.encoder, trees, self.prefixes, tree=self.tree)
+        writes = self.loaded, self.encoder, self.endings
+        tree = TreeDecoder(*writes, trees, self.prefixes, tree=self.tree)
         if not self.rows:
             return tree
         reach, enough = farthest(self.model), self.enough

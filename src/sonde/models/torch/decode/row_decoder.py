@@ -56,7 +56,8 @@ class RowDecoder(Writer):
         farthest: int | None,
         enough: int,
     ) -> None:
-        super().__init__(Endings(tree.endings.tokenizer, tree.endings.ends, pieces))
+        whole = tree.endings
+        super().__init__(Endings(whole.tokenizer, whole.ends, pieces, whole.thoughts))
         self.loaded = tree.loaded
         self.tree = tree
         self.pieces = pieces

@@ -31,7 +31,6 @@ from sonde.models.torch.decode.steps import (
     NoDistribution,
     compact,
     crowded,
-    end_tokens,
     feed,
     halves,
     likeliest,
@@ -106,12 +105,13 @@ class TreeDecoder(LeafWriter):
         self,
         loaded: Loaded,
         encoder: CausalEncoder,
+        endings: Endings,
         budget: Budget,
         prefixes: PrefixCache[KeysAndValues],
         *,
         tree: bool,
     ) -> None:
-        super().__init__(Endings(loaded.backend, end_tokens(loaded)), rereads=not tree)
+        super().__init__(endings, rereads=not tree)
         self.loaded = loaded
         self.model = loaded.model
         self.encoder = encoder

@@ -171,13 +171,8 @@ class Writer(ABC):
 
     def generated(self, written: Written) -> Generated:
         """A text as an answer, with the log-probabilities of what it says and of its end."""
-        leaf, end = written.leaf, written.end
-        if not end.finished:
-            return Generated(text=end.text, logps=leaf.logps, finished=False)
-        said = self.endings.said(leaf.tail, leaf.path, end.text)
-        # all tokens after the text, should its end be written with several
-        closing = sum(leaf.logps[said:]) if said < len(leaf.logps) else None
-        return Generated(text=end.text, logps=leaf.logps[:said], end_logp=closing)
+        leaf = written.leaf
+        return self.endings.generated(leaf.tail, leaf.path, leaf.logps, written.end)
 
 
 def _room(want: Writing) -> int:

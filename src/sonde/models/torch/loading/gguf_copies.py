@@ -52,7 +52,7 @@ def plain_copy(path: Path, *, weights: bool = True) -> Path:
 
 def opened_as_said(folder: Path, options: LoadOptions) -> LoadOptions:
     """The options with what the GGUF file of a copy says of how texts open, if nobody chose."""
-    if options.bos != "auto":
+    if options.bos != "auto" or options.chat == "always":
         return options
     adds = read_json(folder / SAID, f"delete {folder}, and it is made again").get("adds_bos")
     return replace(options, bos="always" if adds else "never")

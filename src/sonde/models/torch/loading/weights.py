@@ -14,9 +14,10 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
-from sonde.core.abilities import Identity
+from sonde.core.abilities import TEMPLATE, Identity
 from sonde.core.errors import ModelError, SondeError, UsageError
 from sonde.core.fingerprints import fingerprint
+from sonde.models.chat import template_of
 from sonde.models.options import LoadOptions, local_folder, read_config, read_json
 from sonde.models.torch.loading.hashes import remembered_hash
 from sonde.models.torch.loading.quantised import quantisation, refuse_unopened
@@ -326,12 +327,15 @@ def _tokenizer_hash(tokenizer: Any, _tokens: int) -> str:
     return fingerprint([tokenizer.backend_tokenizer.to_str()])
 
 
-def identify(loaded: Loaded, *, bos: str, scoring: str) -> Identity:
+def identify(
+    loaded: Loaded, *, bos: str, scoring: str, chat: Mapping[str, str] | None = None
+) -> Identity:
     """The identity of a loaded model; how texts open and how options are scored are part of it."""
     known = {
         "weights on": loaded.places,
         "quantised": loaded.quantised,
         "adapter": "; ".join(loaded.adapters),
+        TEMPLATE: fingerprint([text]) if (text := template_of(loaded.tokenizer)) else "",
     }
     return Identity(
         name=loaded.name,
@@ -340,6 +344,7 @@ def identify(loaded: Loaded, *, bos: str, scoring: str) -> Identity:
         tokenizer=_tokenizer_hash(loaded.tokenizer, len(loaded.tokenizer)),
         dtype=loaded.dtype,
         bos=bos,
+        chat=chat or {},
         details={
             "device": loaded.device,
             "parameters": f"{parameter_count(loaded):,}",

@@ -1,0 +1,1 @@
+"""Prompts as turns of a conversation."""

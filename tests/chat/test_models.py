@@ -1,0 +1,174 @@
+"""Models that are asked in turns: here as behind a server, and what a run keeps of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sonde
+from sonde.core.abilities import as_given
+from sonde.core.answers import Generated
+from sonde.core.columns import one_by_one
+from sonde.core.errors import AbilityError
+from sonde.core.prompts import Generate, Prompt, Sample, prompts_of, put
+from sonde.models.load import load
+from sonde.models.options import LoadOptions
+from sonde.models.torch import reference
+from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.loading.weights import load_folder
+from tests.chat.templates import chat_model, tokenizer
+from tests.servers.agreement import assert_same, write
+from tests.servers.answering import Answering, Face, serving
+from tests.tiny import CITIES, score, trace
+
+OPTIONS = LoadOptions(device="cpu", chat="always")
+
+ASKED = [
+    score("The capital of France is ", CITIES, "."),
+    score("The city of ", (*CITIES[:3], "<|im_end|>"), " is large."),
+    score("", ("paris", "Oslo"), " is <|im_start|> large.", capitals=True),
+    score("The city of ", CITIES[:3], " is large.", whole=True),
+    trace("Peru Paris, Norway Oslo, Austria Vienna", (10, 15), (25, 32)),
+    write("Where is Paris?", Generate(most=6, until="")),
+    write("Where is Oslo? ", Generate(most=6)),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return chat_model(tmp_path_factory.mktemp("chat") / "tiny")
+
+
+def loaded(folder: Path, **options: Any) -> CausalModel:
+    chosen = replace(OPTIONS, **options)
+    return CausalModel(load_folder("hf:chat", folder, chosen, weights="w"))
+
+
+def given(model: Any, prompts: Sequence[Prompt]) -> list[Prompt]:
+    return list(prompts_of(as_given(model, put(prompts).blocks)))
+
+
+def of(prompts: Sequence[Prompt], kind: str) -> list[Prompt]:
+    return [prompt for prompt in prompts if type(prompt.want).__name__ == kind]
+
+
+def numbers(answers: Any) -> list[Any]:
+    found = dict(one_by_one(answers))
+    return [found[i].logps for i in range(len(found))]
+
+
+@pytest.mark.parametrize("name", ["chatml", "llama3", "llama2"])
+def test_answers_in_turns_are_those_of_the_naive_way(name: str, tmp_path: Path) -> None:
+    model = loaded(chat_model(tmp_path, name))
+    prompts, net = given(model, ASKED), model.model
+    for kind, ask, naive in (
+        ("Score", model.score, reference.score_causal),
+        ("Trace", model.trace, reference.trace_causal),
+    ):
+        own = of(prompts, kind)
+        assert_same(numbers(ask(own)), numbers(naive(net, model.encoder, own)))
+    texts = of(prompts, "Generate")
+    plain = dict(reference.generate_causal(net, model.encoder, texts, model.endings.ends))
+    written = dict(model.generate(texts))
+    assert [written[i].text for i in written] == [plain[i].text for i in written]
+
+
+def test_a_served_model_is_asked_in_the_same_turns_as_it_is_here(folder: Path) -> None:
+    here = loaded(folder)
+    with serving(Face(Answering(folder, 512))) as address:
+        options = LoadOptions(tokenizer=str(folder), chat="always")
+        there: Any = load(f"server:{address}/v1", options)
+        prompts = given(there, ASKED)
+        assert prompts == given(here, ASKED) and there.identity.chat == here.identity.chat
+        scored, traced = of(prompts, "Score"), of(prompts, "Trace")
+        assert_same(numbers(there.score(scored)), numbers(here.score(scored)))
+        assert_same(numbers(there.trace(traced)), numbers(here.trace(traced)))
+        texts = of(prompts, "Generate")
+        written, own = dict(there.generate(texts)), dict(here.generate(texts))
+        assert {i: own[i].text for i in own} == {i: written[i].text for i in written}
+
+
+def test_a_run_keeps_the_rendered_text_and_names_the_template(folder: Path, tmp_path: Path) -> None:
+    data = sonde.dataset("atlas", relations=("P36",), limit=2)
+    probe = sonde.probe("framing", shots=1)
+    runs = {
+        chat: sonde.run(probe, load(f"hf:{folder}", LoadOptions(chat=chat)), data, tmp_path / chat)
+        for chat in ("always", "never")
+    }
+    first, plain = (runs[chat].to_polars() for chat in ("always", "never"))
+    assert first["prefix"][0].startswith("<|im_start|>system\nYou help.<|im_end|>\n")
+    assert {*first["prefix"].str.count_matches("<|im_start|>", literal=True)} == {5}
+    manifest = json.loads((tmp_path / "always" / "manifest.json").read_text())
+    assert len(manifest["model"]["chat"]["template"]) == 16
+    silent = json.loads((tmp_path / "never" / "manifest.json").read_text())
+    assert "chat" not in silent["model"] and silent["model"]["details"]["chat template"]
+    assert "turns" not in plain.columns and "turns" not in first.columns
+
+
+def test_a_first_finding_suggests_turns_where_answers_are_mostly_empty(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = sonde.dataset("atlas", relations=("P36",), limit=2)
+    monkeypatch.setattr(CausalModel, "score_and_generate", None)
+
+    def silent(self: Any, prompts: Sequence[Prompt]) -> Any:
+        return ((i, Generated(text="", logps=())) for i, _ in enumerate(prompts))
+
+    monkeypatch.setattr(CausalModel, "generate", silent)
+    for chat, suggested in (("never", True), ("always", False)):
+        model = load(f"hf:{folder}", LoadOptions(chat=chat))  # type: ignore[arg-type]
+        report = sonde.run(sonde.probe("belief-icl", samples=0), model, data, tmp_path / chat)
+        first = report.report().findings[0]
+        assert first.startswith("Mostly empty") and ("--chat always" in first) is suggested
+
+
+def test_what_a_model_thinks_is_kept_apart_from_its_answer(tmp_path: Path) -> None:
+    """A text that ends in the middle of thoughts has no answer; what follows them is judged."""
+    folder = chat_model(tmp_path, "r1")
+    model = loaded(folder, chat_thinking=8)
+    asked = given(model, [write("Where is Paris?", Generate(most=4, until=""))])
+    (_, written), *_ = model.generate(asked)
+    assert written.text == "" and written.thoughts and written.logps == ()
+    naive = reference.generate_causal(
+        model.model, model.encoder, asked, model.endings.ends, model.endings.thoughts
+    )
+    assert dict(naive)[0].thoughts == written.thoughts
+    text = "Hm.\nYes. </think>\n\n Oslo\nor"
+    path = tuple(tokenizer("r1").encode(text, add_special_tokens=False))
+    tail = model.endings.tail(model.encoder.open(asked[0].prefix))
+    counts = range(1, len(path) + 1)
+    ends = (model.endings.end(tail, path[:n], Generate(most=99)) for n in counts)
+    end = next(end for end in ends if end is not None)
+    assert (end.text, end.thoughts, end.finished) == ("Oslo", "Hm.\nYes. </think>\n\n ", True)
+    logps = [-float(n) for n in counts]
+    found = model.endings.generated(tail, path, logps, end)
+    assert (found.text, found.thoughts) == ("Oslo", "Hm.\nYes. </think>")
+    said = tokenizer("r1").decode([path[-int(logp) - 1] for logp in found.logps])
+    assert said.strip() == "Oslo"
+
+
+def test_drawn_texts_are_those_after_the_thoughts(tmp_path: Path) -> None:
+    model = loaded(chat_model(tmp_path, "r1"), chat_thinking=4)
+    asked = given(model, [write("Where?", Sample(count=5, most=4))])
+    (_, drawn), *_ = model.sample(asked)
+    assert sum(drawn.counts) == 5 and drawn.texts[0] == ""
+
+
+def test_a_template_without_a_system_text_says_so(tmp_path: Path) -> None:
+    folder = chat_model(tmp_path, "gemma")
+    with pytest.raises(AbilityError, match=r"takes no system text .*System role.*--chat-system"):
+        loaded(folder, chat_system="Be brief.")
+
+
+def test_costs_of_conversations_are_counted(folder: Path) -> None:
+    model = loaded(folder)
+    (cost,) = model.estimate_costs([put(of(given(model, ASKED), "Score"))])
+    plain = loaded(folder, chat="never")
+    (less,) = plain.estimate_costs([put(of(ASKED, "Score"))])
+    assert np.sum([c.fed for c in cost.costs]) > np.sum([c.fed for c in less.costs])
