@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 
 from sonde.core.abilities import abilities
+from sonde.core.costs import Cost
 from sonde.models.options import LoadOptions
 from sonde.models.served.model import served_model
 from sonde.models.served.tokens import read_tokens
 from sonde.models.served.trials import find
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
+from sonde.runs.shards import answer
+from sonde.testing import check_model
 from tests import tiny as worlds
-from tests.servers.agreement import assert_agrees
+from tests.servers.agreement import DRAWN, SCORED, TRACED, WRITTEN, assert_agrees
 from tests.servers.answering import Answering, Face
 from tests.servers.direct import Direct
 from tests.servers.sglang_face import SglangFace
@@ -56,3 +59,24 @@ def test_a_dialect_is_found_and_gives_what_the_model_gives_here(
     assert model.dialect.name == name
     assert abilities(model) == {"score", "trace", "generate", "sample"}
     assert_agrees(model, here)
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_a_served_model_keeps_to_what_every_model_does(name: str, folder: Path) -> None:
+    model = asked(FACES[name](Answering(folder, 64)), folder)
+    check_model(model, [*SCORED[:3], *TRACED[:1], *WRITTEN[:3], DRAWN[0]])
+    assert all(not len(columns) for _, columns in model.score([]))
+
+
+@pytest.mark.parametrize("name", FACES)
+def test_a_plan_counts_the_requests_that_are_sent(name: str, folder: Path) -> None:
+    face = FACES[name](Answering(folder, 64))
+    model = asked(face, folder)
+    shards = [SCORED, TRACED, WRITTEN, DRAWN, [*SCORED, *WRITTEN, *TRACED]]
+    for shard, cost in zip(shards, model.estimate_costs(shards), strict=True):
+        before = len(face.seen)
+        list(answer(model, shard))
+        total = sum(cost.costs, Cost())
+        assert total.requests == len(face.seen) - before > 0
+        assert total.prompts == len(shard) and total.computed > 0
+        assert total.options == sum(len(getattr(p.want, "options", ())) for p in shard)
