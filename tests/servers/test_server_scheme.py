@@ -30,7 +30,7 @@ from sonde.probes.lama.probe import Lama
 from sonde.runs.probes import suited
 from tests import tiny as worlds
 from tests.data.loopback import Reply
-from tests.servers.agreement import assert_agrees
+from tests.servers.agreement import DRAWN, assert_agrees
 from tests.servers.answering import Answering, Face, refusal, serving
 from tests.tiny import score
 
@@ -182,6 +182,22 @@ def test_a_server_that_tells_only_what_it_writes_says_so_and_what_it_can_serve(
     assert "needs a model that can 'fill' or 'score'; this one can generate, sample" in said
     assert "Why it is not able to score: it returns 1 tokens where" in said
     assert "Probes that it can serve: " in said and "monitor" not in said.split("serve: ")[1]
+
+
+class Single(Face):
+    """It passes over `n`."""
+
+    def completions(self, body: dict[str, Any]) -> Any:
+        return super().completions({**body, "n": 1})
+
+
+def test_a_server_that_draws_one_text_at_a_time_is_asked_so(
+    answering: Answering, folder: Path
+) -> None:
+    with served(Single(answering), folder) as model:
+        assert model.dialect.draws == 1 and model.dialect.setting.batch > 1
+        (drawn,) = [answer for _, answer in model.sample([DRAWN[0]])]
+    assert sum(drawn.counts) == 40
 
 
 class Short(Face):

@@ -26,11 +26,12 @@ from sonde.models.served.asks import (
     Written,
 )
 from sonde.models.served.channel import Channel
-from sonde.models.served.dialect import Dialect, Malformed, Request
+from sonde.models.served.dialect import Dialect, Malformed, Request, bare
 from sonde.models.served.reading import Text, whole
 from sonde.models.served.tokens import LocalTokens
 
 SENTENCE = "The capital of France is"
+PANGRAM = "Sphinx of black quartz, judge my vow"
 FORCED = 3
 """Unlikely tokens that are forced behind it."""
 
@@ -146,8 +147,17 @@ class Tests:
         return tuple(found)
 
     def draw(self) -> None:
-        """Have two texts drawn."""
-        (self.drawn,) = self.ask(self._draws())
+        """Have two texts drawn, or one where a server gives no more in a request."""
+        try:
+            (self.drawn,) = self.ask(self._draws())
+        except Fails:
+            if self.dialect.draws < 2:
+                raise
+            kind: Any = type(self.dialect)
+            self.dialect = kind(replace(self.dialect.setting, draws=1))
+            if self.dialect.draws > 1:
+                raise
+            (self.drawn,) = self.ask(self._draws())
 
     def _draws(self) -> Draw:
         return Draw(self.opening, min(2, self.dialect.draws), 8, "", 7)
@@ -171,7 +181,7 @@ class Tests:
                 "that is served"
             )
         ours = self.tokens.backend.decode(list(self.words), skip_special_tokens=False)
-        if "".join(theirs.split()) != "".join(ours.split()):
+        if bare(theirs) != bare(ours):
             raise ServerError(
                 f"the tokenizer {self.tokens.name} is not the server's: tokens {self.words[:3]} … "
                 f"are {ours[:40]!r} here and {theirs[:40]!r} there; give --tokenizer the folder of "
@@ -258,6 +268,8 @@ def unlikely(tokens: LocalTokens, count: int) -> Ids:
     plain = tokens.texts.plain
     words = [id for id, text in enumerate(plain) if text and text.strip().isalpha()]
     words = [id for id in words if len(plain[id] or "") > 1] or words
+    if len(words) < FORCED:  # what its tokens say depends on those around them
+        words = list(dict.fromkeys(tokens.encoder.to_open([PANGRAM])[0]))
     if len(words) < FORCED:
         raise UsageError(f"the tokenizer {tokens.name} has too few words to try a server with")
     step = max(len(words) // count, 1)

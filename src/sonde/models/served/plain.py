@@ -39,6 +39,9 @@ from sonde.models.served.dialect import (
 
 PATH = "/v1/completions"
 
+DRAWS = 16
+"""Texts that are drawn in one request, where the server heeds `n`."""
+
 EVEN: Mapping[str, Any] = {"top_p": 1, "frequency_penalty": 0, "presence_penalty": 0}
 """Every field of sampling is set: what a server takes for one that is missing is its own."""
 
@@ -52,7 +55,11 @@ class Plain:
     can: ClassVar[frozenset[Kind]] = frozenset({"rate", "write", "draw", "spell"})
     looks: ClassVar[tuple[str, ...]] = ("/version",)
     widest: ClassVar[int] = 0
-    draws: ClassVar[int] = 16
+
+    @property
+    def draws(self) -> int:
+        """Texts in one request."""
+        return self.setting.draws or DRAWS
 
     def about(self, seen: Mapping[str, Any]) -> About:
         """The version, and the context that some servers tell beside the model's name."""

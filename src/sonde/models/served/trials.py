@@ -160,11 +160,12 @@ def tried(dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Trial:
     if trial.can:
         checked = tests.spell() if "spell" in dialect.can else UNCHECKED
         trial.notes["tokenizer checked by"] = checked
-        trial.dialect = tests.batched() if "rate" in trial.can else dialect
+        trial.dialect = tests.batched() if "rate" in trial.can else tests.dialect
     if tests.rated is not None:
         trial.shown = Rate(tests.opening + tests.forced, len(tests.opening)), tests.rated
     if "write" in trial.can and tests.written is not None:
-        trial.text = trial.notes["writes"] = tests.written.text
+        trial.text = tests.written.text
+        trial.notes["writes"] = repr(trial.text)
     if "draw" in trial.can:
         trial.notes["sampling"] = tests.steady()
     return trial
