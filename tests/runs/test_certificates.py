@@ -223,6 +223,14 @@ def test_it_is_read_as_it_was_written(model: Named) -> None:
         assert Certificate.from_json(found.to_json()) == found
 
 
+@pytest.mark.parametrize("whose", ["model", "reference"])
+def test_one_that_names_no_model_is_none_whatever_its_digest(model: Named, whose: str) -> None:
+    for odd in ({}, {"name": 1}, {**plain_identity(model.identity), "details": {"device": 1}}):
+        found = certificate(model.identity, **{whose: odd})
+        with pytest.raises(ValueError, match="no certificate"):
+            Certificate.from_json(found.to_json())
+
+
 LEAVES: st.SearchStrategy[Any] = st.one_of(
     st.none(), st.booleans(), st.integers(), st.text(max_size=3), st.just([])
 )

@@ -165,7 +165,8 @@ class Certificate:
         if not fits(version, int) or version != FORMAT:
             raise ValueError("it is a certificate of another version of sonde")
         digest = body.pop("digest")
-        if set(body) != {f.name for f in fields(cls)} or not fits(body, cls):
+        whole = set(body) == {f.name for f in fields(cls)} and fits(body, cls)
+        if not whole or not all(_identifies(body[name]) for name in ("model", "reference")):
             raise ValueError("it is no certificate")
         try:
             parts: dict[str, Any] = {name: Gaps(**body[name]) for name in GAPS}
@@ -234,6 +235,13 @@ def tabulated(found: Certificate) -> Table:
         note=f"Differences of log-probabilities on fixed prompts, in nats. Made {found.made}; "
         f"digest {found.digest[:16]}.{reasons}",
     )
+
+
+def _identifies(value: Mapping[str, Any]) -> bool:
+    """Whether something is what `plain_identity` makes."""
+    texts = {f.name for f in fields(Identity)} - {"details"}
+    named = all(isinstance(value.get(name), str) for name in texts)
+    return named and fits(value.get("details"), dict[str, str])
 
 
 def _body(found: Certificate) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sonde.core.abilities import Identity, Model, Scores
+from sonde.core.abilities import Identity, Model, Scores, deciding
 from sonde.core.answers import Scored
 from sonde.core.certificates import Certificate, identity_key, in_words, plain_identity, tabulated
 from sonde.core.columns import one_by_one
@@ -119,8 +119,8 @@ def _recheck(model: Model, found: Certificate) -> None:
 
 def unlike(found: Certificate, identity: Mapping[str, Any]) -> str:
     """In what a certificate's model is another than this."""
-    fields = ("name", "architecture", "weights", "tokenizer", "dtype", "bos")
-    pairs = ((name, found.model.get(name), identity[name]) for name in fields)
+    known = deciding(identity)
+    pairs = ((name, found.model.get(name), known[name]) for name in known)
     return ", ".join(f"{name} {then!r}, not {now!r}" for name, then, now in pairs if then != now)
 
 
