@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import sonde
 from sonde.core.abilities import Identity
-from sonde.core.certificates import Certificate, Gaps, Recheck, identity_key, plain_identity
+from sonde.core.certificates import Certificate, Gaps, Recheck, identity_key
 from sonde.core.errors import ModelError, StoreError, UsageError
 from sonde.models.scripted import Scripted
 from sonde.runs import certificates
@@ -52,8 +52,8 @@ def model() -> Named:
 
 def certificate(identity: Identity, **changes: Any) -> Certificate:
     found = Certificate(
-        model=plain_identity(identity),
-        reference=plain_identity(Identity(name="hf:reference", architecture="Llama")),
+        model=identity.described(),
+        reference=Identity(name="hf:reference", architecture="Llama").described(),
         verdict="other numerics",
         reasons=("a token is up to 0.019 nats from the reference's",),
         against=Gaps(prompts=41, options=275, tokens=900, largest=0.019, median=0.002, option=0.03),
@@ -129,7 +129,7 @@ def test_a_finished_run_is_given_its_certificate_by_the_same_command(
     assert asked(model, tmp_path).manifest.certificate == found.entry
     assert open_run(first.path).report().table("certificate")
     assert shards == {path: path.read_bytes() for path in first.path.glob("shards/*.parquet")}
-    certificates.place(plain_identity(model.identity)).unlink()
+    certificates.place(model.identity.described()).unlink()
     assert asked(model, tmp_path).manifest.certificate == found.entry, "the run's own stays"
 
 
@@ -151,10 +151,10 @@ def test_one_of_another_model_is_refused_before_anything_is_asked(
 
 def test_where_weights_have_a_hash_names_and_details_do_not_matter(model: Named) -> None:
     same = replace(model.identity, name="elsewhere", details={"device": "cuda"})
-    assert identity_key(plain_identity(same)) == identity_key(plain_identity(model.identity))
+    assert identity_key(same.described()) == identity_key(model.identity.described())
     served = replace(same, weights="")
     renamed = replace(served, name="other")
-    assert identity_key(plain_identity(served)) != identity_key(plain_identity(renamed))
+    assert identity_key(served.described()) != identity_key(renamed.described())
 
 
 def test_a_certificate_made_elsewhere_says_where(model: Named, tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_it_is_read_as_it_was_written(model: Named) -> None:
 
 @pytest.mark.parametrize("whose", ["model", "reference"])
 def test_one_that_names_no_model_is_none_whatever_its_digest(model: Named, whose: str) -> None:
-    for odd in ({}, {"name": 1}, {**plain_identity(model.identity), "details": {"device": 1}}):
+    for odd in ({}, {"name": 1}, {**model.identity.described(), "details": {"device": 1}}):
         found = certificate(model.identity, **{whose: odd})
         with pytest.raises(ValueError, match="no certificate"):
             Certificate.from_json(found.to_json())

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sonde import api
 from sonde.cli.console import waiting
 from sonde.cli.options import LoadOptions, option
-from sonde.core.abilities import Model, abilities
+from sonde.core.abilities import Model, abilities, as_given
 from sonde.core.certificates import Certificate
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
+from sonde.core.prompts import prompts_of, put
 from sonde.doctor.certify import Replies, certificate_prompts, certify
 from sonde.models.load import check, examiner
 from sonde.runs.certificates import versions
@@ -42,7 +43,8 @@ class AgainstOptions:
 
 def ask(model: Model) -> Replies:
     """What a model answers to the fixed prompts, which are the same whatever the dataset."""
-    prompts = certificate_prompts(find_probe("lama")(), fixed_facts(), abilities(model))
+    fixed = certificate_prompts(find_probe("lama")(), fixed_facts(), abilities(model))
+    prompts = list(prompts_of(as_given(model, put(fixed).blocks)))  # in turns, if it is asked so
     with waiting("asking the fixed prompts of a certificate"):
         return Replies.of(model, prompts)
 
@@ -55,15 +57,8 @@ def fixed_facts() -> Dataset:
 def compare(asked: Replies, wanted: AgainstOptions, load: LoadOptions) -> Certificate:
     """The certificate of a model by its replies and a reference, which is loaded for it."""
     # how the model itself is reached or fetched is not how the reference is
-    chosen = LoadOptions(
-        device=load.device,
-        dtype=wanted.against_dtype,
-        batch_tokens=load.batch_tokens,
-        bos=load.bos,
-        trust_remote_code=load.trust_remote_code,
-        device_map=load.device_map,
-        max_memory=load.max_memory,
-    )
+    own = {"revision": None, "tokenizer": "", "served_model": ""}
+    chosen = replace(load, dtype=wanted.against_dtype, **own)  # type: ignore[arg-type]
     reference = chosen.load(wanted.against)
     with waiting(f"asking {wanted.against}"):
         return certify(asked, reference, examiner(reference), versions())

@@ -185,11 +185,6 @@ def identity_key(identity: Mapping[str, Any]) -> str:
     return fingerprint([canonical(deciding(identity))])
 
 
-def plain_identity(identity: Identity) -> dict[str, Any]:
-    """An identity as JSON has it."""
-    return {**asdict(identity), "details": dict(identity.details)}
-
-
 def in_words(found: Certificate) -> str:
     """What a report says of a certificate, in a sentence."""
     gaps, name = found.against, found.reference["name"]
@@ -238,10 +233,10 @@ def tabulated(found: Certificate) -> Table:
 
 
 def _identifies(value: Mapping[str, Any]) -> bool:
-    """Whether something is what `plain_identity` makes."""
-    texts = {f.name for f in fields(Identity)} - {"details"}
-    named = all(isinstance(value.get(name), str) for name in texts)
-    return named and fits(value.get("details"), dict[str, str])
+    """Whether something is an identity, as it is described."""
+    maps = {"chat", "details"}
+    named = all(isinstance(value.get(f.name), str) for f in fields(Identity) if f.name not in maps)
+    return named and all(fits(value.get(name, {}), dict[str, str]) for name in maps)
 
 
 def _body(found: Certificate) -> dict[str, Any]:

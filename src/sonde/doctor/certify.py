@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sonde.core.abilities import Ability, Examines, Identity, Model, Probe, abilities
 from sonde.core.answers import Answer, Generated, Scored
-from sonde.core.certificates import EQUAL, Certificate, Gaps, Recheck, Verdict, plain_identity, size
+from sonde.core.certificates import EQUAL, Certificate, Gaps, Recheck, Verdict, size
 from sonde.core.errors import AbilityError, ModelError
 from sonde.core.facts import Dataset
 from sonde.core.fingerprints import canonical, fingerprint
@@ -143,8 +143,8 @@ def certify(
         faults.append(f"texts open otherwise ({asked.identity.bos}; {reference.identity.bos})")
     verdict, reasons = judge(faults, against, backwards, apart, texts)
     return Certificate(
-        model=plain_identity(asked.identity),
-        reference=plain_identity(reference.identity),
+        model=asked.identity.described(),
+        reference=reference.identity.described(),
         verdict=verdict,
         reasons=tuple(reasons),
         against=against,

@@ -15,7 +15,7 @@ from typing import Any
 
 from sonde.core.abilities import Identity, Model, Scores, deciding
 from sonde.core.answers import Scored
-from sonde.core.certificates import Certificate, identity_key, in_words, plain_identity, tabulated
+from sonde.core.certificates import Certificate, identity_key, in_words, tabulated
 from sonde.core.columns import one_by_one
 from sonde.core.errors import CertificateError, StoreError, UsageError
 from sonde.core.files import whole
@@ -81,7 +81,7 @@ def find(model: Model, given: Certificate | None = None) -> Certificate | None:
 
     A name says little of what another program computes: its model is asked one prompt again.
     """
-    own = plain_identity(model.identity)
+    own = model.identity.described()
     if given is not None:
         if not given.belongs_to(own):
             raise UsageError(
