@@ -15,7 +15,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,6 +84,7 @@ def main() -> None:
     options.add_argument("--relation", default="P190", help="relation of atlas that is timed")
     options.add_argument("--harness", type=int, default=100, help="options that lm-eval scores")
     options.add_argument("--trial", type=int, default=8, help="texts to find lm-eval's best batch")
+    options.add_argument("--url", help="ask this server, which serves the folder, and start none")
     options.add_argument("--block", type=int, default=32, help="the server's --block-size")
     given = options.parse_args()
     logging.disable(logging.WARNING)
@@ -92,7 +93,7 @@ def main() -> None:
     near = [p for r in RELATIONS for p in questions(here, r, 1, 20, 40)]
     far = questions(here, given.relation, given.facts, given.options, given.prefix)
     naive = by_transformers(here, near)
-    with serving(folder, given.block) as url:
+    with nullcontext(given.url) if given.url else serving(folder, given.block) as url:
         there: Any = load(f"server:{url}", LoadOptions(tokenizer=folder))
         gaps = [by_sonde(there, near, way) for way in ("nodes", "whole", "echo")]
         warm = [replace(prompt, prefix=prompt.prefix[40:]) for prompt in far[:1]]

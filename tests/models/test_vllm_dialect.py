@@ -239,3 +239,5 @@ def test_a_node_costs_what_the_cache_does_not_hold() -> None:
     assert dialect().computes(texts) == 70_100
     assert dialect().computes(nodes) == 701 + 99 * (701 - 688)
     assert dialect().computes([]) == 0
+    assert dialect().computes([Write(head, 8), Write(head, 8)]) == 2 * 708 - 688
+    assert dialect().computes([Draw(head, 20, 8, "", 0)]) == 700 + 160

@@ -117,10 +117,10 @@ class Vllm:
 
     def computes(self, asks: Sequence[Ask]) -> int:
         """A text is computed whole; a prompt from where the one before it parts from it."""
+        whole = sum(len(ask.ids) + written_by(ask) for ask in asks)
         if not asks or isinstance(asks[0], Rate):
-            return sum(len(ask.ids) for ask in asks)
-        kept = (shared(a.ids, b.ids) // BLOCK * BLOCK for a, b in pairwise(asks))
-        return sum(len(ask.ids) for ask in asks) - sum(kept)
+            return whole
+        return whole - sum(shared(a.ids, b.ids) // BLOCK * BLOCK for a, b in pairwise(asks))
 
     def read(self, request: Request, reply: Any) -> list[Result]:
         """The results of a request's asks; refuses a reply for other prompts than were sent."""
@@ -133,6 +133,16 @@ class Vllm:
         choices = in_order(listed(reply, "choices"), len(request.asks) * each)
         groups = [choices[i : i + each] for i in range(0, len(choices), each)]
         return [answer(ask, own) for ask, own in zip(request.asks, groups, strict=True)]
+
+
+def written_by(ask: Ask) -> int:
+    """How many tokens are written for an ask, at most."""
+    match ask:
+        case Write():
+            return ask.most
+        case Draw():
+            return ask.count * ask.most
+    return 0
 
 
 def path_of(ask: Ask) -> str:
