@@ -11,9 +11,11 @@ import pytest
 from sonde.core.abilities import abilities
 from sonde.core.costs import Cost
 from sonde.models.options import LoadOptions
+from sonde.models.served.dialect import Setting
 from sonde.models.served.model import served_model
 from sonde.models.served.tokens import read_tokens
-from sonde.models.served.trials import find
+from sonde.models.served.trials import find, tried
+from sonde.models.served.vllm import Vllm
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
 from sonde.runs.shards import answer
@@ -80,3 +82,12 @@ def test_a_plan_counts_the_requests_that_are_sent(name: str, folder: Path) -> No
         assert total.requests == len(face.seen) - before > 0
         assert total.prompts == len(shard) and total.computed > 0
         assert total.options == sum(len(getattr(p.want, "options", ())) for p in shard)
+
+
+def test_a_vllm_that_tells_no_token_ids_is_not_asked_as_one(folder: Path) -> None:
+    tokens = read_tokens(str(folder), LoadOptions(), "server:here")
+    face = VllmFace(Answering(folder, 64), knows_ids=False)
+    dialect = Vllm(Setting(model=face.served, pieces=tokens.pieces))
+    trial = tried(dialect, Direct(face), tokens)
+    assert not trial.can
+    assert "prompt_token_ids" in trial.why["rate"]
