@@ -111,6 +111,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "fastexcel": "data/tables/files.py",
     "gguf": "models/torch/loading/gguf_copies.py",
     "huggingface_hub": "models/torch/loading/weights.py",
+    "xllamacpp": "models/served/llamacpp_engine.py",
     "jinja2": "reporting/render/html.py",
     "pyarrow": ("core/", "store/", "data/"),
     "spacy": "data/statistics.py",

@@ -4,7 +4,7 @@ A comment on the line before a fenced block says what the block is:
 
     <!-- run -->            its `$ ` commands are run and the lines after each are what they print
     <!-- run: smollm2 -->   the same, where SmolLM2 is installed; what they print is not compared
-    <!-- run: peft -->      the same, where peft is installed
+    <!-- run: peft -->      the same, where peft is installed (or xllamacpp)
     <!-- run: server -->    the same, where a server is at http://127.0.0.1:8000, its model in tiny/
     <!-- run: exit 5 -->    the same, and each command ends with that exit code
     <!-- help: data ls -->  what `sonde data ls --help` prints

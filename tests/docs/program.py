@@ -29,7 +29,7 @@ from .pages import ROOT, Block, Command, blocks, commands
 ADDRESS = "http://127.0.0.1:8000"
 """Where pages have a server."""
 
-MAY_LACK = ("peft",)
+MAY_LACK = ("peft", "xllamacpp")
 """Packages whose blocks are passed over where they are not installed."""
 
 

@@ -26,9 +26,14 @@ NAMES = {
 
 
 def write_gguf(
-    path: Path, folder: Path, *, adds_bos: bool | None = None, without: str = ""
+    path: Path,
+    folder: Path,
+    *,
+    adds_bos: bool | None = None,
+    without: str = "",
+    form: str = "F32",
 ) -> Path:
-    """The tiny Llama of a folder in GGUF, unquantised; a tensor can be left out."""
+    """The tiny Llama of a folder in GGUF, matrices in a form such as Q8_0; one can be left out."""
     model: Any = transformers.LlamaForCausalLM.from_pretrained(folder)
     writer = gguf.GGUFWriter(path, "llama")
     _settings(writer, model.config)
@@ -37,7 +42,9 @@ def write_gguf(
         writer.add_add_bos_token(adds_bos)
     for name, weight in model.state_dict().items():
         if _name(name) != without:
-            writer.add_tensor(_name(name), _permuted(name, weight, model.config).numpy())
+            kind = gguf.GGMLQuantizationType[form if weight.dim() > 1 else "F32"]
+            values = gguf.quants.quantize(_permuted(name, weight, model.config).numpy(), kind)
+            writer.add_tensor(_name(name), values, raw_dtype=kind)
     return _close(writer, path)
 
 

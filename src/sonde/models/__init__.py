@@ -10,6 +10,7 @@ MODULES = {
     "finetuned": "sonde.models.optimised:FINETUNED",
     "gguf": "sonde.models.pretrained:GGUF",
     "hf": "sonde.models.pretrained:HF",
+    "llamacpp": "sonde.models.llamacpp",
     "random-embeddings": "sonde.models.pretrained:EMBEDDINGS",
     "random": "sonde.models.pretrained:WEIGHTS",
     "scripted": "sonde.models.scripted",
