@@ -76,3 +76,11 @@ def test_workers_are_given_the_same_turns_and_controls_none(
     assert sonde(*ask, "-o", tmp_path / "two", "--on", "local:1").code == 0
     one, two = ([*(tmp_path / name / "shards").glob("*.parquet")] for name in ("one", "two"))
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+
+
+def test_a_reference_is_asked_in_the_same_turns(folder: Path, sonde: Sonde) -> None:
+    ask = ("doctor", "-m", f"hf:{folder}", "-d", "atlas", "--relations", "P36", "--limit", "1")
+    done = sonde(*ask, "--chat", "always", "--against", f"hf:{folder}", "--json")
+    found = {f["check"]: f for f in json.loads(done.out)["findings"]}
+    assert {f["verdict"] for name, f in found.items() if "against" in name} <= {"ok"}
+    assert done.code == 0, done.err

@@ -8,11 +8,10 @@ from pathlib import Path
 from sonde import api
 from sonde.cli.console import waiting
 from sonde.cli.options import LoadOptions, option
-from sonde.core.abilities import Model, abilities, as_given
+from sonde.core.abilities import Model, abilities, prompts_as_given
 from sonde.core.certificates import Certificate
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
-from sonde.core.prompts import prompts_of, put
 from sonde.doctor.certify import Replies, certificate_prompts, certify
 from sonde.models.load import check, examiner
 from sonde.runs.certificates import versions
@@ -44,9 +43,8 @@ class AgainstOptions:
 def ask(model: Model) -> Replies:
     """What a model answers to the fixed prompts, which are the same whatever the dataset."""
     fixed = certificate_prompts(find_probe("lama")(), fixed_facts(), abilities(model))
-    prompts = list(prompts_of(as_given(model, put(fixed).blocks)))  # in turns, if it is asked so
     with waiting("asking the fixed prompts of a certificate"):
-        return Replies.of(model, prompts)
+        return Replies.of(model, prompts_as_given(model, fixed))
 
 
 def fixed_facts() -> Dataset:

@@ -29,12 +29,12 @@ from sonde.cli.options import (
     option,
     verb,
 )
-from sonde.core.abilities import Identity, Model, Probe, abilities, as_given
+from sonde.core.abilities import Identity, Model, Probe, abilities, prompts_as_given
 from sonde.core.certificates import Certificate
 from sonde.core.errors import ModelError, UsageError
 from sonde.core.examinations import Text
 from sonde.core.facts import Dataset, Selection
-from sonde.core.prompts import Prompt, prompts_of, put
+from sonde.core.prompts import Prompt
 from sonde.core.repeats import refuse_repeats
 from sonde.core.words import legible
 from sonde.doctor.certify import findings
@@ -118,7 +118,8 @@ def doctor(wanted: DoctorOptions) -> None:
 
 def _fixed(model: Model) -> list[Prompt]:
     """The prompts that half precision and float32 are compared on: the same for every dataset."""
-    return fixed_prompts(find_probe("lama")(), api.dataset("atlas"), abilities(model))
+    fixed = fixed_prompts(find_probe("lama")(), api.dataset("atlas"), abilities(model))
+    return prompts_as_given(model, fixed)
 
 
 def _beside_float32(
@@ -136,8 +137,8 @@ def _diagnosis(probe: Probe, model: Model, dataset: Dataset, limit: int) -> Diag
     prompts = sample(probe.suited(can), dataset, limit)
     if not prompts:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
-    given = as_given(model, put(wants(prompts, dataset, can)).blocks)
-    return diagnose(model, examiner(model), list(prompts_of(given)))
+    given = prompts_as_given(model, wants(prompts, dataset, can))
+    return diagnose(model, examiner(model), given)
 
 
 def show(

@@ -14,7 +14,18 @@ from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError
 from sonde.core.examinations import Examination
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Block, Fill, Generate, Prompt, Prompts, Sample, Score, Trace
+from sonde.core.prompts import (
+    Block,
+    Fill,
+    Generate,
+    Prompt,
+    Prompts,
+    Sample,
+    Score,
+    Trace,
+    prompts_of,
+    put,
+)
 from sonde.core.rated import Ints, RatedColumns
 from sonde.core.reports import Report
 
@@ -238,6 +249,11 @@ def as_given(model: Model, blocks: Iterable[Block]) -> Iterator[Block]:
     """Blocks as the model is to be given them: in turns, where it is asked so."""
     for block in blocks:
         yield from model.in_turns(block) if isinstance(model, Converses) else (block,)
+
+
+def prompts_as_given(model: Model, prompts: Sequence[Prompt]) -> list[Prompt]:
+    """The same for prompts that were made one by one."""
+    return list(prompts_of(as_given(model, put(prompts).blocks)))
 
 
 def group_by_ability(prompts: Prompts, *, joins: bool) -> dict[str, list[int]]:
