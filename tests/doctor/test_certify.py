@@ -20,6 +20,7 @@ from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, ModelError, PromptError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Generate, Prompt, Score
+from sonde.data.catalog import load as atlas
 from sonde.doctor.certify import (
     Parted,
     Replies,
@@ -35,6 +36,7 @@ from sonde.doctor.certify import (
 from sonde.models.load import examiner
 from sonde.models.torch.causal.model import CausalModel
 from sonde.probes.lama.probe import Lama
+from tests.docs.pages import DOCS
 from tests.tiny import Load, recast
 
 
@@ -287,6 +289,14 @@ def test_the_table_has_a_row_for_each_way_of_asking(causal: CausalModel, data: D
         "asked one by one",
     ]
     assert table.rows[0][1:] == ("0", "0", "0", "0 of 2")
+
+
+def test_the_prompts_are_as_many_as_the_page_says() -> None:
+    prompts = certificate_prompts(Lama(), atlas("atlas"), frozenset(["score", "generate"]))
+    options = [len(p.want.options) for p in prompts if isinstance(p.want, Score)]
+    assert (len(options), sum(options), len(prompts) - len(options)) == (41, 275, 41)
+    page = (DOCS / "doctor.md").read_text()
+    assert f"{len(options)} relations of `atlas`" in page and f"{sum(options)} in all" in page
 
 
 def test_the_prompts_do_not_depend_on_when_they_are_made(

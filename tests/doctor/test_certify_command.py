@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from sonde import api
 from sonde.core.certificates import Certificate
 from tests import tiny
+from tests.chat.templates import chat_model
 from tests.command import Sonde, in_this_process
 from tests.models.gguf_file import write_gguf
 
@@ -21,6 +23,8 @@ def sonde(capsys: pytest.CaptureFixture[str]) -> Sonde:
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SONDE_CACHE", str(tmp_path / "cache"))
+    few = api.dataset("atlas", relations=FEW)  # as many as show it
+    monkeypatch.setattr("sonde.cli.certify.fixed_facts", lambda: few)
 
 
 @pytest.fixture
@@ -28,6 +32,7 @@ def reference(tmp_path: Path) -> Path:
     return tiny.llama(tmp_path / "reference")
 
 
+FEW = ("P36", "P30", "P17", "P19", "P103", "P20", "P27", "P37", "P140", "P106")
 ASKED = ("--relations", "P36", "--limit", "1", "--device", "cpu")
 
 
@@ -40,7 +45,7 @@ def test_the_same_weights_are_equal_and_a_run_shows_it(
     assert done.code == 0 and "but for rounding" in done.out
     for check in ("scoring", "backwards", "one by one", "writing"):
         assert f"certificate, {check}" in done.out
-    assert "0 of 41 first answers differ" in done.out and "0 of 41 texts differ" in done.out
+    assert "0 of 10 first answers differ" in done.out and "0 of 10 texts differ" in done.out
     found = Certificate.from_json(out.read_text())
     assert done.out.count("certificate: ") == 2 and str(out) in done.out
     made = sonde("run", "lama", "-m", model, *ASKED, "-o", tmp_path / "run")
@@ -107,3 +112,17 @@ def test_a_gguf_file_of_a_folder_is_equal_to_it(
     done = sonde("doctor", "-m", f"gguf:{path}", "--against", f"hf:{reference}", *ASKED, "--json")
     found = json.loads(done.out)["certificate"]
     assert (found["verdict"], found["against"]["differ"]) == ("equal", 0)
+
+
+def test_a_model_that_is_asked_in_turns_has_a_certificate_of_its_own(
+    sonde: Sonde, tmp_path: Path
+) -> None:
+    model = f"hf:{chat_model(tmp_path / 'chat')}"
+    done = sonde("doctor", "-m", model, "--chat", "always", "--against", model, *ASKED, "--json")
+    found = json.loads(done.out)["certificate"]
+    assert found["verdict"] == "equal" and found["model"]["chat"] == found["reference"]["chat"]
+    assert "<|im_start|>assistant" in found["recheck"]["prefix"]
+    words = ("run", "lama", "-m", model, *ASKED, "--no-html")
+    turns = sonde(*words, "--chat", "always", "-o", tmp_path / "turns")
+    assert "Certificate: equal" in " ".join(turns.out.split())
+    assert "Certificate" not in sonde(*words, "-o", tmp_path / "plain").out
