@@ -2,7 +2,8 @@
 
 A dataset of that size is written to disk; another process opens it, asks the scripted model, stores
 the answers, reads them back and writes the report, as `sonde run` does. Its peak memory is counted
-from where it has opened the dataset and loaded the model.
+from where it has opened the dataset and loaded the model. With `--on` workers answer, and it is
+their driver's memory that is counted.
 """
 
 from __future__ import annotations
@@ -45,19 +46,23 @@ def main() -> None:
     options.add_argument("--prompts", type=int, default=2_000_000)
     options.add_argument("--answer", choices=["fill", "score"], default="fill")
     options.add_argument("--relations", type=int, default=RELATIONS)
+    options.add_argument("--on", default="")
     options.add_argument("--child", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.child:
-        print(json.dumps(asdict(child(Path(given.child), given.answer))))
+        print(json.dumps(asdict(child(Path(given.child), given.answer, given.on))))
         return
-    tell(as_result(measure(given.prompts, given.answer, given.relations)), write=given.write)
+    found = measure(given.prompts, given.answer, given.relations, given.on)
+    tell(as_result(found, given.on), write=given.write)
 
 
-def measure(prompts: int, answer: str = "fill", relations: int = RELATIONS) -> Measured:
+def measure(
+    prompts: int, answer: str = "fill", relations: int = RELATIONS, on: str = ""
+) -> Measured:
     """Write the dataset, and put it through the line in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         write_dataset(world(prompts, relations), Path(folder) / "data")
-        return elsewhere(NAME, Measured, folder, "--answer", answer)
+        return elsewhere(NAME, Measured, folder, "--answer", answer, "--on", on)
 
 
 def world(prompts: int, relations: int) -> Dataset:
@@ -91,7 +96,7 @@ def fact(relation: str, number: int) -> Fact:
     )
 
 
-def child(folder: Path, answer: str) -> Measured:
+def child(folder: Path, answer: str, on: str) -> Measured:
     """The whole line in this process, as `sonde run` goes through it."""
     import sonde
     from sonde.reporting.render.html import page
@@ -99,6 +104,9 @@ def child(folder: Path, answer: str) -> Measured:
 
     dataset = open_dataset(folder / "data")
     model = scripted(dataset)
+    if on:  # each worker reads the table for itself
+        (folder / "table.json").write_text(json.dumps({"answers": dict(model.answers)}))
+        model = f"scripted:{folder / 'table.json'}"
     probe = sonde.probe("lama", answer=answer)
     loaded = memory_now()
     marks: list[tuple[int, float]] = []
@@ -108,6 +116,7 @@ def child(folder: Path, answer: str) -> Measured:
         model,
         dataset,
         folder / "run",
+        on=on,
         progress=lambda done, total: _mark(marks, done, total),
     )
     asked, after_asking = time.perf_counter(), memory_peak()
@@ -144,8 +153,9 @@ def rate(marks: list[tuple[int, float]], start: float, stop: float) -> float:
     return (done_last - done_first) / (last - first)
 
 
-def as_result(found: Measured) -> Result:
+def as_result(found: Measured, on: str) -> Result:
     """The table."""
+    name, title = (f"{NAME}_workers", f"Flat memory, {on}") if on else (NAME, "Flat memory")
     mib = 2**20
     rows = (
         ("prompts", f"{found.prompts:,}"),
@@ -157,7 +167,7 @@ def as_result(found: Measured) -> Result:
         ("peak while asking, MiB beyond the model", f"{found.after_asking / mib:,.0f}"),
         ("peak of the whole line, MiB beyond the model", f"{found.peak / mib:,.0f}"),
     )
-    return Result(name=NAME, title="Flat memory", columns=("measured", "value"), rows=rows)
+    return Result(name=name, title=title, columns=("measured", "value"), rows=rows)
 
 
 def _mark(marks: list[tuple[int, float]], done: int, total: int) -> None:

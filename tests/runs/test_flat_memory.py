@@ -12,13 +12,13 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MEASURE = (
     "import json, sys; from dataclasses import asdict; from benchmarks.flat_memory import measure; "
-    "print(json.dumps(asdict(measure(int(sys.argv[1])))))"
+    "print(json.dumps(asdict(measure(int(sys.argv[1]), on=sys.argv[2]))))"
 )
 GIB = 2**30
 
 
-def measured(prompts: int) -> dict[str, float]:
-    command = [sys.executable, "-c", MEASURE, str(prompts)]
+def measured(prompts: int, on: str = "") -> dict[str, float]:
+    command = [sys.executable, "-c", MEASURE, str(prompts), on]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -36,3 +36,10 @@ def test_two_million_prompts_need_little_memory_and_none_goes_slower_than_the_fi
 def test_asking_ten_times_the_prompts_holds_no_more_memory() -> None:
     few, many = measured(20_000), measured(200_000)
     assert many["after_asking"] < few["after_asking"] + 32 * 2**20
+
+
+@pytest.mark.slow
+def test_a_driver_of_workers_holds_no_more_memory_for_two_million_prompts() -> None:
+    few, many = measured(200_000, "local:2"), measured(2_000_000, "local:2")
+    assert many["prompts"] == 2_000_000
+    assert many["after_asking"] < few["after_asking"] + 64 * 2**20

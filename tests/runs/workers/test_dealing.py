@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sonde.core.batches import Batches
 from sonde.core.errors import PromptTooLong, UsageError
+from sonde.runs.workers.crew import CrewBudgets
 from sonde.runs.workers.dealing import STRETCH, Dealing
-from sonde.runs.workers.messages import Failed, pack, unpack
+from sonde.runs.workers.messages import Failed, Standing, pack, unpack
 from sonde.runs.workers.spec import Workers, parse_workers
 
 
@@ -90,3 +92,12 @@ def test_an_error_that_is_made_from_other_words_travels_whole() -> None:
     found = unpack(pack(Failed.of(error))).error()
     assert type(found) is PromptTooLong and str(found) == "too long"
     assert (found.needed, found.limit) == (9, 8)
+
+
+def test_where_memory_of_one_worker_ran_out_all_go_on_with_less() -> None:
+    first = Standing(tokens={"score": 8, "fill": 8}, device="cuda", former={}, given=False)
+    budgets = CrewBudgets(first, lambda measure: Batches())
+    budgets.fix({"score": 32})
+    budgets.lower({"score": 16, "fill": 8})
+    budgets.lower({"score": 32, "fill": 4})  # of another, that was begun before
+    assert budgets.tokens == {"score": 16, "fill": 4}

@@ -98,6 +98,8 @@ class Crew(Named):
         self.identity = first.identity
         for name in first.abilities:
             setattr(self, name, _refuse)  # by its methods it is told what a model can do
+        if (lacks := first.lacks) is not None:
+            self.lacks = lambda: lacks
         if first.chat is not None:
             self.in_turns = first.chat.in_turns
         if first.batching is not None:

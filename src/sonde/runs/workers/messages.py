@@ -60,7 +60,8 @@ class Standing:
 class Ready:
     """From a worker: its model is loaded, and what it is. `batching`: None where it has none.
 
-    `chat`: what puts prompts in turns, where the model is asked so; the driver does.
+    `chat`: what puts prompts in turns, where the model is asked so; the driver does. `lacks`: why
+    the model cannot do what others of its kind can.
     """
 
     identity: Identity
@@ -68,6 +69,7 @@ class Ready:
     batching: Standing | None
     versions: Mapping[str, str]
     chat: Converses | None = None
+    lacks: Mapping[Ability, str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

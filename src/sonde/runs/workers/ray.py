@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -29,6 +30,9 @@ TRIES = 3
 
 PATIENCE = 300.0
 """Seconds in which a cluster must find room for a worker."""
+
+KNOCK = 20.0
+"""Seconds in which a cluster must take a connection."""
 
 MOMENT = 5.0
 """Seconds after which who waits sees whether room was found."""
@@ -175,7 +179,7 @@ def shares(workers: Workers, nodes: Sequence[Resources], *, cpu: bool) -> tuple[
         gpus = min(1.0, int(100 * have / workers.count) / 100)
     if workers.threads is not None:
         return float(workers.threads), gpus
-    most = int(max(node.get("CPU", 0) for node in nodes))
+    most = int(max((node.get("CPU", 0) for node in nodes), default=1))
     fitting = (c for c in range(most, 0, -1) if room(nodes, c, gpus) >= workers.count)
     return float(next(fitting, 1)), gpus
 
@@ -207,6 +211,7 @@ def _connect(ray: Any, workers: Workers) -> None:
     if address := _address(workers):
         quiet.pop("include_dashboard")
         try:
+            _knock(address)
             with _signals_kept():
                 ray.init(address=address, **quiet)
         except Exception as error:  # of many kinds, by what it stumbles over
@@ -220,6 +225,13 @@ def _connect(ray: Any, workers: Workers) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     cpus = max(cores(), workers.count * (workers.threads or 1))
     _start(ray, {**quiet, "num_cpus": cpus, "_node_ip_address": "127.0.0.1"})
+
+
+def _knock(address: str) -> None:
+    """Raise OSError where nobody listens, which Ray would take minutes to find out."""
+    host, colon, port = address.rpartition(":")
+    if colon and "/" not in address and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=KNOCK).close()
 
 
 def _start(ray: Any, settings: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
-from sonde.core.abilities import Batching, Model, Prefetches, abilities
+from sonde.core.abilities import Batching, Lacks, Model, Prefetches, abilities
 from sonde.core.prompts import Prompts
 from sonde.core.threads import Behind
 from sonde.models.load import load
@@ -177,6 +177,7 @@ def _ready(model: Model) -> Ready:
         batching=batching,
         versions=versions(),
         chat=getattr(model, "chat", None),
+        lacks=dict(model.lacks()) if isinstance(model, Lacks) else None,
     )
 
 
