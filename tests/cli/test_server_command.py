@@ -54,6 +54,7 @@ def test_a_run_and_its_plan_tell_of_the_server_and_never_the_key(
     ("words", "code", "parts"),
     [
         (("-m", "server:localhost"), 2, ("must begin with http:// or https://",)),
+        (("-m", "server:http://me:pw@127.0.0.1:1"), 2, ("takes an address alone", KEY)),
         (("-m", "server:http://127.0.0.1:1"), 4, ("cannot be reached", "not back in 0.1 s")),
         (("-m", "{address}", "--served-model", "huge"), 4, ("no such model; it has tiny",)),
         (("-m", "{address}", "--tokenizer", "./nowhere"), 4, ("./nowhere is not a folder",)),
@@ -72,7 +73,7 @@ def test_a_wrong_request_is_refused_in_a_sentence(
 ) -> None:
     given = [word.replace("{address}", f"server:{address}") for word in words]
     done = sonde("run", "lama", "--tokenizer", folder, "-d", data, *given, "-o", "run")
-    done.refused(code, *parts)
+    assert "pw" not in done.refused(code, *parts)
     assert not Path("run").exists()
 
 

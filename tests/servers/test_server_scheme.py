@@ -4,6 +4,8 @@ what is wrong with an address, a key, a name or a tokenizer is said in a sentenc
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -71,6 +73,38 @@ def test_a_model_behind_a_server_answers_as_it_does_here(
         assert_agrees(model, here)
 
 
+WITHOUT_TORCH = """
+import sys
+from importlib.machinery import PathFinder
+
+from sonde.core.prompts import Key, Prompt, Score
+from sonde.models.load import load
+from sonde.models.options import LoadOptions
+
+
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        hidden = name.split(".")[0] == "torch"
+        return None if hidden else super().find_spec(name, path, target)
+
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Without
+model = load(sys.argv[1], LoadOptions(tokenizer=sys.argv[2]))
+key = Key(fact="f", relation="r", template="t", subject="s")
+asked = Prompt(key=key, prefix="It is ", want=Score(options=("Paris", "Oslo")))
+((_, found),) = model.score([asked])
+print(len(found), "torch" in sys.modules)
+"""
+
+
+def test_a_served_model_needs_no_torch(answering: Answering, folder: Path) -> None:
+    with serving(Face(answering)) as address:
+        words = [sys.executable, "-c", WITHOUT_TORCH, f"server:{address}", str(folder)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["1", "False"], done.stderr
+
+
 def test_several_prompts_go_in_one_request(answering: Answering, folder: Path) -> None:
     face = Face(answering)
     with served(face, folder) as model:
@@ -114,6 +148,26 @@ def test_a_key_is_sent_and_never_shown(
     monkeypatch.setenv(KEY, "simsim")
     said = refused(Face(answering, key="sesame"), folder, EndpointError)
     assert "HTTP 401" in said and KEY in said and "simsim" not in said
+
+
+def test_a_proxy_that_shows_only_completions_is_asked_for_them(
+    answering: Answering, folder: Path
+) -> None:
+    def guarded(path: str, body: dict[str, Any], reply: Reply) -> Reply:
+        return reply if path.startswith("/v1/") else refusal(403, "Forbidden")
+
+    with served(Face(answering, change=guarded), folder) as model:
+        assert model.dialect.name == "plain" and "score" in abilities(model)
+
+
+def test_a_key_that_is_wanted_for_completions_alone_is_asked_for(
+    answering: Answering, folder: Path
+) -> None:
+    def guarded(path: str, body: dict[str, Any], reply: Reply) -> Reply:
+        return refusal(401, "Unauthorized") if body else reply
+
+    said = refused(Face(answering, change=guarded), folder, EndpointError)
+    assert "HTTP 401" in said and KEY in said
 
 
 def test_a_model_that_is_not_served_is_refused(answering: Answering, folder: Path) -> None:

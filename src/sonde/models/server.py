@@ -44,8 +44,13 @@ class ServerScheme:
     )
 
     def check(self, rest: str) -> None:
-        """It must be an address."""
+        """It must be an address, with nothing in it that may not be seen."""
         check_url(rest, "server:")
+        if "@" in rest or "?" in rest:
+            raise UsageError(
+                "server: takes an address alone, which is shown and kept in the manifest; a user "
+                f"name, a password or a key does not belong there. {KEY} holds the key"
+            )
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Find out how the server is spoken with and what it can."""
@@ -57,11 +62,12 @@ class ServerScheme:
             )
         needs_extra("server", f"model 'server:{place.shown}'", "httpx", "tenacity", "transformers")
         from sonde.http.server import connected
+        from sonde.models.served.forcing import UNCHECKED
         from sonde.models.served.lanes import Lanes
         from sonde.models.served.model import served_model
         from sonde.models.served.over_http import HttpChannel
         from sonde.models.served.tokens import read_tokens
-        from sonde.models.served.trials import Witness, find
+        from sonde.models.served.trials import CHECKED, Witness, find
 
         tokens = read_tokens(options.tokenizer, options, f"server:{place.shown}")
         # a dialect that is not the server's fails, and need not fail often
@@ -77,6 +83,12 @@ class ServerScheme:
         sent = Lanes(channel, place.concurrency) if slots else channel
         model = served_model(trial.found(place.shown), trial.dialect, sent, tokens)
         weakref.finalize(model, stack.close)
+        if trial.notes.get(CHECKED) == UNCHECKED:
+            log.warning(
+                "%s does not say what its tokens are: whether %s is its tokenizer is unknown",
+                model.identity.name,
+                options.tokenizer,
+            )
         for ability, why in model.lacks().items():
             log.warning("%s cannot %s: %s", model.identity.name, ability, why)
         return model

@@ -65,7 +65,11 @@ DENIED = (401, 403)
 
 
 class Fails(Exception):
-    """What was tried does not work; says why."""
+    """What was tried does not work; says why. `denied`: a server that would not let us in."""
+
+    def __init__(self, why: str, denied: EndpointError | None = None) -> None:
+        super().__init__(why)
+        self.denied = denied
 
 
 class Tests:
@@ -207,8 +211,8 @@ class Tests:
             Rate((*self.opening, self.forced[-1]), start),
             Rate(ids[:-1], start),
         ]
-        alone = [self.ask(ask)[0] for ask in asks]
         try:
+            alone = [self.ask(ask)[0] for ask in asks]
             together = ask_all(self.channel, wide, asks)
         except Fails:
             return self.dialect
@@ -237,10 +241,10 @@ def ask_all(channel: Channel, dialect: Dialect, asks: Sequence[Ask]) -> list[Any
             found.update(zip(request.asks, results, strict=True))
     except EndpointError as error:
         # a server that fails for good over one thing may answer others; one that is busy may not
-        passing = getattr(error, "kind", FAILS) != FAILS
-        if passing or getattr(error, "status", 0) in DENIED:
+        if getattr(error, "kind", FAILS) != FAILS:
             raise
-        raise Fails(str(error)) from None
+        denied = error if getattr(error, "status", 0) in DENIED else None
+        raise Fails(str(error), denied) from None
     return [found[ask] for ask in asks]
 
 

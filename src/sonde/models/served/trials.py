@@ -8,12 +8,14 @@ reason, before any work.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from sonde.core.components import Components
-from sonde.core.errors import ServerError, UsageError
+from sonde.core.errors import EndpointError, ServerError, UsageError
 from sonde.core.fingerprints import fingerprint
+from sonde.http.failures import Refused
 from sonde.models.served import DIALECTS
 from sonde.models.served.asks import (
     Ask,
@@ -28,6 +30,8 @@ from sonde.models.served.model import Found
 from sonde.models.served.tokens import LocalTokens
 
 MODELS = "/v1/models"
+
+CHECKED = "tokenizer checked by"
 
 
 @dataclass(slots=True)
@@ -45,6 +49,7 @@ class Trial:
     about: About = field(default_factory=About)
     shown: tuple[Ask, Floats] | None = None
     text: str = ""
+    denied: EndpointError | None = None
 
     @property
     def scores(self) -> bool:
@@ -97,7 +102,10 @@ class Witness:
 
 def about(dialect: Dialect, channel: Channel) -> About:
     """What a server says of itself, in a dialect."""
-    seen = {path: channel.look(path) for path in (MODELS, *dialect.looks)}
+    seen: dict[str, Any] = {}
+    for path in (MODELS, *dialect.looks):
+        with suppress(Refused):  # what a server shows to nobody says nothing
+            seen[path] = channel.look(path)
     return dialect.about({path: reply for path, reply in seen.items() if reply is not None})
 
 
@@ -116,6 +124,9 @@ def find(channel: Channel, tokens: LocalTokens, model: str) -> Trial:
             break
     best = next((t for t in found if t.scores), max(found, key=lambda trial: len(trial.can)))
     if not best.can:
+        for trial in found:
+            if trial.denied is not None:
+                raise trial.denied
         reasons = "; ".join(f"{t.dialect.name}: {next(iter(t.why.values()))}" for t in found)
         raise ServerError(f"this server speaks none of the dialects that sonde knows ({reasons})")
     best.about = about(best.dialect, channel)
@@ -154,12 +165,12 @@ def tried(dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Trial:
                 step()
                 trial.can.add(kind)
             except Fails as fails:
-                trial.why[kind] = str(fails)
+                trial.why[kind], trial.denied = str(fails), fails.denied or trial.denied
     if trial.scores or "write" in trial.can:
         _compare_routes(trial, tests)
     if trial.can:
         checked = tests.spell() if "spell" in dialect.can else UNCHECKED
-        trial.notes["tokenizer checked by"] = checked
+        trial.notes[CHECKED] = checked
         trial.dialect = tests.batched() if "rate" in trial.can else tests.dialect
     if tests.rated is not None:
         trial.shown = Rate(tests.opening + tests.forced, len(tests.opening)), tests.rated
@@ -167,7 +178,11 @@ def tried(dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Trial:
         trial.text = tests.written.text
         trial.notes["writes"] = repr(trial.text)
     if "draw" in trial.can:
-        trial.notes["sampling"] = tests.steady()
+        try:
+            trial.notes["sampling"] = tests.steady()
+        except Fails as fails:
+            trial.can.discard("draw")
+            trial.why["draw"] = str(fails)
     return trial
 
 
