@@ -64,8 +64,10 @@ def numbers(answers: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["chatml", "llama3", "llama2"])
-def test_answers_in_turns_are_those_of_the_naive_way(name: str, tmp_path: Path) -> None:
-    model = loaded(chat_model(tmp_path, name))
+def test_answers_in_turns_are_those_of_the_naive_way(
+    name: str, tmp_path: Path, device: str
+) -> None:
+    model = loaded(chat_model(tmp_path, name), device=device)
     prompts, net = given(model, ASKED), model.model
     for kind, ask, naive in (
         ("Score", model.score, reference.score_causal),
