@@ -70,6 +70,9 @@ VICUNA = (
 )
 """One without any special token."""
 
+DATED = "{{ 'Today is ' + strftime_now('%d %b %Y') + '.\n' }}" + CHATML
+"""Llama 3.2's way: the day stands before everything."""
+
 TEMPLATES = {
     "chatml": CHATML,
     "llama3": LLAMA3,
@@ -104,7 +107,7 @@ def tokenizer(name: str, kind: str = "bytes") -> Any:
     made = wrap(
         tokenizer_object=backend(kind), bos_token="<|endoftext|>", eos_token="<|endoftext|>"
     )
-    made.chat_template = TEMPLATES[name]
+    made.chat_template = {**TEMPLATES, "dated": DATED}[name]
     return made
 
 

@@ -124,6 +124,10 @@ def test_a_template_puts_its_own_system_text_where_none_is_given() -> None:
     assert "You help." not in chat("chatml", chat_system="No.").conversation(("Where?",))
 
 
+def test_a_template_that_writes_the_day_writes_the_same_one_every_day() -> None:
+    assert chat("dated").conversation(("Where?",)).startswith("Today is 26 Jul 2024.\n")
+
+
 def test_a_question_is_asked_and_its_answer_stands_in_the_assistants_turn() -> None:
     want = Score(options=("Paris",))
     (found,) = asked(chat("llama3"), prompt(want, "The capital of France is ", "."))

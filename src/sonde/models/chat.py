@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 GAP = "___"
 """What stands in the user's turn where the answer belongs, if the sentence goes on behind it."""
 
+DAY = {"%d": "26", "%b": "Jul", "%B": "July", "%m": "07", "%Y": "2024", "%y": "24", "%A": "Friday"}
+"""The day that templates write which ask for today's: prompts are to be the same on every day.
+
+It is what those of Llama 3 write where nobody tells them.
+"""
+
 MARK = "\ufdd1"
 ODD = re.compile(r"[<\[{|\ufdd0\ufdd1]")
 """What may mean something to a template: a text that holds it is given to the template itself."""
@@ -244,7 +250,7 @@ def chat_of(tokenizer: Any, options: LoadOptions, name: str) -> Chat | None:
         )
     added = tokenizer.backend_tokenizer.get_added_tokens_decoder()
     chat = Chat(
-        render=partial(_rendered, tokenizer),
+        render=partial(_rendered, tokenizer, _dated(template)),
         specials={token.content: id for id, token in added.items() if token.special},
         template=template,
         system=options.chat_system,
@@ -267,7 +273,15 @@ def template_of(tokenizer: Any) -> str:
         return ""
 
 
-def _rendered(tokenizer: Any, system: str, turns: Turns, *, thoughts: bool) -> str:
+def _dated(template: str) -> str:
+    """A template for which it is always the same day."""
+    if "strftime_now" not in template:
+        return template
+    parts = "".join(f" | replace('{sign}', '{text}')" for sign, text in DAY.items())
+    return f"{{% macro strftime_now(form) %}}{{{{ form{parts} }}}}{{% endmacro %}}{template}"
+
+
+def _rendered(tokenizer: Any, template: str, system: str, turns: Turns, *, thoughts: bool) -> str:
     said = [
         {"role": ("user", "assistant")[number % 2], "content": turn}
         for number, turn in enumerate(turns)
@@ -276,6 +290,7 @@ def _rendered(tokenizer: Any, system: str, turns: Turns, *, thoughts: bool) -> s
     return str(
         tokenizer.apply_chat_template(
             first + said,
+            chat_template=template,
             tokenize=False,
             add_generation_prompt=len(turns) % 2 == 1,
             enable_thinking=thoughts,
