@@ -14,7 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
-from weakref import WeakSet
 
 from sonde.core.errors import EndpointError, MissingExtra, UsageError
 from sonde.http.failures import Failure, Refused, asked_wait
@@ -61,13 +60,12 @@ class Asked(Protocol):
 class Reply:
     """What a server answered: the value of its JSON, None where it is none, and how it begins.
 
-    `wait`: seconds that it asks to wait, if any. `new`: whether it came by a new connection.
+    `wait`: seconds that it asks to wait, if any.
     """
 
     value: Any
     said: str
     wait: float | None
-    new: bool
 
 
 class Client:
@@ -77,7 +75,6 @@ class Client:
         import httpx
 
         self._place = place
-        self._met: WeakSet[Any] = WeakSet()
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(None, connect=min(KNOCK, place.timeout)),
             limits=httpx.Limits(keepalive_expiry=None),
@@ -105,11 +102,7 @@ class Client:
         answer = await self._answer(call)
         wait = asked_wait(answer.headers.get("Retry-After", ""))
         self._check_status(answer, wait)
-        connection = answer.extensions.get("network_stream")
-        new = connection is not None and connection not in self._met
-        if new:
-            self._met.add(connection)
-        return Reply(value=_json(answer), said=self._said(answer, 80), wait=wait, new=new)
+        return Reply(value=_json(answer), said=self._said(answer, 80), wait=wait)
 
     async def _answer(self, call: Asked) -> httpx.Response:
         """The whole answer to a request, within its deadline."""

@@ -59,8 +59,8 @@ class _Sent(Generic[A]):
 class Server:
     """Answers requests, sooner or later; `failures` counts tries that came to nothing, by kind.
 
-    `greet` is called, where it is set, once a server is back or was reached by a new connection:
-    it may ask whether this is still the same one, and raise if not.
+    `greet` is called, where it is set, once a lost server is back and after many things were
+    asked: it may ask whether this is still the same one, and raise if not.
     """
 
     def __init__(self, place: Place, client: Client, sleep: Sleep) -> None:
@@ -70,7 +70,7 @@ class Server:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._live, daemon=True, name="http").start()
         self._gate = Gate(place.concurrency, sleep)
-        self._doubted = self._greeting = False
+        self._greeting = False
         self._answered = self._returned = 0.0
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ class Server:
         used once all have come: only then is it sure that one server gave them.
         """
         yield from self._answers(calls, lambda call, value: read(call, _found(value)), split)
-        self._ask_who()
+        self._ask_who()  # another may have come up unseen: behind a proxy, or between two requests
 
     def wait_until_ready(self) -> None:
         """Return once the server is there and has loaded; refuses where it takes too long."""
@@ -188,7 +188,7 @@ class Server:
             raise given_up(self.place, f"{failure.why} ({tries(times)})", failure.kind)
         else:
             self._run(self._sleep(backoff(self.place, sent.losses)))
-        self._returned, self._doubted = time.monotonic(), True
+        self._returned = time.monotonic()
         self._ask_who()
 
     def _wait_for_return(self, why: str) -> None:
@@ -201,10 +201,10 @@ class Server:
             self._run(self._sleep(min(backoff(place, knocks), KNOCK)))
 
     def _ask_who(self) -> None:
-        """Have it checked that this is still the same server, where it may be another."""
-        if self.greet is None or self._greeting or not self._doubted:
+        """Have it checked that this is still the same server."""
+        if self.greet is None or self._greeting:
             return
-        self._greeting, self._doubted = True, False
+        self._greeting = True
         try:
             self.greet()
         finally:
@@ -235,13 +235,11 @@ class Server:
             raise Failure(failure.kind, why, reply.wait) from None
         self._gate.well()
         self._answered = time.monotonic()
-        self._doubted |= reply.new
         return found
 
     def _note(self, failure: Failure, wait: float | None) -> None:
         """Count a failure, and tell the first ones of a kind."""
         self.failures[failure.kind] += 1
-        self._doubted |= failure.lost
         if failure.wait is not None and wait and self.place.concurrency > 1:
             self._gate.pause(wait)
         count = self.failures[failure.kind]

@@ -120,6 +120,7 @@ class Tests:
         (self.written,) = self.ask(Write(self.opening, WRITTEN, ""))
         if not self.written.logps and not self.written.ids:
             raise Fails("it gives no log-probabilities of what it writes")
+        refuse_constant(self.written.logps)
 
     def write_agrees(self) -> None:
         """Force what was written: it must get the log-probabilities that it was written with."""
@@ -259,6 +260,12 @@ def refuse_strange(others: Sequence[float] | Floats, chain: Sequence[float] | Fl
             raise Fails(f"it gives {what} the same log-probabilities ({shown(values)})")
     if sum(map(exp, others)) > 1.001:
         raise Fails(f"different tokens in one place get {shown(others)}: together more than all")
+
+
+def refuse_constant(values: Sequence[float]) -> None:
+    """Refuse one number for all places: no model is as sure of each of its words."""
+    if len(values) > 1 and max(values) - min(values) < SAME:
+        raise Fails(f"it gives different places the same log-probabilities ({shown(values)})")
 
 
 def near(one: Any, other: Any) -> bool:

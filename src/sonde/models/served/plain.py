@@ -7,6 +7,7 @@ likeliest tokens alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -35,12 +36,18 @@ from sonde.models.served.dialect import (
     logps,
     same_length,
     same_pieces,
+    shown,
 )
 
 PATH = "/v1/completions"
 
 DRAWS = 16
 """Texts that are drawn in one request, where the server heeds `n`."""
+
+LOST = "\ufffd"
+"""What stands for a part of a character."""
+
+_GAPS = re.compile("[\\s▁Ġ]+")
 
 EVEN: Mapping[str, Any] = {"top_p": 1, "frequency_penalty": 0, "presence_penalty": 0}
 """Every field of sampling is set: what a server takes for one that is missing is its own."""
@@ -133,6 +140,8 @@ class Plain:
         if len(pieces) > ask.most:
             raise Malformed(f"it wrote {len(pieces)} tokens where {ask.most} were the most")
         text, ended = _text(choice), at(choice, "finish_reason") == "stop"
+        if not begins_with(pieces, text):
+            raise Malformed(f"it wrote {shown(text)} and rates the tokens {shown(pieces)}")
         if not ended and len(pieces) < ask.most:
             raise Malformed(f"it stopped after {len(pieces)} of {ask.most} tokens without an end")
         known = tuple(float(value) for value in logps(values, len(values)))
@@ -156,6 +165,16 @@ def told_context(seen: Mapping[str, Any], model: str) -> int | None:
     named = (e for e in entries if isinstance(e, dict) and e.get("id") == model)
     length = next((entry.get("max_model_len") for entry in named), None)
     return length if isinstance(length, int) else None
+
+
+def begins_with(pieces: Sequence[Any], text: str) -> bool:
+    """Whether tokens say a text, and maybe more; spaces and parts of characters do not count.
+
+    >>> begins_with([" Par", "is", "."], " Paris"), begins_with(["token_id:7"], " Paris")
+    (True, False)
+    """
+    theirs, ours = ("".join(_GAPS.split(each)) for each in ("".join(map(str, pieces)), text))
+    return theirs.startswith(ours) or LOST in theirs + ours
 
 
 def _written(ask: Ask) -> int:

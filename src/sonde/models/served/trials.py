@@ -21,6 +21,7 @@ from sonde.models.served.asks import (
     Ask,
     Floats,
     Kind,
+    Next,
     Rate,
 )
 from sonde.models.served.channel import Channel
@@ -174,6 +175,8 @@ def tried(dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Trial:
         trial.dialect = tests.batched() if "rate" in trial.can else tests.dialect
     if tests.rated is not None:
         trial.shown = Rate(tests.opening + tests.forced, len(tests.opening)), tests.rated
+    elif tests.nexts is not None:
+        trial.shown = Next(tests.opening, tests.forced[:1]), tests.nexts[:1]
     if "write" in trial.can and tests.written is not None:
         trial.text = tests.written.text
         trial.notes["writes"] = repr(trial.text)
