@@ -94,3 +94,11 @@ def test_a_prompt_that_is_too_long_is_named_and_nothing_is_left(
     words = ("-m", f"server:{address}", "--tokenizer", folder, "-d", data, "--relations", "P36")
     done = sonde("run", "lama", *words, *wording, "-o", "run")
     done.refused(4, "tokens and the model takes 64", "fact 'P36:")
+
+
+@pytest.mark.parametrize("verb", [("run", "lama"), ("plan", "lama"), ("doctor",)])
+def test_flags_of_a_server_are_refused_for_another_model(
+    sonde: Sonde, data: Path, verb: tuple[str, ...]
+) -> None:
+    words = ("-m", "control:majority", "--tokenizer", "somewhere", "-d", data)
+    sonde(*verb, *words).refused(2, "--tokenizer may be given for server:URL alone")

@@ -41,7 +41,7 @@ from sonde.doctor.certify import findings
 from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.doctor.precision import HALVES, Asked, beside_float32, fixed_prompts, not_compared
-from sonde.models.load import check, examiner
+from sonde.models.load import examiner
 from sonde.reporting.render.terminal_text import line
 from sonde.runs.certificates import keep
 from sonde.runs.probes import find_probe
@@ -89,7 +89,7 @@ def doctor(wanted: DoctorOptions) -> None:
     """
     wanted.beside.check()
     probe = changed(find_probe(wanted.probe)(), wanted.settings)
-    check(wanted.ask.model)
+    wanted.load.check(wanted.ask.model)
     dataset = wanted.ask.facts.open(wanted.ask.data, wanted.load.device).select(
         Selection(split=wanted.split, relations=listed(wanted.relations), seed=wanted.seed)
     )

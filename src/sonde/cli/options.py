@@ -257,6 +257,17 @@ class LoadOptions(ComputeOptions):
     server_timeout: float = option("Seconds for a server's answer.", 600.0, least=0.1)
     server_wait: float = option("Seconds to wait for a server that is away.", 300.0, least=0)
 
+    def check(self, model: str) -> None:
+        """Refuse a name that no model can have, and flags that it would not heed."""
+        from sonde.models.load import check, scheme_of
+
+        check(model)
+        named = {"--tokenizer": self.tokenizer, "--served-model": self.served_model}
+        if scheme_of(model)[0] != "server" and (flags := [f for f in named if named[f]]):
+            raise UsageError(
+                f"{' and '.join(flags)} may be given for server:URL alone; {model} has its own"
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions(LoadOptions):
