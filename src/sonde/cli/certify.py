@@ -14,7 +14,7 @@ from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
 from sonde.doctor.certify import Replies, certificate_prompts, certify
 from sonde.models.load import check, examiner
-from sonde.runs.certificates import versions
+from sonde.runs.certificates import is_foreign, versions
 from sonde.runs.probes import find_probe
 
 
@@ -56,7 +56,8 @@ def compare(asked: Replies, wanted: AgainstOptions, load: LoadOptions) -> Certif
     """The certificate of a model by its replies and a reference, which is loaded for it."""
     # how the model itself is reached or fetched is not how the reference is
     own = {"revision": None, "tokenizer": "", "served_model": ""}
-    chosen = replace(load, dtype=wanted.against_dtype, **own)  # type: ignore[arg-type]
+    dtype = "auto" if is_foreign(wanted.against) else wanted.against_dtype
+    chosen = replace(load, dtype=dtype, **own)  # type: ignore[arg-type]
     reference = chosen.load(wanted.against)
     with waiting(f"asking {wanted.against}"):
         return certify(asked, reference, examiner(reference), versions())

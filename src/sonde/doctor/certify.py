@@ -25,13 +25,14 @@ from sonde.core.progress import begin
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.scores import option_logps
 from sonde.doctor.agreement import choice, lead, shape
-from sonde.doctor.diagnose import along, answered
+from sonde.doctor.diagnose import along, answered, spread
 from sonde.doctor.findings import Finding, counted, fault, ok, some, warning
 from sonde.doctor.numbers import is_finite, values
 from sonde.doctor.precision import NOTABLE, Given, fixed_prompts, interval
 
 FACTS = 1  # of each relation
 OPTIONS = 5
+AGAIN = 14  # prompts that are asked backwards, and one after the other
 CHECK = "certificate"
 
 FAR = 0.5
@@ -73,7 +74,7 @@ class Replies:
     """What a model answered to the fixed prompts, all of them at once, and scores asked otherwise.
 
     `backwards`: prompts and options in the opposite order; `apart`: one prompt after the other.
-    Scores and texts are in the order of their prompts; None where one was refused.
+    Scores and texts are in the order of their prompts; None where one was refused or not asked.
     """
 
     identity: Identity
@@ -89,20 +90,27 @@ class Replies:
         """Put the prompts to a model in every way."""
         scores = [prompt for prompt in prompts if isinstance(prompt.want, Score)]
         writes = [prompt for prompt in prompts if isinstance(prompt.want, Generate)]
-        options = sum(len(p.want.options) for p in prompts if isinstance(p.want, Score))
-        begin("asking the model, three times", 3 * options + len(writes))
+        again = spread(range(len(scores)), AGAIN)
+        chosen = [scores[i] for i in again]
+        begin("asking the model", _options(scores) + 2 * _options(chosen) + len(writes))
         together, texts = answered(model, scores)[0], answered(model, writes)[0]
-        backwards, _ = answered(model, list(map(turned, reversed(scores))))
-        apart = [answered(model, [prompt])[0][0] for prompt in scores]
+        turns, _ = answered(model, list(map(turned, reversed(chosen))))
+        backwards = dict(zip(again, map(back, reversed(turns)), strict=True))
+        apart = {i: answered(model, [scores[i]])[0][0] for i in again}
         return cls(
             identity=model.identity,
             scores=scores,
             writes=writes,
             together=together,
-            backwards=[back(answer) for answer in reversed(backwards)],
-            apart=apart,
+            backwards=[backwards.get(i) for i in range(len(scores))],
+            apart=[apart.get(i) for i in range(len(scores))],
             texts=texts,
         )
+
+
+def _options(prompts: Sequence[Prompt]) -> int:
+    """How many options are scored."""
+    return sum(len(p.want.options) for p in prompts if isinstance(p.want, Score))
 
 
 def turned(prompt: Prompt) -> Prompt:
