@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,17 @@ from hypothesis import strategies as st
 
 import sonde
 from sonde.core.abilities import Identity
+from sonde.core.answers import Scored
 from sonde.core.certificates import Certificate, Gaps, Recheck, identity_key
-from sonde.core.errors import ModelError, StoreError, UsageError
+from sonde.core.columns import one_by_one
+from sonde.core.errors import CertificateError, ModelError, StoreError, UsageError
 from sonde.models.scripted import Scripted
 from sonde.runs import certificates
+from sonde.runs.effort import Effort
+from sonde.runs.filling import Made, Numbered
 from sonde.runs.run import Run, open_run, run
+from sonde.store.rows import Answering
+from sonde.store.shards import shard_bytes
 from tests.command import Sonde, in_this_process
 from tests.written import two_relations
 
@@ -275,6 +283,39 @@ def test_a_cache_that_cannot_be_written_only_warns(
     assert kept == [tmp_path / "mine.json"] and "not kept in the cache" in caplog.text
     with pytest.raises(StoreError, match="cannot be written"):
         certificates.keep(certificate(model.identity), blocked / "mine.json")
+
+
+@dataclass(frozen=True)
+class Many(Named):
+    """The same by workers, who answer whole shards."""
+
+    @property
+    def count(self) -> int:
+        return 1
+
+    def answer_shards(self, shards: Iterator[Numbered], effort: Effort) -> Made:
+        for number, shard in shards:
+            answers = Answering(shard)
+            for position, result in Named.score(self, shard):
+                answers.add(position, result)
+            yield number, partial(shard_bytes, answers.table())
+
+
+@pytest.mark.parametrize("kind", [Named, Many])
+def test_a_model_that_others_compute_is_asked_the_certificates_prompt_again(
+    kind: type[Named], caplog: pytest.LogCaptureFixture
+) -> None:
+    model = kind(answers={"recheck": "a"}, name="server:x")
+    ((_, known),) = one_by_one(model.score([AGAIN.prompt]))
+    assert isinstance(known, Scored)
+    found = certificate(model.identity, recheck=Recheck.of(AGAIN.prompt, known))
+    certificates.keep(found)
+    assert certificates.find(model) == certificates.find(model, found) == found
+    other = kind(answers={"recheck": "b"}, name="server:x")
+    assert certificates.find(other) is None
+    assert "gives other numbers than when it was certified" in caplog.text
+    with pytest.raises(CertificateError, match="gives other numbers"):
+        certificates.find(other, found)
 
 
 def test_a_comparison_names_runs_whose_numbers_may_not_be_their_models(

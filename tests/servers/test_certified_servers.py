@@ -63,9 +63,9 @@ def doctor(sonde: Sonde, address: str, folder: Path, *words: object) -> Done:
     return sonde("doctor", *model, "--against", f"hf:{folder}", *ASKED, *words)
 
 
-def run(sonde: Sonde, address: str, folder: Path, out: Path) -> Done:
+def run(sonde: Sonde, address: str, folder: Path, out: Path, *words: object) -> Done:
     model = ("-m", f"server:{address}/v1", "--tokenizer", folder)
-    return sonde("run", "lama", *model, *ASKED, "-o", out, "--no-html")
+    return sonde("run", "lama", *model, *ASKED, "-o", out, "--no-html", *words)
 
 
 def test_a_sound_server_is_equal_and_its_runs_say_so_wherever_it_listens(
@@ -83,6 +83,15 @@ def test_a_sound_server_is_equal_and_its_runs_say_so_wherever_it_listens(
     with serving(Face(answering)) as address:
         late = run(sonde, address, folder, tmp_path / "none")
     assert "Certificate: equal to hf:" in plain(late), "nothing was asked anew"
+
+
+def test_a_certified_server_can_be_asked_by_workers(
+    sonde: Sonde, folder: Path, tmp_path: Path
+) -> None:
+    with serving(Face(Answering(folder))) as address:
+        assert doctor(sonde, address, folder).code == 0
+        shown = run(sonde, address, folder, tmp_path / "run", "--on", "local:1")
+    assert "Certificate: equal to hf:" in plain(shown)
 
 
 def test_a_server_that_was_started_with_another_model_loses_its_certificate(

@@ -14,18 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from sonde.core.abilities import Identity, Model, Scores, deciding
-from sonde.core.answers import Scored
+from sonde.core.answers import Answer, Scored
 from sonde.core.certificates import Certificate, identity_key, in_words, tabulated
 from sonde.core.columns import one_by_one
 from sonde.core.errors import CertificateError, StoreError, UsageError
 from sonde.core.files import whole
+from sonde.core.prompts import Prompt, put
 from sonde.core.reports import Report
 from sonde.models import ELSEWHERE
 from sonde.models.load import scheme_of
 from sonde.models.options import cache_folder
+from sonde.runs.effort import Effort, shard_work
+from sonde.runs.filling import AnswersShards
+from sonde.store.blocks import blocks_of
 from sonde.store.manifest import Manifest
 from sonde.store.manifest import versions as versions
 from sonde.store.runs import CERTIFICATE, Writer
+from sonde.store.shards import table_of
 
 FOLDER = "certificates"
 MAKE = "sonde doctor -m MODEL --against hf:FOLDER"
@@ -109,12 +114,25 @@ def _recheck(model: Model, found: Certificate) -> None:
     asked = found.recheck
     if asked is None or not is_foreign(model.identity.name) or not isinstance(model, Scores):
         return
-    ((_, answer),) = one_by_one(model.score([asked.prompt]))
+    answer = _answer(model, asked.prompt)
     if not isinstance(answer, Scored) or not asked.same(answer.logps):
         raise CertificateError(
             f"the certificate is not used: {model.identity.name} gives other numbers than when it "
             f"was certified ({found.made}); {AGAIN}"
         )
+
+
+def _answer(model: Scores, prompt: Prompt) -> Answer:
+    """The answer to a prompt; workers answer it as a shard."""
+    if isinstance(model, AnswersShards):
+        shard = put([prompt])
+        effort = Effort(prompts=1, work=shard_work(shard), told=lambda _done, _total: None)
+        ((_, make),) = model.answer_shards(iter([(0, shard)]), effort)
+        (block,) = blocks_of(table_of(Path("the recheck"), bytes(make())))
+        (answered,) = block.each()
+        return answered.answer
+    ((_, answer),) = one_by_one(model.score([prompt]))
+    return answer
 
 
 def unlike(found: Certificate, identity: Mapping[str, Any]) -> str:
