@@ -141,6 +141,17 @@ def test_a_finished_run_is_given_its_certificate_by_the_same_command(
     assert asked(model, tmp_path).manifest.certificate == found.entry, "the run's own stays"
 
 
+def test_one_that_comes_after_the_answers_of_a_server_says_so(tmp_path: Path) -> None:
+    served = Named(answers={}, name="server:x")
+    asked(served, tmp_path)
+    certificates.keep(certificate(served.identity, recheck=None))
+    for _ in range(2):  # it stays so when the run is made again
+        late, new = (open_run(asked(served, tmp_path, name).path) for name in ("run", "new"))
+        assert "There were answers before it was made" in late.report().summary
+        assert "There were answers" not in new.report().summary
+        assert late.manifest.certificate["later"] and "later" not in new.manifest.certificate
+
+
 def test_one_that_is_given_is_taken_before_the_cache(model: Named, tmp_path: Path) -> None:
     certificates.keep(certificate(model.identity))
     given_one = certificate(model.identity, verdict="equal", reasons=())

@@ -34,6 +34,7 @@ from sonde.store.shards import table_of
 
 FOLDER = "certificates"
 MAKE = "sonde doctor -m MODEL --against hf:FOLDER"
+LATER = " There were answers before it was made, maybe of another model at the same address."
 AGAIN = f"make it again with '{MAKE}'"
 
 log = logging.getLogger(__name__)
@@ -131,8 +132,8 @@ def _answer(model: Scores, prompt: Prompt) -> Answer:
         (block,) = blocks_of(table_of(Path("the recheck"), bytes(make())))
         (answered,) = block.each()
         return answered.answer
-    ((_, answer),) = one_by_one(model.score([prompt]))
-    return answer
+    answers: dict[int, Answer] = dict(one_by_one(model.score([prompt])))
+    return answers[0]
 
 
 def unlike(found: Certificate, identity: Mapping[str, Any]) -> str:
@@ -144,11 +145,13 @@ def unlike(found: Certificate, identity: Mapping[str, Any]) -> str:
 
 def attach(writer: Writer, identity: Identity, found: Certificate | None) -> None:
     """Give a run its certificate; one that has none and needs it says so, and one that is bad."""
+    foreign = is_foreign(identity.name)
     if found is not None:
-        writer.certify(found)
+        # what is at an address now need not be what has answered
+        writer.certify(found, later=foreign and bool(writer.folder.shards()))
     else:
         found = of_run(writer.folder.path, writer.folder.manifest())
-    if found is None and is_foreign(identity.name):
+    if found is None and foreign:
         log.warning("%s", absent(identity.name))
     elif found is not None and found.verdict == "broken":
         log.warning("%s: %s", identity.name, in_words(found))
@@ -189,7 +192,8 @@ def of_run(path: Path, manifest: Manifest) -> Certificate | None:
         raise StoreError(f"{file} cannot be read: {error.strerror}; {mend}") from None
     except ValueError as error:
         raise StoreError(f"{file} is not the run's certificate: {error}; {mend}") from None
-    if found.entry != manifest.certificate or not found.belongs_to(manifest.model):
+    named = found.entry.items() <= manifest.certificate.items()
+    if not named or not found.belongs_to(manifest.model):
         raise StoreError(f"{file} is not the certificate that the run was made with; {mend}")
     return found
 
@@ -200,10 +204,9 @@ def certified(report: Report, path: Path, manifest: Manifest) -> Report:
     if found is None:
         said, tables = absent(name) if is_foreign(name) else "", report.tables
     else:
-        said, tables = (
-            in_words(found) + moved(found, manifest.model),
-            (*report.tables, tabulated(found)),
-        )
+        later = LATER if "later" in manifest.certificate else ""
+        said = in_words(found) + moved(found, manifest.model) + later
+        tables = (*report.tables, tabulated(found))
     summary = " ".join(filter(None, (report.summary, said)))
     return replace(report, summary=summary, tables=tables)
 

@@ -363,18 +363,20 @@ class Writer:
         with explain_os_errors(self.folder.path):
             self.folder.write(manifest)
 
-    def certify(self, found: Certificate) -> None:
-        """Keep the model's certificate, and say so in the manifest."""
-        folder = self.folder
+    def certify(self, found: Certificate, *, later: bool) -> None:
+        """Keep the model's certificate, and say so in the manifest.
+
+        `later`: there are answers for which it may not hold.
+        """
+        folder, manifest = self.folder, self.folder.manifest()
+        data = found.to_json().encode(errors="backslashreplace")
+        entry = {**found.entry, **({"later": "there were answers before"} if later else {})}
         with explain_os_errors(folder.path):
-            # a run that was whole is so again when it is sealed with this manifest
-            manifest = replace(folder.manifest(), certificate=found.entry)
-            write_whole(
-                folder.path / CERTIFICATE, found.to_json().encode(errors="backslashreplace")
-            )
-            if manifest != folder.manifest():
+            write_whole(folder.path / CERTIFICATE, data)
+            if manifest.certificate.get("digest") != found.digest:
+                # a run that was whole is so again when it is sealed with this manifest
                 (folder.path / "complete.json").unlink(missing_ok=True)
-                folder.write(manifest)
+                folder.write(replace(manifest, certificate=entry))
 
     def log(self, entry: dict[str, Any]) -> None:
         """Add a line to the timings; a full disk must not hide what stopped the run."""
