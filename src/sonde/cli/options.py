@@ -257,11 +257,11 @@ class LoadOptions(ComputeOptions):
     server_timeout: float = option("Seconds for a server's answer.", 600.0, least=0.1)
     server_wait: float = option("Seconds to wait for a server that is away.", 300.0, least=0)
 
-    def check(self, model: str) -> None:
+    def check(self, model: str, *, here: bool = True) -> None:
         """Refuse a name that no model can have, and flags that it would not heed."""
         from sonde.models.load import check, scheme_of
 
-        check(model)
+        check(model, here=here)
         named = {"--tokenizer": self.tokenizer, "--served-model": self.served_model}
         if scheme_of(model)[0] != "server" and (flags := [f for f in named if named[f]]):
             raise UsageError(
@@ -315,12 +315,11 @@ class RunOptions:
 
     def check(self, probe: Probe, on: str = "") -> None:
         """Refuse at once a setting that the probe has not, and a name that no model can have."""
-        from sonde.models.load import check
         from sonde.runs.workers.spec import parse_workers
 
         changed(probe, self.settings)
         elsewhere = bool(on) and parse_workers(on).place == "ray"
-        check(self.ask.model, here=not elsewhere)
+        self.load.check(self.ask.model, here=not elsewhere)
 
     def prepare(self, probe: Probe, on: str = "") -> tuple[Probe, Model, Dataset]:
         """The probe, the model and the dataset; names are looked at first."""
