@@ -167,15 +167,14 @@ def start(name: str, folder: Path, options: LoadOptions, settings: Mapping[str, 
     from vllm.platforms import current_platform
 
     on_cpu = current_platform.is_cpu()
-    usual = {"block_size": CPU_BLOCK} if on_cpu else {}
+    usual: dict[str, Any] = {"enable_prefix_caching": True, "use_tqdm_on_load": False}
+    usual |= {"block_size": CPU_BLOCK} if on_cpu else {}
     dtype = "float32" if on_cpu and options.dtype == "auto" else options.dtype
     try:
         return LLM(
             str(folder),
             dtype=dtype,
             trust_remote_code=options.trust_remote_code,
-            enable_prefix_caching=True,
-            use_tqdm_on_load=False,
             **(usual | dict(settings)),
         )
     except Exception as error:  # vLLM raises whatever its parts do
