@@ -158,3 +158,10 @@ def test_a_reply_of_another_form_is_refused(reply: Any) -> None:
         (request,) = dialect().requests([ask])
         with pytest.raises(Malformed):
             dialect().read(request, reply)
+
+
+@pytest.mark.parametrize("odd", [None, [], "busy", {"data": None}, {"data": ["a", {"id": []}]}])
+def test_a_server_that_speaks_oddly_of_itself_says_nothing(odd: Any) -> None:
+    paths = ("/v1/models", *dialect().looks)
+    about = dialect().about(dict.fromkeys(paths, odd))
+    assert (about.version, about.context) == ("SGLang", None)

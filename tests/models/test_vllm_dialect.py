@@ -241,3 +241,10 @@ def test_a_node_costs_what_the_cache_does_not_hold() -> None:
     assert dialect().computes([]) == 0
     assert dialect().computes([Write(head, 8), Write(head, 8)]) == 2 * 708 - 688
     assert dialect().computes([Draw(head, 20, 8, "", 0)]) == 700 + 160
+
+
+@pytest.mark.parametrize("odd", [None, [], "busy", {"data": None}, {"data": ["a", {"id": []}]}])
+def test_a_server_that_speaks_oddly_of_itself_says_nothing(odd: Any) -> None:
+    paths = ("/v1/models", *dialect().looks)
+    about = dialect().about(dict.fromkeys(paths, odd))
+    assert (about.version, about.context) == ("vLLM", None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sonde.core.abilities import abilities
+from sonde.core.abilities import abilities, deciding
 from sonde.core.errors import MissingExtra, ModelError, ServerError, UsageError
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
@@ -47,6 +48,20 @@ def test_the_model_is_known_by_its_files_and_settings(there: Any, folder: Path) 
     assert identity.details["device"] == "cpu"
     assert identity.details["context"] == "64 tokens"
     assert identity.details["server version"] == "vLLM 0.32.0"
+
+
+def test_settings_that_may_change_numbers_make_another_model(
+    there: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decides(model: Any) -> dict[str, Any]:
+        return deciding(asdict(model.identity))
+
+    installed(monkeypatch)
+    roomy = load(f"vllm:{folder}?max_model_len=65&gpu_memory_utilization=0.5")
+    other = load(f"vllm:{folder}?max_model_len=65&kv_cache_dtype=fp8")
+    assert decides(roomy) == decides(there)
+    assert decides(other) != decides(there)
+    assert other.identity.architecture == 'GPT2LMHeadModel (vLLM, kv_cache_dtype="fp8")'
 
 
 def test_requests_go_into_the_engine_together(there: Any) -> None:

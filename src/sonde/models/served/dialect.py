@@ -202,6 +202,28 @@ def bare(text: str) -> str:
     return re.sub(r"[\s▁Ġ]", "", text)
 
 
+def told_context(seen: Mapping[str, Any], model: str) -> int | None:
+    """The context that a list of models tells of one of them; None where it does not."""
+    listed = seen.get("/v1/models")
+    entries = listed.get("data") if isinstance(listed, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict) and entry.get("id") == model:
+            length = entry.get("max_model_len")
+            return length if isinstance(length, int) else None
+    return None
+
+
+def told_text(seen: Mapping[str, Any], path: str, name: str) -> str:
+    """What a server says of itself under a path; nothing where it does not, or in another form.
+
+    >>> told_text({"/version": {"version": "1.0"}}, "/version", "version"), told_text({}, "/", "a")
+    ('1.0', '')
+    """
+    found = seen.get(path)
+    value = found.get(name) if isinstance(found, dict) else None
+    return value if isinstance(value, str) else ""
+
+
 def shown(value: Any) -> str:
     """A value as a message shows it."""
     text = repr(value)

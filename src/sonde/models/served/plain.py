@@ -37,6 +37,8 @@ from sonde.models.served.dialect import (
     same_length,
     same_pieces,
     shown,
+    told_context,
+    told_text,
 )
 
 PATH = "/v1/completions"
@@ -70,9 +72,8 @@ class Plain:
 
     def about(self, seen: Mapping[str, Any]) -> About:
         """The version, and the context that some servers tell beside the model's name."""
-        version = seen.get("/version")
-        told = version.get("version", "") if isinstance(version, dict) else ""
-        return About(version=str(told), context=told_context(seen, self.setting.model))
+        version = told_text(seen, "/version", "version")
+        return About(version=version, context=told_context(seen, self.setting.model))
 
     def requests(self, asks: Sequence[Ask]) -> list[Request]:
         """Several prompts in one request, except where texts are drawn."""
@@ -156,15 +157,6 @@ class Plain:
         if len(tokens) != len(values):
             raise Malformed(f"it has {len(values)} log-probabilities for {len(tokens)} tokens")
         return values
-
-
-def told_context(seen: Mapping[str, Any], model: str) -> int | None:
-    """The context that a list of models tells of one of them."""
-    models = seen.get("/v1/models")
-    entries = models.get("data", ()) if isinstance(models, dict) else ()
-    named = (e for e in entries if isinstance(e, dict) and e.get("id") == model)
-    length = next((entry.get("max_model_len") for entry in named), None)
-    return length if isinstance(length, int) else None
 
 
 def begins_with(pieces: Sequence[Any], text: str) -> bool:

@@ -38,6 +38,8 @@ from sonde.models.served.dialect import (
     same_length,
     same_pieces,
     shown,
+    told_context,
+    told_text,
 )
 
 PATH = "/generate"
@@ -70,13 +72,10 @@ class Sglang:
 
     def about(self, seen: Mapping[str, Any]) -> About:
         """Its version, and the context where it is told beside the model's name."""
-        info = seen.get("/get_server_info") or {}
-        models = (seen.get("/v1/models") or {}).get("data", ())
-        told = [m.get("max_model_len") for m in models if m.get("id") == self.setting.model]
-        version = f"SGLang {info.get('version', '')}".strip()
+        context = told_context(seen, self.setting.model)
+        version = told_text(seen, "/get_server_info", "version")
         # a token is always written
-        context = next((length - 1 for length in told if isinstance(length, int)), None)
-        return About(version=version, context=context)
+        return About(version=f"SGLang {version}".strip(), context=context and context - 1)
 
     def requests(self, asks: Sequence[Ask]) -> list[Request]:
         """Several prompts in a request; texts are drawn for one at a time."""

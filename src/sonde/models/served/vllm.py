@@ -39,6 +39,8 @@ from sonde.models.served.dialect import (
     listed,
     logps,
     shown,
+    told_context,
+    told_text,
 )
 
 WIDEST = 128
@@ -83,12 +85,10 @@ class Vllm:
 
     def about(self, seen: Mapping[str, Any]) -> About:
         """Its version, and how many tokens it was started to take."""
-        served = seen.get("/v1/models", {}).get("data", ())
-        lengths = [m.get("max_model_len") for m in served if m.get("id") == self.setting.model]
-        version = seen.get("/version", {}).get("version", "")
+        context = told_context(seen, self.setting.model)
+        version = told_text(seen, "/version", "version")
         # a token is always written
-        context = next((length - 1 for length in lengths if isinstance(length, int)), None)
-        return About(version=f"vLLM {version}".strip(), context=context)
+        return About(version=f"vLLM {version}".strip(), context=context and context - 1)
 
     def requests(self, asks: Sequence[Ask]) -> list[Request]:
         """Asks of one kind in their order, as many in a request as go together."""

@@ -5,6 +5,7 @@ So the same dialect writes the ones and checks the others. The only file that im
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import warnings
@@ -44,6 +45,9 @@ SURROUNDINGS = {
 
 CPU_BLOCK = 32
 """Tokens that the prefix cache holds together on a CPU: as few as it can, where 128 is usual."""
+
+ROOM = ("gpu_memory_utilization", "kv_cache_memory_bytes", "max_model_len", "swap_space")
+"""Settings that say how much is held, and leave numbers as they are."""
 
 SAMPLING = (
     "temperature",
@@ -147,7 +151,7 @@ def open_vllm(
         trial.found(reference),
         name=name,
         about=about(trial.dialect, channel),
-        architecture=", ".join(config.get("architectures") or ["unnamed"]) + " (vLLM)",
+        architecture=architecture(config, settings),
         weights=fingerprint(map(remembered_hash, files)),
         dtype=str(channel.config.dtype).removeprefix("torch."),
         notes={**trial.notes, "device": channel.device},
@@ -156,6 +160,17 @@ def open_vllm(
     for ability, why in model.lacks().items():
         log.warning("%s cannot %s: %s", name, ability, why)
     return model
+
+
+def architecture(config: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """What computes, with the settings that may change its numbers: a run keeps to them.
+
+    >>> architecture({"architectures": ["GPT2LMHeadModel"]}, {"kv_cache_dtype": "fp8"})
+    'GPT2LMHeadModel (vLLM, kv_cache_dtype="fp8")'
+    """
+    kept = sorted(item for item in settings.items() if item[0] not in ROOM)
+    told = ["vLLM", *(f"{name}={json.dumps(value)}" for name, value in kept)]
+    return f"{', '.join(config.get('architectures') or ['unnamed'])} ({', '.join(told)})"
 
 
 def start(name: str, folder: Path, options: LoadOptions, settings: Mapping[str, Any]) -> Any:
