@@ -82,3 +82,12 @@ def test_a_lane_has_one_request_under_way_while_others_have_their_own(data: st.D
     list(Lanes(channel, 3).send(requests, lambda *_: 0, lambda _: ()))
     for under_way in channel.under_way[:12]:  # until a lane may have run dry
         assert len({ids[0] for ids in under_way}) == len(under_way)
+
+
+@given(st.data())
+def test_what_stays_in_one_lane_is_sent_one_by_one(data: st.DataObject) -> None:
+    long = tuple(range(200))
+    channel = Playing(4, data)
+    requests = [_request((*long, token)) for token in range(9)]
+    list(Lanes(channel, 4).send(requests, lambda *_: 0, lambda _: ()))
+    assert channel.under_way == [[(*long, token)] for token in range(9)]

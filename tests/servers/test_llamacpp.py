@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,31 @@ def test_a_reply_that_is_not_what_was_asked_for_ends_in_no_number(name: str, ser
     change(reply)
     with pytest.raises(Malformed, match=message):
         served.dialect.read(request, reply)
+
+
+ODD: tuple[Any, ...] = (
+    None,
+    3,
+    "text",
+    [],
+    {},
+    [None],
+    [3],
+    {"id": []},
+    [{"id": [], "logprob": -1}],
+)
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+def test_replies_of_any_shape_end_in_a_sentence(value: Any, served: Any) -> None:
+    asks = [Rate((283, 307, 300), 2), Next((283, 307), (300,)), Write((283, 307), 2, "\n")]
+    for request in served.dialect.requests([*asks, Draw((283, 307), 1, 2, "", 1)]):
+        sound = _reply(served, request)
+        named = ("tokens_evaluated", "tokens", "content", "completion_probabilities")
+        for reply in (value, *({**sound, name: value} for name in named)):
+            with suppress(Malformed):  # and nothing else; not every field is looked at
+                served.dialect.read(request, reply)
+    assert served.dialect.about({"/props": value, "/v1/models": value}).context is None
 
 
 def test_probabilities_that_are_not_all_told_or_bent_are_refused(served: Any) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sonde.core.abilities import abilities
+from sonde.core.abilities import abilities, deciding
 from sonde.core.errors import MissingExtra, ModelError, PromptTooLong, UsageError
 from sonde.models.llamacpp import parted
 from sonde.models.load import load
@@ -17,6 +18,7 @@ from sonde.models.served.lanes import Lanes
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
 from tests import tiny
+from tests.command import in_this_process
 from tests.models.gguf_file import write_gguf
 from tests.servers.agreement import SCORED, assert_agrees, assert_same, rows
 from tests.servers.llama import write_model
@@ -54,10 +56,12 @@ def test_its_identity_names_the_file_the_form_of_its_weights_and_how_they_are_co
 ) -> None:
     dequantised: Any = load(f"gguf:{files[1]}")
     identity = inside.identity
+    assert _decides(inside) == _decides(load(f"llamacpp:{files[1]}?threads=1"))  # beside its copy
     assert identity.weights == dequantised.identity.weights
     assert identity.tokenizer == dequantised.identity.tokenizer
     assert identity.bos == dequantised.identity.bos == "<|endoftext|> always"
-    assert identity.dtype == "all F32" and identity.architecture.endswith("(llama.cpp)")
+    assert identity.dtype == "all F32"
+    assert "(llama.cpp, xllamacpp 20" in identity.architecture
     details = identity.details
     assert details["server version"].startswith("xllamacpp 20")
     assert (details["keys and values"], details["flash attention"]) == ("f32", "off")
@@ -100,6 +104,27 @@ def test_texts_side_by_side_and_in_batches_are_told_and_near(
     assert told == "4 texts side by side, up to 512 tokens of each at once"
     theirs, ours = rows(quick.score(SCORED), SCORED), rows(inside.score(SCORED), SCORED)
     assert_same([a.logps for a in theirs], [a.logps for a in ours])
+
+
+def _decides(model: Any) -> Any:
+    return deciding(asdict(model.identity))
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("kv=f16", "keys and values in f16"),
+        ("flash=on", "flash attention"),
+        ("batch=64", "up to 64 tokens"),
+        ("slots=2", "2 texts side by side"),
+    ],
+)
+def test_no_run_goes_on_with_settings_that_change_numbers(
+    files: tuple[Path, Path], inside: Any, setting: str, told: str
+) -> None:
+    other: Any = load(f"llamacpp:{files[1]}?threads=1&{setting}")
+    assert told in other.identity.dtype
+    assert _decides(other) != _decides(inside)
 
 
 def test_keys_and_values_that_do_not_fit_leave_fewer_slots(
@@ -149,6 +174,10 @@ def test_a_missing_file_package_or_setting_is_named(
         load(f"llamacpp:{files[1]}?thread=4")
     with pytest.raises(UsageError, match="slots=0 is no setting"):
         load(f"llamacpp:{files[1]}?slots=0")
+    with pytest.raises(UsageError, match="kv=q8_0 works with flash attention only; add &flash=on"):
+        load(f"llamacpp:{files[1]}?kv=q8_0")
+    with pytest.raises(ModelError, match="may also not take keys and values in q8_0 and flash"):
+        load(f"llamacpp:{files[1]}?kv=q8_0&flash=on")  # heads of 8 numbers are too small for it
     with pytest.raises(UsageError, match="computed as its file has it"):
         load(f"llamacpp:{files[1]}", LoadOptions(dtype="float16"))
     with pytest.raises(UsageError, match="sees no GPU; use --device cpu"):
@@ -171,3 +200,21 @@ def test_numbers_are_the_same_in_several_threads(quantised: Path) -> None:
     models: list[Any] = [load(f"llamacpp:{quantised}?threads={count}") for count in (1, 2)]
     one, two = (rows(model.score(SCORED), SCORED) for model in models)
     assert [a.logps for a in one] == [a.logps for a in two]
+    assert _decides(models[0]) == _decides(models[1])
+
+
+@pytest.mark.parametrize(
+    ("form", "verdict"), [("F32", "but for rounding"), ("Q4_0", "other numerics than gguf:")]
+)
+def test_a_certificate_tells_how_far_it_is_from_the_dequantised_copy(
+    form: str, verdict: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # answers of so few weights part clearly: no rounding turns them
+    plain = tiny.llama(tmp_path / "plain", intermediate_size=64, max_position_embeddings=512)
+    file = write_gguf(tmp_path / "tiny.gguf", plain, adds_bos=True, form=form)
+    words = ("--against", f"gguf:{file}", "--relations", "P36", "--limit", "1", "--device", "cpu")
+    done = in_this_process(capsys)("doctor", "-m", f"llamacpp:{file}?threads=1", *words)
+    shown = " ".join(done.out.split())
+    assert verdict in shown
+    same = "max |Δ log p| 0 of a token"
+    assert shown.count(same) == 2  # asked backwards and one by one

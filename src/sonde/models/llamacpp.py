@@ -46,6 +46,13 @@ class LlamaSettings:
             return "token by token"
         return f"{self.slots} texts side by side, up to {self.batch} tokens of each at once"
 
+    @property
+    def changes(self) -> list[str]:
+        """What of it gives other numbers than the usual settings, in words."""
+        found = [] if self.slots == self.batch == 1 else [self.told]
+        found += [f"keys and values in {self.kv}"] * (self.kv != "f32")
+        return found + ["flash attention"] * self.flash
+
 
 @dataclass(frozen=True, slots=True)
 class LlamaCppScheme:
@@ -104,6 +111,8 @@ def parted(rest: str) -> tuple[Path, LlamaSettings]:
                 f"llamacpp:{rest}: {name}={value} is no setting; there are {known}, as in "
                 "llamacpp:FILE.gguf?threads=4&slots=2&batch=512&kv=f16&flash=on"
             )
+    if given.get("kv") == "q8_0" and not given.get("flash"):
+        raise UsageError(f"llamacpp:{rest}: kv=q8_0 works with flash attention only; add &flash=on")
     return Path(file).expanduser(), LlamaSettings(**given)
 
 

@@ -42,36 +42,51 @@ class Lanes:
 
         def noted(request: Request, reply: Any) -> T:
             found = read(request, reply)
-            queue.answered(request)
+            queue.done(request)
             return found
 
-        yield from self.channel.send(queue, noted, split)
+        def parted(request: Request) -> Sequence[Request]:
+            queue.done(request)
+            return split(request)
+
+        while queue.left:  # a channel may take a pause of the queue for its end
+            queue.begin()
+            yield from self.channel.send(queue, noted, parted)
 
 
 class Queue(Iterator[Request]):
-    """Hands out requests: the next of a lane that waits for none, else of the longest."""
+    """Hands out requests, one of each lane at a time; it stops while all lanes have one under way.
+
+    A lane that has come to its end goes on with the end of the longest.
+    """
 
     def __init__(self, lanes: Iterable[Sequence[Request]]) -> None:
         self._lanes = [deque(lane) for lane in lanes]
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is under way."""
         self._numbers: dict[int, int] = {}
         self._free = deque(range(len(self._lanes)))
 
+    @property
+    def left(self) -> bool:
+        """Whether there are requests that were not handed out."""
+        return any(self._lanes)
+
     def __next__(self) -> Request:
-        number = self._free.popleft() if self._free else -1
-        if number < 0 or not self._lanes[number]:
-            longest = max(self._lanes, key=len, default=None)
-            if not longest:
-                raise StopIteration
-            request = longest.pop()  # from its end, which shares least with what is under way
-        else:
-            request = self._lanes[number].popleft()
+        if not self.left or not self._free:
+            raise StopIteration
+        number = self._free.popleft()
+        lane = self._lanes[number]
+        request = lane.popleft() if lane else max(self._lanes, key=len).pop()
         self._numbers[id(request)] = number
         return request
 
-    def answered(self, request: Request) -> None:
+    def done(self, request: Request) -> None:
         """Say that a lane may go on."""
-        number = self._numbers.pop(id(request), -1)
-        if number >= 0:
+        number = self._numbers.pop(id(request), None)
+        if number is not None:
             self._free.append(number)
 
 

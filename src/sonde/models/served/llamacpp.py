@@ -129,7 +129,8 @@ class LlamaCpp:
         (ask,) = request.asks
         if isinstance(ask, Spell):
             return [_text(reply)]
-        same_length(at(reply, "tokens_evaluated"), len(_prompt(ask)))
+        (length,) = _ids([at(reply, "tokens_evaluated")])
+        same_length(length, len(_prompt(ask)))
         match ask:
             case Rate():
                 return [_read_tokens(reply, ask.ids[ask.first :])]
@@ -202,16 +203,17 @@ def forcing(ids: Sequence[int]) -> str:
 def _read_tokens(reply: Any, ids: Ids) -> Floats:
     """The log-probabilities of tokens that the server was made to write."""
     told = listed(reply, "completion_probabilities")
-    found = [at(each, "id") for each in told]
-    if found != list(ids):
-        raise Malformed(f"it wrote the tokens {found} where {list(ids)} were asked for")
+    found = _ids([at(each, "id") for each in told])
+    if found != ids:
+        raise Malformed(f"it wrote the tokens {list(found)} where {list(ids)} were asked for")
     return logps([at(each, "logprob") for each in told], len(ids))
 
 
 def _read_next(reply: Any, ask: Next) -> Floats:
     """The log-probabilities of some tokens among those of all."""
     every = listed(reply, "completion_probabilities", 0, "top_logprobs")
-    known = {at(each, "id"): at(each, "logprob") for each in every}
+    ids = _ids([at(each, "id") for each in every])
+    known = dict(zip(ids, (at(each, "logprob") for each in every), strict=True))
     if missing := [id for id in ask.wanted if id not in known]:
         raise Malformed(
             f"it tells of {len(known)} tokens, and token {missing[0]} is not among them"
@@ -224,18 +226,25 @@ def _read_next(reply: Any, ask: Next) -> Floats:
 
 def _read_text(reply: Any, ask: Write | Draw) -> Written:
     """What it wrote; the log-probabilities of the first tokens, up to one that has none."""
-    text, ids = _text(reply), tuple(listed(reply, "tokens"))
+    text, ids = _text(reply), _ids(listed(reply, "tokens"))
     if len(ids) > ask.most:
         raise Malformed(f"it wrote {len(ids)} tokens where {ask.most} were the most")
     ended = at(reply, "stop_type") != "limit"
     if at(reply, "truncated") or (not ended and len(ids) < ask.most):
         raise Malformed(f"it stopped after {len(ids)} of {ask.most} tokens without an end")
-    told = reply.get("completion_probabilities") or []
+    told = listed(reply, "completion_probabilities") if "completion_probabilities" in reply else []
     known = takewhile(lambda pair: pair[0] == at(pair[1], "id"), zip(ids, told, strict=False))
     values = [at(each, "logprob") for _, each in known]
     return Written(
         text=text, ended=ended, ids=ids, logps=tuple(logps(values, len(values)).tolist())
     )
+
+
+def _ids(values: Sequence[Any]) -> Ids:
+    """Numbers of tokens."""
+    if strange := [each for each in values if type(each) is not int]:
+        raise Malformed(f"{shown(strange[0])} stands where a number belongs")
+    return tuple(values)
 
 
 def _text(reply: Any) -> str:

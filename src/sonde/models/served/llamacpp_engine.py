@@ -123,10 +123,12 @@ class Engine:
         try:
             return xllamacpp.Server(asked)
         except RuntimeError as error:
+            changes = " and ".join(settings.changes)
+            advice = f"; it may also not take {changes}: leave that out" if changes else ""
             raise ModelError(
                 f"llama.cpp cannot run {self.path} with {context * slots:,} tokens of context "
                 f"({error}); the file may be damaged, of a kind that xllamacpp "
-                f"{xllamacpp.__version__} does not know, or larger than the memory"
+                f"{xllamacpp.__version__} does not know, or larger than the memory" + advice
             ) from None
 
 
@@ -144,15 +146,16 @@ def open_llamacpp(name: str, path: Path, settings: LlamaSettings, options: LoadO
     trial = tried(dialect, engine, tokens)
     if not trial.scores:
         raise ModelError(f"{name} cannot be used: {next(iter(trial.why.values()))}")
-    props = engine.look("/props")
+    form = str(engine.look("/props").get("model_ftype", "")).removeprefix("(guessed) ")
+    version = f"xllamacpp {xllamacpp.__version__}"
     found = replace(
         trial.found(path.name),
         name=name,
-        about=About(version=f"xllamacpp {xllamacpp.__version__}"),
-        architecture=", ".join(config.get("architectures") or [config["model_type"]])
-        + " (llama.cpp)",
+        about=About(version=version),
+        # what else decides numbers stands beside these, so that no run goes on with another
+        architecture=f"{config.get('model_type', 'unnamed')} (llama.cpp, {version})",
         weights=f"gguf:{remembered_hash(path)[:16]}",
-        dtype=str(props.get("model_ftype", "")).removeprefix("(guessed) "),
+        dtype=", ".join([form, *settings.changes]),
         notes={
             **trial.notes,
             "device": engine.device,
