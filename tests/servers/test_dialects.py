@@ -10,9 +10,11 @@ import pytest
 
 from sonde.core.abilities import abilities
 from sonde.core.costs import Cost
+from sonde.core.prompts import Generate
 from sonde.models.options import LoadOptions
 from sonde.models.served.dialect import Setting
 from sonde.models.served.model import served_model
+from sonde.models.served.reading import Text
 from sonde.models.served.tokens import read_tokens
 from sonde.models.served.trials import find, tried
 from sonde.models.served.vllm import Vllm
@@ -21,7 +23,7 @@ from sonde.models.torch.loading.weights import load_folder
 from sonde.runs.shards import answer
 from sonde.testing import check_model
 from tests import tiny as worlds
-from tests.servers.agreement import DRAWN, SCORED, TRACED, WRITTEN, assert_agrees
+from tests.servers.agreement import DRAWN, SCORED, TRACED, WRITTEN, assert_agrees, write
 from tests.servers.answering import Answering, Face
 from tests.servers.direct import Direct
 from tests.servers.sglang_face import SglangFace
@@ -91,3 +93,28 @@ def test_a_vllm_that_tells_no_token_ids_is_not_asked_as_one(folder: Path) -> Non
     trial = tried(dialect, Direct(face), tokens)
     assert not trial.can
     assert "prompt_token_ids" in trial.why["rate"]
+
+
+NAMES = ("Ω", "Zürich", "Москва", "東京", "naïve", "Łódź", "France", "Oslo", "Curie", "1867")
+
+
+def test_written_tokens_that_are_parts_of_characters_keep_their_numbers(folder: Path) -> None:
+    """A plain server tells the texts of tokens only, and � for a part of a character."""
+    made = CausalModel(load_folder("hf:here", folder, LoadOptions(device="cpu"), weights="w"))
+    there = asked(Face(Answering(folder, 64)), folder)
+    untils = ("", "\n", "a", "e")
+    prompts = [write(f"{name} is", Generate(most=8, until=u)) for name in NAMES for u in untils]
+    theirs, ours = dict(there.generate(prompts)), dict(made.generate(prompts))
+    assert any("\ufffd" in answer.text for answer in ours.values())
+    for i in range(len(prompts)):
+        one, two = theirs[i], ours[i]
+        assert one.finished == two.finished
+        assert one.logps == pytest.approx(two.logps, abs=1e-5)
+        assert (one.end_logp is None) == (two.end_logp is None)
+        assert one.end_logp is None or one.end_logp == pytest.approx(two.end_logp, abs=1e-5)
+
+
+def test_long_texts_that_are_read_throughout_are_not_asked_node_by_node(folder: Path) -> None:
+    model = asked(VllmFace(Answering(folder, 64)), folder)
+    long = [Text(ids=tuple(range(k, k + 300)), reads=tuple(range(1, 300))) for k in range(40)]
+    assert len(model.reading(long).owners) == 40

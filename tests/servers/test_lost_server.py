@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from sonde.models.options import LoadOptions
 from sonde.probes.lama.probe import Lama
 from sonde.runs.run import run
 from tests import tiny as worlds
+from tests.servers.agreement import WRITTEN
 from tests.servers.answering import Answering, Face, serving
 from tests.written import many_shards
 
@@ -77,10 +79,17 @@ def test_a_run_that_lost_its_server_goes_on_and_ends_with_the_same_bytes(
     assert shards(tmp_path / "lost") == calm
 
 
+def much_like(folder: Path, made: Path) -> Path:
+    """The same model, its attention a little sharper, as after some steps of training."""
+    return worlds.spoiled(Path(copytree(folder, made)), "c_attn.weight", lambda t: t * 1.1)
+
+
+@pytest.mark.parametrize("near", [False, True])
 def test_another_model_at_the_same_address_is_noticed(
-    folder: Path, data: Dataset, tmp_path: Path
+    folder: Path, data: Dataset, tmp_path: Path, near: bool
 ) -> None:
-    other = Answering(worlds.gpt2(tmp_path / "other", seed=1), 64)
+    made = much_like(folder, tmp_path / "o") if near else worlds.gpt2(tmp_path / "o", seed=1)
+    other = Answering(made, 64)
     with ExitStack() as stack, ExitStack() as later:
         address = stack.enter_context(serving(Face(Answering(folder, 64))))
 
@@ -92,3 +101,22 @@ def test_another_model_at_the_same_address_is_noticed(
             ask(address, folder, data, tmp_path / "run", once(restart))
     assert "another model has come up" in str(told.value)
     assert len(shards(tmp_path / "run")) < 3  # nothing of the shard that was under way
+
+
+class Deaf(Face):
+    """It tells nothing of a prompt, only of what it writes."""
+
+    def choice(self, index: int, ids: list[int], body: dict[str, Any], number: int) -> Any:
+        return super().choice(index, ids, {**body, "echo": False}, number)
+
+
+def test_another_model_that_only_writes_is_noticed(folder: Path, tmp_path: Path) -> None:
+    other = Answering(worlds.gpt2(tmp_path / "other", seed=1), 64)
+    with ExitStack() as stack, ExitStack() as later:
+        address = stack.enter_context(serving(Deaf(Answering(folder, 64))))
+        model: Any = load(f"server:{address}", LoadOptions(tokenizer=str(folder), server_wait=0.2))
+        assert len(list(model.generate(WRITTEN[:2]))) == 2
+        stack.close()
+        later.enter_context(serving(Deaf(other), int(address.rpartition(":")[2])))
+        with pytest.raises(ServerError, match="another model has come up"):
+            list(model.generate(WRITTEN[2:4]))

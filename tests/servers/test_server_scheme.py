@@ -254,6 +254,30 @@ def test_a_server_that_draws_one_text_at_a_time_is_asked_so(
     assert sum(drawn.counts) == 40
 
 
+class Unison(Face):
+    """It draws all texts of a request from one seed."""
+
+    def draw(self, body: dict[str, Any], number: int) -> Any:
+        return super().draw(body, 0)
+
+
+def test_texts_that_are_all_drawn_from_one_seed_are_asked_for_one_by_one(
+    answering: Answering, folder: Path
+) -> None:
+    with served(Unison(answering), folder) as model:
+        assert model.dialect.draws == 1
+        (drawn,) = [answer for _, answer in model.sample([DRAWN[0]])]
+    assert sum(drawn.counts) == 40 and len(drawn.texts) > 10
+
+
+def test_an_address_without_a_list_of_models_is_named(answering: Answering, folder: Path) -> None:
+    def lost(path: str, body: dict[str, Any], reply: Reply) -> Reply:
+        return Reply(body="<html>Welcome</html>")
+
+    said = refused(Face(answering, change=lost), folder, UsageError)
+    assert said.startswith("http://127.0.0.1:") and "no list of models (/v1/models)" in said
+
+
 class Short(Face):
     """It keeps the end of a prompt that is longer than it takes, and says nothing."""
 

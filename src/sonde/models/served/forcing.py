@@ -5,7 +5,7 @@ Each test tries one thing in one dialect, and says why it does not work.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from math import exp
 from typing import Any
@@ -18,6 +18,7 @@ from sonde.models.served.asks import (
     Draw,
     Floats,
     Ids,
+    Kind,
     Next,
     Rate,
     Result,
@@ -35,8 +36,8 @@ PANGRAM = "Sphinx of black quartz, judge my vow"
 FORCED = 3
 """Unlikely tokens that are forced behind it."""
 
-WRITTEN = 8
-"""Tokens that are written behind it."""
+WRITTEN, DRAWN = 8, 8
+"""Tokens that are written behind it, and texts that are drawn."""
 
 SPELLED = 24
 """Tokens from all over the vocabulary that a server must spell as the local tokenizer does."""
@@ -73,7 +74,10 @@ class Fails(Exception):
 
 
 class Tests:
-    """What is tried with a server; `rated` and `nexts` are the same numbers by two routes."""
+    """What is tried with a server; `rated` and `nexts` are the same numbers by two routes.
+
+    `spread`: how far numbers lay apart that were asked for twice by one route.
+    """
 
     def __init__(self, dialect: Dialect, channel: Channel, tokens: LocalTokens) -> None:
         self.dialect, self.channel, self.tokens = dialect, channel, tokens
@@ -84,6 +88,7 @@ class Tests:
         self.rated: Floats | None = None
         self.nexts: Floats | None = None
         self.written: Written | None = None
+        self.spread = 0.0
 
     def rate(self) -> None:
         """Force tokens by putting them into the prompt: together and one at a time."""
@@ -98,7 +103,7 @@ class Tests:
             )
         others = [self.ask(Rate((*self.opening, id), start))[0][0] for id in self.forced]
         refuse_strange(others, together)
-        self.rated = together
+        self.rated, self.spread = together, apart(together, alone)
 
     def next(self) -> None:
         """Ask for tokens that follow a text, all of them unlikely."""
@@ -113,7 +118,7 @@ class Tests:
                 f"it gives a token {shown(found[:1])} by itself and {shown(others[:1])} beside "
                 "others, so that its numbers depend on what else is asked"
             )
-        self.nexts = found
+        self.nexts, self.spread = found, max(self.spread, apart(others[:1], found[:1]))
 
     def write(self) -> None:
         """Have some tokens written."""
@@ -152,27 +157,42 @@ class Tests:
         return tuple(found)
 
     def draw(self) -> None:
-        """Have two texts drawn, or one where a server gives no more in a request."""
+        """Have texts drawn, several in a request or, where that gives one text, one by one."""
         try:
-            (self.drawn,) = self.ask(self._draws())
+            self.drawn = self._drawn()
         except Fails:
-            if self.dialect.draws < 2:
-                raise
             kind: Any = type(self.dialect)
-            self.dialect = kind(replace(self.dialect.setting, draws=1))
-            if self.dialect.draws > 1:
+            narrow = kind(replace(self.dialect.setting, draws=1))
+            if self.dialect.draws == narrow.draws:
                 raise
-            (self.drawn,) = self.ask(self._draws())
+            self.dialect = narrow
+            self.drawn = self._drawn()
 
-    def _draws(self) -> Draw:
-        return Draw(self.opening, min(2, self.dialect.draws), 8, "", 7)
+    def _drawn(self) -> list[str]:
+        """Texts after words that lead nowhere, so that hardly two are alike."""
+        count, opening = min(DRAWN, self.dialect.draws), self.opening + self.forced
+        asks = [Draw(opening, count, WRITTEN, "", 7 + n) for n in range(DRAWN // count)]
+        texts = [written.text for ask in asks for written in self.ask(ask)[0]]
+        if len(set(texts)) == 1:
+            raise Fails(f"it draws {texts[0]!r} {len(texts)} times out of {len(texts)}")
+        return texts
 
     def steady(self) -> str:
         """How texts are drawn, for the manifest."""
-        (again,) = self.ask(self._draws())
-        kept = [w.text for w in again] == [w.text for w in self.drawn]
-        heeds = "seeded" if kept else "which does not heed its seed: another run draws other texts"
+        ignored = "which does not heed its seed: another run draws other texts"
+        heeds = "seeded" if self._drawn() == self.drawn else ignored
         return f"by the server, {heeds}; not the engine's way of splitting counts"
+
+    def witness(self, can: Collection[Kind]) -> tuple[Ask, Any] | None:
+        """An ask and its answer by which a server that can these is known again."""
+        start = len(self.opening)
+        if "rate" in can:
+            return Rate(self.opening + self.forced, start), self.rated
+        if "next" in can and self.nexts is not None:
+            return Next(self.opening, self.forced[:1]), self.nexts[:1]
+        if "write" in can:
+            return Write(self.opening, WRITTEN, ""), self.written
+        return None
 
     def spell(self) -> str:
         """Have tokens spelled: a tokenizer that is not the server's spells them otherwise."""
@@ -272,6 +292,11 @@ def near(one: Any, other: Any) -> bool:
     """Whether two routes agree on some log-probabilities."""
     pairs = zip(one, other, strict=True)
     return all(abs(a - b) <= APART + RELATIVE * max(abs(a), abs(b)) for a, b in pairs)
+
+
+def apart(one: Any, other: Any) -> float:
+    """How far log-probabilities lie apart at most."""
+    return float(max(abs(a - b) for a, b in zip(one, other, strict=True)))
 
 
 def unlikely(tokens: LocalTokens, count: int) -> Ids:

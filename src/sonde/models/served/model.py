@@ -349,12 +349,7 @@ def read_written(
     """
     endings, path = tokens.endings, written.ids
     if not path:
-        end = endings.up_to(written.text, want.until)
-        first, said = (
-            _pieces_within(written.pieces, len(text))
-            for text in (end.thoughts, end.thoughts + end.text)
-        )
-        return replace(end, finished=end.finished or written.ended), first, said, len(written.logps)
+        return _read_pieces(tokens, written, want.until)
     tail, count = endings.tail(ids), len(path)
     end = replace(endings.up_to(endings.text(tail, path), want.until), finished=written.ended)
     said = count
@@ -366,6 +361,28 @@ def read_written(
             break
     first = endings.said(tail, path[:count], end.thoughts) if end.thoughts else 0
     return end, first, said, count
+
+
+def _read_pieces(tokens: LocalTokens, written: Written, until: str) -> tuple[End, int, int, int]:
+    """The same by the texts of tokens, counted in these alone: they may hold parts of characters.
+
+    The text is that of the tokens, which has special ones in it as a text that is written here
+    does; where it cannot be made of them, it is the server's.
+    """
+    endings, pieces = tokens.endings, written.pieces
+    if written.ended and pieces and pieces[-1] in ("", *tokens.closing):
+        pieces = pieces[:-1]
+    joined = "".join(pieces)
+    counted, told = endings.up_to(joined, until), endings.up_to(written.text, until)
+    length = len(counted.thoughts + counted.text)
+    first, said = _pieces_within(pieces, len(counted.thoughts)), len(pieces)
+    came = len(written.pieces)
+    if counted.finished:
+        said = _pieces_within(pieces, length)
+        came = _pieces_within(pieces, length + len(until))
+    end = counted if tokens.without_special(joined).startswith(written.text) else told
+    finished = counted.finished or told.finished or written.ended
+    return replace(end, finished=finished), first, said, came
 
 
 def _pieces_within(pieces: Sequence[str], length: int) -> int:

@@ -18,6 +18,10 @@ REQUEST = 32
 """Tokens that a server could compute while it takes a request, about."""
 
 
+NODES = 16
+"""How many times the tokens of all texts may stand in their nodes, for these to be looked at."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
     """Token ids, and the places of those that are read, rising; the first place is not 0."""
@@ -102,10 +106,12 @@ def by_both(texts: Sequence[Text], dialect: Divides) -> Reading:
 def cheapest(dialect: Dialect, can: Collection[Kind], texts: Sequence[Text]) -> Reading:
     """The way that takes a server least, of those that it can."""
     ways: list[Reading] = [whole(texts, dialect)] if "rate" in can else []
-    if "next" in can:
+    # a node holds all that stands before it: long texts that are read throughout have too many
+    far = sum(sum(text.reads) for text in texts) > NODES * sum(len(text.ids) for text in texts)
+    if "next" in can and not (ways and far):
         ways.append(by_nodes(texts, dialect.widest))
-    if "rate" in can and "next" in can and isinstance(dialect, Divides):
-        ways.append(by_both(texts, dialect))
+        if "rate" in can and isinstance(dialect, Divides):
+            ways.append(by_both(texts, dialect))
     return ways[0] if len(ways) == 1 else min(ways, key=lambda way: weight(dialect, way))
 
 

@@ -60,6 +60,17 @@ class LocalTokens:
         text = template_of(self.tokenizer)
         return fingerprint([text]) if text else ""
 
+    @property
+    def closing(self) -> list[str]:
+        """The texts of the tokens that end a text."""
+        return [self.backend.decode([id], skip_special_tokens=False) for id in self.endings.ends]
+
+    def without_special(self, text: str) -> str:
+        """A text as servers give it: special tokens that stand in it left out."""
+        for token in self.tokenizer.all_special_tokens:
+            text = text.replace(token, "")
+        return text
+
     def pieces(self, ids: Ids) -> list[str | None]:
         """The text of each token; None for special ones and for parts of characters."""
         special, plain = self.tokenizer.all_special_ids, self.texts.plain

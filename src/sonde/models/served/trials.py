@@ -17,20 +17,20 @@ from sonde.core.errors import EndpointError, ServerError, UsageError
 from sonde.core.fingerprints import fingerprint
 from sonde.http.failures import Refused
 from sonde.models.served import DIALECTS
-from sonde.models.served.asks import (
-    Ask,
-    Floats,
-    Kind,
-    Next,
-    Rate,
-)
+from sonde.models.served.asks import Ask, Kind, Written
 from sonde.models.served.channel import Channel
 from sonde.models.served.dialect import About, Dialect, Setting
-from sonde.models.served.forcing import UNCHECKED, Fails, Tests, ask_all, near, shown
+from sonde.models.served.forcing import UNCHECKED, Fails, Tests, apart, ask_all, near, shown
 from sonde.models.served.model import Found
 from sonde.models.served.tokens import LocalTokens
 
 MODELS = "/v1/models"
+
+STEADY = 0.02
+"""How far a number may be from itself, asked later, in nats; four times what was seen if more.
+
+With other texts in between, llama.cpp's flash attention moves it by 0.004.
+"""
 
 CHECKED = "tokenizer checked by"
 
@@ -39,7 +39,8 @@ CHECKED = "tokenizer checked by"
 class Trial:
     """What came of trying a dialect: which asks it answers, and why not the others.
 
-    `shown`: an ask and what it was answered with, by which the server is known again;
+    `shown`: an ask and what it was answered with, by which the server is known again,
+    numbers within `steady`;
     `text`: what it writes, by which a run knows its model: names of served models are soon given.
     """
 
@@ -48,7 +49,8 @@ class Trial:
     why: dict[Kind, str] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     about: About = field(default_factory=About)
-    shown: tuple[Ask, Floats] | None = None
+    shown: tuple[Ask, Any] | None = None
+    steady: float = STEADY
     text: str = ""
     denied: EndpointError | None = None
 
@@ -94,10 +96,14 @@ class Witness:
             (again,) = ask_all(self.channel, dialect, [ask])
         except Fails as fails:
             raise ServerError(f"the server does not answer as before: {fails}") from None
-        if not near(again, known):
+        if isinstance(known, Written):
+            same, told, was = again.text == known.text, repr(again.text), repr(known.text)
+        else:
+            same, told, was = apart(again, known) <= self.trial.steady, shown(again), shown(known)
+        if not same:
             raise ServerError(
-                f"the server gives {shown(again)} where it gave {shown(known)}: another model "
-                "has come up; what it answers does not belong to this run"
+                f"the server gives {told} where it gave {was}: another model has come up; what it "
+                "answers does not belong to this run"
             )
 
 
@@ -110,13 +116,14 @@ def about(dialect: Dialect, channel: Channel) -> About:
     return dialect.about({path: reply for path, reply in seen.items() if reply is not None})
 
 
-def find(channel: Channel, tokens: LocalTokens, model: str) -> Trial:
+def find(channel: Channel, tokens: LocalTokens, model: str, where: str = "the server") -> Trial:
     """The dialect of a server with the most abilities, and what it can; those that score first.
 
-    `model` is the name under which the model is served, empty where the server has only one.
+    `model` is the name under which the model is served, empty where the server has only one;
+    `where` is the server's address, for messages.
     """
     listed = channel.look(MODELS)
-    setting = Setting(model=served_name(listed, model), pieces=tokens.pieces)
+    setting = Setting(model=served_name(listed, model, where), pieces=tokens.pieces)
     found: list[Trial] = []
     for made in Components(DIALECTS, "sonde.dialects").values():
         trial = tried(made(setting), channel, tokens)
@@ -134,7 +141,7 @@ def find(channel: Channel, tokens: LocalTokens, model: str) -> Trial:
     return best
 
 
-def served_name(listed: Any, model: str) -> str:
+def served_name(listed: Any, model: str, where: str = "the server") -> str:
     """The name under which a model is served: as asked for, if there, or the only one."""
     entries = listed.get("data", ()) if isinstance(listed, dict) else ()
     names = [str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry]
@@ -143,7 +150,10 @@ def served_name(listed: Any, model: str) -> str:
     if not model and len(names) == 1:
         return names[0]
     if not names:
-        raise UsageError("the server does not say which models it has; name one: --served-model")
+        raise UsageError(
+            f"{where} has no list of models ({MODELS}); check the address, or name the model with "
+            "--served-model NAME if it is right"
+        )
     served = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     if model:
         raise ServerError(f"--served-model {model}: the server has no such model; it has {served}")
@@ -173,10 +183,8 @@ def tried(dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Trial:
         checked = tests.spell() if "spell" in dialect.can else UNCHECKED
         trial.notes[CHECKED] = checked
         trial.dialect = tests.batched() if "rate" in trial.can else tests.dialect
-    if tests.rated is not None:
-        trial.shown = Rate(tests.opening + tests.forced, len(tests.opening)), tests.rated
-    elif tests.nexts is not None:
-        trial.shown = Next(tests.opening, tests.forced[:1]), tests.nexts[:1]
+    trial.shown = tests.witness(trial.can)
+    trial.steady = max(STEADY, 4 * tests.spread)
     if "write" in trial.can and tests.written is not None:
         trial.text = tests.written.text
         trial.notes["writes"] = repr(trial.text)
