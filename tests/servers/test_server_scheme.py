@@ -297,3 +297,34 @@ def test_a_prompt_that_was_cut_is_no_answer(
         pytest.raises(EndpointError, match=r"where \d+ were sent"),
     ):
         list(model.score([score("Paris is " * 25, ("Paris", "Oslo"))]))
+
+
+class Forgetful(Deaf):
+    """It keeps the last three tokens of a prompt and does not tell how many it read."""
+
+    def completions(self, body: dict[str, Any]) -> Any:
+        prompt = body["prompt"]
+        cut = [ids[-3:] for ids in prompt] if isinstance(prompt[0], list) else prompt[-3:]
+        return {**super().completions({**body, "prompt": cut}), "usage": None}
+
+
+def test_a_server_that_writes_after_a_cut_prompt_is_found_out(
+    answering: Answering, folder: Path
+) -> None:
+    with served(Forgetful(answering), folder) as model:
+        assert "generate" not in abilities(model)
+        assert "it is cut" in model.lacks()["generate"]
+
+
+class Echo(Face):
+    """It tells the log-probabilities of a prompt, and none of what it writes."""
+
+    def choice(self, index: int, ids: list[int], body: dict[str, Any], number: int) -> Any:
+        found = super().choice(index, ids, body, number)
+        return found if body.get("echo") else {**found, "logprobs": None}
+
+
+def test_numbers_that_nothing_confirms_are_not_taken(answering: Answering, folder: Path) -> None:
+    with served(Echo(answering), folder) as model:
+        assert abilities(model) == {"sample"}
+        assert "nothing confirms them" in model.lacks()["score"]

@@ -126,6 +126,15 @@ class Tests:
         if not self.written.logps and not self.written.ids:
             raise Fails("it gives no log-probabilities of what it writes")
         refuse_constant(self.written.logps)
+        self.reads_beginnings()
+
+    def reads_beginnings(self) -> None:
+        """Have texts written after prompts that begin otherwise: what is read decides numbers."""
+        ends = self.words[1:] + self.opening
+        texts = [Write((first, *ends), 2, "") for first in self.words[:2]]
+        one, other = (self.ask(text)[0] for text in texts)
+        if one.logps and one.text == other.text and apart(one.logps, other.logps) < SAME / 100:
+            raise Fails("what it writes does not depend on how a prompt begins: it is cut")
 
     def write_agrees(self) -> None:
         """Force what was written: it must get the log-probabilities that it was written with."""

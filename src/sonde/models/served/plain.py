@@ -49,10 +49,11 @@ DRAWS = 16
 LOST = "\ufffd"
 """What stands for a part of a character."""
 
-_GAPS = re.compile("[\\s▁Ġ]+")
+_GAPS = re.compile(r"[\s▁Ġ]+|<[^<>\s]+>")
 
 EVEN: Mapping[str, Any] = {"top_p": 1, "frequency_penalty": 0, "presence_penalty": 0}
-"""Every field of sampling is set: what a server takes for one that is missing is its own."""
+"""Every field of sampling that such servers share: what they take for one that is missing is
+their own. `top_k` and others have no value that means the same to all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +163,12 @@ class Plain:
 def begins_with(pieces: Sequence[Any], text: str) -> bool:
     """Whether tokens say a text, and maybe more; spaces and parts of characters do not count.
 
+    Nor do special tokens, which most servers leave out of a text.
+
     >>> begins_with([" Par", "is", "."], " Paris"), begins_with(["token_id:7"], " Paris")
     (True, False)
     """
-    theirs, ours = ("".join(_GAPS.split(each)) for each in ("".join(map(str, pieces)), text))
+    theirs, ours = (_GAPS.sub("", each) for each in ("".join(map(str, pieces)), text))
     return theirs.startswith(ours) or LOST in theirs + ours
 
 

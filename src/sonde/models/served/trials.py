@@ -179,6 +179,9 @@ def tried(dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Trial:
                 trial.why[kind], trial.denied = str(fails), fails.denied or trial.denied
     if trial.scores or "write" in trial.can:
         _compare_routes(trial, tests)
+    if "rate" in trial.can and not trial.can & {"next", "write"}:
+        trial.can.discard("rate")
+        trial.why["rate"] = "its numbers come by one route alone, and nothing confirms them"
     if trial.can:
         checked = tests.spell() if "spell" in dialect.can else UNCHECKED
         trial.notes[CHECKED] = checked
