@@ -29,7 +29,11 @@ PASSING = (408, 425, 429)
 
 BUSY = (429, 503)
 GONE = (502, 503, 504)
+TROUBLED = (500, *GONE)
 """Statuses of a server with too much to do, and of one that may not be there."""
+
+UNKNOWN = 501
+"""The status of a server that does not know what is asked, as good as 404."""
 
 DENIED = (401, 403)
 """Statuses of a server that wants to know who asks."""
@@ -86,16 +90,18 @@ class Client:
         """Close all connections."""
         await self._client.aclose()
 
-    async def healthy(self) -> bool:
-        """Whether something answers, and does not say that it is not ready."""
+    async def trouble(self) -> str:
+        """Why a server cannot be asked just now; empty where something answers and is ready."""
         import httpx
 
         url = self._place.address + self._place.health
         try:
             answer = await asyncio.wait_for(self._client.get(url), KNOCK)
-        except (TimeoutError, httpx.RequestError):
-            return False
-        return answer.status_code < 500
+        except (TimeoutError, httpx.TimeoutException):
+            return f"gave no answer in {KNOCK:g} s"
+        except httpx.RequestError as error:
+            return self._unreached(error)
+        return self._refusal(answer) if answer.status_code in TROUBLED else ""
 
     async def ask(self, call: Asked) -> Reply:
         """The answer to a request; Failure where another try may bring one."""
@@ -121,23 +127,30 @@ class Client:
             why = f"gave no answer in {place.timeout:g} s"
             raise Failure("no answer in time", why) from None
         except httpx.RequestError as error:
-            why = f"cannot be reached: {place.hide(str(error)) or type(error).__name__}"
-            if advice := _never(error):
-                raise EndpointError(f"{place.shown} {why}; {advice}") from None
             lost = isinstance(error, httpx.TransportError)
-            raise Failure("no connection", why, lost=lost) from None
+            raise Failure("no connection", self._unreached(error), lost=lost) from None
+
+    def _unreached(self, error: httpx.RequestError) -> str:
+        """Why there is no connection; raises where there will be none."""
+        why = f"cannot be reached: {self._place.hide(str(error)) or type(error).__name__}"
+        if advice := _never(error):
+            raise EndpointError(f"{self._place.shown} {why}; {advice}") from None
+        return why
 
     def _check_status(self, answer: httpx.Response, wait: float | None) -> None:
         status = answer.status_code
         if status == 200:
             return
-        said = self._said(answer, 160)
-        why = f"answers with HTTP {status}" + (f": {said}" if said else "")
-        if status in PASSING or status >= 500:
+        why = self._refusal(answer)
+        if status in PASSING or (status >= 500 and status != UNKNOWN):
             raise Failure(f"HTTP {status}", why, wait, busy=status in BUSY, lost=status in GONE)
         if status in DENIED and self._place.denied:
             why += f"; {self._place.denied}"
         raise Refused(f"{self._place.shown} {why}", status=status, why=why)
+
+    def _refusal(self, answer: httpx.Response) -> str:
+        said = self._said(answer, 160)
+        return f"answers with HTTP {answer.status_code}" + (f": {said}" if said else "")
 
     def _said(self, answer: httpx.Response, most: int) -> str:
         """What an answer says is wrong, or how it begins; what is long is not looked at whole."""

@@ -121,8 +121,8 @@ class Server:
 
     def wait_until_ready(self) -> None:
         """Return once the server is there and has loaded; refuses where it takes too long."""
-        if not self._run(self._client.healthy()):
-            self._wait_for_return("is not ready")
+        if why := self._run(self._client.trouble()):
+            self._wait_for_return(why)
 
     def _answers(
         self,
@@ -181,7 +181,7 @@ class Server:
         if sent.began < self._returned:
             return  # it was sent to the server that was lost before
         sent.losses += 1
-        if not self._run(self._client.healthy()):
+        if self._run(self._client.trouble()):
             self._wait_for_return(failure.why)
         elif failure.busy or sent.losses > self.place.retries:
             times = max(sent.losses, failure.tried)
@@ -194,7 +194,7 @@ class Server:
     def _wait_for_return(self, why: str) -> None:
         place, began, knocks = self.place, time.monotonic(), 0
         log.warning("%s %s; waiting up to %g s for it", place.shown, why, place.away)
-        while not self._run(self._client.healthy()):
+        while self._run(self._client.trouble()):
             if time.monotonic() - began >= place.away:
                 raise given_up(place, f"{why}, and was not back in {place.away:g} s")
             knocks += 1

@@ -73,6 +73,7 @@ class ServerScheme:
         # a dialect that is not the server's fails, and need not fail often
         quick = replace(place, retries=min(RETRIES, 2), away=min(LOADING, place.away), advice=CHECK)
         with connected(quick, "server:") as server:
+            server.wait_until_ready()  # soon told, where nothing answers at all
             trial = find(HttpChannel(server), tokens, options.served_model, place.shown)
         stack = ExitStack()
         slots = trial.about.slots

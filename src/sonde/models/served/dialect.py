@@ -18,6 +18,9 @@ from sonde.models.served.asks import Ask, Floats, Ids, Kind, Next, Rate, Result
 
 One = TypeVar("One")
 
+ODD = (TypeError, AttributeError, KeyError, IndexError)
+"""What reading raises where something is of another type than in any server's replies."""
+
 LEAST = 1e-5
 """How far above 0 rounding may take a log-probability."""
 
@@ -122,6 +125,20 @@ class Divides(Dialect, Protocol):
         """The asks that read those places of a text, in order."""
 
 
+def models_of(listed: Any) -> list[Mapping[str, Any]]:
+    """The entries of a list of models; none where a server lists them otherwise."""
+    entries = listed.get("data") if isinstance(listed, dict) else None
+    named = entries if isinstance(entries, list) else []
+    return [entry for entry in named if isinstance(entry, dict) and "id" in entry]
+
+
+def told_context(seen: Mapping[str, Any], model: str) -> int | None:
+    """The context that a list of models tells of one of them."""
+    named = (entry for entry in models_of(seen.get("/v1/models")) if entry["id"] == model)
+    length = next((entry.get("max_model_len") for entry in named), None)
+    return length if isinstance(length, int) else None
+
+
 def batches(asks: Sequence[Ask], size: int) -> list[Sequence[Ask]]:
     """So many at a time.
 
@@ -200,17 +217,6 @@ def bare(text: str) -> str:
     'NewYork'
     """
     return re.sub(r"[\s▁Ġ]", "", text)
-
-
-def told_context(seen: Mapping[str, Any], model: str) -> int | None:
-    """The context that a list of models tells of one of them; None where it does not."""
-    listed = seen.get("/v1/models")
-    entries = listed.get("data") if isinstance(listed, dict) else None
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and entry.get("id") == model:
-            length = entry.get("max_model_len")
-            return length if isinstance(length, int) else None
-    return None
 
 
 def told_text(seen: Mapping[str, Any], path: str, name: str) -> str:

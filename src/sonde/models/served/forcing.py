@@ -27,7 +27,7 @@ from sonde.models.served.asks import (
     Written,
 )
 from sonde.models.served.channel import Channel
-from sonde.models.served.dialect import Dialect, Malformed, Request, bare
+from sonde.models.served.dialect import ODD, Dialect, Malformed, Request, bare
 from sonde.models.served.reading import Text, whole
 from sonde.models.served.tokens import LocalTokens
 
@@ -262,6 +262,8 @@ def ask_all(channel: Channel, dialect: Dialect, asks: Sequence[Ask]) -> list[Any
             return dialect.read(request, reply)
         except Malformed as error:
             return error  # not raised: it would be asked again and again
+        except ODD as error:
+            return Malformed(f"it is of a form that no server's has: {reply!r:.80} ({error!r:.80})")
 
     found: dict[Ask, Result] = {}
     try:

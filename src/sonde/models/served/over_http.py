@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sonde.http.failures import Failure, Refused
 from sonde.http.server import Server
 from sonde.models.served.channel import Read, Split, Untaken
-from sonde.models.served.dialect import Malformed, Request
+from sonde.models.served.dialect import ODD, Malformed, Request, shown
 
 T = TypeVar("T")
 
@@ -42,6 +42,9 @@ class HttpChannel:
             except Malformed as error:
                 why = f"gives a reply that cannot be taken: {error}"
                 raise Failure("a reply that cannot be taken", why) from None
+            except ODD as error:
+                why = f"gives a reply of a form that no server has: {shown(value)} ({error!r:.80})"
+                raise Failure("a reply of a strange form", why) from None
 
         try:
             yield from self.server.many(requests, checked, split)

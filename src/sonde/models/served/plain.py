@@ -99,7 +99,8 @@ class Plain:
         first = request.asks[0]
         count = first.count if isinstance(first, Draw) else len(request.asks)
         choices = in_order(listed(reply, "choices"), count)
-        told = reply.get("usage") or {}
+        usage = reply.get("usage")
+        told = usage if isinstance(usage, dict) else {}
         sent = sum(len(ask.ids) for ask in request.asks)
         same_length(told.get("prompt_tokens"), sent)
         if isinstance(first, Draw):

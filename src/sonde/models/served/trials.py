@@ -19,7 +19,7 @@ from sonde.http.failures import Refused
 from sonde.models.served import DIALECTS
 from sonde.models.served.asks import Ask, Kind, Written
 from sonde.models.served.channel import Channel
-from sonde.models.served.dialect import About, Dialect, Setting
+from sonde.models.served.dialect import About, Dialect, Setting, models_of
 from sonde.models.served.forcing import UNCHECKED, Fails, Tests, apart, ask_all, near, shown
 from sonde.models.served.model import Found
 from sonde.models.served.tokens import LocalTokens
@@ -143,8 +143,7 @@ def find(channel: Channel, tokens: LocalTokens, model: str, where: str = "the se
 
 def served_name(listed: Any, model: str, where: str = "the server") -> str:
     """The name under which a model is served: as asked for, if there, or the only one."""
-    entries = listed.get("data", ()) if isinstance(listed, dict) else ()
-    names = [str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry]
+    names = [str(entry["id"]) for entry in models_of(listed)]
     if model and (model in names or not names):
         return model
     if not model and len(names) == 1:
