@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sonde.core.abilities import abilities, deciding
+from sonde.core.costs import Cost
 from sonde.core.errors import MissingExtra, ModelError, PromptTooLong, UsageError
 from sonde.models.llamacpp import parted
 from sonde.models.load import load
@@ -104,6 +105,14 @@ def test_texts_side_by_side_and_in_batches_are_told_and_near(
     assert told == "4 texts side by side, up to 512 tokens of each at once"
     theirs, ours = rows(quick.score(SCORED), SCORED), rows(inside.score(SCORED), SCORED)
     assert_same([a.logps for a in theirs], [a.logps for a in ours])
+
+
+def test_a_plan_counts_beginnings_that_texts_share_once(inside: Any) -> None:
+    prompts = [score("The capital of France is Paris. " * 9 + f"{x} is ", CITIES) for x in CITIES]
+    (cost,) = inside.estimate_costs([prompts])
+    total = sum(cost.costs, Cost())
+    assert total.requests <= len(CITIES) ** 2
+    assert total.computed < total.naive / 10
 
 
 def _decides(model: Any) -> Any:

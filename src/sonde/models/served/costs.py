@@ -16,6 +16,7 @@ from sonde.core.prompts import Generate, Prompt, Sample, put
 from sonde.engine.causal_texts import read_texts
 from sonde.engine.dry_run import DryRun
 from sonde.models.served.asks import Ask
+from sonde.models.served.dialect import Divides
 from sonde.models.served.model import Served, draw_asks, option_reads, write_asks
 from sonde.models.served.reading import Text
 
@@ -77,10 +78,14 @@ def _write(
 
 def _send(model: Served, payers: Mapping[Ask, int], dry: DryRun) -> None:
     """What is sent; the tokens of a request are paid for by all who have an ask in it."""
-    computes = model.dialect.computes
-    for request in model.dialect.requests(list(payers)) if payers else ():
+    dialect, computes = model.dialect, model.dialect.computes
+    requests = dialect.requests(list(payers)) if payers else []
+    for request in requests:
         dry.charge(payers[request.asks[0]], requests=1)
-        alone = np.cumsum([0, *(computes([ask]) for ask in request.asks)])
-        ends = computes(request.asks) * alone // max(alone[-1], 1)
-        for ask, tokens in zip(request.asks, np.diff(ends).tolist(), strict=True):
+    # such a server keeps the beginning of a text for the next request
+    kept = isinstance(dialect, Divides)
+    for asks in [list(payers)] if kept else [request.asks for request in requests]:
+        alone = np.cumsum([0, *(computes([ask]) for ask in asks)])
+        ends = computes(asks) * alone // max(alone[-1], 1)
+        for ask, tokens in zip(asks, np.diff(ends).tolist(), strict=True):
             dry.charge(payers[ask], computed=tokens)
