@@ -109,6 +109,7 @@ def test_written_tokens_that_are_parts_of_characters_keep_their_numbers(folder: 
     for i in range(len(prompts)):
         one, two = theirs[i], ours[i]
         assert one.finished == two.finished
+        assert one.text == two.text or ("<|" in two.text and "\ufffd" in two.text)
         assert one.logps == pytest.approx(two.logps, abs=1e-5)
         assert (one.end_logp is None) == (two.end_logp is None)
         assert one.end_logp is None or one.end_logp == pytest.approx(two.end_logp, abs=1e-5)

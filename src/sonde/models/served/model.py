@@ -31,6 +31,7 @@ from sonde.engine.encode import Branches
 from sonde.engine.endings import End
 from sonde.engine.limits import check_room, naming
 from sonde.engine.sampling import prompt_name, uniforms
+from sonde.engine.token_texts import BROKEN
 from sonde.models.served.asks import Ask, Draw, Floats, Kind, Result, Write, Written
 from sonde.models.served.channel import Channel, Untaken
 from sonde.models.served.dialect import About, Dialect, Request
@@ -380,7 +381,8 @@ def _read_pieces(tokens: LocalTokens, written: Written, until: str) -> tuple[End
     if counted.finished:
         said = _pieces_within(pieces, length)
         came = _pieces_within(pieces, length + len(until))
-    end = counted if tokens.without_special(joined).startswith(written.text) else told
+    whole = BROKEN not in joined and tokens.without_special(joined).startswith(written.text)
+    end = counted if whole else told
     finished = counted.finished or told.finished or written.ended
     return replace(end, finished=finished), first, said, came
 
