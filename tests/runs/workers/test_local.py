@@ -25,6 +25,7 @@ from .world import (
     driver,
     installed,
     kept,
+    kill_half_way,
     plan,
     tiny_model,
     workers_of,
@@ -79,6 +80,17 @@ def test_a_run_whose_driver_is_killed_goes_on_with_another_number_of_workers_or_
         assert not (out / "complete.json").exists()
         ask(model, out, on)
         assert kept(out) == kept(tmp_path / "alone")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "on", "after"), [("masked", 2, 3), ("causal", 3, 2)])
+def test_a_real_model_whose_driver_is_killed_goes_on_with_the_same_bytes(
+    kind: str, on: int, after: int, tmp_path: Path
+) -> None:
+    model, left = kill_half_way(kind, tmp_path, f"local:{on}")
+    await_that(lambda: not any(map(alive, left)))
+    ask_tiny(kind, model, tmp_path / "out", f"local:{after}")
+    assert kept(tmp_path / "out") == kept(tmp_path / "alone")
 
 
 def _shards(out: Path) -> int:

@@ -7,7 +7,6 @@ start. Each test's cluster is bound to 127.0.0.1 and gone when the test ends.
 from __future__ import annotations
 
 import logging
-import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +18,17 @@ import pytest
 from sonde.core.errors import ModelError, WorkerError
 
 from .mortal import mark
-from .world import alive, ask, ask_tiny, await_that, driver, installed, kept, plan, tiny_model
+from .world import (
+    alive,
+    ask,
+    ask_tiny,
+    await_that,
+    installed,
+    kept,
+    kill_half_way,
+    plan,
+    tiny_model,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -48,31 +57,15 @@ def test_workers_of_which_one_is_killed_leave_what_one_process_leaves(
     assert "was lost while it answered shard" in caplog.text
 
 
-def test_a_run_whose_driver_is_killed_goes_on_and_its_cluster_is_gone(tmp_path: Path) -> None:
-    ask("control:majority", tmp_path / "alone")
-    model = plan(tmp_path, "control:majority", waits={"P2:2": 1})
-    out = tmp_path / "out"
-    running = driver(model, out, "ray:2")
-    await_that(lambda: mark(tmp_path / "plan.json", "waits", "P2:2").exists())
-    await_that(lambda: len([*(out / "shards").glob("*.parquet")]) > 3)
-    left = descendants(running.pid)
-    running.kill()
-    running.communicate()
+@pytest.mark.parametrize(("kind", "on", "after"), [("masked", 2, 3), ("causal", 3, 2)])
+def test_a_run_whose_driver_is_killed_goes_on_and_its_cluster_is_gone(
+    kind: str, on: int, after: int, tmp_path: Path
+) -> None:
+    model, left = kill_half_way(kind, tmp_path, f"ray:{on}")
     assert len(left) > 3, "a cluster has several processes"
     await_that(lambda: not any(map(alive, left)))
-    ask(model, out, "ray:3")
-    assert kept(out) == kept(tmp_path / "alone")
-
-
-def descendants(process: int) -> list[int]:
-    """The processes that a process started, and those that they did."""
-    words = ["ps", "-eo", "pid=,ppid="]
-    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
-    above = {int(pid): int(parent) for pid, parent in map(str.split, lines)}
-    found = [process]
-    for each in found:
-        found += [pid for pid, parent in above.items() if parent == each]
-    return found[1:]
+    ask_tiny(kind, model, tmp_path / "out", f"ray:{after}")
+    assert kept(tmp_path / "out") == kept(tmp_path / "alone")
 
 
 def test_what_ends_a_run_does_so_with_its_sentence(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from sonde.core.facts import Dataset
 from tests.command import PATIENCE
 from tests.worlds import numbered
 
+from .mortal import mark
+
 FACTS = 12
 WEIGHTS = {"masked": 1, "causal": 24}
 """With which tiny models have six shards or more."""
@@ -76,7 +78,7 @@ def ask_tiny(kind: str, model: str, out: Path, on: str = "") -> None:
 
 def kept(out: Path) -> dict[str, bytes]:
     """All that a finished run is, but for what tells of the time and the machine."""
-    names = ("shards/*.parquet", "dataset/**/*.json*", "shards.sha256", "complete.json")
+    names = ("shards/*.parquet", "dataset/**/*.json*", "shards.sha256")
     found = {path for name in names for path in out.glob(name) if path.is_file()}
     assert found, f"{out} holds nothing"
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(found)}
@@ -108,13 +110,43 @@ def await_that(happens: Callable[[], bool]) -> None:
 
 
 DRIVE = (
-    "import sys; from pathlib import Path; from tests.runs.workers.world import ask; "
-    "ask(sys.argv[1], Path(sys.argv[2]), sys.argv[3])"
+    "import sys; from pathlib import Path; from tests.runs.workers import world; "
+    "kind, model, out, on = sys.argv[1:]; "
+    "world.ask_tiny(kind, model, Path(out), on) if kind else world.ask(model, Path(out), on)"
 )
 
 
-def driver(model: str, out: Path, on: str) -> subprocess.Popen[str]:
-    """A driver in a process of its own."""
-    command = [sys.executable, "-c", DRIVE, model, str(out), on]
+def driver(model: str, out: Path, on: str, kind: str = "") -> subprocess.Popen[str]:
+    """A driver in a process of its own; `kind`: of a tiny model that it asks."""
+    command = [sys.executable, "-c", DRIVE, kind, model, str(out), on]
     root = Path(__file__).parents[3]
     return subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True)
+
+
+def kill_half_way(kind: str, folder: Path, on: str) -> tuple[str, list[int]]:
+    """Kill the driver of a run into `folder`/out, in which one worker waits and others go on.
+
+    Gives the name of the model, and the processes that the driver had started.
+    """
+    out, there = folder / "out", tiny_model(kind, folder / "model")
+    ask_tiny(kind, there, folder / "alone")
+    model = plan(folder, there, waits={"P2:2": 1})
+    running = driver(model, out, on, kind)
+    await_that(mark(folder / "plan.json", "waits", "P2:2").exists)
+    await_that(lambda: len([*(out / "shards").glob("*.parquet")]) > 1)
+    left = descendants(running.pid)
+    running.kill()
+    running.communicate()
+    assert not (out / "complete.json").exists()
+    return model, left
+
+
+def descendants(process: int) -> list[int]:
+    """The processes that a process started, and those that they did."""
+    words = ["ps", "-eo", "pid=,ppid="]
+    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    above = {int(pid): int(parent) for pid, parent in map(str.split, lines)}
+    found = [process]
+    for each in found:
+        found += [pid for pid, parent in above.items() if parent == each]
+    return found[1:]
