@@ -74,7 +74,7 @@ def test_a_sound_server_is_equal_and_its_runs_say_so_wherever_it_listens(
     answering = Answering(folder)
     with serving(Face(answering)) as address:
         assert "No certificate" in plain(run(sonde, address, folder, tmp_path / "none"))
-        assert "No certificate: the numbers that server:" in caplog.text
+        assert "No certificate: what another program computes" in caplog.text
         done = doctor(sonde, address, folder)
     assert done.code == 0 and "but for rounding" in plain(done)
     with serving(Face(answering)) as address:

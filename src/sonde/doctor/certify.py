@@ -332,7 +332,7 @@ def findings(found: Certificate) -> list[Finding]:
         verdict = warning(said, ADVICE[found.verdict])
     else:
         verdict = fault(f"broken beside {name}: {why}", ADVICE[found.verdict])
-    rest = {"scoring": ok(told(against, name), figures(against))}
+    rest = {"scoring": ok(told(against, sure=True), figures(against))}
     rest["backwards"] = ok(told(found.backwards), figures(found.backwards))
     rest["one by one"] = ok(told(found.apart), figures(found.apart))
     if found.texts:
@@ -343,12 +343,12 @@ def findings(found: Certificate) -> list[Finding]:
     return [replace(verdict, check=CHECK), *parts]
 
 
-def told(found: Gaps, name: str = "") -> str:
-    """What a comparison came to, in words; `name`: what was compared with, if not itself."""
-    sure = f", {found.sure} of them ones that {name} is sure of" if name and found.differ else ""
+def told(found: Gaps, *, sure: bool = False) -> str:
+    """What a comparison came to, in words, with the answers of which the other was `sure`."""
+    clear = f", {found.sure} of them where the reference is sure" if sure and found.differ else ""
     return (
         f"max |Δ log p| {found.largest:.2g} of a token, {found.option:.2g} of an option, median "
-        f"{found.median:.2g}; {found.differ} of {found.prompts} first answers differ{sure}"
+        f"{found.median:.2g}; {found.differ} of {found.prompts} first answers differ{clear}"
     )
 
 

@@ -34,6 +34,10 @@ from sonde.store.shards import table_of
 
 FOLDER = "certificates"
 MAKE = "sonde doctor -m MODEL --against hf:FOLDER"
+ABSENT = (
+    "No certificate: what another program computes was not held against the model's own numbers; "
+    f"'{MAKE}' does it."
+)
 LATER = " There were answers before it was made, maybe of another model at the same address."
 AGAIN = f"make it again with '{MAKE}'"
 
@@ -152,7 +156,7 @@ def attach(writer: Writer, identity: Identity, found: Certificate | None) -> Non
     else:
         found = of_run(writer.folder.path, writer.folder.manifest())
     if found is None and foreign:
-        log.warning("%s", absent(identity.name))
+        log.warning("%s", ABSENT)
     elif found is not None and found.verdict == "broken":
         log.warning("%s: %s", identity.name, in_words(found))
 
@@ -160,14 +164,6 @@ def attach(writer: Writer, identity: Identity, found: Certificate | None) -> Non
 def is_foreign(name: str) -> bool:
     """Whether the numbers of a model are computed by another program than sonde."""
     return scheme_of(name)[0] in ELSEWHERE
-
-
-def absent(name: str) -> str:
-    """What is said of a model that needs a certificate and has none."""
-    return (
-        f"No certificate: the numbers that {name} gives were not held against the model's own; "
-        f"'{MAKE}' does it."
-    )
 
 
 def doubt(manifest: Manifest) -> str:
@@ -202,7 +198,7 @@ def certified(report: Report, path: Path, manifest: Manifest) -> Report:
     """The report of a run with its certificate, or with a word where it needs one and has none."""
     found, name = of_run(path, manifest), manifest.model["name"]
     if found is None:
-        said, tables = absent(name) if is_foreign(name) else "", report.tables
+        said, tables = ABSENT if is_foreign(name) else "", report.tables
     else:
         later = LATER if "later" in manifest.certificate else ""
         said = in_words(found) + moved(found, manifest.model) + later
