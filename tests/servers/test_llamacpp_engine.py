@@ -82,6 +82,12 @@ def test_longer_texts_get_more_context_and_the_same_numbers(
     assert_same([a.logps for a in rows(model.score(first), first)], [a.logps for a in before])
     with pytest.raises(PromptTooLong, match="tokens and the model takes 512"):
         list(model.score([score("France is large. " * 99, CITIES)]))
+    model.channel.context = 0
+    monkeypatch.setattr(model.channel, "path", Path("gone.gguf"))
+    with pytest.raises(ModelError, match=r"llama\.cpp cannot run gone\.gguf with 512 tokens"):
+        list(model.score(first))
+    monkeypatch.undo()
+    assert len(rows(model.score(first), first)) == 1
 
 
 def test_numbers_do_not_depend_on_what_else_is_asked(

@@ -79,6 +79,7 @@ class Engine:
             context = SHORTEST
             while context < tokens:
                 context *= 2
+            self._lanes = None  # should it not start again, nothing is asked of what was stopped
             self._stack.close()
             self._lanes = self._started(context)
             self.context = context
