@@ -29,7 +29,10 @@ EVERY = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What the other process measured; bytes beyond those it held after loading."""
+    """What the other process measured; bytes beyond those it held after loading.
+
+    `early` and `late`: held after a tenth of the prompts and after all of them.
+    """
 
     prompts: int
     asking: float
@@ -38,6 +41,8 @@ class Measured:
     peak: int
     first: float
     last: float
+    early: int
+    late: int
 
 
 def main() -> None:
@@ -110,6 +115,7 @@ def child(folder: Path, answer: str, on: str) -> Measured:
     probe = sonde.probe("lama", answer=answer)
     loaded = memory_now()
     marks: list[tuple[int, float]] = []
+    held: list[int] = []
     began = time.perf_counter()
     run = sonde.run(
         probe,
@@ -117,7 +123,7 @@ def child(folder: Path, answer: str, on: str) -> Measured:
         dataset,
         folder / "run",
         on=on,
-        progress=lambda done, total: _mark(marks, done, total),
+        progress=lambda done, total: _mark(marks, held, done, total),
     )
     asked, after_asking = time.perf_counter(), memory_peak()
     if not on:  # reading is the same whoever answered
@@ -134,6 +140,8 @@ def child(folder: Path, answer: str, on: str) -> Measured:
         peak=memory_peak() - loaded,
         first=rate(marks, 0.0, 0.1),
         last=rate(marks, 0.9, 1.0),
+        early=held[0] - loaded,
+        late=held[-1] - loaded,
     )
 
 
@@ -165,6 +173,8 @@ def as_result(found: Measured, on: str) -> Result:
         ("prompts/s, whole line", f"{found.prompts / (found.asking + found.reading):,.0f}"),
         ("prompts/s, first tenth of the shards", f"{found.first:,.0f}"),
         ("prompts/s, last tenth of the shards", f"{found.last:,.0f}"),
+        ("held after a tenth of the prompts, MiB beyond the model", f"{found.early / mib:,.0f}"),
+        ("held after all of them, MiB beyond the model", f"{found.late / mib:,.0f}"),
         ("peak while asking, MiB beyond the model", f"{found.after_asking / mib:,.0f}"),
         ("peak of the whole line, MiB beyond the model", f"{found.peak / mib:,.0f}"),
     )
@@ -173,7 +183,9 @@ def as_result(found: Measured, on: str) -> Result:
     return Result(name=name, title=title, columns=("measured", "value"), rows=rows)
 
 
-def _mark(marks: list[tuple[int, float]], done: int, total: int) -> None:
+def _mark(marks: list[tuple[int, float]], held: list[int], done: int, total: int) -> None:
+    if (not held and 10 * done >= total) or done == total:
+        held.append(memory_now())
     if not marks or done - marks[-1][0] >= EVERY or done == total:
         marks.append((done, time.perf_counter()))
 
