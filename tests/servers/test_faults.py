@@ -1,0 +1,429 @@
+"""Every fault of a server is survived with the same answers or refused in a sentence: no fault ends
+in a number. Real HTTP on loopback; llama.cpp's is its own server behind one that spoils replies."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sonde.core.abilities import abilities
+from sonde.core.errors import ModelError
+from sonde.core.prompts import Generate, Sample
+from sonde.models.load import load
+from sonde.models.options import LoadOptions
+from sonde.models.served import tokens
+from tests import tiny as worlds
+from tests.data.loopback import Reply, Request, listening
+from tests.servers.agreement import NEAR, rows, write
+from tests.servers.answering import Answering, Face, answer, refusal
+from tests.servers.faulty import (
+    PASSING,
+    WRONG,
+    Fault,
+    Faulty,
+    always,
+    at_first,
+    busy,
+    edited,
+    numbers,
+    serving,
+)
+from tests.servers.sglang_face import SglangFace
+from tests.servers.vllm_face import VllmFace
+from tests.tiny import CITIES, score
+
+FACES: Mapping[str, Callable[[Answering], Face]] = {
+    "plain": Face,
+    "vllm": VllmFace,
+    "sglang": SglangFace,
+}
+DIALECTS = [*FACES, "llamacpp"]
+
+LONG = "The capital of France is Paris. The capital of Norway is Oslo, and Vienna that of Austria. "
+ASKED = {
+    "score": [score("The capital of France is ", CITIES)],
+    "tree": [score(LONG + "It is ", CITIES)],  # long enough to be asked along the options' tree
+    "generate": [write("The capital of France is", Generate(most=6))],
+    "sample": [write("The capital is", Sample(count=3, most=3))],
+}
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sonde.models.server.RETRIES", 2)
+    monkeypatch.setattr("sonde.models.server.WAIT", 0.001)
+    monkeypatch.setattr(tokens, "read_tokens", cache(tokens.read_tokens))
+
+
+@dataclass(frozen=True)
+class World:
+    """What answers in a dialect, its tokenizer's folder, a model behind it, its sound answers."""
+
+    behind: Callable[[], Face | str]
+    folder: Path
+    server: Faulty
+    model: Any
+    sound: Mapping[str, Any]
+
+
+@pytest.fixture(scope="module")
+def made_worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], World]]:
+    """Makes the world of a dialect once."""
+    with ExitStack() as stack:
+
+        @cache
+        def world_of(dialect: str) -> World:
+            behind, folder = made(dialect, tmp_path_factory.mktemp(dialect))
+            server = Faulty(behind())
+            address = stack.enter_context(serving(server))
+            model: Any = load(f"server:{address}", LoadOptions(tokenizer=str(folder)))
+            assert model.dialect.name == dialect
+            assert abilities(model) == {"score", "trace", "generate", "sample"}
+            sound = {kind: answers(model, kind) for kind in ASKED}
+            return World(behind, folder, server, model, sound)
+
+        yield world_of
+
+
+@pytest.fixture
+def world(
+    request: pytest.FixtureRequest, made_worlds: Callable[[str], World], _impatient: None
+) -> World:
+    return made_worlds(request.param)
+
+
+def made(dialect: str, folder: Path) -> tuple[Callable[[], Face | str], Path]:
+    """What answers in a dialect, anew each time, and the folder of its tokenizer."""
+    if dialect == "llamacpp":
+        from tests.servers.llama import started, write_model
+
+        plain, gguf = write_model(folder)
+        real = started(gguf)
+        return lambda: str(real.listening_address), plain
+    answering = Answering(worlds.gpt2(folder), 64)
+    return lambda: FACES[dialect](answering), folder
+
+
+def answers(model: Any, kind: str) -> Any:
+    """What a model answers, as plain values; of draws, how many there are."""
+    match kind:
+        case "score" | "tree":
+            (found,) = rows(model.score(ASKED[kind]), ASKED[kind])
+            return [float(value) for logps in found.logps for value in logps]
+        case "generate":
+            (found,) = rows(model.generate(ASKED[kind]), ASKED[kind])
+            return [found.text, *found.logps]
+    (found,) = rows(model.sample(ASKED[kind]), ASKED[kind])
+    return [sum(found.counts)]
+
+
+def assert_same(found: list[Any], sound: list[Any]) -> None:
+    """The same answers; a number that differs is the worst that can happen."""
+    assert len(found) == len(sound)
+    for one, other in zip(found, sound, strict=True):
+        assert one == other if isinstance(one, str) else abs(one - other) < NEAR
+
+
+def told(world: World, fault: Fault, *kinds: str) -> str:
+    """What is said of a fault that a server has got since it was loaded; nothing if survived."""
+    world.server.fault = fault
+    try:
+        for kind in kinds or ASKED:
+            assert_same(answers(world.model, kind), world.sound[kind])
+    except ModelError as error:  # whose exit code is 4
+        return str(error)
+    finally:
+        world.server.fault = None
+    return ""
+
+
+@contextmanager
+def loaded(world: World, fault: Fault, **options: Any) -> Iterator[Any]:
+    """A model behind a server that was faulty from the beginning."""
+    with serving(Faulty(world.behind(), fault)) as address:
+        yield load(f"server:{address}", LoadOptions(tokenizer=str(world.folder), **options))
+
+
+def told_at_once(world: World, fault: Fault) -> str:
+    """What is said of a server that was faulty from the beginning: by its refusal, or of what it
+    cannot do; nothing if it can do all. Whatever it can do gives the same answers."""
+    try:
+        with loaded(world, fault) as model:
+            can = abilities(model) | ({"tree"} if "score" in abilities(model) else set())
+            for kind in ASKED:
+                if kind in can:
+                    assert_same(answers(model, kind), world.sound[kind])
+            return " ".join(model.found.why.values())
+    except ModelError as error:  # whose exit code is 4
+        return str(error)
+
+
+NO_NUMBER = "stands where a log-probability belongs"
+OTHER = "another model has come up"
+COUNT = "prompt has|answers the prompt|returns .* (tokens where|for token)|reads the tokens"
+
+SAID: Mapping[str, str] = {
+    "log-probabilities absent": "has no|does not answer",
+    "null": f"None {NO_NUMBER}",
+    "texts": f"'-[0-9.]+' {NO_NUMBER}",
+    "NaN": f"nan {NO_NUMBER}",
+    "-inf": f"-inf {NO_NUMBER}",
+    "positive": f"[0-9.]+ {NO_NUMBER}",
+    "probabilities": f"0\\.[0-9]+ {NO_NUMBER}",
+    "all the same": f"-2.500, -2.500.*{OTHER}|same log-prob|add up|sum to",
+    "masked": f"0.000, 0.000.*{OTHER}|same log-prob|add up|sum to|together more than all",
+    "chat shape": "has no logprobs.to",
+    "shifted by one": f"{OTHER}|None stands|different tokens in one place the same",
+    "shifted back": f"{OTHER}|belong to other tokens",
+    "one row for all places": f"{OTHER}|cannot be trusted",
+    "temperature in the prompt's": f"{OTHER}|cannot be trusted",
+    "beginning added": COUNT,
+    "tokenised anew": COUNT,
+    "prompt truncated": COUNT,
+    "fewer answers": "choices where|no list of",
+    "one number for all answers": "have the indexes",
+    "one answer for all": COUNT,
+    "answers swapped": COUNT,
+    "answers in another order": COUNT,
+    "top only": "has no|says nothing of|tells of 1 tokens|sum to",
+    "echo ignored": "has no prompt_logprobs|returns 1 tokens where",
+    "unknown fields ignored": "has no",
+    "the list of ids ignored": "has no",
+    "n ignored": "1 choices where",
+}
+"""What is said of each fault, whichever dialect it is in."""
+
+SEVERAL = {"fewer answers", "one number for all answers", "one answer for all"} | {
+    "answers swapped",
+    "answers in another order",
+}
+READ = {"shifted by one", "shifted back", "one row for all places", "temperature in the prompt's"}
+
+FOREIGN: Mapping[str, set[str]] = {
+    "plain": {"top only", "unknown fields ignored", "the list of ids ignored"},
+    "vllm": set(),
+    "sglang": {"chat shape", "echo ignored", "n ignored", "one number for all answers"},
+    "llamacpp": {"chat shape", "echo ignored", "n ignored", "the list of ids ignored"}
+    | SEVERAL
+    | READ,
+}
+"""Faults that a dialect's servers cannot have."""
+
+IN_ORDER = {"plain", "vllm"}
+"""Dialects whose answers have numbers, so that their order says nothing."""
+
+
+def pairs(*rare: str) -> list[Any]:
+    """Each dialect with each fault that its servers can have; those of `rare` are slow."""
+    return [
+        pytest.param(dialect, name, marks=[pytest.mark.slow] if dialect in rare else [])
+        for dialect in DIALECTS
+        for name in SAID
+        if name not in FOREIGN[dialect]
+    ]
+
+
+@pytest.mark.parametrize(("world", "name"), pairs("sglang", "llamacpp"), indirect=["world"])
+def test_a_reply_that_goes_wrong_later_is_refused(world: World, name: str) -> None:
+    said = told(world, WRONG[name])
+    if name == "answers in another order" and world.model.dialect.name in IN_ORDER:
+        assert said == ""
+    else:
+        assert re.search(SAID[name], said), said
+
+
+AT_ONCE: Mapping[str, str] = {
+    **SAID,
+    "all the same": "same log-probabilities",
+    "masked": "same log-probabilities",
+    "fewer answers": "0 choices where|no list of 1",
+    "n ignored": "1 choices where 2 were asked for|^$",
+    "tokenised anew": f"{COUNT}|not the server's",
+}
+"""What is said of a server that was so from the beginning."""
+
+GOES_ROUND = SEVERAL | {"top only", "the list of ids ignored", "echo ignored"}
+"""Faults that another way of asking does not meet: one prompt a request, another kind of ask."""
+
+
+@pytest.mark.parametrize(("world", "name"), pairs("vllm", "sglang", "llamacpp"), indirect=["world"])
+def test_a_server_that_was_wrong_from_the_beginning_is_found_out(world: World, name: str) -> None:
+    said = told_at_once(world, WRONG[name])
+    assert re.search(AT_ONCE[name], said) or (not said and name in GOES_ROUND), said
+
+
+@pytest.mark.parametrize("world", ["plain"], indirect=True)
+@pytest.mark.parametrize("name", PASSING)
+def test_what_passes_is_survived(world: World, name: str) -> None:
+    said = told(world, at_first(2, PASSING[name]), "score")
+    # an error in place of what the server is known again by is not asked for twice
+    assert said == "" or (name == "200 with an error" and "engine died" in said), said
+
+
+FOR_EVER: Mapping[str, str] = {
+    "reset in mid-body": "cannot be reached: ",
+    "cut short": "cannot be reached: peer closed connection",
+    "truncated JSON": "gave no JSON but '{",
+    "HTML from a proxy": "gave no JSON but '<html>",
+    "503 while loading": "HTTP 503: Loading model",
+    "429, seconds": "HTTP 429: Too many requests",
+    "429, a date": "HTTP 429: Too many requests",
+    "429, nothing": "HTTP 429: Too many requests",
+    "408": "HTTP 408: Request Timeout",
+    "500": "HTTP 500: CUDA error",
+    "502": "HTTP 502: <html>",
+    "504": "HTTP 504: <html>",
+    "200 with an error": "engine died",
+    "200 with nothing": "gave no JSON but ''",
+}
+
+
+@pytest.mark.parametrize("world", ["plain"], indirect=True)
+@pytest.mark.parametrize("name", FOR_EVER)
+def test_what_does_not_pass_is_told_with_what_to_do(world: World, name: str) -> None:
+    said = told(world, always(PASSING[name]), "score")
+    assert FOR_EVER[name] in said and "(given up after 3 tries)" in said, said
+    assert said.endswith("run the same command again once it answers: what is finished is kept")
+
+
+@pytest.mark.parametrize("world", ["plain"], indirect=True)
+def test_a_wait_beyond_all_patience_is_told_at_once(world: World) -> None:
+    for wait in ("86400", "Fri, 31 Dec 9999 23:59:59 GMT"):
+        said = told(world, always(busy(wait)), "score")
+        assert re.search(r"HTTP 429: Too many requests and asks to wait [0-9,]+ s", said), said
+
+
+@pytest.mark.parametrize("world", ["plain"], indirect=True)
+@pytest.mark.parametrize("way", ["hang", "stall", "drip"])
+def test_an_answer_that_does_not_come_to_an_end_is_given_up(world: World, way: str) -> None:
+    silent: Any = {"drip": 0.05} if way == "drip" else {way: True}
+    server = Faulty(world.behind())
+    with serving(server) as address:
+        options = LoadOptions(tokenizer=str(world.folder), server_timeout=5.0)
+        model: Any = load(f"server:{address}", options)
+        model.channel.server.place = replace(model.channel.server.place, retries=0)
+        model.channel.server._client._place = replace(model.channel.server.place, timeout=0.2)
+        server.fault = always(Reply(body=" " * 1000, **silent))
+        with pytest.raises(ModelError, match=r"gave no answer in 0.2 s \(given up after one try\)"):
+            answers(model, "score")
+
+
+@pytest.mark.parametrize("world", ["vllm"], indirect=True)
+def test_a_batch_refused_for_one_member_names_its_prompt(world: World) -> None:
+    behind: Any = world.behind()
+    (bad,) = behind.answering.tokenizer(" Vienna").input_ids
+
+    def taken(body: Any, sound: Reply) -> Reply:
+        member = any(bad in ids for ids in body["prompt"])
+        return refusal(400, "token not allowed") if member else sound
+
+    said = told(world, Fault(said=taken), "score")
+    assert "fact 'f'" in said and "HTTP 400: token not allowed" in said, said
+
+
+@pytest.mark.parametrize("world", ["vllm"], indirect=True)
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_server_that_takes_fewer_prompts_at_once_is_sent_fewer(world: World, most: int) -> None:
+    def taken(body: Any, sound: Reply) -> Reply:
+        return refusal(400, "too many prompts") if len(body["prompt"]) > most else sound
+
+    assert told(world, Fault(said=taken), "score") == ""
+
+
+@pytest.mark.parametrize("world", ["vllm"], indirect=True)
+def test_a_shorter_list_of_ids_than_known_is_told(world: World) -> None:
+    def taken(body: Any, sound: Reply) -> Reply:
+        many = len(body.get("logprob_token_ids", ())) > 1
+        return refusal(400, "at most 1 token ids") if many else sound
+
+    said = told(world, Fault(said=taken), "tree")
+    assert said == "" or "at most 1 token ids" in said
+
+
+@pytest.mark.parametrize("world", ["plain", "vllm"], indirect=True)
+def test_a_seed_that_is_not_heeded_is_in_the_manifest(world: World) -> None:
+    with loaded(world, WRONG["seed ignored"]) as model:
+        assert "does not heed its seed" in model.identity.details["sampling"]
+    assert "does not heed" not in world.model.identity.details["sampling"]
+
+
+@pytest.mark.parametrize("world", ["plain"], indirect=True)
+def test_what_is_written_without_its_end_is_read(world: World) -> None:
+    """The stop token missing: a server that tells nothing of the token that ended a text."""
+
+    def cut(value: Any) -> None:
+        for each in value["choices"]:
+            if each["finish_reason"] == "stop":
+                for name in ("tokens", "token_logprobs"):
+                    each["logprobs"][name].pop()
+
+    assert told(world, edited(cut)) == ""
+
+
+@pytest.mark.parametrize("world", ["plain"], indirect=True)
+def test_numbers_that_move_with_load_are_within_what_trials_allow(world: World) -> None:
+    """Noise of 4e-3 is other numerics, which a certificate tells; it is no broken server."""
+    noise = count()
+    moved = numbers(lambda value: min(value + 4e-3 * (next(noise) % 3 - 1), 0.0))
+    with loaded(world, moved) as model:
+        assert abilities(model) == {"score", "trace", "generate", "sample"}
+        found, sound = answers(model, "score"), world.sound["score"]
+        assert 1e-3 < max(abs(a - b) for a, b in zip(found, sound, strict=True)) < 5e-3
+
+
+STRANGE: Mapping[str, Any] = {
+    "usage a list": lambda value: value | {"usage": [1, 2]},
+    "usage a text": lambda value: value | {"usage": "much"},
+    "a number": lambda value: 7,
+    "a list of texts": lambda value: ["a"],
+    "choices null": lambda value: {"choices": None},
+    "choices of texts": lambda value: {"choices": ["a"] * len(value["choices"])},
+    "logprobs a text": lambda value: {
+        "choices": [each | {"logprobs": "none"} for each in value["choices"]]
+    },
+}
+
+
+@pytest.mark.parametrize("world", ["plain", "vllm"], indirect=True)
+@pytest.mark.parametrize("name", STRANGE)
+def test_json_of_a_strange_form_ends_in_a_sentence(world: World, name: str) -> None:
+    def said(body: Any, sound: Reply) -> Reply:
+        return replace(sound, body=json.dumps(STRANGE[name](json.loads(sound.body))))
+
+    text = told(world, Fault(said=said), "score")
+    assert "cannot be taken" in text or "of a form" in text or (name.startswith("usage")), text
+
+
+@pytest.mark.parametrize("world", ["plain", "vllm"], indirect=True)
+@pytest.mark.parametrize(
+    ("path", "strange"),
+    [
+        ("/v1/models", {"data": None}),
+        ("/v1/models", {"data": ["a"]}),
+        ("/v1/models", ["a"]),
+        ("/version", "1.0"),
+        ("/version", [1]),
+    ],
+)
+def test_what_a_server_strangely_says_of_itself_says_nothing(
+    world: World, path: str, strange: Any
+) -> None:
+    behind = world.behind()
+
+    def reply(request: Request) -> Reply:
+        sound = answer(behind, request)  # type: ignore[arg-type]
+        return replace(sound, body=json.dumps(strange)) if request.path == path else sound
+
+    with listening(reply) as address:
+        options = LoadOptions(tokenizer=str(world.folder), served_model="tiny")
+        model = load(f"server:{address}", options)
+        assert_same(answers(model, "score"), world.sound["score"])
