@@ -326,8 +326,17 @@ def test_a_batch_refused_for_one_member_names_its_prompt(world: World) -> None:
         member = any(bad in ids for ids in body["prompt"])
         return refusal(400, "token not allowed") if member else sound
 
-    said = told(world, Fault(said=taken), "score")
-    assert "fact 'f'" in said and "HTTP 400: token not allowed" in said, said
+    prompts = [
+        replace(prompt, key=replace(prompt.key, fact=name))
+        for name in ("France", "Vienna", "Norway", "Oslo", "Paris")
+        for prompt in [write(f"The capital of {name} is", Generate(most=6))]
+    ]
+    world.server.fault = Fault(said=taken)
+    try:
+        with pytest.raises(ModelError, match=r"fact 'Vienna'.* HTTP 400: token not allowed"):
+            list(world.model.generate(prompts))
+    finally:
+        world.server.fault = None
 
 
 @pytest.mark.parametrize("world", ["vllm"], indirect=True)
