@@ -119,7 +119,7 @@ class Failed:
         """The error as it travels; one that is not sonde's own keeps its name."""
         trace = "".join(traceback.format_exception(error))
         if isinstance(error, SondeError):
-            return cls(kind=type(error), text=str(error), state=vars(error), trace=trace)
+            return cls(kind=type(error), text=str(error), state=_carried(error), trace=trace)
         return cls(kind=RuntimeError, text=f"{type(error).__name__}: {error}", trace=trace)
 
     def error(self) -> Exception:
@@ -128,6 +128,15 @@ class Failed:
         found.__dict__.update(self.state)
         found.add_note(f"in a worker:\n{self.trace}")
         return found
+
+
+def _carried(error: SondeError) -> Mapping[str, Any]:
+    """What else an error holds; nothing where that cannot travel."""
+    try:
+        pickle.dumps(vars(error), protocol=5)
+    except Exception:
+        return {}
+    return vars(error)
 
 
 ToWorker = Order | Choose | Task

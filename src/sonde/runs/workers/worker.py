@@ -15,6 +15,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from sonde.core.abilities import Batching, Lacks, Model, Prefetches, abilities
+from sonde.core.errors import WorkerError
 from sonde.core.prompts import Prompts
 from sonde.core.threads import Behind
 from sonde.models.load import load
@@ -51,9 +52,13 @@ def serve(receive: Callable[[], bytes], send: Callable[[bytes], None]) -> None:
     Thread(target=worker.work, daemon=True).start()
     while True:
         try:
-            inbox.put(unpack(receive()))
+            data = receive()
         except EOFError:
             return
+        try:
+            inbox.put(unpack(data))
+        except Exception as error:  # a worker that ends tells nobody
+            worker.say(Failed.of(_unread(error)))
 
 
 class Worker:
@@ -159,6 +164,13 @@ class Telling(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Send one line."""
         self._say(Said(level=record.levelno, name=record.name, text=record.getMessage()))
+
+
+def _unread(error: Exception) -> WorkerError:
+    return WorkerError(
+        f"a worker cannot read what it is sent ({type(error).__name__}: {error}); install the same "
+        "version of sonde on every machine"
+    )
 
 
 def _ready(model: Model) -> Ready:
