@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sonde.core.prompts import Generate, Key, Prompt, Score, Trace, put
@@ -100,6 +100,7 @@ def test_what_is_said_never_becomes_a_token_of_the_template(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", TEMPLATES)
 @given(said=SAID, options=st.lists(SAID.filter(bool), min_size=1, max_size=4), after=SAID)
+@example(said="", options=["P", "P<|eot|>"], after="")
 @settings(max_examples=30, deadline=None)
 def test_options_are_tokenised_behind_a_turn_as_in_the_whole_text(
     name: str, kind: str, said: str, options: list[str], after: str

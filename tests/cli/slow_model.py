@@ -25,6 +25,8 @@ from sonde.models.controls import Majority, majority
 from sonde.models.options import LoadOptions
 
 FOR_EVER = 3600.0
+OFTEN = 0.05
+"""Seconds of a nap: a signal that comes just before a long sleep would not end it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class Slow:
         for position, answer in one_by_one(self.inner.score(prompts)):
             if next(self.answers) == int(os.environ.get("SLOW_MOST", -1)):
                 Path(os.environ["SLOW_SILENT"]).touch()
-                time.sleep(FOR_EVER)
+                sleep_on()
             time.sleep(self.seconds)
             yield position, answer
 
@@ -59,9 +61,15 @@ class SlowScheme:
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         if rest == "load":
             print("loading", file=sys.stderr, flush=True)
-            time.sleep(FOR_EVER)
+            sleep_on()
         assert dataset is not None
         return Slow(seconds=float(rest), inner=majority(dataset))
+
+
+def sleep_on() -> None:
+    """Do nothing until a signal comes."""
+    for _ in range(int(FOR_EVER / OFTEN)):
+        time.sleep(OFTEN)
 
 
 COMPONENT = SlowScheme()

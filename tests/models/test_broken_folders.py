@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 
 from sonde.cli.main import main
 from sonde.core.errors import ModelError
-from sonde.core.prompts import Generate
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch.loading.open import mean_encoder
@@ -128,10 +126,8 @@ def test_a_value_that_cannot_be_is_refused_when_the_model_is_opened(
 def test_texts_that_end_with_no_token_are_refused(copy: Callable[[str], Path], value: Any) -> None:
     folder = copy("llama")
     spoil(folder / "generation_config.json", "eos_token_id", value=value)
-    model: Any = load(f"hf:{folder}", CPU)
-    prompt = replace(tiny.score("It is ", ("a",)), want=Generate(most=2))
     with pytest.raises(ModelError, match=r"eos_token_id is .* not the number of a token"):
-        list(model.generate([prompt]))
+        load(f"hf:{folder}", CPU)
 
 
 def test_a_broken_sentence_encoder_is_refused(copy: Callable[[str], Path]) -> None:

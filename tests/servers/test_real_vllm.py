@@ -1,6 +1,6 @@
 """vLLM itself, from an environment of its own whose Python SONDE_VLLM_PYTHON names.
 
-SONDE_VLLM_PYTHON=.venv-vllm/bin/python pytest -m slow tests/servers/test_real_vllm.py
+SONDE_VLLM_PYTHON=.venv-vllm/bin/python python -m pytest -m slow tests/servers/test_real_vllm.py
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.served import serving
 from sonde import model
 from sonde.core.columns import one_by_one
 from sonde.models.load import load
@@ -62,6 +61,7 @@ def folder(here: Any) -> str:
 
 @pytest.fixture(scope="module")
 def there(folder: str) -> Iterator[Any]:
+    serving = pytest.importorskip("benchmarks.served").serving
     with serving(folder, 32, python=PYTHON) as url:
         yield load(f"server:{url}", LoadOptions(tokenizer=folder, bos="never"))
 

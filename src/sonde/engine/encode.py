@@ -218,11 +218,12 @@ class CausalEncoder:
         if len(known) > KNOWN:
             known.clear()
         new = [option for option in dict.fromkeys(options) if option not in known]
-        texts = [f"a {option}{suffix}" for option in new]
+        written, behind = self._shielded(new), shielded(suffix, self.controls)
+        texts = [f"a {option}{behind}" for option in written]
         encodings = self.tokenizer.encode_batch(texts, add_special_tokens=False) if new else ()
-        for option, encoding in zip(new, encodings, strict=True):
+        for option, text, encoding in zip(new, written, encodings, strict=True):
             with suppress(PromptError):
-                span = span_of(encoding, "a ", option)
+                span = span_of(encoding, "a ", text)
                 known[option] = shortened(span, span.start)
         return known
 
