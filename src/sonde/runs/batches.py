@@ -10,9 +10,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field, replace
 
-from sonde.core.abilities import Batching, Model
+from sonde.core.abilities import WANTED, Batching, Model
 from sonde.core.batches import Batches
-from sonde.core.prompts import Block, Generate, Sample
+from sonde.core.prompts import Block, Generate, Prompts, Sample
 from sonde.runs.shards import weights
 from sonde.store.runs import Writer
 
@@ -61,22 +61,29 @@ class Watch:
     model: Model
     batches: Batches
     before: dict[str, int] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
 
-    def begin(self) -> None:
-        """Note with how much a session begins, and say where the user wants other than the run."""
+    def enter(self, shard: Prompts) -> None:
+        """Note with how much a session begins, and say where that is not what the run began with.
+
+        Of each kind of work that the session's shards ask for, once.
+        """
         if not isinstance(self.model, Batching):
             return
-        self.before = dict(self.model.budgets.tokens)
-        for kind, count in self.batches.now.items():
-            if (asked := self.before.get(kind, count)) != count:
+        self.before = self.before or dict(self.model.budgets.tokens)
+        begun = self.batches.now
+        for kind in {WANTED[type(block.want)]: None for block in shard.blocks}:
+            count, here = begun.get(kind), self.before.get(kind)
+            if kind not in self.asked and count and here and count != here:
                 log.warning(
                     "%s was begun with %s tokens at once to %s; from here on it is %s, and the "
                     "last digits of answers may differ",
                     self.writer.folder.path,
                     f"{count:,}",
                     kind,
-                    f"{asked:,}",
+                    f"{here:,}",
                 )
+            self.asked.add(kind)
 
     def look(self) -> None:
         """Say what memory that ran out has left, and keep it before the next shard is written."""

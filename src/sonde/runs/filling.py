@@ -95,9 +95,9 @@ def _missing(
             begun = True
             effort.tell()
             _say_where(watch.writer.folder.path, tally.prompts, effort.prompts)
-            watch.begin()
         tally.shards, tally.prompts = number + 1, tally.prompts + len(shard)
         if not held:
+            watch.enter(shard)
             tally.asked[number] = len(shard)
             yield number, shard
 
