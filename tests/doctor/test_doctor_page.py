@@ -7,8 +7,8 @@ from sonde.doctor.diagnose import CHECKS
 from tests.docs.pages import DOCS, first_cells, rows
 
 PAGE = DOCS / "doctor.md"
-LOADED = ("quantised", "placement", "adapter")
-"""What is told of models that are loaded so."""
+LOADED = ("tokens at once", "quantised", "placement", "adapter", "chat template")
+"""What is told of models that are loaded so, or have one."""
 
 
 def test_every_check_stands_in_the_page() -> None:

@@ -74,3 +74,16 @@ def test_the_command_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     said = json.loads(sonde(*words, "--json").out)
     (found,) = [each for each in said["findings"] if each["check"] == "fast path"]
     assert found["verdict"] == "warning" and "no tree of tokens" in found["found"]
+
+
+def test_the_command_shows_how_many_tokens_would_go_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, facts = world.llama(tmp_path / "model"), two_relations(tmp_path / "facts")
+    words = ("doctor", "-m", f"hf:{model}", "-d", facts, "--device", "cpu")
+    sonde = in_this_process(capsys)
+    told = "scoring 1,024, writing 1,024, drawing 1,024, reading 1,024"
+    assert f"tokens at once {told}" in " ".join(sonde(*words).out.split())
+    said = json.loads(sonde(*words, "--batch-tokens", "64", "--json").out)
+    (found,) = [each for each in said["findings"] if each["check"] == "tokens at once"]
+    assert found["values"] == {"score": 64, "generate": 64, "sample": 64, "trace": 64}

@@ -14,6 +14,7 @@ from sonde.core.abilities import (
     TEMPLATE,
     WANTED,
     Ability,
+    Batching,
     Examines,
     Identity,
     KeepsCache,
@@ -37,6 +38,7 @@ WRITTEN = 8  # tokens
 ENGINE = "engine vs naive"
 LOOKING = "looking at prompts, one text at a time"
 FETCHING = "fewer, larger passes (--batch-tokens), more GPUs or quantised weights are quicker"
+WORK = {**dict(KINDS.values()), "sample": "drawing"}
 NO_TOKENS = "the model shows no tokens: it answers from a table, or cannot show them"
 
 Item = TypeVar("Item")
@@ -86,6 +88,7 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
     return Diagnosis(
         findings=(
             *findings,
+            *at_once(model),
             *weights(model.identity),
             *conversation(model.identity, cases),
             *engine(seen, shows),
@@ -93,6 +96,14 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
         cases=cases,
         tolerance=seen.tolerance,
     )
+
+
+def at_once(model: Model) -> Iterator[Finding]:
+    """How many tokens a run would send through the model at once, unless it measures first."""
+    if isinstance(model, Batching):
+        tokens = model.budgets.choose(measure=False).tokens
+        told = ", ".join(f"{WORK[kind]} {count:,}" for kind, count in tokens.items())
+        yield replace(ok(told, tokens), check="tokens at once")
 
 
 def weights(identity: Identity) -> Iterator[Finding]:
