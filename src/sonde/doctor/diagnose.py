@@ -38,7 +38,7 @@ WRITTEN = 8  # tokens
 ENGINE = "engine vs naive"
 LOOKING = "looking at prompts, one text at a time"
 FETCHING = "fewer, larger passes (--batch-tokens), more GPUs or quantised weights are quicker"
-WORK = {**dict(KINDS.values()), "sample": "drawing"}
+WORK = {str(kind): name for kind, name in (*KINDS.values(), ("sample", "drawing"))}
 NO_TOKENS = "the model shows no tokens: it answers from a table, or cannot show them"
 
 Item = TypeVar("Item")
