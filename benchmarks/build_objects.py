@@ -63,9 +63,9 @@ def lines(rows: int) -> Iterator[str]:
 def child(folder: Path) -> Measured:
     """Find objects in this process, as the command does, then parse the rows with json alone."""
     from sonde.core.facts import Card, Dataset, Entity, Fact, Relation
-    from sonde.data.builders.journal import Journal
     from sonde.data.builders.myriadlama.objects import mine
     from sonde.data.builders.triples import Faults
+    from sonde.data.builders.work import Journal
 
     relations = tuple(Relation(id=f"P{n}", label=f"relation {n}") for n in range(RELATIONS))
     facts = {

@@ -17,7 +17,7 @@ from sonde.core.columns import in_blocks
 from sonde.core.facts import Dataset, Fact, Relation
 from sonde.core.prompts import Fill, Prompt, Score
 from sonde.core.reports import Estimate, HeatMap
-from sonde.metrics.rankc import consistency
+from sonde.metrics.ranking import consistency
 from tests.rows import asked
 from tests.worlds import dataset_of, entity, fact, relation
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset
 from sonde.data.format import open_dataset, write_dataset
-from sonde.data.review.items import items_of
-from sonde.data.review.judgements import Judgement, append, read_judgements
+from sonde.data.review.judgements import Judgement, append, items_of, read_judgements
 from sonde.data.review.kept import Rule, apply, headed
 from sonde.data.review.quality import agreement, fleiss, kappa, qualities
 from tests.command import Sonde, in_this_process

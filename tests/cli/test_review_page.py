@@ -16,8 +16,7 @@ import pytest
 from sonde.cli.review import SCALE
 from sonde.cli.review_page import PageServer, serve
 from sonde.core.errors import UsageError
-from sonde.data.review.items import items_of
-from sonde.data.review.judgements import Ask, Session, read_judgements
+from sonde.data.review.judgements import Ask, Session, items_of, read_judgements
 from tests.worlds import dataset_of, fact, relation
 
 TEXTS = ("[X] lives in [Y].", "[X] <b>of</b> [Y].")

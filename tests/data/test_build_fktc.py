@@ -25,8 +25,8 @@ from sonde.data.builders.fktc import (
     fault_of,
     likeness,
 )
-from sonde.data.builders.journal import Answer, Journal
 from sonde.data.builders.questions import read_by_relation, request
+from sonde.data.builders.work import Answer, Journal
 from sonde.data.catalog import load
 from sonde.data.check import problems
 from sonde.data.format import open_dataset

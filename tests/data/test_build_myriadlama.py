@@ -15,13 +15,25 @@ from hypothesis import strategies as st
 
 from sonde.core.errors import DataError
 from sonde.core.facts import APART, Dataset, Entity
-from sonde.data.builders.journal import Journal
-from sonde.data.builders.myriadlama.assembly import Gathered, extended, translated
-from sonde.data.builders.myriadlama.base import kept, pairs
-from sonde.data.builders.myriadlama.names import Named, Names, table_names
-from sonde.data.builders.myriadlama.objects import Mined, Objects, mine, stated
-from sonde.data.builders.myriadlama.rows import prompt_rows
+from sonde.data.builders.myriadlama.assembly import (
+    Gathered,
+    extended,
+    kept,
+    pairs,
+    prompt_rows,
+    translated,
+)
+from sonde.data.builders.myriadlama.objects import (
+    Mined,
+    Named,
+    Names,
+    Objects,
+    mine,
+    stated,
+    table_names,
+)
 from sonde.data.builders.triples import Faults, triple_files
+from sonde.data.builders.work import Journal
 from sonde.data.catalog import load
 from sonde.data.lines import write_rows
 from tests import worlds

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
 from sonde.data.builders.endpoint import Asker, Exhausted
-from sonde.data.builders.journal import Answer, Journal, Tokens
 from sonde.data.builders.myriadlama.paraphrases import (
     INSTRUCTION,
     Paraphrased,
@@ -26,6 +25,7 @@ from sonde.data.builders.myriadlama.paraphrases import (
     paraphrased,
     request,
 )
+from sonde.data.builders.work import Answer, Journal, Tokens
 from sonde.data.check import bare
 from tests.worlds import question, relation, template
 

@@ -19,7 +19,7 @@ from sonde.core.facts import Dataset, Fact
 from sonde.data.catalog import load
 from sonde.data.format import open_dataset, write_dataset
 from sonde.data.tables import files
-from sonde.data.tables.cells import texts_in
+from sonde.data.tables.columns import texts_in
 
 CAPITALS: list[dict[str, Any]] = [
     {"Country": "France", "Capital": "Paris", "year": 1792},

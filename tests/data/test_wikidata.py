@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from sonde.core.errors import EndpointError, UsageError
-from sonde.data.builders.journal import Journal
-from sonde.data.builders.myriadlama.names import Named
+from sonde.data.builders.myriadlama.objects import Named
 from sonde.data.builders.myriadlama.wikidata import BATCH, Wikidata, opened
+from sonde.data.builders.work import Journal
 from sonde.http.place import Place
 from sonde.http.server import connected
 

@@ -14,13 +14,12 @@ from hypothesis import given, settings
 
 import sonde as api
 from sonde.core.reports import Report
-from sonde.lab.training.tokens import cut_words, make_tokenizer
+from sonde.lab.training.corpus import cut_words, make_tokenizer
 from sonde.lab.training.train import Kind, TrainSettings, train
 from sonde.lab.worlds.folder import open_world, write_world
-from sonde.lab.worlds.language import most_words, plain_words
+from sonde.lab.worlds.language import ENGLISH, JAPANESE, Tongue, most_words, plain_words
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import documents, length
-from sonde.lab.worlds.tongues import ENGLISH, JAPANESE, Tongue
 from sonde.lab.worlds.world import World, make_world
 from tests.command import Sonde, in_this_process
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sonde.core.errors import UsageError
 from sonde.lab.worlds.language import (
+    Kind,
     check_room,
     full_names,
     made_words,
@@ -18,7 +19,6 @@ from sonde.lab.worlds.language import (
     plain_words,
 )
 from sonde.lab.worlds.settings import WorldSettings
-from sonde.lab.worlds.tongues import Kind
 from sonde.lab.worlds.world import make_world
 from sonde.prompting.matching import normal
 

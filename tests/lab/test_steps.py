@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from sonde.lab.training.corpus import MaskedSentences, tokenised
+from sonde.lab.training.corpus import MaskedSentences, make_tokenizer, tokenised
 from sonde.lab.training.steps import CAUSAL, Training, keep, loss_of, new_model, unwaiting_loss
-from sonde.lab.training.tokens import make_tokenizer
 from sonde.lab.training.train import TrainSettings
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import documents

@@ -11,7 +11,7 @@ from sonde.core.errors import ModelError
 from sonde.engine.encode import CausalEncoder, Start
 from sonde.engine.masked_batch import MaskedEncoder
 from sonde.engine.seams import has_seams
-from sonde.lab.training.tokens import check_tokenizer, cut_words, make_tokenizer
+from sonde.lab.training.corpus import check_tokenizer, cut_words, make_tokenizer
 from sonde.lab.training.train import Kind
 from sonde.lab.worlds.text import documents
 from sonde.lab.worlds.world import World, make_world

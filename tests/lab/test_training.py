@@ -16,8 +16,15 @@ import numpy as np
 import pytest
 
 from sonde.core.errors import ModelError, RunMismatch, StoreError, UsageError
-from sonde.lab.training.corpus import IGNORED, Blocks, Corpus, MaskedSentences, tokenised
-from sonde.lab.training.tokens import PAD, make_tokenizer
+from sonde.lab.training.corpus import (
+    IGNORED,
+    PAD,
+    Blocks,
+    Corpus,
+    MaskedSentences,
+    make_tokenizer,
+    tokenised,
+)
 from sonde.lab.training.train import STATE, Kind, Trained, TrainSettings, open_trained, train
 from sonde.lab.worlds.folder import write_world
 from sonde.lab.worlds.world import World, make_world

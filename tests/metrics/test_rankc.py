@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sonde.metrics.rankc import consistencies, consistency
+from sonde.metrics.ranking import consistencies, consistency
 
 Table = NDArray[np.float64]
 

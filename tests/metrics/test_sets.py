@@ -13,7 +13,7 @@ from sonde.core.answers import Answered, Filled, Scored
 from sonde.core.columns import in_blocks
 from sonde.core.prompts import Key
 from sonde.core.scores import Normalise, option_logps
-from sonde.metrics.sets import right_places, tops
+from sonde.metrics.ranking import right_places, tops
 
 NAMES = tuple("abcdefg")
 OBJECTS = st.lists(

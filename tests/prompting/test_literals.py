@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.prompting.literals import dated, numeric, same_literal
+from sonde.prompting.matching import dated, numeric, same_literal
 
 DAYS = st.dates(min_value=date(100, 1, 1))
 

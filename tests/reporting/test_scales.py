@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.reporting.render.figures.scales import Linear, from_zero, tick_words, ticks
-from sonde.reporting.render.figures.text import fits, measure, shortened, wrapped
+from sonde.reporting.render.figures.canvas import (
+    Linear,
+    fits,
+    from_zero,
+    measure,
+    shortened,
+    tick_words,
+    ticks,
+    wrapped,
+)
 
 VALUES = st.floats(min_value=-1e9, max_value=1e9, allow_nan=False)
 WIDE = st.floats(min_value=1e-6, max_value=1e9)

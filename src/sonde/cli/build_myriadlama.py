@@ -33,10 +33,9 @@ from sonde.core.fingerprints import fingerprint
 from sonde.data import catalog
 from sonde.data.builders import check_place, write_whole
 from sonde.data.builders.endpoint import Endpoint
-from sonde.data.builders.myriadlama import base as bases
-from sonde.data.builders.myriadlama.assembly import extended, translated
+from sonde.data.builders.myriadlama import assembly
+from sonde.data.builders.myriadlama.assembly import extended, prompt_rows, translated
 from sonde.data.builders.myriadlama.paraphrases import Recipe
-from sonde.data.builders.myriadlama.rows import prompt_rows
 from sonde.data.builders.work import LOCK, working
 from sonde.data.lines import write_rows
 from sonde.data.review.judgements import read_judgements
@@ -209,16 +208,16 @@ def _base(wanted: MyriadOptions, work: Path) -> Dataset:
     parts = [given.fingerprint, *(relation.id for relation in chosen)]
     given = replace(given, relations=chosen, fingerprint=fingerprint(parts))
     if wanted.keep_guessable:
-        return bases.pairs(given)
+        return assembly.pairs(given)
     if not wanted.guesser:
-        return bases.pairs(unguessable(given, "string"))
+        return assembly.pairs(unguessable(given, "string"))
 
     def judged() -> Dataset:
         with waiting(f"asking {wanted.guesser} about names"):
             model = api.model(wanted.guesser, device=wanted.device)
-            return bases.pairs(unguessable(given, "names", model))
+            return assembly.pairs(unguessable(given, "names", model))
 
-    return bases.kept(work, fingerprint([given.fingerprint, wanted.guesser]), judged)
+    return assembly.kept(work, fingerprint([given.fingerprint, wanted.guesser]), judged)
 
 
 def _chosen(given: Dataset, wanted: MyriadOptions) -> tuple[Relation, ...]:

@@ -12,8 +12,7 @@ from sonde.cli.console import say
 from sonde.cli.options import matching, option
 from sonde.core.errors import EndpointError, UsageError
 from sonde.data.builders.endpoint import KEY, Asker, Chat, Endpoint, Exhausted, opened
-from sonde.data.builders.journal import Answer, Journal
-from sonde.data.builders.work import working
+from sonde.data.builders.work import Answer, Journal, working
 
 ANSWERS = "answers.jsonl"
 
@@ -84,7 +83,7 @@ def show_asked(journal: Journal, chat: Chat) -> None:
 def cost(answers: list[Answer]) -> str:
     """Requests that were answered and the tokens that the endpoint told.
 
-    >>> from sonde.data.builders.journal import Tokens
+    >>> from sonde.data.builders.work import Tokens
     >>> cost([Answer("a", Tokens(1000, 20)), Answer("b", Tokens(500, 2))])
     '2 requests, 1,500 tokens sent, 22 received'
     >>> cost([Answer("a", Tokens(1000, 20)), Answer("b")])

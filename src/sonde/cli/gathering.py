@@ -14,12 +14,20 @@ from sonde.cli.endpoint import EndpointOptions
 from sonde.cli.options import listed, option
 from sonde.core.errors import EndpointError, UsageError, nearest
 from sonde.core.facts import Dataset, Entity
-from sonde.data.builders.journal import Journal
 from sonde.data.builders.myriadlama.assembly import Gathered
-from sonde.data.builders.myriadlama.names import Names, names_path, table_names
-from sonde.data.builders.myriadlama.objects import Mined, Objects, Pair, mine, stated
+from sonde.data.builders.myriadlama.objects import (
+    Mined,
+    Names,
+    Objects,
+    Pair,
+    mine,
+    names_path,
+    stated,
+    table_names,
+)
 from sonde.data.builders.myriadlama.wikidata import BATCH, FLAG, URL, Wikidata, opened
 from sonde.data.builders.triples import Faults, triple_paths
+from sonde.data.builders.work import Journal
 from sonde.data.readers.aliases import OBJECTS, read_objects
 from sonde.http.place import check_url
 

@@ -14,8 +14,16 @@ from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
 from sonde.data.builders import check_place, write_whole
 from sonde.data.catalog import load
-from sonde.data.review.items import SAMPLE, Item, items_of
-from sonde.data.review.judgements import Ask, Scale, Session, implied, read_judgements
+from sonde.data.review.judgements import (
+    SAMPLE,
+    Ask,
+    Item,
+    Scale,
+    Session,
+    implied,
+    items_of,
+    read_judgements,
+)
 from sonde.data.review.kept import Applied, Rule, apply
 from sonde.data.review.quality import agreement, qualities
 

@@ -22,9 +22,9 @@ from sonde.data.format import is_dataset, open_dataset
 from sonde.data.readers import ADDITIONS, DATASETS
 from sonde.data.sentences import is_sentence, worded_by
 from sonde.data.tables.columns import PAGE, Given
+from sonde.data.tables.dataset import open_table
 from sonde.data.tables.files import TABLES, is_table, tables
 from sonde.data.tables.hub import HUB, open_hub
-from sonde.data.tables.open import open_table
 from sonde.data.wordings import Wordings, worded, wordings_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-r"""The text in front of a question: an instruction, and examples of how others are answered.
+"""The text in front of a question: an instruction, and examples of how others are answered.
 
 Knows facts and templates, nothing of models. In mask style a sentence is asked with [MASK] in the
 place of the object, in qa style a question up to its question mark:
@@ -11,7 +11,8 @@ place of the object, in qa style a question up to its question mark:
 
 Examples are drawn by name, so that neither another fact nor another template moves a draw. How
 questions and answers are laid out is a `Layout`; one may show every right answer as a list, and in
-other languages the instruction, the markers and the full stop are that language's.
+other languages the instruction, the markers and the full stop are that language's. Where answers
+begin and end in the text is kept: a model asked in turns may be shown the examples as turns.
 """
 
 from __future__ import annotations
@@ -38,7 +39,39 @@ from sonde.core.facts import (
 )
 from sonde.core.fingerprints import draw_key
 from sonde.prompting.languages import ENGLISH, Phrasing, phrasing
-from sonde.prompting.shots import Shot, Worded, shown
+
+
+class Shot(NamedTuple):
+    """An example: all up to where its answer begins, and the answer with what closes it."""
+
+    question: str
+    answer: str
+
+
+class Worded(NamedTuple):
+    """A text that is put to a model; `turns`: where answers in it begin and end, one by one."""
+
+    text: str = ""
+    turns: tuple[int, ...] = ()
+
+    def then(self, text: str) -> Worded:
+        """It with a text behind it."""
+        return Worded(self.text + text, self.turns)
+
+
+def shown(shots: Iterable[Shot], head: str = "") -> Worded:
+    r"""Examples one after the other, behind what stands before all of them.
+
+    >>> shown([Shot("Q: A?\nA: ", "B\n")], "Answer.\n")
+    Worded(text='Answer.\nQ: A?\nA: B\n', turns=(17, 19))
+    """
+    text, turns = head, list[int]()
+    for question, answer in shots:
+        begin = len(text) + len(question)
+        text += question + answer
+        turns += begin, len(text)
+    return Worded(text, tuple(turns))
+
 
 Style = Literal["mask", "qa"]
 Context = Literal["zero-shot", "random", "relation", "template"]

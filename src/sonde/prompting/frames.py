@@ -30,11 +30,10 @@ from sonde.core.facts import Dataset, Entity, Fact, Relation, Template, commones
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Key, Prompt, Want
 from sonde.core.words import counted
-from sonde.prompting.few_shot import question
+from sonde.prompting.few_shot import Shot, Worded, question, shown
 from sonde.prompting.languages import ENGLISH, Phrasing
 from sonde.prompting.matching import cleaned
 from sonde.prompting.options import correct_for, correct_names, negatives
-from sonde.prompting.shots import Shot, Worded, shown
 
 if TYPE_CHECKING:
     from polars import DataFrame

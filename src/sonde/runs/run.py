@@ -125,8 +125,7 @@ class Run:
 
     def report(self, **reading: Any) -> Report:
         """Compute every number from the stored answers, read as the run says or as given here."""
-        from sonde.analysis.readings import read_further
-        from sonde.analysis.readings.chat import advise_chat
+        from sonde.analysis.readings import advise_chat, read_further
 
         dataset, probe, answers = self.dataset(), self.probe(reading), Kept(self.answers)
         report = probe.read(dataset, answers.once())

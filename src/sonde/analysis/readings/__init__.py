@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from sonde.core.abilities import TEMPLATE
 from sonde.core.columns import Answers
 from sonde.core.components import Components
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimates, Figure, Metric, Report, Table
 from sonde.core.scores import Normalise
 from sonde.metrics.judged import Judged
+from sonde.reporting.build.written import SILENT
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
 
 READINGS: Mapping[str, str] = {
     "bins": "sonde.analysis.readings.bins",
@@ -130,3 +133,14 @@ def _with(report: Report, found: Reading) -> Report:
         findings=(*report.findings, *found.findings),
         notes=(*report.notes, *found.notes),
     )
+
+
+ADVICE = "The model has a chat template: ask it in turns, with --chat always."
+
+
+def advise_chat(report: Report, model: Mapping[str, Any]) -> Report:
+    """A report with that advice in its finding about empty answers; `model`: the manifest's."""
+    if model.get("chat") or not model["details"].get(TEMPLATE):
+        return report
+    told = (f"{each} {ADVICE}" if each.startswith(SILENT) else each for each in report.findings)
+    return replace(report, findings=tuple(told))

@@ -19,7 +19,7 @@ from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate
 from sonde.core.scores import compared_by
 from sonde.metrics.estimates import ByFact
-from sonde.metrics.sets import right_places, tops
+from sonde.metrics.ranking import right_places, tops
 from sonde.reporting.build.tables import by_place, titled
 from sonde.reporting.catalogue import RELATIONS, shares
 

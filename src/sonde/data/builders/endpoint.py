@@ -15,7 +15,7 @@ from typing import Any
 
 from sonde.core.errors import EndpointError, UsageError
 from sonde.core.fingerprints import fingerprint
-from sonde.data.builders.journal import Answer, Journal, Tokens
+from sonde.data.builders.work import Answer, Journal, Tokens
 from sonde.http.failures import Failure
 from sonde.http.place import Place, check_url
 from sonde.http.server import Server, connected

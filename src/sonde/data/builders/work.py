@@ -1,15 +1,18 @@
-"""The folder beside a dataset that is being built: what is kept until it is there, and a lock."""
+"""The folder beside a dataset that is being built: a lock, and answers as they come."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from sonde.core.errors import StoreError
 from sonde.core.files import take_lock
+from sonde.data.growing import append_rows, whole_rows
+from sonde.data.lines import Row
 
 LOCK = ".lock"
 
@@ -49,3 +52,62 @@ def _stands(path: Path, number: int) -> bool:
         return os.path.samestat(path.stat(), os.fstat(number))
     except OSError:
         return False
+
+
+class Tokens(NamedTuple):
+    """What an answer cost, as the endpoint counts it."""
+
+    sent: int
+    received: int
+
+
+class Answer(NamedTuple):
+    """What was answered; its tokens are None where nobody told them."""
+
+    text: str
+    tokens: Tokens | None = None
+
+
+class Journal:
+    """Answers by key, a JSON object a line, each written whole and forced to disk.
+
+    What was kept before is there again, and `before` counts it; half a line, left by a kill, is cut
+    off.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._kept = {row.text("key"): _answer(row) for row in whole_rows(path)}
+        self.before = len(self._kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def find(self, key: str) -> str | None:
+        """The answer kept under a key."""
+        kept = self._kept.get(key)
+        return None if kept is None else kept.text
+
+    def keep(self, key: str, text: str, tokens: Tokens | None = None) -> None:
+        """Write an answer to disk."""
+        cost = {} if tokens is None else {"tokens": list(tokens)}
+        append_rows(self.path, {"key": key, "text": text, **cost})
+        self._kept[key] = Answer(text, tokens)
+
+    def keep_all(self, answers: Iterable[tuple[str, str]]) -> None:
+        """Write several that came together."""
+        kept = dict(answers)
+        append_rows(self.path, *({"key": key, "text": text} for key, text in kept.items()))
+        self._kept |= {key: Answer(text) for key, text in kept.items()}
+
+    def answers(self, start: int = 0) -> list[Answer]:
+        """The answers in the order in which they came, from a place on."""
+        return list(self._kept.values())[start:]
+
+
+def _answer(row: Row) -> Answer:
+    match row.values.get("tokens"):
+        case [int(sent), int(received)]:
+            return Answer(row.text("text"), Tokens(sent, received))
+        case _:
+            return Answer(row.text("text"))

@@ -9,8 +9,7 @@ from typing import Literal
 
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Relation, Template
-from sonde.data.review.items import item_id
-from sonde.data.review.judgements import Judgement
+from sonde.data.review.judgements import Judgement, item_id
 
 Rule = Literal["majority", "all", "any"]
 Votes = Mapping[str, Sequence[bool]]

@@ -1,8 +1,8 @@
-"""Make a dataset of a table's rows: facts, relations and, where rows have them, templates.
+"""Open a table as a dataset: facts, relations and, where rows have them, templates.
 
 A row is a fact; rows of one subject and relation, without ids of their own, are one fact with all
 their objects. What a table does not say is made up, always alike, and told: ids of relations and
-facts, labels, and the types of relations, which are counted. Knows no files.
+facts, labels, and the types of relations, which are counted.
 """
 
 from __future__ import annotations
@@ -11,30 +11,37 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sonde.core.dates import FORM, in_order, is_date
+from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import SUBJECT_SLOT, Card, Dataset, Entity, Fact, Relation, Template
 from sonde.core.fingerprints import fingerprint
 from sonde.core.words import counted
 from sonde.data.fact_files import fact_lines
 from sonde.data.lines import Row
-from sonde.data.tables.cells import SEPARATOR, finite, text_in, texts_in
 from sonde.data.tables.columns import (
     PAGE,
     QUESTIONS,
+    SEPARATOR,
     Given,
     Roles,
     find_columns,
+    finite,
     is_usual,
     plain,
+    text_in,
+    texts_in,
 )
 from sonde.data.tables.faults import Faults, slot_faults
+from sonde.data.tables.files import read_table
 from sonde.data.wordings import Wording, gather, kind_of, known_relation, relation_ids
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
 
 log = logging.getLogger(__name__)
 
@@ -342,3 +349,13 @@ def _left_out(counts: Mapping[str, int]) -> str:
     }
     told = [counted(counts[key], *forms) for key, forms in words.items() if counts[key]]
     return f" ({'; '.join(told)})" if told else ""
+
+
+def open_table(path: Path, given: Given) -> Dataset:
+    """The dataset of a file; `given` says which column is what where their names do not."""
+    if not path.is_file():
+        raise DataError(f"{path} is missing; give the path of a table that is there ({PAGE})")
+    faults = Faults(str(path), ADVICE)
+    rows = list(read_table(path, faults.add))
+    table = Table(source=str(path), file=path.name, title=path.stem, rows=rows)
+    return dataset_of(table, given, faults)

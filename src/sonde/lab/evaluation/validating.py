@@ -30,8 +30,8 @@ from sonde.core.files import take_lock
 from sonde.lab.estimators.asking import EFFORTS, Effort, Setup
 from sonde.lab.estimators.catalogue import Estimator, chosen
 from sonde.lab.evaluation.judging import Trial, Verdicts
+from sonde.lab.training.corpus import check_tokenizer
 from sonde.lab.training.stored import recited
-from sonde.lab.training.tokens import check_tokenizer
 from sonde.lab.training.train import Trained, open_trained
 from sonde.lab.worlds.folder import open_world
 from sonde.lab.worlds.world import World

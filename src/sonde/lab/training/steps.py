@@ -29,8 +29,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from sonde.core.errors import ModelError, StoreError
 from sonde.core.files import PARTIAL
 from sonde.core.fingerprints import draw_key, file_hash
-from sonde.lab.training.corpus import Blocks, Corpus, MaskedSentences, tokenised
-from sonde.lab.training.tokens import PAD, SPECIAL, make_tokenizer
+from sonde.lab.training.corpus import (
+    PAD,
+    SPECIAL,
+    Blocks,
+    Corpus,
+    MaskedSentences,
+    make_tokenizer,
+    tokenised,
+)
 from sonde.lab.training.train import (
     CHECKPOINTS,
     CONTEXT,

@@ -16,7 +16,7 @@ from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, ModelError
 from sonde.core.facts import Fact
 from sonde.core.prompts import Fill, Generate, Key, Prompt
-from sonde.lab.training.tokens import check_tokenizer
+from sonde.lab.training.corpus import check_tokenizer
 from sonde.lab.training.train import Trained
 from sonde.lab.worlds.text import Document, documents
 from sonde.lab.worlds.world import World

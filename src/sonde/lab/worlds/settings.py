@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from sonde.core.errors import UsageError
 from sonde.core.settings import setting, settings_of
-from sonde.lab.worlds.language import LEAST_TEMPLATES, MOST_TEMPLATES
-from sonde.lab.worlds.tongues import TONGUES, Tongue
+from sonde.lab.worlds.language import LEAST_TEMPLATES, MOST_TEMPLATES, TONGUES, Tongue
 
 SHARES = ("cues", "aliases", "train", "dev")
 

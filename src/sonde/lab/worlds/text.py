@@ -35,10 +35,10 @@ from sonde.lab.worlds.language import in_turn, pieces
 from sonde.lab.worlds.world import World
 from sonde.prompting import few_shot as contexts
 from sonde.prompting import frames
+from sonde.prompting.few_shot import shown
 from sonde.prompting.languages import phrasing
 from sonde.prompting.sequences import USUAL as SEPARATORS
 from sonde.prompting.sequences import Line, named_separators, told
-from sonde.prompting.shots import shown
 
 Form = Literal["sentence", "introduction", "pairs", "mask", "qa", "questions"]
 

@@ -20,8 +20,14 @@ from sonde.metrics.calibration import overconf_by_each, overconf_by_template
 from sonde.metrics.coverage import names_help
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.judged import Floats, Grid, Ints
-from sonde.probes.belief.bias import BIAS_MULTI, BIAS_SINGLE, Bias, bias_table, measure_bias
-from sonde.probes.belief.judge import Outcomes
+from sonde.probes.belief.judge import (
+    BIAS_MULTI,
+    BIAS_SINGLE,
+    Bias,
+    Outcomes,
+    bias_table,
+    measure_bias,
+)
 from sonde.prompting.pairs import World
 from sonde.prompting.sentences import stand_in
 from sonde.reporting.build.multi_prompt import metrics as multi_prompt

@@ -40,6 +40,7 @@ from sonde.probes.framing.judge import (
 )
 from sonde.probes.framing.report import build_report
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
+from sonde.prompting.few_shot import Shot, Worded, shown
 from sonde.prompting.frames import (
     Asked,
     AskedFacts,
@@ -65,7 +66,6 @@ from sonde.prompting.languages import (
     phrasing,
 )
 from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, language_of
-from sonde.prompting.shots import Shot, Worded, shown
 
 BLOCK = 1024
 """Facts that are asked template by template, so that prompts which begin alike come together."""

@@ -1,26 +1,27 @@
 """Judge LAMA's answers in columns: some bytes per fact, so that millions fit in memory.
 
 Every fact is a pair of its own: a row of LAMA counts its own object alone, so that facts of one
-subject share a prompt and differ in what is right. Knows nothing of estimates or tables.
+subject share a prompt and differ in what is right. Where facts have options, a filled position is
+read as a choice between those that are one allowed token. Knows nothing of estimates or tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.core.columns import Answers, Given, in_blocks
+from sonde.core.columns import Answers, FilledColumns, Given, in_blocks
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import names_options
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import draw_key
+from sonde.core.rated import RatedColumns
 from sonde.core.scores import Normalise
-from sonde.metrics.choosing import as_choice, fillable
 from sonde.metrics.judged import Grid, Judged, Way, in_words
 from sonde.metrics.verdicts import Verdicts, judge_block, top_answers
 from sonde.prompting.options import own_options
@@ -28,6 +29,7 @@ from sonde.prompting.sentences import is_name_template, stand_in, suggests
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
 
 SHOWN = 50_000
 TOP = 3
@@ -260,3 +262,30 @@ def _shown(
             strict=True,
         )
     ]
+
+
+NOTHING = ""
+"""What is chosen where no option is an allowed token."""
+
+
+def fillable(filled: FilledColumns, options: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Those options of each prompt that are one allowed token, as far as they were watched."""
+    places = {name: place for place, name in enumerate(filled.watched)}
+    may = filled.watched_ranks > 0
+    return [
+        [name for name in own if name in places and may[row, places[name]]]
+        for row, own in enumerate(options)
+    ]
+
+
+def as_choice(answers: Answers, options: Sequence[Sequence[str]]) -> Answers:
+    """Filled answers as scored ones, each between options that can be filled in."""
+    logps = answers.filled.watched_logps
+    places = {name: place for place, name in enumerate(answers.filled.watched)}
+    values: list[float] = []
+    for row, own in enumerate(options):
+        values += [float(logps[row, places[name]]) for name in own] or [0.0]
+    scores = np.array(values, dtype=np.float32)
+    chosen = [tuple(own) or (NOTHING,) for own in options]
+    columns = RatedColumns.scored(chosen, scores, np.ones(len(scores), dtype=np.int64))
+    return replace(answers, kind="scored", columns=columns)

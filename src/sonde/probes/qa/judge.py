@@ -19,8 +19,15 @@ from sonde.core.columns import Given, in_blocks
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Fact, Relation, Template, commonest_objects
 from sonde.metrics.judged import Judged, judge_texts
-from sonde.prompting.literals import dated, numeric, same_literal
-from sonde.prompting.matching import cleaned, language_of, normal, within
+from sonde.prompting.matching import (
+    cleaned,
+    dated,
+    language_of,
+    normal,
+    numeric,
+    same_literal,
+    within,
+)
 
 if TYPE_CHECKING:
     from polars import DataFrame

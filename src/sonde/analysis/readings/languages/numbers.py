@@ -25,7 +25,7 @@ from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Metric
 from sonde.metrics.candidates import Candidates, candidates, thing_names
 from sonde.metrics.estimates import ByFact, Over, Resampled, hold_together, p_value
-from sonde.metrics.rankc import consistencies
+from sonde.metrics.ranking import consistencies
 from sonde.prompting.matching import OWN, PLAIN, check_language, language_of, normal, within
 from sonde.reporting.catalogue import FACTS, RELATIONS
 

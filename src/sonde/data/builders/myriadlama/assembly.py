@@ -1,23 +1,60 @@
-"""The base facts with all their objects and names, and counts of what came and what was left out.
+"""The facts to begin with, then with all their objects and names, then as rows of prompts.
+
+What can be guessed from names has been left out before, object by object (`runs/guessing.py`). What
+a masked model judged is kept in the working folder, so that it is asked once.
 
 A thing's original name stands first among its names, as the base calls it, before those that a
 table or Wikidata adds. An object that no source has a name for is left out; so is one that is
 another object of the pair, merged with it or known by one of its names, and one outside the answer
-space of a relation that has one.
+space of a relation that has one. What came and what was left out is counted.
+
+Rows are those of MyriadLAMA as published, which `readers/myriadlama.py` reads: a prompt each. A
+paraphrase's `group` is the text of the template that it came from.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from sonde.core.errors import DataError
-from sonde.core.fact_frames import frame_of
+from sonde.core.fact_frames import frame_of, is_apart
 from sonde.core.facts import Dataset, Entity, Fact, Relation
 from sonde.core.fingerprints import fingerprint
-from sonde.data.builders.myriadlama.names import Names
-from sonde.data.builders.myriadlama.objects import Objects
+from sonde.data.builders import write_whole
+from sonde.data.builders.myriadlama.objects import Names, Objects
+from sonde.data.catalog import merged
+from sonde.data.format import is_dataset, open_dataset
+
+KEY = "base.key"
+
+
+def pairs(dataset: Dataset) -> Dataset:
+    """The same facts, those of one subject made one; facts collected apart are left out."""
+    alone = replace(
+        dataset,
+        read=lambda id: dataset.frame(id).filter(~is_apart()),
+        fingerprint=fingerprint([dataset.fingerprint, "without apart"]),
+    )
+    held = tuple(r for r in alone.relations if alone.frame(r.id).height)
+    if not held:
+        raise DataError(f"dataset {dataset.name!r} has no facts to build on")
+    return merged(replace(alone, relations=held))
+
+
+def kept(work: Path, key: str, make: Callable[[], Dataset]) -> Dataset:
+    """A dataset that was made with this key before, or else is made, and kept in a folder."""
+    folder, written = work / "base", work / KEY
+    if is_dataset(folder) and written.is_file() and written.read_text(encoding="utf-8") == key:
+        return open_dataset(folder)
+    made = make()
+    written.unlink(missing_ok=True)
+    write_whole(made, folder, force=True)
+    written.write_text(key, encoding="utf-8")
+    return open_dataset(folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,3 +192,38 @@ def _renamed(entity: Entity, names: Names) -> Entity:
 
 def _same(id: str, names: Names) -> str:
     return names[id].same if id in names else id
+
+
+def prompt_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """A row for each fact, template and name of the subject, in this order."""
+    for relation in dataset.relations:
+        wordings = list(_wordings(relation))
+        for fact in dataset.facts(relation.id):
+            about = _about(fact)
+            for wording in wordings:
+                for place, name in enumerate(fact.subject.names):
+                    yield {**about, "sub_ent": name, "is_original": place == 0, **wording}
+
+
+def _about(fact: Fact) -> dict[str, Any]:
+    """What all rows of a fact say."""
+    return {
+        "uuid": fact.id,
+        "rel_uri": fact.relation,
+        "sub_uri": fact.subject.id,
+        "sub_label": fact.subject.name,
+        "obj_uris": [entity.id for entity in fact.objects],
+        "obj_ents": [entity.name for entity in fact.objects],
+        "obj_aliases": [list(entity.names[1:]) for entity in fact.objects],
+    }
+
+
+def _wordings(relation: Relation) -> Iterator[dict[str, Any]]:
+    """What all rows of a template say."""
+    texts = {template.id: template.text for template in relation.templates}
+    for template in relation.templates:
+        yield {
+            "template": template.text,
+            "is_manual": template.source == "manual",
+            "group": texts.get(template.group, template.text),
+        }

@@ -1,4 +1,4 @@
-"""Further correct objects of the base facts: from a stream of triples, and from statements.
+"""Further names of things, from a table, and further correct objects, from triples and statements.
 
 A triple belongs to a fact by the identifier of its subject and by its relation; where triples have
 names alone, by a name that is that of one subject of the relation only. Nothing is held but what
@@ -8,13 +8,49 @@ belongs to a fact, so that memory depends on the facts, not on how many triples 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
+from sonde.core.errors import DataError
 from sonde.core.facts import Dataset
-from sonde.data.builders.journal import Journal
-from sonde.data.builders.triples import Faults, Triple, triple_files
+from sonde.data.builders.triples import Faults, Triple, clean, triple_files
+from sonde.data.builders.work import Journal
+from sonde.data.readers.aliases import read_names
+
+
+class Named(NamedTuple):
+    """What a thing is called, and the identifier that it goes by now: items are merged at times."""
+
+    names: tuple[str, ...]
+    same: str
+
+
+Names = Mapping[str, Named]
+
+
+def table_names(folder: Path, language: str, wanted: Collection[str]) -> Names:
+    """The names that the table of a language has for some identifiers: `en.tsv`."""
+    rows = read_names(names_path(folder, language))
+    return {id: named(names, id) for id, names in rows if id in wanted}
+
+
+def names_path(folder: Path, language: str) -> Path:
+    """Where the names of a language stand; refuses clearly where they do not."""
+    path = folder / f"{language}.tsv"
+    if not path.is_file():
+        raise DataError(
+            f"{path} is missing: names in {language!r} stand there, an identifier and its names a "
+            "line, separated by tabs"
+        )
+    return path
+
+
+def named(names: Collection[str], id: str) -> Named:
+    """Names without spare spaces, each once."""
+    return Named(tuple(filter(None, dict.fromkeys(map(clean, names)))), id)
+
 
 Pair = tuple[str, str]
 """A relation and a subject, by their identifiers."""

@@ -19,7 +19,7 @@ from sonde.core.errors import UsageError
 from sonde.core.facts import ANSWER_SLOT, Relation, Template
 from sonde.data.builders.endpoint import LOST, SPARE, Asker, Exhausted, candidates
 from sonde.data.check import bare, finder
-from sonde.data.review.items import item_id
+from sonde.data.review.judgements import item_id
 from sonde.data.wordings import style_of
 from sonde.prompting.few_shot import QUESTION_MARKS
 

@@ -20,9 +20,8 @@ from typing import Any
 from sonde import __version__
 from sonde.core.errors import EndpointError
 from sonde.core.fingerprints import fingerprint
-from sonde.data.builders.journal import Journal
-from sonde.data.builders.myriadlama.names import Named, Names, named
-from sonde.data.builders.myriadlama.objects import Pair
+from sonde.data.builders.myriadlama.objects import Named, Names, Pair, named
+from sonde.data.builders.work import Journal
 from sonde.http.failures import Failure
 from sonde.http.place import Place, check_url
 from sonde.http.server import Server, connected

@@ -24,10 +24,9 @@ from sonde.core.reports import (
 from sonde.reporting.render.figures.canvas import Canvas, safe
 from sonde.reporting.render.figures.curves import curves
 from sonde.reporting.render.figures.heat import heat_map, heat_strip
-from sonde.reporting.render.figures.histogram import histogram
 from sonde.reporting.render.figures.look import heading
 from sonde.reporting.render.figures.rows import bars, dot_plot
-from sonde.reporting.render.figures.spots import boxes, strip
+from sonde.reporting.render.figures.spots import boxes, histogram, strip
 
 KINDS: Mapping[type, Callable[[Canvas, Any], None]] = {
     Bars: bars,

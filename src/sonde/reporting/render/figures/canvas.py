@@ -1,18 +1,196 @@
-"""What figures are drawn on: SVG as text, piece by piece. Knows no kind of figure.
+"""What figures are drawn on: SVG as text, scales, and the widths of words. Knows no kind of figure.
 
 On a page colours are variables of its style sheet, so that a theme turns them without redrawing,
 and what the pointer reads at a point is kept apart, once for all sizes of a figure. In a file of
 its own colours are literal and every point carries its words.
+
+The widths are those of Helvetica, which Arial and Liberation Sans share; whatever has none of its
+own is taken to be wide, so that it is rather cut than runs into something else.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
 from html import escape
+from itertools import pairwise
 
-from sonde.reporting.render.figures.text import FONT, measure, shortened
+from sonde.reporting.render.cells import Scale, digits_for, fixed, plain_number
+
+ROUND = (1, 2, 5)
+EDGE = 1e-9  # of a step: what rounding may add at the ends of a reach
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A scale from values between `low` and `high` to pixels from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        """The pixel of a value."""
+        share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    @property
+    def length(self) -> float:
+        """How many pixels it spans."""
+        return abs(self.end - self.start)
+
+
+def ticks(low: float, high: float, most: int, whole: bool = False) -> list[float]:
+    """At most so many round numbers from low to high, evenly apart; whole ones if asked for.
+
+    >>> ticks(0, 1.03, 6), ticks(0, 2.4, 9, whole=True)
+    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 1.0, 2.0])
+    """
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        return [low]
+    for step in steps((high - low) / most, whole):
+        first, last = math.ceil(low / step - EDGE), math.floor(high / step + EDGE)
+        if last - first < most:
+            digits = max(0, 2 - math.floor(math.log10(step)))
+            return [round(k * step, digits) + 0.0 for k in range(first, last + 1)]
+    return [low]
+
+
+def steps(least: float, whole: bool) -> Iterator[float]:
+    """Round distances between numbers, from about the least one on."""
+    power = math.floor(math.log10(max(least, 1e-300)))
+    for exponent in range(power, power + 3):
+        for digit in ROUND:
+            step = digit * 10.0**exponent
+            if step >= 1 or not whole:
+                yield step
+    if whole:
+        yield 1.0
+
+
+def tick_words(places: Sequence[float], scale: Scale) -> list[str]:
+    """Round numbers as an axis writes them: with as many decimals as tell them apart."""
+    step = min((b - a for a, b in pairwise(places)), default=0.0)
+    if scale == "percent":
+        digits = digits_for(step) if step else 0
+        return [fixed(place * 100, digits) + "%" for place in places]
+    if 0 < step < 0.0005:
+        return [plain_number(place) for place in places]
+    digits = max(0, math.ceil(-math.log10(step) - EDGE)) if step else 0 if whole(places) else 2
+    return [fixed(place, digits) for place in places]
+
+
+def whole(values: Iterable[float]) -> bool:
+    """Whether all values are whole numbers: then those between them mean nothing."""
+    return all(float(value).is_integer() for value in values)
+
+
+def from_zero(ends: Iterable[float], scale: Scale) -> tuple[float, float]:
+    """The reach of an axis that starts at zero where nothing is negative; shares end at 100 %."""
+    values = [0.0, *(end for end in ends if math.isfinite(end))]
+    low, high = min(values), max(values)
+    high = high if high > low else low + 1.0
+    pad = (high - low) * 0.03
+    top = min(high + pad, max(high, 1.01)) if scale == "percent" else high + pad
+    return (low - pad if low < 0 else 0.0), top
+
+
+FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
+BOLD = 1.1  # how much wider bold words are, at most
+
+# thousandths of the font's size
+WIDTHS = (
+    (191, "'"), (222, "ijl’‘"), (260, "|"), (278, " !,./:;I[]\\ft·"), (333, "()-`r“”"),
+    (334, "{}"), (355, '"•'), (389, "*"), (469, "^"), (500, "Jckvsxyz"),
+    (556, "#$0123456789?L_abdeghnopqu–"), (584, "+<=>~−±"), (611, "FTZ"), (667, "&ABEKPSVXY"),
+    (722, "CDHNRUw"), (778, "GOQ"), (833, "Mm"), (889, "%"), (944, "W"), (1000, "…"), (1015, "@"),
+)  # fmt: skip
+LETTERS = {letter: width for width, letters in WIDTHS for letter in letters}
+OTHER, WIDE = 720, 1200
+BREAKS = re.compile(r"[-/_.,]")
+PIECES = re.compile(r"(?<=[-/_.,])|\s+")
+
+
+@cache
+def letter_width(letter: str) -> int:
+    """The width of a letter in thousandths; accents add nothing."""
+    base = unicodedata.normalize("NFD", letter)[0]
+    if base in LETTERS:
+        return LETTERS[base]
+    kind = unicodedata.category(letter)
+    if kind in ("Cf", "Mn"):
+        return 0
+    sign = kind[0] == "S" or kind in ("Cc", "Cs") or letter > "\uffff"
+    return WIDE if sign or unicodedata.east_asian_width(letter) in "WF" else OTHER
+
+
+def measure(words: str, size: float) -> float:
+    """How many pixels words take on one line.
+
+    >>> measure("iii", 10), measure("é", 10) == measure("e", 10)
+    (6.66, True)
+    """
+    return sum(map(letter_width, words)) * size / 1000
+
+
+def shortened(words: str, room: float, size: float) -> str:
+    """Words that fit into the room, if need be cut and ended by three dots.
+
+    >>> shortened("place of birth", 60, 12), shortened("capital", 60, 12)
+    ('place of…', 'capital')
+    """
+    if measure(words, size) <= room:
+        return words
+    kept, left = 0, room - measure("…", size)
+    for letter in words:
+        left -= letter_width(letter) * size / 1000
+        if left < 0:
+            break
+        kept += 1
+    return words[:kept].rstrip(" ,;:-–(") + "…"
+
+
+def wrapped(words: str, room: float, size: float, most: int = 99) -> list[str]:
+    """Words over at most so many lines, each of which fits; the last is shortened.
+
+    >>> wrapped("languages spoken, written or signed", 110, 12, most=2)
+    ['languages spoken,', 'written or signed']
+    """
+    lines: list[str] = []
+    rest = words.split()
+    while rest and len(lines) < most - 1:
+        taken = 1
+        while taken < len(rest) and measure(" ".join(rest[: taken + 1]), size) <= room:
+            taken += 1
+        if taken == 1 and measure(rest[0], size) > room:
+            rest[:1] = broken(rest[0], room, size)
+        lines.append(" ".join(rest[:taken]))
+        rest = rest[taken:]
+    return [*lines, shortened(" ".join(rest), room, size)] if rest or not lines else lines
+
+
+def fits(words: str, room: float, size: float, most: int) -> bool:
+    """Whether so many lines hold all the words, none of them broken but after a hyphen or so."""
+    whole = all(measure(piece, size) <= room for piece in PIECES.split(words))
+    lines = wrapped(words, room, size, most)
+    return whole and "".join(" ".join(lines).split()) == "".join(words.split())
+
+
+def broken(word: str, room: float, size: float) -> list[str]:
+    """A word too long for a line in two, of which the first fits; after a hyphen if it has one."""
+    kept = 1
+    while kept < len(word) - 1 and measure(word[: kept + 1], size) <= room:
+        kept += 1
+    pieces = list(BREAKS.finditer(word, 0, kept))
+    kept = pieces[-1].end() if pieces else kept
+    return [word[:kept], word[kept:]] if kept < len(word) else [word]
+
 
 NARROW = 500  # pixels: what is less wide is drawn for a phone
 NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sonde.core.reports import Curve, Curves
 from sonde.reporting.render.cells import Scale, fixed, known, told
-from sonde.reporting.render.figures.canvas import INKS, Canvas, joined, short
+from sonde.reporting.render.figures.canvas import (
+    INKS,
+    Canvas,
+    Linear,
+    from_zero,
+    joined,
+    short,
+    tick_words,
+    ticks,
+    whole,
+    wrapped,
+)
 from sonde.reporting.render.figures.look import (
     DASHES,
     LINE,
@@ -25,8 +36,6 @@ from sonde.reporting.render.figures.look import (
     x_numbers,
     y_axis,
 )
-from sonde.reporting.render.figures.scales import Linear, from_zero, tick_words, ticks, whole
-from sonde.reporting.render.figures.text import wrapped
 
 WIDTH, BODY, BODY_NARROW = 640, 420, 290  # pixels of curves: about a square
 SMALL, USUAL, LARGE = 3.5, 4.0, 10  # radii of points in pixels

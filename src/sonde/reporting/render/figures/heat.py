@@ -8,10 +8,17 @@ from dataclasses import dataclass
 
 from sonde.core.reports import HeatMap, HeatStrip
 from sonde.reporting.render.cells import NOT_MEASURED, fixed, known, plain_number, told
-from sonde.reporting.render.figures.canvas import Canvas, short
+from sonde.reporting.render.figures.canvas import (
+    Canvas,
+    fits,
+    measure,
+    short,
+    shortened,
+    tick_words,
+    ticks,
+    wrapped,
+)
 from sonde.reporting.render.figures.look import LINE, every, label, lines_of
-from sonde.reporting.render.figures.scales import tick_words, ticks
-from sonde.reporting.render.figures.text import fits, measure, shortened, wrapped
 from sonde.reporting.render.numbers import FAINT, Shade, parted, signed_weight, visible
 
 CELL, WIDEST, TALLEST = 34, 104, 1400  # pixels: of a row and a column at most, and of all rows

@@ -12,9 +12,20 @@ from itertools import pairwise
 
 from sonde.core.reports import Boxes, Labelled, Strip
 from sonde.reporting.render.cells import Scale
-from sonde.reporting.render.figures.canvas import INKS, Canvas, safe, short
-from sonde.reporting.render.figures.scales import Linear, from_zero, tick_words, ticks
-from sonde.reporting.render.figures.text import BOLD, measure, shortened, wrapped
+from sonde.reporting.render.figures.canvas import (
+    BOLD,
+    INKS,
+    Canvas,
+    Linear,
+    from_zero,
+    measure,
+    safe,
+    short,
+    shortened,
+    tick_words,
+    ticks,
+    wrapped,
+)
 
 SYMBOLS = ("circle", "diamond", "square", "triangle", "cross")
 DASHES = (None, "7 4", "2 3", "7 3 2 3")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from sonde.core.reports import Bars, DotPlot, Estimate, Series
 from sonde.reporting.render.cells import known, written
-from sonde.reporting.render.figures.canvas import Canvas, short
+from sonde.reporting.render.figures.canvas import Canvas, Linear, short
 from sonde.reporting.render.figures.look import (
     Rows,
     beside,
@@ -19,7 +19,6 @@ from sonde.reporting.render.figures.look import (
     shifts,
     whisker,
 )
-from sonde.reporting.render.figures.scales import Linear
 
 LANE, ROW = 9, 24  # pixels for a dot of each series, and of a row at least
 BAR = 15  # pixels for a bar and the gap to the next
