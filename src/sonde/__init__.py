@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sonde.analysis.report import Comparison as Comparison
     from sonde.api import card as card
+    from sonde.api import certify as certify
     from sonde.api import compare as compare
     from sonde.api import dataset as dataset
     from sonde.api import learning as learning
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from sonde.core.answers import Sampled as Sampled
     from sonde.core.answers import Scored as Scored
     from sonde.core.answers import Traced as Traced
+    from sonde.core.certificates import Certificate as Certificate
     from sonde.core.columns import Answers as Answers
     from sonde.core.facts import Card as Card
     from sonde.core.facts import Dataset as Dataset
@@ -68,9 +70,10 @@ __version__ = "0.2.0"
 
 _MODULES = {
     "sonde.analysis.report": ("Comparison",),
-    "sonde.api": ("card", "compare", "dataset", "learning", "model", "probe"),
+    "sonde.api": ("card", "certify", "compare", "dataset", "learning", "model", "probe"),
     "sonde.core.abilities": ("Ability", "Identity", "Model", "need"),
     "sonde.core.answers": ("Filled", "Generated", "Sampled", "Scored", "Traced"),
+    "sonde.core.certificates": ("Certificate",),
     "sonde.core.columns": ("Answers",),
     "sonde.core.facts": ("Card", "Dataset", "Entity", "Fact", "Relation", "Template"),
     "sonde.core.prompts": (

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sonde.core.abilities import Model, Probe
+from sonde.core.certificates import Certificate
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Selection
 from sonde.core.reports import Report
@@ -17,7 +18,7 @@ from sonde.models.options import BosChoice, ChatChoice, ExampleChoice, LoadOptio
 from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened
 from sonde.runs.probes import find_probe
 from sonde.runs.run import Run
-from sonde.runs.workers.hiring import hire
+from sonde.runs.workers.hiring import hire, loaded
 
 if TYPE_CHECKING:
     from sonde.analysis.report import Comparison
@@ -134,6 +135,35 @@ def model(
         chat_thinking=chat_thinking,
     )
     return hire(on, reference, options, data) if on else models.load(reference, options, data)
+
+
+def certify(
+    model: Model | str,
+    against: Model | str,
+    *,
+    load: LoadOptions | None = None,
+    against_dtype: str = "float32",
+    out: str | Path | None = None,
+) -> Certificate:
+    """Hold a model's numbers against those of a reference, as `sonde doctor --against` does.
+
+    Models that are given by their names are loaded one after the other as `load` says, the
+    reference in `against_dtype`. The certificate is kept where runs of the model find it, and in
+    the file `out`.
+    """
+    from sonde.runs import certificates, certifying
+
+    facts, how = certifying.fixed_facts(), None
+    if isinstance(against, str):
+        models.check(against)
+        how = certifying.as_reference(load or LoadOptions(), against, against_dtype)
+    with loaded(model, "", load, facts) as found:
+        asked = certifying.ask(found)
+    del found  # the reference needs the room
+    with loaded(against, "", how, facts) as reference:
+        made = certifying.compare(asked, reference)
+    certificates.keep(made, None if out is None else Path(out))
+    return made
 
 
 def probe(name: str, **settings: Any) -> Probe:

@@ -35,7 +35,17 @@ ARROWS = {
     "doctor": {"core", "stats"},
     "optimise": {"core", "engine", "models", "store"},
     "store": {"core"},
-    "runs": {"analysis", "core", "data", "metrics", "models", "probes", "prompting", "store"},
+    "runs": {
+        "analysis",
+        "core",
+        "data",
+        "doctor",
+        "metrics",
+        "models",
+        "probes",
+        "prompting",
+        "store",
+    },
     "api": {"analysis", "cards", "core", "data", "models", "runs"},
     "lab": {
         "api",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from sonde import api
 from sonde.core.certificates import Certificate
+from sonde.core.errors import UsageError
+from sonde.models.options import LoadOptions
+from sonde.runs.run import run
 from tests import tiny
 from tests.chat.templates import chat_model
 from tests.command import Sonde, in_this_process
@@ -24,7 +28,7 @@ def sonde(capsys: pytest.CaptureFixture[str]) -> Sonde:
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SONDE_CACHE", str(tmp_path / "cache"))
     few = api.dataset("atlas", relations=FEW)  # as many as show it
-    monkeypatch.setattr("sonde.cli.certify.fixed_facts", lambda: few)
+    monkeypatch.setattr("sonde.runs.certifying.fixed_facts", lambda: few)
 
 
 @pytest.fixture
@@ -55,6 +59,29 @@ def test_the_same_weights_are_equal_and_a_run_shows_it(
     assert "Certificate: equal" in page and found.digest[:16] in page
     told = json.loads(sonde("report", tmp_path / "run", "--json").out)["provenance"]
     assert told["certificate"]["verdict"] == "equal"
+
+
+def test_from_python_the_same_certificate_is_made_kept_and_given_to_runs(
+    sonde: Sonde, reference: Path, tmp_path: Path
+) -> None:
+    near = tiny.spoiled(tiny.llama(tmp_path / "near"), "q_proj", lambda tensor: tensor * 1.02)
+    model, against, out = f"hf:{near}", f"hf:{reference}", tmp_path / "mine.json"
+    told = sonde("doctor", "-m", model, "--against", against, *ASKED, "--json")
+    by_command = json.loads(told.out)["certificate"]
+    load = LoadOptions(device="cpu")
+    found = api.certify(model, against, load=load, out=out)
+    assert json.loads(out.read_text()) == json.loads(found.to_json())
+    assert json.loads(json.dumps(asdict(replace(found, made="")))) == by_command | {"made": ""}
+    both = api.certify(api.model(model, device="cpu"), api.model(against, device="cpu"))
+    assert both.against == found.against
+    data = api.dataset("atlas", relations=("P36",), limit=1)
+    for certificate in (None, out, str(out)):
+        done = run(api.probe("lama"), model, data, tmp_path / "run", certificate=certificate)
+        assert done.manifest.certificate["verdict"] == "other numerics"
+    with pytest.raises(UsageError, match="no model scheme 'hff'"):
+        api.certify("hf:nowhere", "hff:x")
+    with pytest.raises(UsageError, match="is loaded already"):
+        api.certify(api.model(model, device="cpu"), against, load=load)
 
 
 def test_other_weights_a_little_are_other_numerics(

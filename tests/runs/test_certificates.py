@@ -341,11 +341,14 @@ def test_a_comparison_names_runs_whose_numbers_may_not_be_their_models(
     assert "there is no certificate" in summary and summary.count("not known to be") == 2
 
 
+@pytest.mark.parametrize("verb", ["run", "sweep"])
 def test_the_command_takes_one_and_refuses_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sonde_command: Sonde = in_this_process(capsys)
-    words = ("run", "lama", "-m", "scripted:", "-d", two_relations(tmp_path / "facts"), "--no-html")
+    over = ("--over", "capitals=true,false") if verb == "sweep" else ()
+    facts = two_relations(tmp_path / "facts")
+    words = (verb, "lama", "-m", "scripted:", "-d", facts, "--no-html", *over)
     out = ("-o", tmp_path / "run")
     own = certificate(Scripted(answers={}).identity)
     path = tmp_path / "own.json"
@@ -356,8 +359,11 @@ def test_the_command_takes_one_and_refuses_others(
     path.write_text(own.to_json().replace("0.019", "0.01"))
     sonde_command(*words, *out, "--certificate", path).refused(4, "changed after it was made")
     path.write_text(certificate(Named(answers={}).identity).to_json())
-    sonde_command(*words, *out, "--certificate", path).refused(2, "of another model")
+    other = ("-o", tmp_path / "other", "--certificate", path)
+    sonde_command(*words, *other).refused(2, "of another model")
+    assert not (tmp_path / "other").exists()
     sonde_command(*words, *out, "--certificate", tmp_path / "no").refused(2, "no certificate")
-    damaged = tmp_path / "run" / "certificate.json"
-    damaged.write_text("{}")
+    copies = [*(tmp_path / "run").rglob("certificate.json")]
+    assert len(copies) == (2 if verb == "sweep" else 1)
+    copies[0].write_text("{}")
     sonde_command("report", tmp_path / "run").refused(5, "is not the run's certificate")

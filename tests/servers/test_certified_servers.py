@@ -29,7 +29,7 @@ def sonde(capsys: pytest.CaptureFixture[str]) -> Sonde:
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SONDE_CACHE", str(tmp_path / "cache"))
     few = api.dataset("atlas", relations=("P36", "P30", "P17", "P19", "P103", "P20", "P27", "P37"))
-    monkeypatch.setattr("sonde.cli.certify.fixed_facts", lambda: few)
+    monkeypatch.setattr("sonde.runs.certifying.fixed_facts", lambda: few)
 
 
 @pytest.fixture(scope="module")

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from sonde import api
-from sonde.cli.certify import AgainstOptions, ask, compare
 from sonde.cli.console import output, print_json, say, waiting
 from sonde.cli.options import (
     CHANGE,
@@ -37,13 +36,14 @@ from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import Prompt
 from sonde.core.repeats import refuse_repeats
 from sonde.core.words import legible
-from sonde.doctor.certify import findings
+from sonde.doctor.certify import Replies, findings
 from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.doctor.precision import HALVES, Asked, beside_float32, fixed_prompts, not_compared
-from sonde.models.load import examiner
+from sonde.models.load import check, examiner
 from sonde.reporting.render.terminal_text import line
 from sonde.runs.certificates import keep
+from sonde.runs.certifying import as_reference, ask, compare, fixed_facts
 from sonde.runs.probes import find_probe
 from sonde.runs.unworded import refuse_unworded
 
@@ -57,6 +57,28 @@ SHOWN = {"fault": "FAULT", "not checked": "–"}
 BEFORE = 8  # tokens shown before the answer
 AFTER = 3
 SPELT = ("answer", "ids", "pieces", "start", "stop", "opening")  # of a text, in JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgainstOptions:
+    """What a model is held against, and where the certificate is written."""
+
+    against: str = option(
+        "Hold the model's numbers against those of this one, such as hf:FOLDER, and make a "
+        "certificate.",
+        "",
+    )
+    against_dtype: str = option("What the other computes in.", "float32")
+    out: Path | None = option(
+        "Write the certificate into this file too; runs find it without.", None, "--out", "-o"
+    )
+
+    def check(self) -> None:
+        """Refuse at once a name that no model can have, and a file without a certificate in it."""
+        if self.against:
+            check(self.against)
+        elif self.out is not None:
+            raise UsageError(f"-o {self.out} is for a certificate; say --against which model")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +124,10 @@ def doctor(wanted: DoctorOptions) -> None:
         diagnosis = _diagnosis(probe, model, dataset, wanted.limit)
     certificate = None
     if wanted.beside.against:
-        asked = ask(model)
+        with waiting("asking the fixed prompts of a certificate"):
+            asked = ask(model)
         del model  # the reference needs the room
-        certificate = compare(asked, wanted.beside, wanted.load)
+        certificate = _beside(asked, wanted.beside, wanted.load)
         found = findings(certificate)
         diagnosis = replace(diagnosis, findings=(*diagnosis.findings, *found))
     elif identity.dtype in HALVES:
@@ -116,9 +139,16 @@ def doctor(wanted: DoctorOptions) -> None:
     show(diagnosis, identity, dataset.name, certificate, wanted)
 
 
+def _beside(asked: Replies, wanted: AgainstOptions, load: AnswerOptions) -> Certificate:
+    """The certificate of a model that has answered, by a reference that is loaded for it."""
+    reference = as_reference(load, wanted.against, wanted.against_dtype).load(wanted.against)
+    with waiting(f"asking {wanted.against}"):
+        return compare(asked, reference)
+
+
 def _fixed(model: Model) -> list[Prompt]:
     """The prompts that half precision and float32 are compared on: the same for every dataset."""
-    fixed = fixed_prompts(find_probe("lama")(), api.dataset("atlas"), abilities(model))
+    fixed = fixed_prompts(find_probe("lama")(), fixed_facts(), abilities(model))
     return prompts_as_given(model, fixed)
 
 

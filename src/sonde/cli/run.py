@@ -8,7 +8,7 @@ is made, so that help texts and refusals come at once.
 from __future__ import annotations
 
 import inspect
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,24 @@ from sonde.runs.probes import probes as all_probes
 if TYPE_CHECKING:
     from sonde.cli.console import Tick
     from sonde.core.abilities import Model, Probe
+    from sonde.core.certificates import Certificate
     from sonde.core.facts import Dataset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswererOptions:
+    """Who answers for the model, and what is known of its numbers."""
+
+    certificate: Path | None = option(
+        "The model's certificate ('sonde doctor --against'), where it is not found by itself.", None
+    )
+    on: str = option(ON, "")
+
+    def certified(self) -> Certificate | None:
+        """The certificate that is given, which is read before any work."""
+        from sonde.runs.certificates import read
+
+        return None if self.certificate is None else read(self.certificate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,30 +68,26 @@ class BesideOptions:
     )
     html: bool = option("Write report.html into the folder.", True, "--html/--no-html")
     all_tables: bool = option(ALL_TABLES, False, "--all-tables")
-    certificate: Path | None = option(
-        "The model's certificate ('sonde doctor --against'), where it is not found by itself.", None
-    )
-    on: str = option(ON, "")
+    by: AnswererOptions = field(default_factory=AnswererOptions)
     plan: bool = option("Print what the run would cost, as 'sonde plan' does.", False, "--plan")
 
 
 @resumable()
 def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     """Run one probe; what every probe's command has in common."""
-    asked.check(probe, beside.on)
+    asked.check(probe, beside.by.on)
     from sonde.cli.plan import PlanOptions, show_plan
     from sonde.cli.report import read_run, show_report
     from sonde.core.abilities import abilities
     from sonde.models.load import reads_facts
-    from sonde.runs.certificates import read
     from sonde.runs.controls import chosen, run_controls
     from sonde.runs.run import run
     from sonde.runs.shards import SHARD_WEIGHT
     from sonde.runs.workers.hiring import released
 
     names = chosen(beside.controls)
-    certificate = None if beside.certificate is None else read(beside.certificate)
-    probe, model, dataset = asked.prepare(probe, "" if beside.plan else beside.on)
+    certificate = beside.by.certified()
+    probe, model, dataset = asked.prepare(probe, "" if beside.plan else beside.by.on)
     if beside.plan:
         show_plan(probe, model, dataset, asked.out, PlanOptions())
         return
@@ -95,7 +108,7 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     def load(reference: str) -> Model:  # what counts facts is quicker than workers get ready
         counts = reads_facts(reference)
         how = asked.load.without_turns() if counts else asked.load
-        return how.load(reference, dataset, "" if counts else beside.on)
+        return how.load(reference, dataset, "" if counts else beside.by.on)
 
     run_controls(names, asked.ask.model, settled, dataset, done.path, load=load, watch=progress)
     page = done.path / "report.html" if beside.html else None
@@ -196,7 +209,7 @@ class SweepOptions:
         "A setting and its values, separated by commas: KEY=V1,V2; repeatable.", MISSING
     )
     html: bool = option("Write report.html into the folder.", True, "--html/--no-html")
-    on: str = option(ON, "")
+    by: AnswererOptions
 
 
 @verb
@@ -208,19 +221,22 @@ def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
     """
     kind = find_probe(wanted.probe)
     over = axes(kind, wanted.over)
-    asked.check(kind(), wanted.on)
+    asked.check(kind(), wanted.by.on)
     from sonde.cli.report import show_report
     from sonde.runs.run import default_folder, describe
     from sonde.runs.shards import SHARD_WEIGHT
     from sonde.runs.sweep import sweep as make_sweep
     from sonde.runs.workers.hiring import released
 
-    probe, model, dataset = asked.prepare(kind(), wanted.on)
+    certificate = wanted.by.certified()
+    probe, model, dataset = asked.prepare(kind(), wanted.by.on)
     folder = asked.out or default_folder(describe(probe, model, dataset, SHARD_WEIGHT))
     if asked.out is None:
         folder = folder.with_name(f"sweep-{folder.name}")
     with released(model):
-        done = make_sweep(probe, model, dataset, over, folder, watch=progress)
+        done = make_sweep(
+            probe, model, dataset, over, folder, watch=progress, certificate=certificate
+        )
     with waiting("reading the answers"):
         report = done.report()
     page = folder / "report.html" if wanted.html else None

@@ -86,12 +86,14 @@ def read(path: Path) -> Certificate:
         raise CertificateError(f"{path} is not used as a certificate: {error}; {AGAIN}") from None
 
 
-def find(model: Model, given: Certificate | None = None) -> Certificate | None:
+def find(model: Model, given: Certificate | str | Path | None = None) -> Certificate | None:
     """The certificate of a model: the one `given`, which must be its own, or else the cache's.
 
     A name says little of what another program computes: its model is asked one prompt again.
     """
     own = model.identity.described()
+    if isinstance(given, str | Path):
+        given = read(Path(given))
     if given is not None:
         if not given.belongs_to(own):
             raise UsageError(

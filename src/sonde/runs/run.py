@@ -201,14 +201,14 @@ def run(
     load: LoadOptions | None = None,
     progress: Progress | None = None,
     shard_weight: int = SHARD_WEIGHT,
-    certificate: Certificate | None = None,
+    certificate: Certificate | str | Path | None = None,
 ) -> Run:
     """Put a probe's prompts to a model and keep the answers in a folder; resumes by itself.
 
     Without `out` the folder is runs/PROBE-DATASET-MODEL-FINGERPRINT. A model may be given by its
     name, and is then loaded as `load` says: here, or by each of the workers that `on` names, such
-    as "local:2" (docs/workers.md). The model's `certificate` is found by itself where 'sonde
-    doctor --against' made one here.
+    as "local:2" (docs/workers.md). The model's `certificate`, or the file of it, is found by itself
+    where 'sonde doctor --against' made one here.
     """
     with loaded(model, on, load, dataset) as found:
         proven = certificates.find(found, certificate)

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from sonde.core.abilities import Model, Probe
+from sonde.core.certificates import Certificate
 from sonde.core.errors import StoreError, UsageError, nearest
 from sonde.core.facts import Dataset
 from sonde.core.files import parsed, whole
 from sonde.core.notebook import html
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
+from sonde.runs.certificates import certified, find
 from sonde.runs.effort import Progress
 from sonde.runs.overviews import sweep_overview
 from sonde.runs.run import Run, open_run, run
@@ -49,13 +51,17 @@ class Sweep:
         return html(sweep_overview(self))
 
     def report(self, **reading: Any) -> Report:
-        """The headline numbers of every cell, side by side."""
+        """The headline numbers of every cell, side by side, and what certificates say of them."""
         from sonde.analysis.report import sweep_report
 
         reports = [(values, run.report(**reading)) for values, run in self.cells]
         first = self.cells[0][1].manifest
         title = f"{self.probe} on {first.dataset['name']}: {first.model['name']}, a sweep"
-        return sweep_report(title, reports)
+        report = sweep_report(title, reports)
+        told = {str(cell.manifest.certificate): cell for _, cell in self.cells}  # mostly one
+        for cell in told.values():
+            report = certified(report, cell.path, cell.manifest)
+        return report
 
     def provenance(self) -> dict[str, Any]:
         """Where the numbers come from: what every run says of itself."""
@@ -70,13 +76,19 @@ def sweep(
     out: str | Path,
     *,
     watch: Watch = lambda _: nullcontext(None),
+    certificate: Certificate | str | Path | None = None,
 ) -> Sweep:
-    """Run the probe with every combination of some settings; finished cells are not asked again."""
+    """Run the probe with every combination of some settings; finished cells are not asked again.
+
+    The model's `certificate` is that of every run (`sonde.run`).
+    """
     from sonde.analysis.report import label
 
     grid = list(cells(probe, over))
     folder = Path(out)
     _refuse_foreign(folder, probe.name)
+    if certificate is not None:
+        certificate = find(model, certificate)
     folder.mkdir(parents=True, exist_ok=True)
     entries = {folder_name(values): dict(values) for values, _ in grid}
     body = {"probe": probe.name, "cells": entries}
@@ -86,7 +98,8 @@ def sweep(
     for number, (values, each) in enumerate(grid, 1):
         with watch(f"{label(values)} ({number} of {len(grid)})") as tick:
             place = folder / folder_name(values)
-            done.append((values, run(each, model, dataset, place, progress=tick)))
+            made = run(each, model, dataset, place, progress=tick, certificate=certificate)
+            done.append((values, made))
     return Sweep(path=folder, probe=probe.name, cells=tuple(done))
 
 

@@ -43,7 +43,8 @@ def mortal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize(("kind", "on"), [("masked", "ray:2"), ("causal", "ray:3")])
+@pytest.mark.parametrize("on", ["ray:2", "ray:3"])
+@pytest.mark.parametrize("kind", ["masked", "causal"])
 def test_workers_of_which_one_is_killed_leave_what_one_process_leaves(
     kind: str, on: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

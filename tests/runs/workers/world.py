@@ -77,11 +77,10 @@ def ask_tiny(kind: str, model: str, out: Path, on: str = "") -> None:
 
 
 def kept(out: Path) -> dict[str, bytes]:
-    """All that a finished run is, but for what tells of the time and the machine."""
-    names = ("shards/*.parquet", "dataset/**/*.json*", "shards.sha256")
-    found = {path for name in names for path in out.glob(name) if path.is_file()}
-    assert found, f"{out} holds nothing"
-    return {str(path.relative_to(out)): path.read_bytes() for path in sorted(found)}
+    """Every file of a finished run but that which tells how long it took."""
+    found = {str(path.relative_to(out)): path for path in out.rglob("*") if path.is_file()}
+    assert {"manifest.json", "complete.json", "shards.sha256"} < set(found)
+    return {name: path.read_bytes() for name, path in found.items() if name != "timings.jsonl"}
 
 
 def workers_of(driver: int) -> list[int]:
