@@ -85,7 +85,7 @@ SIBLINGS = {
     "probes": set(),
     "data/readers": set(),
     "analysis": {"controls", "report", "runs"},
-    "optimise": {"making", "folder", "texts", "losses", "training"},
+    "optimise": {"making", "folder", "texts", "losses", "state", "training"},
     "models": {"options", "tables", "load", "sentences", "torch", "served"},
 }
 """Folders whose parts never import each other, and what their parts share."""

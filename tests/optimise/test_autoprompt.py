@@ -22,7 +22,8 @@ from sonde.optimise.autoprompt import AutoPrompt
 from sonde.optimise.autoprompt import search as search_module
 from sonde.optimise.autoprompt.search import Writer, candidates, ranked, searched, start_token
 from sonde.optimise.making import Job, Made, Order, optimise, tasks
-from sonde.optimise.training import Standing, side_by_side
+from sonde.optimise.state import Standing
+from sonde.optimise.training import side_by_side
 from tests import tiny
 
 from .world import answers, changed, dataset, fact, facts, opened, opposed, prompts

@@ -3,6 +3,7 @@
 manifest.json        method, settings, seed, model, dataset; `complete` and `counts` at the end
 progress.jsonl       one line a relation, written when the relation is finished
 vectors.safetensors  the vectors of soft prompts, by marker
+state.safetensors    how far the relations at work have come, until all is done
 templates.jsonl      written at the end, for the reader `optimised`
 
 A killed command goes on where it stopped. Knows nothing of how templates are made.
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from sonde.optimise.making import Made
 
 FORMAT = 1
+STATE = "state.safetensors"
 SAME = ("method", "settings", "order", "dataset", "relations")
 
 
@@ -152,6 +154,7 @@ class Folder:
             counts.update(row["counts"])
         counts["relations_made"] = sum(1 for row in rows if row["templates"])
         counts["relations_not_made"] = sum(1 for row in rows if not row["templates"])
+        (self.path / STATE).unlink(missing_ok=True)
         self._write({**manifest, "complete": True, "counts": dict(counts)})
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import ceil, isfinite
+from math import ceil
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
@@ -22,10 +22,10 @@ from sonde.models.torch.loading.open import rebuilt
 from sonde.models.torch.soft import SoftEmbedding, softened
 from sonde.optimise.losses import frozen
 from sonde.optimise.making import Job, Made, Task
+from sonde.optimise.state import Keeper, Standing
 from sonde.optimise.texts import Draft, Rows, Trainable, draft
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
-BROKEN = "training broke off: its loss was no longer a finite number; the best until then is kept"
 TOGETHER = 4  # relations on a CPU, where larger batches gain nothing
 
 Score = tuple[float | None, float]
@@ -148,33 +148,6 @@ class Learner(Protocol):
         """Remember what there is for a relation as the best so far."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Standing:
-    """How one relation stands: what dev facts said first, and at best."""
-
-    before: float | None = None
-    best: tuple[float, float] | None = None
-    idle: int = 0
-    problem: str = ""
-
-    def look(self, share: float | None, loss: float) -> bool:
-        """Whether what there is now is the best: it answers more, or as many with a smaller loss.
-
-        A loss that is no finite number ends it: how many facts are right says nothing then.
-        """
-        if not isfinite(loss):
-            self.problem = BROKEN
-            return False
-        if share is None:  # nothing to choose by: the last stands
-            return True
-        self.idle += 1
-        if self.best is None:
-            self.before, self.best, self.idle = share, (share, -loss), 0
-        elif (share, -loss) > self.best:
-            self.best, self.idle = (share, -loss), 0
-        return self.idle == 0
-
-
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How the relation at place `index` went."""
@@ -220,14 +193,17 @@ def side_by_side(
     *,
     patience: int = 0,
     batches: int = 1,
+    keeper: Keeper | None = None,
 ) -> Iterator[Ended]:
     """Take each relation through its steps, and give it as soon as it has ended.
 
     `totals`: its steps; `batches`: how many a step takes; `patience`: dev checks without a gain
-    that end it, 0 for none.
+    that end it, 0 for none; `keeper`: by whom a killed one goes on where it was.
     """
+    names = [course.name for course in learner.courses]
     active = list(range(len(totals)))
-    standings = [Standing() for _ in totals]
+    state = keeper.restore(names) if keeper else None
+    step, standings = (state.step, state.standings) if state else (0, [Standing() for _ in totals])
 
     def look(relations: list[int]) -> None:
         scores = learner.scores(relations) if relations else ()
@@ -239,8 +215,10 @@ def side_by_side(
         idle = 0 < patience <= standings[i].idle
         return bool(standings[i].problem) or idle or step >= totals[i]
 
-    look(active)
-    step = 0
+    if state:
+        progress.tick(step * len(active), standings)
+    else:
+        look(active)
     while active:
         done = [i for i in active if ended(i, step)]
         for i in done:
@@ -249,6 +227,8 @@ def side_by_side(
         if active:
             look(learner.step(active, step))
             step += 1
+            if keeper:
+                keeper.keep(names, step, standings)
             progress.tick(len(active), standings)
 
 

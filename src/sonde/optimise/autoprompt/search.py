@@ -23,6 +23,7 @@ from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.soft import SoftEmbedding
 from sonde.optimise.losses import Judge, Losses
 from sonde.optimise.making import Job, Made
+from sonde.optimise.state import Keeper, groups
 from sonde.optimise.texts import WORD, Draft, Trainable, rows_of, tokenised_otherwise
 from sonde.optimise.training import (
     TOGETHER,
@@ -65,14 +66,14 @@ def searched(method: AutoPrompt, job: Job) -> Iterator[Made]:
     ) -> Iterator[Made]:
         triggers = Triggers(method, job, model, embedding, drafts, vocabulary)
         totals = [method.iterations] * len(drafts)
-        for ended in side_by_side(triggers, totals, progress, batches=2):
+        keeper = Keeper(job.folder, triggers.state())
+        for ended in side_by_side(triggers, totals, progress, batches=2, keeper=keeper):
             yield triggers.made(ended)
 
-    for i in range(0, len(job.tasks), size):
+    for group in groups(job, size):
         vectors = np.repeat(table[[first]], method.triggers, 0)
         prompts = [
-            SoftPrompt(task, between(task.relation.id, method.triggers), vectors)
-            for task in job.tasks[i : i + size]
+            SoftPrompt(task, between(task.relation.id, method.triggers), vectors) for task in group
         ]
         yield from with_soft_prompts(job, method.name, prompts, search)
 
@@ -128,8 +129,13 @@ class Triggers:
         self.allowed = torch.from_numpy(allowed).to(model.model.device)
         self.ids = np.full((len(drafts), method.triggers), vocabulary.first, dtype=np.int64)
         self.best = self.ids.copy()
-        self.replaced = [0] * len(drafts)
+        self.replaced = np.zeros(len(drafts), dtype=np.int64)
         self.broken = np.zeros(len(drafts), dtype=bool)
+
+    def state(self) -> dict[str, Any]:
+        """All that a step changes, in place."""
+        parts = ("ids", "best", "replaced", "broken")
+        return {name: torch.from_numpy(getattr(self, name)) for name in parts}
 
     def step(self, active: list[int], step: int) -> list[int]:
         """Try to replace one trigger of each relation; those where one was, or numbers broke."""
@@ -204,7 +210,7 @@ class Triggers:
             relation = draft.task.relation.id
             vectors = {marker(relation, k + 1): row for k, row in enumerate(rows)}
         form = {"as_text": int(bool(text)), "as_vectors": int(not text)}
-        counts = {**draft.counts, **form, "replaced": self.replaced[ended.index]}
+        counts = {**draft.counts, **form, "replaced": int(self.replaced[ended.index])}
         return ended.made(draft, templates=(template,), counts=counts, vectors=vectors)
 
     def _text(self, draft: Draft, ids: list[int]) -> str:

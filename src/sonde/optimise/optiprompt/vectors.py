@@ -21,6 +21,7 @@ from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.soft import SoftEmbedding
 from sonde.optimise.losses import Judge, Losses
 from sonde.optimise.making import Job, Made, Task
+from sonde.optimise.state import Keeper, groups
 from sonde.optimise.texts import WORD, Draft, Trainable, rows_of
 from sonde.optimise.training import (
     TOGETHER,
@@ -55,13 +56,14 @@ def trained(method: OptiPrompt, job: Job) -> Iterator[Made]:
     ) -> Iterator[Made]:
         vectors = Vectors(method, job, model, embedding, drafts)
         totals = [course.each * method.epochs for course in vectors.courses]
-        for ended in side_by_side(vectors, totals, progress, patience=method.patience):
+        patience, keeper = method.patience, Keeper(job.folder, vectors.state())
+        for ended in side_by_side(vectors, totals, progress, patience=patience, keeper=keeper):
             draft = drafts[ended.index]
             yield ended.made(draft, vectors=vectors.named(ended.index, draft))
 
-    for i in range(0, len(job.tasks), size):
+    for group in groups(job, size):
         prompts = []
-        for task in job.tasks[i : i + size]:
+        for task in group:
             prompt = prompt_of(method, base, task, job.seed)
             if isinstance(prompt, str):
                 yield Made(relation=task.relation.id, counts=task.counts, problem=prompt)
@@ -189,6 +191,11 @@ class Vectors:
         self.vectors = start.to(model.model.device).requires_grad_(True)
         self.best = self.vectors.detach().clone()
         self.adam = Adam([self.vectors])
+
+    def state(self) -> dict[str, Any]:
+        """All that a step changes, in place."""
+        means, squares = self.adam.means[0], self.adam.squares[0]
+        return {"vectors": self.vectors, "best": self.best, "means": means, "squares": squares}
 
     def step(self, active: list[int], step: int) -> list[int]:
         """One step of Adam for each relation, on a batch of its own facts."""
