@@ -40,6 +40,7 @@ class Answering:
         self.tokenizer: Any = transformers.AutoTokenizer.from_pretrained(folder)
         self.context = context
         self.lock = threading.Lock()  # threads of torch beside each other are slow
+        self.tables: dict[tuple[int, ...], Any] = {}  # the same texts are asked for very often
 
     def ids(self, prompt: Any) -> list[int]:
         """A prompt as token ids; a text is tokenised as servers do it."""
@@ -49,8 +50,10 @@ class Answering:
     def table(self, ids: Sequence[int]) -> Any:
         """Log-probabilities of every token after each, [tokens, vocabulary]."""
         with self.lock:
-            logits = self.model(torch.tensor([list(ids)])).logits[0].double()
-        return torch.log_softmax(logits, -1)
+            if (text := tuple(ids)) not in self.tables:
+                logits = self.model(torch.tensor([text])).logits[0].double()
+                self.tables[text] = torch.log_softmax(logits, -1)
+            return self.tables[text]
 
     def rated(self, ids: Sequence[int]) -> list[float | None]:
         """The log-probability of each token given those before it; the first has none."""

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -23,6 +24,8 @@ from tests.servers.answering import Answering, Body, Face, answer, refusal
 
 ASKED = ("/v1/completions", "/generate", "/completion")
 """Where things are asked; other paths only tell of the server."""
+
+CLIENT = httpx.Client()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +62,13 @@ class Faulty:
 
 
 def forwarded(address: str, request: Request) -> Reply:
-    """What another server says."""
-    method = "POST" if request.body else "GET"
-    got = httpx.request(method, address + request.path, content=request.body, timeout=60)
+    """What another server says; the same to the same question, which is asked once."""
+    return _asked(address + request.path, request.body)
+
+
+@cache
+def _asked(url: str, body: bytes) -> Reply:
+    got = CLIENT.request("POST" if body else "GET", url, content=body, timeout=60)
     return Reply(body=got.content, status=got.status_code)
 
 

@@ -17,7 +17,7 @@ from sonde.core.abilities import TEMPLATE, Ability, Identity, Named
 from sonde.core.answers import Generated, Sampled
 from sonde.core.costs import ShardCost
 from sonde.core.errors import ServerError
-from sonde.core.progress import advance
+from sonde.core.progress import advance, heard
 from sonde.core.prompts import Block, Generate, Prompt, Sample, Score
 from sonde.core.rated import RatedColumns
 from sonde.engine.causal_texts import (
@@ -28,15 +28,13 @@ from sonde.engine.causal_texts import (
     read_texts,
 )
 from sonde.engine.encode import Branches
-from sonde.engine.endings import End
 from sonde.engine.limits import check_room, naming
 from sonde.engine.sampling import prompt_name, uniforms
-from sonde.engine.token_texts import BROKEN
 from sonde.models.served.asks import Ask, Draw, Floats, Kind, Result, Write, Written
 from sonde.models.served.channel import Channel, Untaken
 from sonde.models.served.dialect import About, Dialect, Request
 from sonde.models.served.reading import Reading, Text, cheapest
-from sonde.models.served.tokens import LocalTokens
+from sonde.models.served.tokens import LocalTokens, read_written
 
 UNLIMITED = 10**9
 """Tokens of a text, where nobody says how many a server takes."""
@@ -231,28 +229,32 @@ class Generating(Served):
     def generate(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Generated]]:
         """Yield (position, answer) with the likeliest continuation of every prompt."""
         owners = write_asks(self.asked_for(prompts), self.openings(prompts, Generate))
-        results = self._completed(self.ask(owners, prompts.__getitem__))
+        told = self.ask(owners, prompts.__getitem__)
+        results = self._completed(told, lambda ask: prompts[owners[ask][0]])
         for ask, own in owners.items():
             for position in own:
                 want = cast(Generate, prompts[position].want)
                 yield position, self._generated(ask.ids, results[ask], want)
 
-    def _completed(self, results: dict[Ask, Written]) -> dict[Ask, Written]:
-        """What was written, tokens read for which the server told no log-probability."""
-        short = [ask for ask, written in results.items() if len(written.logps) < len(written.ids)]
-        if not short or not self.found.abilities & {"trace"}:
+    def _completed(
+        self, results: dict[Ask, Written], prompt: Callable[[Ask], Prompt]
+    ) -> dict[Ask, Written]:
+        """What was written, tokens read for which the server told no log-probability.
+
+        A server that cannot read may leave out the token that ended a text, and no other.
+        """
+        short = [ask for ask, own in results.items() if len(own.logps) < len(own.ids)]
+        if "trace" not in self.found.abilities:
+            for own in map(results.__getitem__, short):
+                if len(own.logps) < len(own.ids) - own.ended:
+                    raise ServerError(f"the server does not tell how likely all of {own.text!r} is")
             return results
-        texts = []
-        for ask in short:
-            ids, known = ask.ids + results[ask].ids, len(ask.ids) + len(results[ask].logps)
-            texts.append(Text(ids=ids, reads=tuple(range(known, len(ids)))))
-        reading = self.reading(texts)
-        read = reading.values({k: v for pairs in self.answers(reading.owners) for k, v in pairs})
-        more = {
-            ask: replace(results[ask], logps=(*results[ask].logps, *logps.tolist()))
-            for ask, logps in zip(short, read, strict=True)
-        }
-        return results | more
+        texts = [unread(ask.ids, results[ask]) for ask in short]
+        with heard(None):  # these prompts were counted
+            read = self.read(texts, lambda number: prompt(short[number])) if short else []
+        for ask, logps in zip(short, read, strict=True):
+            results[ask] = replace(results[ask], logps=(*results[ask].logps, *logps.tolist()))
+        return results
 
     def _generated(self, ids: tuple[int, ...], written: Written, want: Generate) -> Generated:
         """A text as an answer, with the log-probabilities of what it says and of its end."""
@@ -294,8 +296,7 @@ PARTS: Mapping[Ability, type] = {
 
 def served_model(found: Found, dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Served:
     """A model with the methods that its server was found able to answer."""
-    made: Served = _kind(found.abilities)(found, dialect, channel, tokens)
-    return made
+    return cast(Served, _kind(found.abilities)(found, dialect, channel, tokens))
 
 
 @cache
@@ -313,6 +314,12 @@ def option_reads(branches: Sequence[Branches]) -> list[Text]:
         for texts in branches
         for span in texts.spans
     ]
+
+
+def unread(ids: tuple[int, ...], written: Written) -> Text:
+    """What was written after some tokens, to be read from where the server told nothing."""
+    whole = ids + written.ids
+    return Text(ids=whole, reads=tuple(range(len(ids) + len(written.logps), len(whole))))
 
 
 def write_asks(
@@ -339,58 +346,6 @@ def draw_asks(
             count, seed = min(most, want.count - start), int(share * SEEDS)
             found.setdefault(Draw(ids, count, want.most, want.until, seed), []).append(position)
     return found
-
-
-def read_written(
-    tokens: LocalTokens, ids: tuple[int, ...], written: Written, want: Generate | Sample
-) -> tuple[End, int, int, int]:
-    """A text up to its end; how many tokens say what was thought, that and the text, and came.
-
-    By its tokens where the server tells them, as for a model that is here; else by its text.
-    """
-    endings, path = tokens.endings, written.ids
-    if not path:
-        return _read_pieces(tokens, written, want.until)
-    tail, count = endings.tail(ids), len(path)
-    end = replace(endings.up_to(endings.text(tail, path), want.until), finished=written.ended)
-    said = count
-    for shorter in range(1, count + 1):
-        ended = endings.end(tail, path[:shorter], want)
-        if ended is not None and ended.finished:
-            end, count = ended, shorter
-            said = endings.said(tail, path[:count], end.thoughts + end.text)
-            break
-    first = endings.said(tail, path[:count], end.thoughts) if end.thoughts else 0
-    return end, first, said, count
-
-
-def _read_pieces(tokens: LocalTokens, written: Written, until: str) -> tuple[End, int, int, int]:
-    """The same by the texts of tokens, counted in these alone: they may hold parts of characters.
-
-    The text is that of the tokens, which has special ones in it as a text that is written here
-    does; where it cannot be made of them, it is the server's.
-    """
-    endings, pieces = tokens.endings, written.pieces
-    if written.ended and pieces and pieces[-1] in ("", *tokens.closing):
-        pieces = pieces[:-1]
-    joined = "".join(pieces)
-    counted, told = endings.up_to(joined, until), endings.up_to(written.text, until)
-    length = len(counted.thoughts + counted.text)
-    first, said = _pieces_within(pieces, len(counted.thoughts)), len(pieces)
-    came = len(written.pieces)
-    if counted.finished:
-        said = _pieces_within(pieces, length)
-        came = _pieces_within(pieces, length + len(until))
-    whole = BROKEN not in joined and tokens.without_special(joined).startswith(written.text)
-    end = counted if whole else told
-    finished = counted.finished or told.finished or written.ended
-    return replace(end, finished=finished), first, said, came
-
-
-def _pieces_within(pieces: Sequence[str], length: int) -> int:
-    """How many tokens hold some of a text of so many characters; the rest only end it."""
-    ends = np.cumsum([0, *map(len, pieces)])
-    return int(np.searchsorted(ends, length))
 
 
 def _joined(values: Sequence[Floats]) -> Floats:

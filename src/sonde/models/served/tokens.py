@@ -1,28 +1,31 @@
 """The tokenizer of a served model, read here: a server is sent token ids, never texts.
 
-Knows transformers' tokenizers, no torch and no weights.
+What a server wrote is held against it, to find where the text ends. Knows
+transformers' tokenizers, no torch and no weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import transformers
 from tokenizers import Tokenizer
 
 from sonde.core.errors import ModelError, SondeError
 from sonde.core.fingerprints import fingerprint
+from sonde.core.prompts import Generate, Sample
 from sonde.engine.causal_texts import start_token
 from sonde.engine.encode import CausalEncoder
-from sonde.engine.endings import Endings
-from sonde.engine.token_texts import TokenTexts
+from sonde.engine.endings import End, Endings
+from sonde.engine.token_texts import BROKEN, TokenTexts
 from sonde.models.chat import Chat, chat_of, encoder_of, endings_of, template_of
 from sonde.models.options import LoadOptions, local_folder, read_json
-from sonde.models.served.asks import Ids
+from sonde.models.served.asks import Ids, Written
 
 SETTINGS = ("generation_config.json", "config.json")
 """Files beside a tokenizer that name the tokens with which its model ends a text."""
@@ -105,6 +108,58 @@ def read_tokens(reference: str, options: LoadOptions, name: str) -> LocalTokens:
         longest=next((length for length in lengths if isinstance(length, int)), None),
         vocabulary=size,
     )
+
+
+def read_written(
+    tokens: LocalTokens, ids: tuple[int, ...], written: Written, want: Generate | Sample
+) -> tuple[End, int, int, int]:
+    """A text up to its end; how many tokens say what was thought, that and the text, and came.
+
+    By its tokens where the server tells them, as for a model that is here; else by its text.
+    """
+    endings, path = tokens.endings, written.ids
+    if not path:
+        return _read_pieces(tokens, written, want.until)
+    tail, count = endings.tail(ids), len(path)
+    end = replace(endings.up_to(endings.text(tail, path), want.until), finished=written.ended)
+    said = count
+    for shorter in range(1, count + 1):
+        ended = endings.end(tail, path[:shorter], want)
+        if ended is not None and ended.finished:
+            end, count = ended, shorter
+            said = endings.said(tail, path[:count], end.thoughts + end.text)
+            break
+    first = endings.said(tail, path[:count], end.thoughts) if end.thoughts else 0
+    return end, first, said, count
+
+
+def _read_pieces(tokens: LocalTokens, written: Written, until: str) -> tuple[End, int, int, int]:
+    """The same by the texts of tokens, counted in these alone: they may hold parts of characters.
+
+    The text is that of the tokens, which has special ones in it as a text that is written here
+    does; where it cannot be made of them, it is the server's.
+    """
+    endings, pieces = tokens.endings, written.pieces
+    if written.ended and pieces and pieces[-1] in ("", *tokens.closing):
+        pieces = pieces[:-1]
+    joined = "".join(pieces)
+    counted, told = endings.up_to(joined, until), endings.up_to(written.text, until)
+    length = len(counted.thoughts + counted.text)
+    first, said = _pieces_within(pieces, len(counted.thoughts)), len(pieces)
+    came = len(written.pieces)
+    if counted.finished:
+        said = _pieces_within(pieces, length)
+        came = _pieces_within(pieces, length + len(until))
+    whole = BROKEN not in joined and tokens.without_special(joined).startswith(written.text)
+    end = counted if whole else told
+    finished = counted.finished or told.finished or written.ended
+    return replace(end, finished=finished), first, said, came
+
+
+def _pieces_within(pieces: Sequence[str], length: int) -> int:
+    """How many tokens hold some of a text of so many characters; the rest only end it."""
+    ends = np.cumsum([0, *map(len, pieces)])
+    return int(np.searchsorted(ends, length))
 
 
 def _settings(folder: Path) -> Iterator[dict[str, Any]]:
