@@ -60,17 +60,17 @@ class Way:
 
 
 class Counting:
-    """A channel that counts the requests that go through it."""
+    """A transport that counts the requests that go through it."""
 
-    def __init__(self, channel: Any) -> None:
-        self.channel = channel
+    def __init__(self, transport: Any) -> None:
+        self.transport = transport
         self.requests = 0
 
     def look(self, path: str) -> Any:
-        return self.channel.look(path)
+        return self.transport.look(path)
 
     def send(self, requests: Any, read: Any, split: Any) -> Iterator[Any]:
-        for answered in self.channel.send(requests, read, split):
+        for answered in self.transport.send(requests, read, split):
             self.requests += 1
             yield answered
 
@@ -165,17 +165,17 @@ def by_sonde(there: Any, prompts: Sequence[Prompt], way: str) -> Way:
 
     kinds = {"nodes": {"next"}, "whole": {"rate"}, "echo": {"rate"}}.get(way, there.found.can)
     echo = Plain(replace(there.dialect.setting, batch=1))
-    channel = Counting(there.channel)
+    transport = Counting(there.transport)
     dialect = echo if way == "echo" else there.dialect
     found = replace(there.found, can=frozenset(kinds))
-    asked: Any = served_model(found, dialect, channel, there.tokens)
+    asked: Any = served_model(found, dialect, transport, there.tokens)
     answers: dict[int, Any] = {}
     took = seconds(lambda: answers.update(one_by_one(asked.score(prompts))))
     rows = [list(logps) for i in range(len(prompts)) for logps in answers[i].logps]
     return Way(
         name=f"sonde, {way}",
         options=len(rows),
-        requests=channel.requests,
+        requests=transport.requests,
         seconds=took,
         rows=rows,
     )

@@ -30,7 +30,7 @@ def asked(
     """The answer to a question, the waits on the way, and the conversation."""
     place = Endpoint(url=server.url, model="m", key=key, retries=retries, wait=1, timeout=timeout)
     waits: list[float] = []
-    with connected(place.place, "--endpoint", sleep=noted(waits)) as replying:
+    with connected(place.address, "--endpoint", sleep=noted(waits)) as replying:
         chat = Chat("m", replying)
         return chat.ask("how?").text, waits, chat
 
@@ -51,7 +51,7 @@ def test_the_key_is_sent_and_not_shown() -> None:
     assert server.keys == ["Bearer sesame"]
     assert "sesame" not in repr(place)
     assert (
-        Endpoint(url="http://me:pw@here/v1", model="m").place.shown
+        Endpoint(url="http://me:pw@here/v1", model="m").address.shown
         == "http://here/v1/chat/completions"
     )
 

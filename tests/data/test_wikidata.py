@@ -12,7 +12,7 @@ from sonde.core.errors import EndpointError, UsageError
 from sonde.data.builders.myriadlama.objects import Named
 from sonde.data.builders.myriadlama.wikidata import BATCH, Wikidata, opened
 from sonde.data.builders.work import Journal
-from sonde.http.place import Place
+from sonde.http.address import Address
 from sonde.http.server import connected
 
 from .loopback import Reply, noted
@@ -51,8 +51,8 @@ def fetched(
     timeout: float = 600,
 ) -> Wikidata:
     """Ask for some items, with the relation P36."""
-    place = Place(address=wiki.url, retries=retries, wait=1, timeout=timeout)
-    with connected(place, "--url", sleep=noted([] if waits is None else waits)) as server:
+    address = Address(url=wiki.url, retries=retries, wait=1, timeout=timeout)
+    with connected(address, "--url", sleep=noted([] if waits is None else waits)) as server:
         asked = Wikidata(server=server, journal=Journal(journal), language="en", relations=("P36",))
         asked.fetch(ids, claims=claims)
     return asked

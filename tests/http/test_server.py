@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from sonde.core.errors import EndpointError, ModelError
-from sonde.http.failures import Failure, Lost, Refused
-from sonde.http.place import Place
+from sonde.http.address import Address
+from sonde.http.failures import Failure, GivenUp, Refused
 from sonde.http.server import Server, connected
 from tests.data.loopback import Reply, Request, listening, noted
 
@@ -71,13 +71,13 @@ def often(fault: Reply, times: int) -> Callable[[Request], Reply]:
     return answer
 
 
-def place(url: str, **more: Any) -> Place:
-    return Place(**{"address": url, "concurrency": 4, "wait": 0.001, "timeout": LONG, **more})
+def address(url: str, **more: Any) -> Address:
+    return Address(**{"url": url, "concurrency": 4, "wait": 0.001, "timeout": LONG, **more})
 
 
 @contextmanager
 def asking(answer: Callable[[Request], Reply], **more: Any) -> Iterator[Server]:
-    with listening(answer) as url, connected(place(url, **more), "-m") as server:
+    with listening(answer) as url, connected(address(url, **more), "-m") as server:
         yield server
 
 
@@ -192,7 +192,7 @@ def test_a_server_says_how_long_to_wait() -> None:
     waits: list[float] = []
     with (
         listening(answer) as url,
-        connected(place(url, concurrency=1, wait=1), "-m", sleep=noted(waits)) as server,
+        connected(address(url, concurrency=1, wait=1), "-m", sleep=noted(waits)) as server,
     ):
         assert dict(server.many(CALLS[:1], read)) == {CALLS[0]: 1}
     assert waits[0] == 7 and 0 < waits[1] <= 500
@@ -258,7 +258,7 @@ def test_a_key_is_never_shown(caplog: pytest.LogCaptureFixture) -> None:
 
     caplog.set_level(logging.DEBUG, "sonde")
     with asking(answer, retries=1, key="sesame") as server:
-        assert "sesame" not in repr(server.place)
+        assert "sesame" not in repr(server.address)
         for call in CALLS[:2]:
             with pytest.raises(EndpointError, match="bad key Bearer …") as error:
                 list(server.many([call], read))
@@ -275,10 +275,10 @@ def free_port() -> int:
 def test_a_server_that_does_not_come_back_is_told() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     told = r"cannot be reached: .*, and was not back in 0.1 s; start it$"
-    with connected(place(url, away=0.1, advice="start it"), "-m") as server:
-        with pytest.raises(Lost, match=told):
+    with connected(address(url, away=0.1, advice="start it"), "-m") as server:
+        with pytest.raises(GivenUp, match=told):
             list(server.many(CALLS, read))
-        with pytest.raises(Lost, match=r"cannot be reached: .*, and was not back in 0\.1 s"):
+        with pytest.raises(GivenUp, match=r"cannot be reached: .*, and was not back in 0\.1 s"):
             server.wait_until_ready()
 
 
@@ -318,7 +318,7 @@ def restarting(greet: Callable[[Server], None], **more: Any) -> Iterator[Server]
     thread = threading.Thread(target=life.live)
     thread.start()
     life.alive.wait(60)
-    where = place(f"http://127.0.0.1:{life.port}", away=LONG, health="/health", **more)
+    where = address(f"http://127.0.0.1:{life.port}", away=LONG, health="/health", **more)
     try:
         with connected(where, "-m") as server:
             server.greet = lambda: greet(server)
@@ -350,7 +350,7 @@ def test_another_server_that_comes_back_is_refused() -> None:
 
 def test_a_server_that_was_replaced_unseen_is_asked_who_it_is() -> None:
     port, greeted = free_port(), []
-    with connected(place(f"http://127.0.0.1:{port}"), "-m") as server:
+    with connected(address(f"http://127.0.0.1:{port}"), "-m") as server:
         for name in ("first", "second"):
             server.greet = lambda name=name: greeted.append(name)
             with listening(well, port):
@@ -365,7 +365,7 @@ def test_a_request_that_always_kills_its_server_is_given_up() -> None:
             away=LONG,
             retries=3,
         ) as server,
-        pytest.raises(Lost, match="given up after 4 tries"),
+        pytest.raises(GivenUp, match="given up after 4 tries"),
     ):
         list(server.many([Sum((n,)) for n in range(12)], read))
 
@@ -382,7 +382,7 @@ def test_a_name_that_nobody_has_is_told_at_once(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     with (
-        connected(place("http://here", away=LONG), "-m") as server,
+        connected(address("http://here", away=LONG), "-m") as server,
         pytest.raises(EndpointError, match=r"service not known; no machine has this name"),
     ):
         list(server.many(CALLS, read))

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from email.message import Message
 from typing import Any, TypeVar
 
-from sonde.models.served.channel import Read, Split, Untaken
 from sonde.models.served.dialect import Request
+from sonde.models.served.transport import Read, Split, Untaken
 from tests.data import loopback
 from tests.servers.answering import Face, answer
 

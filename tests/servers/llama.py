@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import httpx
 import pytest
 
-from sonde.models.served.channel import Read, Split, Untaken
 from sonde.models.served.dialect import Request
+from sonde.models.served.transport import Read, Split, Untaken
 from tests import tiny
 from tests.models.gguf_file import write_gguf
 

@@ -50,9 +50,9 @@ def here(folder: Path) -> CausalModel:
 def asked(face: Face, folder: Path) -> Any:
     """A model behind a face."""
     tokens = read_tokens(str(folder), LoadOptions(), "server:here")
-    channel = Direct(face)
-    trial = find(channel, tokens, "")
-    return served_model(trial.found("here"), trial.dialect, channel, tokens)
+    transport = Direct(face)
+    trial = find(transport, tokens, "")
+    return served_model(trial.found("here"), trial.dialect, transport, tokens)
 
 
 @pytest.mark.parametrize("name", FACES)

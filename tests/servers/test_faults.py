@@ -305,8 +305,10 @@ def test_an_answer_that_does_not_come_to_an_end_is_given_up(world: World, way: s
     with serving(server) as address:
         options = LoadOptions(tokenizer=str(world.folder), server_timeout=5.0)
         model: Any = load(f"server:{address}", options)
-        model.channel.server.place = replace(model.channel.server.place, retries=0)
-        model.channel.server._client._place = replace(model.channel.server.place, timeout=0.2)
+        model.transport.server.address = replace(model.transport.server.address, retries=0)
+        model.transport.server._client._address = replace(
+            model.transport.server.address, timeout=0.2
+        )
         server.fault = always(Reply(body=" " * 1000, **silent))
         with pytest.raises(ModelError, match=r"gave no answer in 0.2 s \(given up after one try\)"):
             answers(model, "score")

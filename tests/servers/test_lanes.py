@@ -41,7 +41,7 @@ def test_texts_that_share_almost_everything_stay_in_one_lane() -> None:
 
 
 class Playing:
-    """A channel that has some requests under way and answers one of them, drawn, at a time."""
+    """A transport that has some requests under way and answers one of them, drawn, at a time."""
 
     def __init__(self, width: int, drawn: st.DataObject) -> None:
         self.width, self.drawn = width, drawn
@@ -69,25 +69,25 @@ class Playing:
 def test_every_request_is_answered_whatever_the_order(
     texts: list[tuple[int, ...]], slots: int, width: int, data: st.DataObject
 ) -> None:
-    channel = Playing(width, data)
+    transport = Playing(width, data)
     requests = [_request(ids) for ids in texts]
-    found = Lanes(channel, slots).send(requests, lambda request, _: _ids(request), lambda _: ())
-    assert sorted(ids for _, ids in found) == sorted(texts) == sorted(channel.sent)
+    found = Lanes(transport, slots).send(requests, lambda request, _: _ids(request), lambda _: ())
+    assert sorted(ids for _, ids in found) == sorted(texts) == sorted(transport.sent)
 
 
 @given(st.data())
 def test_a_lane_has_one_request_under_way_while_others_have_their_own(data: st.DataObject) -> None:
     requests = [_request((number, token)) for number in range(3) for token in range(12)]
-    channel = Playing(3, data)
-    list(Lanes(channel, 3).send(requests, lambda *_: 0, lambda _: ()))
-    for under_way in channel.under_way[:12]:  # until a lane may have run dry
+    transport = Playing(3, data)
+    list(Lanes(transport, 3).send(requests, lambda *_: 0, lambda _: ()))
+    for under_way in transport.under_way[:12]:  # until a lane may have run dry
         assert len({ids[0] for ids in under_way}) == len(under_way)
 
 
 @given(st.data())
 def test_what_stays_in_one_lane_is_sent_one_by_one(data: st.DataObject) -> None:
     long = tuple(range(200))
-    channel = Playing(4, data)
+    transport = Playing(4, data)
     requests = [_request((*long, token)) for token in range(9)]
-    list(Lanes(channel, 4).send(requests, lambda *_: 0, lambda _: ()))
-    assert channel.under_way == [[(*long, token)] for token in range(9)]
+    list(Lanes(transport, 4).send(requests, lambda *_: 0, lambda _: ()))
+    assert transport.under_way == [[(*long, token)] for token in range(9)]

@@ -61,9 +61,9 @@ def served(server: Any, tokens: LocalTokens) -> Any:
     return _model(Web(server.listening_address), tokens)
 
 
-def _model(channel: Web, tokens: LocalTokens) -> Served:
-    trial = find(channel, tokens, "")
-    return served_model(trial.found("here"), trial.dialect, channel, tokens)
+def _model(transport: Web, tokens: LocalTokens) -> Served:
+    trial = find(transport, tokens, "")
+    return served_model(trial.found("here"), trial.dialect, transport, tokens)
 
 
 def _answers(served: Any, *asks: Ask) -> list[Any]:
@@ -101,14 +101,14 @@ def test_tokens_that_llama_cpp_cannot_be_made_to_write_are_read_all_the_same(
 
 
 def test_an_option_is_one_request_and_many_that_begin_alike_share_one(served: Any) -> None:
-    served.channel.sent.clear()
+    served.transport.sent.clear()
     list(served.score([score("The capital of France is ", CITIES)]))
-    assert len(served.channel.sent) == len(CITIES)
-    served.channel.sent.clear()
+    assert len(served.transport.sent) == len(CITIES)
+    served.transport.sent.clear()
     words = [text for text in served.tokens.texts.plain if text and text[0] == " " and text[1:]]
     options = tuple(text[1:] for text in words if text[1:].isalpha())[:40]
     list(served.score([score("The capital of France is ", options)]))
-    first, *rest = sorted(served.channel.sent, key=lambda request: len(request.asks[0].ids))
+    first, *rest = sorted(served.transport.sent, key=lambda request: len(request.asks[0].ids))
     assert isinstance(first.asks[0], Next) and len(first.asks[0].wanted) == 40
     assert len(rest) < 5
 
@@ -279,7 +279,7 @@ def test_tokens_that_stop_the_server_are_never_sent_to_be_forced(tokens: LocalTo
 
 
 def _reply(served: Any, request: Any) -> Any:
-    [(_, reply)] = served.channel.send([request], lambda _, reply: reply, lambda _: ())
+    [(_, reply)] = served.transport.send([request], lambda _, reply: reply, lambda _: ())
     return reply
 
 
@@ -290,7 +290,7 @@ def test_a_server_with_slots_is_asked_over_http_in_lanes(
     options = LoadOptions(tokenizer=str(files[0]), concurrency=8)
     model: Any = load(f"server:{server.listening_address}", options)
     assert model.identity.details["dialect"] == "llamacpp"
-    assert model.channel.slots == 3  # more at once would only wait
+    assert model.transport.slots == 3  # more at once would only wait
     assert_agrees(model, here)
 
 

@@ -76,14 +76,14 @@ def test_longer_texts_get_more_context_and_the_same_numbers(
     model: Any = load(f"llamacpp:{files[1]}?slots=2&threads=1")
     first, long = [score("It is ", CITIES)], [score("France is large. " * 40, CITIES)]
     before = rows(model.score(first), first)
-    assert model.channel.context == 256
+    assert model.transport.context == 256
     (answer,) = rows(model.score(long), long)
-    assert model.channel.context == 512 and len(answer.logps) == len(CITIES)
+    assert model.transport.context == 512 and len(answer.logps) == len(CITIES)
     assert_same([a.logps for a in rows(model.score(first), first)], [a.logps for a in before])
     with pytest.raises(PromptTooLong, match="tokens and the model takes 512"):
         list(model.score([score("France is large. " * 99, CITIES)]))
-    model.channel.context = 0
-    monkeypatch.setattr(model.channel, "path", Path("gone.gguf"))
+    model.transport.context = 0
+    monkeypatch.setattr(model.transport, "path", Path("gone.gguf"))
     with pytest.raises(ModelError, match=r"llama\.cpp cannot run gone\.gguf with 512 tokens"):
         list(model.score(first))
     monkeypatch.undo()
@@ -148,7 +148,7 @@ def test_keys_and_values_that_do_not_fit_leave_fewer_slots(
     # 2 layers of 2 heads of 8 numbers, keys and values, 4 bytes each
     monkeypatch.setattr("sonde.models.served.llamacpp_engine.MEMORY", 256 * 1024 * 2)
     model: Any = load(f"llamacpp:{files[1]}?threads=1&slots=4")
-    assert isinstance(model.channel._lanes, Lanes) and model.channel._lanes.slots == 2
+    assert isinstance(model.transport._lanes, Lanes) and model.transport._lanes.slots == 2
 
 
 def test_a_stopped_engine_leaves_no_thread_behind(files: tuple[Path, Path]) -> None:

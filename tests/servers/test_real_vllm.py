@@ -92,7 +92,7 @@ def test_a_server_gives_what_transformers_gives(there: Any, here: Any) -> None:
 def test_nodes_whole_texts_and_echo_agree(there: Any) -> None:
     def by(dialect: Any, kind: Any) -> Any:
         found = replace(there.found, can=frozenset({kind}))
-        return logps(served_model(found, dialect, there.channel, there.tokens))
+        return logps(served_model(found, dialect, there.transport, there.tokens))
 
     nodes, whole = by(there.dialect, "next"), by(there.dialect, "rate")
     assert_near(nodes, whole, 1e-6)
@@ -105,7 +105,7 @@ def test_the_server_still_answers_in_the_form_that_was_recorded(there: Any) -> N
     assert len(requests) == len(EXCHANGES)
     for request, known in zip(requests, EXCHANGES, strict=True):
         assert dict(request.body) | {"model": "smollm2"} == known["body"]
-        ((_, reply),) = there.channel.send([request], lambda _, reply: reply, lambda _: ())
+        ((_, reply),) = there.transport.send([request], lambda _, reply: reply, lambda _: ())
         theirs = there.dialect.read(request, reply)
         ours = there.dialect.read(request, known["reply"])
         for one, other in zip(theirs, ours, strict=True):

@@ -14,8 +14,8 @@ from sonde.core.errors import MissingExtra, ModelError, ServerError, UsageError
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.served.asks import Rate
-from sonde.models.served.channel import Untaken
 from sonde.models.served.dialect import Malformed
+from sonde.models.served.transport import Untaken
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
 from tests import tiny as worlds
@@ -65,7 +65,7 @@ def test_settings_that_may_change_numbers_make_another_model(
 
 
 def test_requests_go_into_the_engine_together(there: Any) -> None:
-    calls = there.channel.engine.calls
+    calls = there.transport.engine.calls
     before = len(calls)
     list(there.score(SCORED))
     assert len(calls) == before + 1
@@ -75,7 +75,7 @@ def test_a_prompt_that_the_engine_refuses_is_named(there: Any) -> None:
     long = Rate(tuple(range(80)), 1)
     requests = there.dialect.requests([Rate((1, 2, 3), 1), long, Rate((4, 5), 1)])
     with pytest.raises(Untaken, match="maximum context length is 65") as untaken:
-        list(there.channel.send(requests, there.dialect.read, there.divided))
+        list(there.transport.send(requests, there.dialect.read, there.divided))
     assert untaken.value.request.asks == [long]
 
 
@@ -85,7 +85,7 @@ def test_what_the_engine_should_not_give_is_refused(there: Any) -> None:
 
     requests = there.dialect.requests([Rate((1, 2, 3), 1)])
     with pytest.raises(ServerError, match="vLLM gives what cannot be taken: it has no numbers"):
-        list(there.channel.send(requests, refuse, there.divided))
+        list(there.transport.send(requests, refuse, there.divided))
 
 
 def test_a_setting_that_vllm_does_not_have_is_a_sentence(

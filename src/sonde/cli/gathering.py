@@ -29,7 +29,7 @@ from sonde.data.builders.myriadlama.wikidata import BATCH, FLAG, URL, Wikidata, 
 from sonde.data.builders.triples import Faults, triple_paths
 from sonde.data.builders.work import Journal
 from sonde.data.readers.aliases import OBJECTS, read_objects
-from sonde.http.place import check_url
+from sonde.http.address import check_url
 
 MIB = 2**20
 SOURCES = ("triples", "statements")
@@ -184,7 +184,7 @@ def _fetch(asked: Wikidata, ids: Sequence[str], what: str, *, claims: bool = Fal
     if not lacking:
         return
     requests = ceil(lacking / BATCH)
-    tell(f"Wikidata: {lacking:,} {what} in {requests:,} requests to {asked.server.place.shown}")
+    tell(f"Wikidata: {lacking:,} {what} in {requests:,} requests to {asked.server.address.shown}")
     done = 0
     with progress(f"{what} from Wikidata") as tick:
 

@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sonde.core.errors import EndpointError, MissingExtra, UsageError
+from sonde.http.address import Address
 from sonde.http.failures import Failure, Refused, asked_wait
-from sonde.http.place import Place
 
 if TYPE_CHECKING:
     import httpx
@@ -73,16 +73,16 @@ class Reply:
 
 
 class Client:
-    """Sends requests to a place."""
+    """Sends requests to an address."""
 
-    def __init__(self, place: Place, headers: Mapping[str, str]) -> None:
+    def __init__(self, address: Address, headers: Mapping[str, str]) -> None:
         import httpx
 
-        self._place = place
+        self._address = address
         self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(None, connect=min(KNOCK, place.timeout)),
+            timeout=httpx.Timeout(None, connect=min(KNOCK, address.timeout)),
             limits=httpx.Limits(keepalive_expiry=None),
-            headers={**place.headers, **headers},
+            headers={**address.headers, **headers},
             mounts=dict.fromkeys(DIRECT),
         )
 
@@ -94,7 +94,7 @@ class Client:
         """Why a server cannot be asked just now; empty where something answers and is ready."""
         import httpx
 
-        url = self._place.address + self._place.health
+        url = self._address.url + self._address.health
         try:
             answer = await asyncio.wait_for(self._client.get(url), KNOCK)
         except (TimeoutError, httpx.TimeoutException):
@@ -114,17 +114,17 @@ class Client:
         """The whole answer to a request, within its deadline."""
         import httpx
 
-        place, query = self._place, getattr(call, "query", None)
-        url = place.address + call.path
+        address, query = self._address, getattr(call, "query", None)
+        url = address.url + call.path
         try:
-            async with asyncio.timeout(place.timeout):
+            async with asyncio.timeout(address.timeout):
                 if call.body is None:
                     return await self._client.get(url, params=query)
                 return await self._client.post(url, json=call.body)
         except httpx.ConnectTimeout:
             raise Failure("no connection", "gives no connection", lost=True) from None
         except (TimeoutError, httpx.TimeoutException):
-            why = f"gave no answer in {place.timeout:g} s"
+            why = f"gave no answer in {address.timeout:g} s"
             raise Failure("no answer in time", why) from None
         except httpx.RequestError as error:
             lost = isinstance(error, httpx.TransportError)
@@ -132,9 +132,9 @@ class Client:
 
     def _unreached(self, error: httpx.RequestError) -> str:
         """Why there is no connection; raises where there will be none."""
-        why = f"cannot be reached: {self._place.hide(str(error)) or type(error).__name__}"
+        why = f"cannot be reached: {self._address.hide(str(error)) or type(error).__name__}"
         if advice := _never(error):
-            raise EndpointError(f"{self._place.shown} {why}; {advice}") from None
+            raise EndpointError(f"{self._address.shown} {why}; {advice}") from None
         return why
 
     def _check_status(self, answer: httpx.Response, wait: float | None) -> None:
@@ -144,9 +144,9 @@ class Client:
         why = self._refusal(answer)
         if status in PASSING or (status >= 500 and status != UNKNOWN):
             raise Failure(f"HTTP {status}", why, wait, busy=status in BUSY, lost=status in GONE)
-        if status in DENIED and self._place.denied:
-            why += f"; {self._place.denied}"
-        raise Refused(f"{self._place.shown} {why}", status=status, why=why)
+        if status in DENIED and self._address.denied:
+            why += f"; {self._address.denied}"
+        raise Refused(f"{self._address.shown} {why}", status=status, why=why)
 
     def _refusal(self, answer: httpx.Response) -> str:
         said = self._said(answer, 160)
@@ -157,10 +157,10 @@ class Client:
         text = answer.content[: 20 * most].decode(errors="replace")
         if found := COMPLAINT.search(text):
             text = found[1]
-        return self._place.hide(" ".join(text.split()))[:most]
+        return self._address.hide(" ".join(text.split()))[:most]
 
 
-def check_address(place: Place, flag: str, extra: str) -> None:
+def check_address(address: Address, flag: str, extra: str) -> None:
     """Refuse where a package is missing, or where the address of a flag is none."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise MissingExtra(
@@ -170,11 +170,11 @@ def check_address(place: Place, flag: str, extra: str) -> None:
     import httpx
 
     try:
-        named = bool(httpx.URL(place.address).host)
+        named = bool(httpx.URL(address.url).host)
     except httpx.InvalidURL:
         named = False
     if not named:
-        raise UsageError(f"{flag}: {place.shown} is no address, as http://localhost:8000/v1 is")
+        raise UsageError(f"{flag}: {address.shown} is no address, as http://localhost:8000/v1 is")
 
 
 def _never(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from sonde.core.errors import EndpointError
-from sonde.http.place import Place
+from sonde.http.address import Address
 
 if TYPE_CHECKING:
     from tenacity import AsyncRetrying, RetryCallState
@@ -42,7 +42,7 @@ class Failure(Exception):
     tried: int = 1
 
 
-class Lost(EndpointError):
+class GivenUp(EndpointError):
     """A server was given up for now, after failures of a `kind`; it may well answer later."""
 
     def __init__(self, message: str, kind: str = "") -> None:
@@ -75,22 +75,22 @@ def asked_wait(text: str) -> float | None:
         return None
 
 
-def backoff(place: Place, tried: int) -> float:
+def backoff(address: Address, tried: int) -> float:
     """Seconds to wait after so many tries: twice as long after each.
 
-    >>> [backoff(Place(address="", wait=10), tried) for tried in (1, 2, 3, 4, 5000)]
+    >>> [backoff(Address(url="", wait=10), tried) for tried in (1, 2, 3, 4, 5000)]
     [10.0, 20.0, 40.0, 60.0, 60.0]
     """
-    return min(place.wait * 2.0 ** min(tried - 1, 60), LONGEST)
+    return min(address.wait * 2.0 ** min(tried - 1, 60), LONGEST)
 
 
 def retrying(
-    place: Place,
+    address: Address,
     sleep: Sleep,
     failed: Callable[[Failure, float | None], None],
     progressing: Callable[[float], bool],
 ) -> AsyncRetrying:
-    """Try again what failed, as often as the place says; then refuse.
+    """Try again what failed, as often as the address says; then refuse.
 
     Raises the failure itself where the server is lost and may be waited for: at once, unless it
     says that it is busy. `failed` hears of each failure, and how long is waited if there is
@@ -101,24 +101,24 @@ def retrying(
 
     def asked(state: RetryCallState) -> float:
         wait = _failure(state).wait
-        return backoff(place, state.attempt_number) if wait is None else wait
+        return backoff(address, state.attempt_number) if wait is None else wait
 
     def over(state: RetryCallState) -> bool:
         failure, since = _failure(state), state.seconds_since_start or 0.0
-        if asked(state) > PATIENCE or (failure.lost and not failure.busy and place.away):
+        if asked(state) > PATIENCE or (failure.lost and not failure.busy and address.away):
             return True
         waits = failure.busy and since < PATIENCE and progressing(since)
-        return state.attempt_number > place.retries and not waits
+        return state.attempt_number > address.retries and not waits
 
     def give_up(state: RetryCallState) -> None:
         failure, wait = _failure(state), asked(state)
         failed(failure, None)
         if wait > PATIENCE:
-            raise given_up(place, f"{failure.why} and asks to wait {wait:,.0f} s")
-        if failure.lost and place.away:
+            raise given_up(address, f"{failure.why} and asks to wait {wait:,.0f} s")
+        if failure.lost and address.away:
             failure.tried = state.attempt_number
             raise failure
-        raise given_up(place, f"{failure.why} ({tries(state.attempt_number)})", failure.kind)
+        raise given_up(address, f"{failure.why} ({tries(state.attempt_number)})", failure.kind)
 
     return AsyncRetrying(
         sleep=sleep,
@@ -130,9 +130,9 @@ def retrying(
     )
 
 
-def given_up(place: Place, why: str, kind: str = "") -> Lost:
+def given_up(address: Address, why: str, kind: str = "") -> GivenUp:
     """What is told of a server that was asked in vain."""
-    return Lost(f"{place.shown} {why}" + f"; {place.advice}" * bool(place.advice), kind)
+    return GivenUp(f"{address.shown} {why}" + f"; {address.advice}" * bool(address.advice), kind)
 
 
 def tries(count: int) -> str:

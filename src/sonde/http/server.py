@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
+from sonde.http.address import Address
 from sonde.http.client import KNOCK, Asked, Client, check_address
 from sonde.http.failures import Failure, Refused, Sleep, backoff, given_up, retrying, tries
 from sonde.http.gate import Gate
-from sonde.http.place import Place
 
 A = TypeVar("A", bound=Asked)
 T = TypeVar("T")
@@ -63,13 +63,13 @@ class Server:
     asked: it may ask whether this is still the same one, and raise if not.
     """
 
-    def __init__(self, place: Place, client: Client, sleep: Sleep) -> None:
-        self.place, self.failures = place, Counter[str]()
+    def __init__(self, address: Address, client: Client, sleep: Sleep) -> None:
+        self.address, self.failures = address, Counter[str]()
         self.greet: Callable[[], None] | None = None
         self._client, self._sleep = client, sleep
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._live, daemon=True, name="http").start()
-        self._gate = Gate(place.concurrency, sleep)
+        self._gate = Gate(address.concurrency, sleep)
         self._greeting = False
         self._answered = self._returned = 0.0
 
@@ -135,7 +135,7 @@ class Server:
         under_way: set[Future[T]] = set()
         try:
             while True:
-                while len(under_way) < self.place.concurrency and (
+                while len(under_way) < self.address.concurrency and (
                     sent := again.popleft() if again else next(left, None)
                 ):
                     under_way.add(self._send(sent, read, done))
@@ -173,7 +173,7 @@ class Server:
         if len(parts) < 2:
             refused.call = call
             raise refused
-        log.info("%s %s; asking in %d parts", self.place.kind, refused.why, len(parts))
+        log.info("%s %s; asking in %d parts", self.address.kind, refused.why, len(parts))
         return parts
 
     def _recover(self, sent: _Sent[Any], failure: Failure) -> None:
@@ -183,22 +183,22 @@ class Server:
         sent.losses += 1
         if self._run(self._client.trouble()):
             self._wait_for_return(failure.why)
-        elif failure.busy or sent.losses > self.place.retries:
+        elif failure.busy or sent.losses > self.address.retries:
             times = max(sent.losses, failure.tried)
-            raise given_up(self.place, f"{failure.why} ({tries(times)})", failure.kind)
+            raise given_up(self.address, f"{failure.why} ({tries(times)})", failure.kind)
         else:
-            self._run(self._sleep(backoff(self.place, sent.losses)))
+            self._run(self._sleep(backoff(self.address, sent.losses)))
         self._returned = time.monotonic()
         self._ask_who()
 
     def _wait_for_return(self, why: str) -> None:
-        place, began, knocks = self.place, time.monotonic(), 0
-        log.warning("%s %s; waiting up to %g s for it", place.shown, why, place.away)
+        address, began, knocks = self.address, time.monotonic(), 0
+        log.warning("%s %s; waiting up to %g s for it", address.shown, why, address.away)
         while self._run(self._client.trouble()):
-            if time.monotonic() - began >= place.away:
-                raise given_up(place, f"{why}, and was not back in {place.away:g} s")
+            if time.monotonic() - began >= address.away:
+                raise given_up(address, f"{why}, and was not back in {address.away:g} s")
             knocks += 1
-            self._run(self._sleep(min(backoff(place, knocks), KNOCK)))
+            self._run(self._sleep(min(backoff(address, knocks), KNOCK)))
 
     def _ask_who(self) -> None:
         """Have it checked that this is still the same server."""
@@ -214,7 +214,7 @@ class Server:
         def progressing(seconds: float) -> bool:
             return time.monotonic() - self._answered < seconds
 
-        ask = retrying(self.place, self._sleep, self._note, progressing)
+        ask = retrying(self.address, self._sleep, self._note, progressing)
         answer: T = await ask(self._once, call, read)
         return answer
 
@@ -224,8 +224,8 @@ class Server:
             try:
                 reply = await self._client.ask(call)
             except Failure as failure:
-                if failure.busy and self._gate.busy(began) and self.place.concurrency > 1:
-                    log.info("%s is busy; %d at once", self.place.kind, int(self._gate.width))
+                if failure.busy and self._gate.busy(began) and self.address.concurrency > 1:
+                    log.info("%s is busy; %d at once", self.address.kind, int(self._gate.width))
                 raise
         try:
             found = read(call, reply.value)
@@ -240,11 +240,11 @@ class Server:
     def _note(self, failure: Failure, wait: float | None) -> None:
         """Count a failure, and tell the first ones of a kind."""
         self.failures[failure.kind] += 1
-        if failure.wait is not None and wait and self.place.concurrency > 1:
+        if failure.wait is not None and wait and self.address.concurrency > 1:
             self._gate.pause(wait)
         count = self.failures[failure.kind]
         if wait is not None and count & (count - 1) == 0:  # 1, 2, 4, 8: many fail at once
-            log.warning("%s %s; trying again in %.3g s", self.place.kind, failure.why, wait)
+            log.warning("%s %s; trying again in %.3g s", self.address.kind, failure.why, wait)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         done: SimpleQueue[Future[T]] = SimpleQueue()
@@ -254,7 +254,7 @@ class Server:
 
 @contextmanager
 def connected(
-    place: Place,
+    address: Address,
     flag: str,
     headers: Mapping[str, str] | None = None,
     *,
@@ -262,8 +262,8 @@ def connected(
     sleep: Sleep = asyncio.sleep,
 ) -> Iterator[Server]:
     """Talk to a server; refuses where a package is missing or the address of a flag is none."""
-    check_address(place, flag, extra)
-    server = Server(place, Client(place, headers or {}), sleep)
+    check_address(address, flag, extra)
+    server = Server(address, Client(address, headers or {}), sleep)
     try:
         yield server
     finally:

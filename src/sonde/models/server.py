@@ -15,7 +15,7 @@ from typing import ClassVar
 from sonde.core.abilities import Model
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
-from sonde.http.place import Place, check_url
+from sonde.http.address import Address, check_url
 from sonde.models.options import LoadOptions, needs_extra
 
 log = logging.getLogger("sonde")
@@ -54,35 +54,39 @@ class ServerScheme:
 
     def load(self, rest: str, options: LoadOptions, dataset: Dataset | None) -> Model:
         """Find out how the server is spoken with and what it can."""
-        place = place_of(rest, options)
+        address = address_of(rest, options)
         if not options.tokenizer:
             raise UsageError(
-                f"server:{place.shown} needs --tokenizer FOLDER, with the "
+                f"server:{address.shown} needs --tokenizer FOLDER, with the "
                 "tokenizer of the model that is served: a server is sent token ids"
             )
-        needs_extra("server", f"model 'server:{place.shown}'", "httpx", "tenacity", "transformers")
+        needs_extra(
+            "server", f"model 'server:{address.shown}'", "httpx", "tenacity", "transformers"
+        )
         from sonde.http.server import connected
         from sonde.models.served.forcing import UNCHECKED
         from sonde.models.served.lanes import Lanes
         from sonde.models.served.model import served_model
-        from sonde.models.served.over_http import HttpChannel
+        from sonde.models.served.over_http import HttpTransport
         from sonde.models.served.tokens import read_tokens
         from sonde.models.served.trials import CHECKED, Witness, find
 
-        tokens = read_tokens(options.tokenizer, options, f"server:{place.shown}")
+        tokens = read_tokens(options.tokenizer, options, f"server:{address.shown}")
         # a dialect that is not the server's fails, and need not fail often
-        quick = replace(place, retries=min(RETRIES, 2), away=min(LOADING, place.away), advice=CHECK)
+        quick = replace(
+            address, retries=min(RETRIES, 2), away=min(LOADING, address.away), advice=CHECK
+        )
         with connected(quick, "server:") as server:
             server.wait_until_ready()  # soon told, where nothing answers at all
-            trial = find(HttpChannel(server), tokens, options.served_model, place.shown)
+            trial = find(HttpTransport(server), tokens, options.served_model, address.shown)
         stack = ExitStack()
         slots = trial.about.slots
         if slots:  # more at once would wait there, and push out what slots keep
-            place = replace(place, concurrency=min(place.concurrency, slots))
-        channel = HttpChannel(stack.enter_context(connected(place, "server:")))
-        channel.server.greet = Witness(trial, channel).check
-        sent = Lanes(channel, place.concurrency) if slots else channel
-        model = served_model(trial.found(place.shown), trial.dialect, sent, tokens)
+            address = replace(address, concurrency=min(address.concurrency, slots))
+        transport = HttpTransport(stack.enter_context(connected(address, "server:")))
+        transport.server.greet = Witness(trial, transport).check
+        sent = Lanes(transport, address.concurrency) if slots else transport
+        model = served_model(trial.found(address.shown), trial.dialect, sent, tokens)
         weakref.finalize(model, stack.close)
         if trial.notes.get(CHECKED) == UNCHECKED:
             log.warning(
@@ -95,13 +99,13 @@ class ServerScheme:
         return model
 
 
-def place_of(url: str, options: LoadOptions) -> Place:
+def address_of(url: str, options: LoadOptions) -> Address:
     """Where a server is, and how patiently it is asked."""
     key = os.environ.get(KEY, "").strip()
     if not (key.isascii() and key.isprintable()):
         raise UsageError(f"{KEY} holds a character that no key has; set it again")
-    return Place(
-        address=url.rstrip("/").removesuffix("/v1"),
+    return Address(
+        url=url.rstrip("/").removesuffix("/v1"),
         kind="the server",
         concurrency=options.concurrency,
         retries=RETRIES,

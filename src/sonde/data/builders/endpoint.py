@@ -16,8 +16,8 @@ from typing import Any
 from sonde.core.errors import EndpointError, UsageError
 from sonde.core.fingerprints import fingerprint
 from sonde.data.builders.work import Answer, Journal, Tokens
+from sonde.http.address import Address, check_url
 from sonde.http.failures import Failure
-from sonde.http.place import Place, check_url
 from sonde.http.server import Server, connected
 
 PATH = "/chat/completions"
@@ -52,11 +52,11 @@ class Endpoint:
             raise UsageError(f"{KEY} holds a character that no key has; set it again")
 
     @property
-    def place(self) -> Place:
+    def address(self) -> Address:
         """Where completions are asked for."""
         base = self.url.rstrip("/")
-        return Place(
-            address=base if base.endswith(PATH) else base + PATH,
+        return Address(
+            url=base if base.endswith(PATH) else base + PATH,
             retries=self.retries,
             wait=self.wait,
             timeout=self.timeout,
@@ -85,7 +85,7 @@ class Chat:
 @contextmanager
 def opened(endpoint: Endpoint) -> Iterator[Chat]:
     """Talk to an endpoint; refuses clearly where httpx is missing or the address is none."""
-    with connected(endpoint.place, "--endpoint", extra="paraphrase") as server:
+    with connected(endpoint.address, "--endpoint", extra="paraphrase") as server:
         yield Chat(endpoint.model, server)
 
 

@@ -1,8 +1,8 @@
 """Models that answer behind an address, or in a library that speaks as a server does.
 
 A prompt becomes questions about token ids (`asks`), a dialect turns these into requests and replies
-into checked numbers (`dialect`, a file for each), a channel carries them (`channel`). `DIALECTS` is
-how dialects are found, in the order in which they are tried.
+into checked numbers (`dialect`, a file for each), a `transport` carries them. `DIALECTS` is how
+dialects are found, in the order in which they are tried.
 """
 
 DIALECTS = {

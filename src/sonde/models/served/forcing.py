@@ -26,10 +26,10 @@ from sonde.models.served.asks import (
     Write,
     Written,
 )
-from sonde.models.served.channel import Channel
 from sonde.models.served.dialect import ODD, Dialect, Malformed, Request, bare
 from sonde.models.served.reading import Text, whole
 from sonde.models.served.tokens import LocalTokens
+from sonde.models.served.transport import Transport
 
 SENTENCE = "The capital of France is"
 PANGRAM = "Sphinx of black quartz, judge my vow"
@@ -79,8 +79,8 @@ class Tests:
     `spread`: how far numbers lay apart that were asked for twice by one route.
     """
 
-    def __init__(self, dialect: Dialect, channel: Channel, tokens: LocalTokens) -> None:
-        self.dialect, self.channel, self.tokens = dialect, channel, tokens
+    def __init__(self, dialect: Dialect, transport: Transport, tokens: LocalTokens) -> None:
+        self.dialect, self.transport, self.tokens = dialect, transport, tokens
         encoder = tokens.encoder
         self.opening = encoder.opened(SENTENCE, encoder.to_open([SENTENCE])[0])
         self.words = unlikely(tokens, SPELLED)
@@ -148,7 +148,7 @@ class Tests:
         reads = tuple(range(len(self.opening), len(text)))
         reading = whole([Text(ids=text, reads=reads)], self.dialect)
         asks = list(reading.owners)
-        results = ask_all(self.channel, self.dialect, asks)
+        results = ask_all(self.transport, self.dialect, asks)
         (forced,) = reading.values(dict(zip(asks, results, strict=True)))
         if not near(forced, logps):
             raise Fails(
@@ -244,7 +244,7 @@ class Tests:
         ]
         try:
             alone = [self.ask(ask)[0] for ask in asks]
-            together = ask_all(self.channel, wide, asks)
+            together = ask_all(self.transport, wide, asks)
         except Fails:
             return self.dialect
         good = all(near(one, other) for one, other in zip(alone, together, strict=True))
@@ -252,10 +252,10 @@ class Tests:
 
     def ask(self, ask: Ask) -> list[Any]:
         """The result of one ask."""
-        return ask_all(self.channel, self.dialect, [ask])
+        return ask_all(self.transport, self.dialect, [ask])
 
 
-def ask_all(channel: Channel, dialect: Dialect, asks: Sequence[Ask]) -> list[Any]:
+def ask_all(transport: Transport, dialect: Dialect, asks: Sequence[Ask]) -> list[Any]:
     """The results of asks, sent once; Fails where one is refused or answered otherwise."""
 
     def read(request: Request, reply: Any) -> list[Result] | Malformed:
@@ -268,7 +268,7 @@ def ask_all(channel: Channel, dialect: Dialect, asks: Sequence[Ask]) -> list[Any
 
     found: dict[Ask, Result] = {}
     try:
-        for request, results in channel.send(dialect.requests(asks), read, lambda _: ()):
+        for request, results in transport.send(dialect.requests(asks), read, lambda _: ()):
             if isinstance(results, Malformed):
                 raise Fails(str(results))
             found.update(zip(request.asks, results, strict=True))

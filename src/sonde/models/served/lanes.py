@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sonde.engine.prefixes import shared
-from sonde.models.served.channel import Channel, Read, Split
 from sonde.models.served.dialect import Request
+from sonde.models.served.transport import Read, Split, Transport
 
 T = TypeVar("T")
 
@@ -25,14 +25,14 @@ SHARE = 0.25
 
 
 class Lanes:
-    """A channel to a server with so many slots."""
+    """A transport to a server with so many slots."""
 
-    def __init__(self, channel: Channel, slots: int) -> None:
-        self.channel, self.slots = channel, slots
+    def __init__(self, transport: Transport, slots: int) -> None:
+        self.transport, self.slots = transport, slots
 
     def look(self, path: str) -> Any:
         """What lies under a path."""
-        return self.channel.look(path)
+        return self.transport.look(path)
 
     def send(
         self, requests: Iterable[Request], read: Read[T], split: Split
@@ -49,9 +49,9 @@ class Lanes:
             queue.done(request)
             return split(request)
 
-        while queue.left:  # a channel may take a pause of the queue for its end
+        while queue.left:  # a transport may take a pause of the queue for its end
             queue.begin()
-            yield from self.channel.send(queue, noted, parted)
+            yield from self.transport.send(queue, noted, parted)
 
 
 class Queue(Iterator[Request]):

@@ -17,18 +17,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sonde.core.errors import ModelError, UsageError
-from sonde.http.place import Place
+from sonde.http.address import Address
 from sonde.http.server import connected
 from sonde.models.llamacpp import LlamaSettings
 from sonde.models.options import LoadOptions, read_config
 from sonde.models.served.asks import Ask, Draw, Write
-from sonde.models.served.channel import Read, Split
 from sonde.models.served.dialect import About, Request, Setting
 from sonde.models.served.lanes import Lanes
 from sonde.models.served.llamacpp import LlamaCpp
 from sonde.models.served.model import Served, served_model
-from sonde.models.served.over_http import HttpChannel
+from sonde.models.served.over_http import HttpTransport
 from sonde.models.served.tokens import read_tokens
+from sonde.models.served.transport import Read, Split
 from sonde.models.served.trials import tried
 from sonde.models.torch.loading.gguf_copies import opened_as_said, plain_copy
 from sonde.models.torch.loading.hashes import remembered_hash
@@ -92,8 +92,8 @@ class Engine:
         key = secrets.token_hex()
         server = self._server(context, slots, key)
         self._stack.callback(lambda held: held.clear(), [server])  # freed with what is held
-        place = Place(
-            address=server.listening_address,
+        address = Address(
+            url=server.listening_address,
             kind="llama.cpp",
             concurrency=slots,
             timeout=DAY,
@@ -102,7 +102,7 @@ class Engine:
             key=key,
         )
         del server
-        return Lanes(HttpChannel(self._stack.enter_context(connected(place, self.name))), slots)
+        return Lanes(HttpTransport(self._stack.enter_context(connected(address, self.name))), slots)
 
     def _server(self, context: int, slots: int, key: str) -> Any:
         import xllamacpp

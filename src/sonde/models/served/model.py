@@ -1,4 +1,4 @@
-"""A model that is asked through a channel: it scores options, reads texts, writes and draws them.
+"""A model that is asked through a transport: it scores options, reads texts, writes and draws them.
 
 It has the methods that its server was found able to answer, and no others. All prompts of a call
 are asked before one is answered. Knows nothing of requests, which are the dialect's.
@@ -31,10 +31,10 @@ from sonde.engine.encode import Branches
 from sonde.engine.limits import check_room, naming
 from sonde.engine.sampling import prompt_name, uniforms
 from sonde.models.served.asks import Ask, Draw, Floats, Kind, Result, Write, Written
-from sonde.models.served.channel import Channel, Untaken
 from sonde.models.served.dialect import About, Dialect, Request
 from sonde.models.served.reading import Reading, Text, cheapest
 from sonde.models.served.tokens import LocalTokens, read_written
+from sonde.models.served.transport import Transport, Untaken
 
 UNLIMITED = 10**9
 """Tokens of a text, where nobody says how many a server takes."""
@@ -81,9 +81,9 @@ class Served(Named):
     """What every served model has; `served_model` makes one with the methods of its abilities."""
 
     def __init__(
-        self, found: Found, dialect: Dialect, channel: Channel, tokens: LocalTokens
+        self, found: Found, dialect: Dialect, transport: Transport, tokens: LocalTokens
     ) -> None:
-        self.found, self.dialect, self.channel, self.tokens = found, dialect, channel, tokens
+        self.found, self.dialect, self.transport, self.tokens = found, dialect, transport, tokens
         self.encoder, self.chat = tokens.encoder, tokens.chat
         self.vocabulary = tokens.vocabulary
         lengths = (found.about.context, tokens.longest)
@@ -180,7 +180,7 @@ class Served(Named):
         """Asks with their results, as many at a time as a request holds."""
         every = list(asks)
         requests = self.dialect.requests(every) if every else []
-        for request, results in self.channel.send(requests, self.dialect.read, self.divided):
+        for request, results in self.transport.send(requests, self.dialect.read, self.divided):
             yield list(zip(request.asks, results, strict=True))
 
     def divided(self, request: Request) -> list[Request]:
@@ -294,9 +294,11 @@ PARTS: Mapping[Ability, type] = {
 }
 
 
-def served_model(found: Found, dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Served:
+def served_model(
+    found: Found, dialect: Dialect, transport: Transport, tokens: LocalTokens
+) -> Served:
     """A model with the methods that its server was found able to answer."""
-    return cast(Served, _kind(found.abilities)(found, dialect, channel, tokens))
+    return cast(Served, _kind(found.abilities)(found, dialect, transport, tokens))
 
 
 @cache

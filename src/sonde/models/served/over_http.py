@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from sonde.http.failures import Failure, Refused
 from sonde.http.server import Server
-from sonde.models.served.channel import Read, Split, Untaken
 from sonde.models.served.dialect import ODD, Malformed, Request, shown
+from sonde.models.served.transport import Read, Split, Untaken
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ ABSENT = (400, 404, 405, 422, 501)
 """Statuses of a server that does not know a path, or will not take what is sent there."""
 
 
-class HttpChannel:
+class HttpTransport:
     """Carries requests over a network."""
 
     def __init__(self, server: Server) -> None:

@@ -18,11 +18,11 @@ from sonde.core.fingerprints import fingerprint
 from sonde.http.failures import Refused
 from sonde.models.served import DIALECTS
 from sonde.models.served.asks import Ask, Kind, Written
-from sonde.models.served.channel import Channel
 from sonde.models.served.dialect import About, Dialect, Setting, models_of
 from sonde.models.served.forcing import UNCHECKED, Fails, Tests, apart, ask_all, near, shown
 from sonde.models.served.model import Found
 from sonde.models.served.tokens import LocalTokens
+from sonde.models.served.transport import Transport
 
 MODELS = "/v1/models"
 
@@ -78,13 +78,13 @@ class Witness:
     """Knows a server again: its models, what it says of itself, and what it answers."""
 
     trial: Trial
-    channel: Channel
+    transport: Transport
 
     def check(self) -> None:
         """Refuse a server that has become another."""
         dialect, before = self.trial.dialect, self.trial.about
-        served_name(self.channel.look(MODELS), dialect.setting.model)
-        if (now := about(dialect, self.channel)) != before:
+        served_name(self.transport.look(MODELS), dialect.setting.model)
+        if (now := about(dialect, self.transport)) != before:
             raise ServerError(
                 f"the server is another than before ({_told(now)}, it was {_told(before)}); what "
                 "it answers does not belong to this run"
@@ -93,7 +93,7 @@ class Witness:
             return
         ask, known = self.trial.shown
         try:
-            (again,) = ask_all(self.channel, dialect, [ask])
+            (again,) = ask_all(self.transport, dialect, [ask])
         except Fails as fails:
             raise ServerError(f"the server does not answer as before: {fails}") from None
         if isinstance(known, Written):
@@ -107,26 +107,26 @@ class Witness:
             )
 
 
-def about(dialect: Dialect, channel: Channel) -> About:
+def about(dialect: Dialect, transport: Transport) -> About:
     """What a server says of itself, in a dialect."""
     seen: dict[str, Any] = {}
     for path in (MODELS, *dialect.looks):
         with suppress(Refused):  # what a server shows to nobody says nothing
-            seen[path] = channel.look(path)
+            seen[path] = transport.look(path)
     return dialect.about({path: reply for path, reply in seen.items() if reply is not None})
 
 
-def find(channel: Channel, tokens: LocalTokens, model: str, where: str = "the server") -> Trial:
+def find(transport: Transport, tokens: LocalTokens, model: str, where: str = "the server") -> Trial:
     """The dialect of a server with the most abilities, and what it can; those that score first.
 
     `model` is the name under which the model is served, empty where the server has only one;
     `where` is the server's address, for messages.
     """
-    listed = channel.look(MODELS)
+    listed = transport.look(MODELS)
     setting = Setting(model=served_name(listed, model, where), pieces=tokens.pieces)
     found: list[Trial] = []
     for made in Components(DIALECTS, "sonde.dialects").values():
-        trial = tried(made(setting), channel, tokens)
+        trial = tried(made(setting), transport, tokens)
         found.append(trial)
         if trial.scores:
             break
@@ -137,7 +137,7 @@ def find(channel: Channel, tokens: LocalTokens, model: str, where: str = "the se
                 raise trial.denied
         reasons = "; ".join(f"{t.dialect.name}: {next(iter(t.why.values()))}" for t in found)
         raise ServerError(f"this server speaks none of the dialects that sonde knows ({reasons})")
-    best.about = about(best.dialect, channel)
+    best.about = about(best.dialect, transport)
     return best
 
 
@@ -159,10 +159,10 @@ def served_name(listed: Any, model: str, where: str = "the server") -> str:
     raise UsageError(f"the server has several models; name one with --served-model: {served}")
 
 
-def tried(dialect: Dialect, channel: Channel, tokens: LocalTokens) -> Trial:
+def tried(dialect: Dialect, transport: Transport, tokens: LocalTokens) -> Trial:
     """What a server answers in a dialect, each thing tried on its own."""
     trial = Trial(dialect)
-    tests = Tests(dialect, channel, tokens)
+    tests = Tests(dialect, transport, tokens)
     steps: Mapping[Kind, Any] = {
         "rate": tests.rate,
         "next": tests.next,

@@ -18,10 +18,10 @@ from typing import Any, TypeVar
 from sonde.core.errors import ModelError, ServerError
 from sonde.core.fingerprints import fingerprint
 from sonde.models.options import LoadOptions, read_config
-from sonde.models.served.channel import Read, Split, Untaken
 from sonde.models.served.dialect import Malformed, Request, Setting
 from sonde.models.served.model import Served, served_model
 from sonde.models.served.tokens import read_tokens
+from sonde.models.served.transport import Read, Split, Untaken
 from sonde.models.served.trials import about, tried
 from sonde.models.served.vllm import Vllm
 from sonde.models.torch.loading.hashes import remembered_hash
@@ -67,7 +67,7 @@ SAMPLING = (
 """Fields of a request that an engine takes as they are."""
 
 
-class EngineChannel:
+class EngineTransport:
     """Carries requests to an engine; `name` is the model's, as a server would list it."""
 
     def __init__(self, engine: Any, name: str) -> None:
@@ -142,21 +142,21 @@ def open_vllm(
     folder = resolve(reference, options)
     config = read_config(folder)
     tokens = read_tokens(str(folder), options, name)
-    channel = EngineChannel(start(name, folder, options, settings), reference)
-    trial = tried(Vllm(Setting(model=reference, pieces=tokens.pieces)), channel, tokens)
+    transport = EngineTransport(start(name, folder, options, settings), reference)
+    trial = tried(Vllm(Setting(model=reference, pieces=tokens.pieces)), transport, tokens)
     if not trial.can:
         raise ModelError(f"{name} cannot be used: {next(iter(trial.why.values()))}")
     files = [folder / "config.json", *weight_files(folder, config)]
     found = replace(
         trial.found(reference),
         name=name,
-        about=about(trial.dialect, channel),
+        about=about(trial.dialect, transport),
         architecture=architecture(config, settings),
         weights=fingerprint(map(remembered_hash, files)),
-        dtype=str(channel.config.dtype).removeprefix("torch."),
-        notes={**trial.notes, "device": channel.device},
+        dtype=str(transport.config.dtype).removeprefix("torch."),
+        notes={**trial.notes, "device": transport.device},
     )
-    model = served_model(found, trial.dialect, channel, tokens)
+    model = served_model(found, trial.dialect, transport, tokens)
     for ability, why in model.lacks().items():
         log.warning("%s cannot %s: %s", name, ability, why)
     return model

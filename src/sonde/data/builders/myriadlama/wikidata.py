@@ -22,8 +22,8 @@ from sonde.core.errors import EndpointError
 from sonde.core.fingerprints import fingerprint
 from sonde.data.builders.myriadlama.objects import Named, Names, Pair, named
 from sonde.data.builders.work import Journal
+from sonde.http.address import Address, check_url
 from sonde.http.failures import Failure
-from sonde.http.place import Place, check_url
 from sonde.http.server import Server, connected
 
 URL = "https://www.wikidata.org/w/api.php"
@@ -102,9 +102,9 @@ class Wikidata:
         return [id for id, key in keys if self.journal.find(key) == json.dumps([[], ""])]
 
     def _keys(self, id: str, claims: bool) -> list[str]:
-        place = self.server.place.shown
-        keys = [f"{place} {self.language} {id}"]
-        return [*keys, f"{place} {fingerprint(self.relations)} {id}"] if claims else keys
+        address = self.server.address.shown
+        keys = [f"{address} {self.language} {id}"]
+        return [*keys, f"{address} {fingerprint(self.relations)} {id}"] if claims else keys
 
     def _kept(self, id: str, item: Mapping[str, Any], claims: bool) -> Iterator[tuple[str, str]]:
         """What is kept of an item, under the keys of what was asked."""
@@ -131,9 +131,9 @@ class Wikidata:
 def opened(url: str, retries: int, wait: float, timeout: float) -> Iterator[Server]:
     """Talk to Wikidata, or to what speaks like it."""
     check_url(url, FLAG)
-    place = Place(address=url, kind="Wikidata", retries=retries, wait=wait, timeout=timeout)
+    address = Address(url=url, kind="Wikidata", retries=retries, wait=wait, timeout=timeout)
     agent = {"User-Agent": f"sonde/{__version__} (builds sets of facts with names)"}
-    with connected(place, FLAG, agent, extra="paraphrase") as server:
+    with connected(address, FLAG, agent, extra="paraphrase") as server:
         yield server
 
 

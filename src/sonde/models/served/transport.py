@@ -28,7 +28,7 @@ class Untaken(EndpointError):
         self.request = request
 
 
-class Channel(Protocol):
+class Transport(Protocol):
     """Carries requests, over a network or to a library in this process."""
 
     def look(self, path: str) -> Any:

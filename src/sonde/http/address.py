@@ -11,8 +11,8 @@ HIDDEN = "…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """An address, and how patiently it is asked: `retries` after the first, times in seconds.
+class Address:
+    """A `url`, and how patiently it is asked: `retries` after the first, times in seconds.
 
     `kind` is what is asked, in words; `denied` what to do where it will not let us in. `timeout`
     holds for a request as a whole, however slowly its answer trickles in. `concurrency`: requests
@@ -21,7 +21,7 @@ class Place:
     is sent, and hidden wherever a server repeats it.
     """
 
-    address: str
+    url: str
     kind: str = "the endpoint"
     retries: int = 5
     wait: float = 1.0
@@ -36,7 +36,7 @@ class Place:
     @property
     def shown(self) -> str:
         """The address as it may be printed: without a password and a query."""
-        return re.sub(r"//[^/]*@", "//", self.address).partition("?")[0]
+        return re.sub(r"//[^/]*@", "//", self.url).partition("?")[0]
 
     @property
     def headers(self) -> dict[str, str]:
@@ -46,12 +46,12 @@ class Place:
     def hide(self, text: str) -> str:
         """A text without what nobody may see.
 
-        >>> Place(address="http://me:pw@here", key="sesame").hide("bad key sesame at me:pw@here")
+        >>> Address(url="http://me:pw@here", key="sesame").hide("bad key sesame at me:pw@here")
         'bad key … at …@here'
         """
-        login = re.match(r"https?://([^/]*)@", self.address)
-        _, _, query = self.address.partition("?")
-        for secret in (self.key, login[1] if login else "", query):
+        found = re.match(r"https?://([^/]*)@", self.url)
+        login = found[1] if found else ""
+        for secret in (self.key, login, login.partition(":")[2], self.url.partition("?")[2]):
             text = text.replace(secret, HIDDEN) if secret else text
         return text
 
