@@ -27,7 +27,7 @@ from sonde.metrics.calibration import calibration
 from sonde.metrics.consistency import agreement, names_only, templates_only
 from sonde.metrics.coverage import covered
 from sonde.metrics.judged import Block, Floats, Grid, blocks, mean_over_pairs
-from sonde.stats.draws import drawn, independent, successes, summed
+from sonde.stats.distributions import drawn, independent, successes, summed
 
 NAME = "belief_metrics"
 RELATIONS = 41

@@ -62,12 +62,15 @@ def whole_dataset(
     device: str = "auto",
 ) -> Dataset:
     """A dataset as `dataset` opens it, with nothing selected."""
-    from sonde.runs.guessing import check_guesser, unguessable
+    if drop_guessable or guesser:
+        from sonde.runs.guessing import check_guesser
 
-    check_guesser(drop_guessable, named=bool(guesser))
+        check_guesser(drop_guessable, named=bool(guesser))
     whole = catalog.load(str(reference), wording, columns)
     if drop_guessable is None:
         return whole
+    from sonde.runs.guessing import unguessable
+
     judge = model(guesser, device=device) if isinstance(guesser, str) else guesser
     return unguessable(whole, drop_guessable, judge)
 

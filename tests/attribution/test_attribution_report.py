@@ -8,8 +8,8 @@ import pytest
 
 from sonde.attribution.asking import Parted, Shape, find_fact, free, of_fact
 from sonde.attribution.report import Attributed, report, shares
-from sonde.core.attributions import Attribution, Token
 from sonde.core.errors import UsageError
+from sonde.core.examinations import Attribution, Token
 from sonde.core.facts import Dataset
 from sonde.core.reports import HeatStrip, Report
 from tests.worlds import dataset_of, fact, question, relation

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from sonde.cli.groups import group
 from sonde.cli.options import argument, changed, listed, matching, option, verb
+from sonde.cli.verbs import group
 from sonde.core.errors import UsageError
 from sonde.core.settings import setting
 

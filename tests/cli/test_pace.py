@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.cli import console, pace
-from sonde.cli.pace import SETTLED, WINDOW, Pace, duration, frequency, roughly
+from sonde.cli import console
+from sonde.cli.console import SETTLED, WINDOW, Pace, duration, frequency, roughly
 from tests.command import Sonde
 
 
@@ -74,7 +74,7 @@ def test_a_long_run_says_once_how_long_and_what_would_be_shorter(
 ) -> None:
     monkeypatch.setattr(console, "LONG", 0.0)
     monkeypatch.setattr(console, "MEASURED", 0.0)
-    monkeypatch.setattr(pace, "SETTLED", 1e-9)
+    monkeypatch.setattr(console, "SETTLED", 1e-9)
     words = ("run", "belief", "-m", "control:majority", "-d", "atlas", "--limit", 3)
     done = sonde(*words, "-o", f"{tmp_path}/out", "--no-html")
     assert done.code == 0

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from sonde.cli.groups import summary
-from sonde.cli.verbs import VERBS, app
+from sonde.cli.verbs import VERBS, app, summary
 from tests.docs.program import help_text, verbs
 
 HEAVY = {"torch", "transformers", "polars", "pyarrow", "scipy", "plotly", "jinja2"}

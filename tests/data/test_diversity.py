@@ -27,7 +27,7 @@ from sonde.data.statistics import (
     tree_distance,
     words,
 )
-from sonde.models.sentences import encoder
+from sonde.models.load import encoder
 from tests import worlds
 
 EDGES = st.lists(st.sampled_from([("V", "s", "N"), ("V", "o", "N"), ("N", "d", "D")]), max_size=5)

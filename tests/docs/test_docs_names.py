@@ -14,7 +14,7 @@ import pytest
 import sonde
 from sonde.cli.main import INTERNAL, INTERRUPTED, Stopped
 from sonde.core import errors
-from sonde.core.batches import Batches
+from sonde.core.costs import Batches
 from sonde.data.catalog import load
 from sonde.data.format import write_dataset
 from sonde.models.scripted import Scripted

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sonde.core.fingerprints import file_hash
-from sonde.models.torch.loading import hashes
-from sonde.models.torch.loading.hashes import remembered_hash
+from sonde.models.torch.loading import weight_files
+from sonde.models.torch.loading.weight_files import remembered_hash
 
 
 @pytest.fixture
@@ -23,7 +23,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_file_is_hashed_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = remembered_hash(file)
-    monkeypatch.setattr(hashes, "file_hash", lambda path: pytest.fail(f"{path} was hashed again"))
+    monkeypatch.setattr(
+        weight_files, "file_hash", lambda path: pytest.fail(f"{path} was hashed again")
+    )
     assert remembered_hash(file) == first
 
 

@@ -11,8 +11,7 @@ from scipy.stats import chisquare
 
 from sonde.engine.sampling import draw_name, uniforms
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.decode.steady import steady_tokens
-from sonde.models.torch.decode.steps import NoDistribution, split_rows
+from sonde.models.torch.decode.steps import NoDistribution, split_rows, steady_tokens
 from tests.parity.writing import draw, drawn
 from tests.tiny import CITIES, Load, recast
 

@@ -12,11 +12,11 @@ import pytest
 
 import sonde
 from sonde.core.abilities import Batching
-from sonde.core.batches import Batches
+from sonde.core.costs import Batches
 from sonde.core.errors import StoreError
 from sonde.core.prompts import Prompt
 from sonde.models.torch.loading import budgets
-from sonde.runs import batches as settled
+from sonde.runs import filling as settled
 from sonde.runs.plan import plan
 from tests import tiny
 from tests.parity.test_memory import ERRORS, limit

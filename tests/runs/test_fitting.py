@@ -13,7 +13,7 @@ from sonde.core.errors import PromptTooLong
 from sonde.core.prompts import Prompt
 from sonde.probes.lama.probe import Lama
 from sonde.probes.lke.ic import IcLke
-from sonde.runs.prompt_length import fitting, largest
+from sonde.runs.refusals import fitting, largest
 from tests.worlds import fact, world
 
 DATA = world(

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 from scipy.stats import binom, chisquare
 
-from sonde.stats.draws import (
+from sonde.stats.distributions import (
     drawn,
     independent,
     range_interval,
@@ -65,7 +65,7 @@ def test_many_different_rates_have_the_mean_and_variance_of_their_sum() -> None:
 def test_parts_of_a_table_give_the_same_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     rates = np.random.default_rng(0).integers(0, 4, (40, 7)) / 3
     whole = successes(rates)
-    monkeypatch.setattr("sonde.stats.draws.TABLE", 10)
+    monkeypatch.setattr("sonde.stats.distributions.TABLE", 10)
     np.testing.assert_allclose(successes(rates), whole, atol=1e-14)
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from sonde.core.abilities import Identity
 from sonde.core.errors import RunMismatch, StoreError
-from sonde.core.files import take_lock
-from sonde.store.files import add_line, explain_os_errors, write_whole
+from sonde.core.files import add_line, explain_os_errors, take_lock, write_whole
 from sonde.store.runs import RunFolder, encoded
 from sonde.store.shards import Digests
 

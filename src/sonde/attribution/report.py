@@ -9,7 +9,7 @@ from math import exp
 from statistics import fmean
 
 from sonde.attribution.asking import Kind, Parted, PartName
-from sonde.core.attributions import Attribution
+from sonde.core.examinations import Attribution
 from sonde.core.reports import Cell, Estimate, HeatRow, HeatStrip, Metric, Report, Table
 from sonde.reporting.build.parts import headline
 from sonde.reporting.build.tables import Field, table

@@ -11,8 +11,8 @@ from pathlib import Path
 from sonde.cli.build_myriadlama import build_myriadlama
 from sonde.cli.console import print_table, progress, resumable, say, waiting
 from sonde.cli.endpoint import EndpointOptions, asking, show_asked
-from sonde.cli.groups import group
 from sonde.cli.options import DRAWS, FOLDER, FORCE, NAMED, argument, matching, option, verb
+from sonde.cli.verbs import group
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
 from sonde.data import catalog

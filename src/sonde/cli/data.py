@@ -13,10 +13,10 @@ from sonde import api
 from sonde.cli import build
 from sonde.cli.card import card
 from sonde.cli.console import output, print_table, say, waiting, writing
-from sonde.cli.groups import group
 from sonde.cli.options import DEVICE, FOLDER, FactOptions, SourceOptions, argument, option, verb
 from sonde.cli.paraphrase import paraphrase
 from sonde.cli.review import review
+from sonde.cli.verbs import group
 from sonde.core.abilities import abilities
 from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, DataError, MissingExtra, UsageError
@@ -40,7 +40,7 @@ from sonde.data.statistics import (
     totals,
 )
 from sonde.data.vocabulary import common, read_words, restricted, single, trial, words_of
-from sonde.models.sentences import encoder
+from sonde.models.load import encoder
 from sonde.runs.shards import answer
 
 if TYPE_CHECKING:

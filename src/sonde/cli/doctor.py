@@ -45,7 +45,7 @@ from sonde.reporting.render.terminal_text import line
 from sonde.runs.certificates import keep
 from sonde.runs.certifying import as_reference, ask, compare, fixed_facts
 from sonde.runs.probes import find_probe
-from sonde.runs.unworded import refuse_unworded
+from sonde.runs.refusals import refuse_unworded
 
 STYLES: dict[Verdict, str] = {
     "ok": "green",

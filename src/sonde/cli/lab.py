@@ -7,9 +7,9 @@ from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 
 from sonde.cli.console import print_table, progress, resumable, say, training, waiting
-from sonde.cli.groups import group
 from sonde.cli.options import DEVICE, FOLDER, FORCE, JSON, argument, listed, matching, option, verb
 from sonde.cli.report import PictureOptions, show_report, write_html
+from sonde.cli.verbs import group
 from sonde.core.errors import DataError, UsageError
 from sonde.core.reports import Report, Table
 from sonde.data.builders import check_place

@@ -7,7 +7,6 @@ from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 
 from sonde.cli.console import print_json, print_table, resumable, say, tell, training
-from sonde.cli.groups import components
 from sonde.cli.options import (
     DATA,
     RELATIONS,
@@ -20,6 +19,7 @@ from sonde.cli.options import (
     matching,
     option,
 )
+from sonde.cli.verbs import components
 from sonde.core.errors import UsageError
 from sonde.optimise.making import Made, Method, Order, methods, optimise
 

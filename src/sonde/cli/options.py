@@ -323,7 +323,7 @@ class RunOptions:
 
     def prepare(self, probe: Probe, on: str = "") -> tuple[Probe, Model, Dataset]:
         """The probe, the model and the dataset; names are looked at first."""
-        from sonde.runs.unworded import refuse_unasked
+        from sonde.runs.refusals import refuse_unasked
 
         self.check(probe, on)
         probe = changed(probe, self.settings)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sonde.cli.console import output, print_json, say, waiting
-from sonde.cli.groups import components
+from sonde.cli.console import duration, output, print_json, say, waiting
 from sonde.cli.options import RunOptions, option
-from sonde.cli.pace import duration
+from sonde.cli.verbs import components
 from sonde.core.abilities import Model, Probe
 from sonde.core.costs import Cost, Memory
 from sonde.core.facts import Dataset

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sonde.cli.console import print_table, progress, resumable, say, training, waiting
-from sonde.cli.groups import components
+from sonde.cli.console import print_table, progress, resumable, roughly, say, training, waiting
 from sonde.cli.options import (
     ALL_TABLES,
     ON,
@@ -28,7 +27,7 @@ from sonde.cli.options import (
     option,
     verb,
 )
-from sonde.cli.pace import roughly
+from sonde.cli.verbs import components
 from sonde.core.errors import UsageError
 from sonde.core.settings import parse, settings_of
 from sonde.runs.probes import find_probe, summaries

@@ -7,12 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
-from sonde.core.attributions import Attribution
-from sonde.core.batches import TokenBudgets
 from sonde.core.columns import Answers, FilledColumns
-from sonde.core.costs import ShardCost
+from sonde.core.costs import ShardCost, TokenBudgets
 from sonde.core.errors import AbilityError
-from sonde.core.examinations import Examination
+from sonde.core.examinations import Attribution, Examination
 from sonde.core.facts import Dataset
 from sonde.core.prompts import (
     Block,

@@ -1,6 +1,7 @@
 """Read the tokens written after a prompt: what they say, and whether they have come to an end.
 
-Knows a tokenizer and tokens; nothing of models.
+What a chat model writes from <think> to </think> stands before its answer. Knows a tokenizer and
+tokens; nothing of models.
 """
 
 from __future__ import annotations
@@ -8,12 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tokenizers import Tokenizer
 
 from sonde.core.answers import Generated
 from sonde.core.prompts import Generate, Sample
-from sonde.engine.thoughts import Thoughts, thought_length
 from sonde.engine.token_texts import BROKEN, TokenTexts
 
 Writing = Generate | Sample
@@ -106,3 +107,25 @@ class Endings:
 
     def _decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(list(ids), skip_special_tokens=False)
+
+
+OPENED, CLOSED = "<think>", "</think>"
+
+Thoughts = Literal["never", "may be", "begun"]
+"""Whether a text may begin with thoughts: no, where it opens them, or they were opened before it.
+"""
+
+
+def thought_length(text: str, thoughts: Thoughts) -> int:
+    """How many characters of a text stand before its answer: all, while its thoughts go on.
+
+    >>> text = "<think>\\nHm.\\n</think>\\n\\nOslo"
+    >>> text[thought_length(text, "may be") :], thought_length(text, "never")
+    ('Oslo', 0)
+    >>> thought_length("Hm. </think> Oslo", "begun"), thought_length("<think> Hm", "may be")
+    (13, 10)
+    """
+    if thoughts == "never" or not (thoughts == "begun" or text.lstrip().startswith(OPENED)):
+        return 0
+    _, closed, answer = text.partition(CLOSED)
+    return len(text) - len(answer.lstrip()) if closed else len(text)

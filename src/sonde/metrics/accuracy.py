@@ -24,7 +24,7 @@ from sonde.metrics.judged import (
     around,
     stream,
 )
-from sonde.stats.draws import (
+from sonde.stats.distributions import (
     drawn,
     independent,
     range_interval,

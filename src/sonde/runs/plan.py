@@ -13,20 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sonde.core.abilities import WANTED, Model, Plans, Probe
-from sonde.core.batches import Batches
-from sonde.core.costs import Cost, Memory, ShardCost
+from sonde.core.costs import Batches, Cost, Memory, ShardCost
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
 from sonde.core.progress import advance, begin
 from sonde.core.prompts import Prompt, Prompts, Score, put
 from sonde.core.repeats import refuse_repeats
-from sonde.runs.batches import settle
+from sonde.runs.filling import settle
 from sonde.runs.probes import suited
-from sonde.runs.prompt_length import fitting
+from sonde.runs.refusals import fitting, refuse_unasked
 from sonde.runs.run import default_folder, describe
 from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, asked, shards, weights
 from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
-from sonde.runs.unworded import refuse_unasked
 from sonde.store.manifest import Manifest, differences, mismatch
 from sonde.store.runs import RunFolder
 

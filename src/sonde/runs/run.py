@@ -21,11 +21,12 @@ from sonde.core.abilities import (
     Probe,
 )
 from sonde.core.answers import Answered
-from sonde.core.batches import Batches
 from sonde.core.certificates import Certificate
 from sonde.core.columns import Answers, Kept
+from sonde.core.costs import Batches
 from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
+from sonde.core.files import explain_os_errors
 from sonde.core.notebook import html
 from sonde.core.progress import begin, told
 from sonde.core.prompts import Block
@@ -36,17 +37,14 @@ from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
 from sonde.models.options import LoadOptions
 from sonde.runs import certificates
-from sonde.runs.batches import Watch, amount, settle
 from sonde.runs.effort import Effort, Progress
-from sonde.runs.filling import fill_folder
+from sonde.runs.filling import Watch, amount, fill_folder, settle
 from sonde.runs.overviews import described, overview
 from sonde.runs.probes import find_probe, probes, suited
-from sonde.runs.prompt_length import fitting
+from sonde.runs.refusals import fitting, refuse_unasked
 from sonde.runs.shards import SHARD_WEIGHT, asked, shards, weights
-from sonde.runs.unworded import refuse_unasked
 from sonde.runs.workers.hiring import loaded
 from sonde.store.blocks import friendly
-from sonde.store.files import explain_os_errors
 from sonde.store.manifest import Manifest, surroundings
 from sonde.store.runs import RunFolder, Writer
 

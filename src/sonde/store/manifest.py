@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.core.abilities import deciding
-from sonde.core.batches import Batches
+from sonde.core.costs import Batches
 from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.facts import Selection
 from sonde.core.files import parsed

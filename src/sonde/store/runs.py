@@ -27,15 +27,21 @@ import pyarrow as pa
 
 from sonde.core.abilities import Identity
 from sonde.core.answers import Answered
-from sonde.core.batches import Batches
 from sonde.core.certificates import Certificate
 from sonde.core.columns import Answers
+from sonde.core.costs import Batches
 from sonde.core.errors import CorruptShard, NotFinite, StoreError
-from sonde.core.files import PARTIAL, take_lock
+from sonde.core.files import (
+    PARTIAL,
+    add_line,
+    explain_os_errors,
+    refuse_link,
+    take_lock,
+    write_whole,
+)
 from sonde.core.fingerprints import file_hash
 from sonde.core.prompts import Prompts
 from sonde.store.blocks import blocks_of
-from sonde.store.files import add_line, explain_os_errors, refuse_link, write_whole
 from sonde.store.manifest import (
     DATASET,
     MANIFEST,

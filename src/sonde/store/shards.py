@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sonde.core.errors import CorruptShard, StoreError
+from sonde.core.files import add_line, write_whole
 from sonde.core.prompts import KEY, Key, called
 from sonde.store.blocks import heads_of, watched_values
-from sonde.store.files import add_line, write_whole
 
 LOOK = 2**16  # bytes by which a column is judged
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.core.batches import Batches
+from sonde.core.costs import Batches
 from sonde.core.errors import PromptTooLong, UsageError
 from sonde.runs.workers.crew import CrewBudgets
 from sonde.runs.workers.dealing import STRETCH, Dealing

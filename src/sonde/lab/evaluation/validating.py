@@ -26,7 +26,7 @@ from polars import DataFrame, col
 from sonde.core.abilities import Model
 from sonde.core.errors import DataError, ModelError, RunMismatch, StoreError, UsageError
 from sonde.core.facts import Dataset, Selection
-from sonde.core.files import take_lock
+from sonde.core.files import add_line, explain_os_errors, take_lock, write_whole
 from sonde.lab.estimators.asking import EFFORTS, Effort, Setup
 from sonde.lab.estimators.catalogue import Estimator, chosen
 from sonde.lab.evaluation.judging import Trial, Verdicts
@@ -39,7 +39,6 @@ from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import Tick
 from sonde.runs.run import open_run
-from sonde.store.files import add_line, explain_os_errors, write_whole
 from sonde.store.manifest import read_timings
 
 FORMAT = 1

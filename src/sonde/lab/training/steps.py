@@ -27,7 +27,7 @@ from tokenizers import Tokenizer
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from sonde.core.errors import ModelError, StoreError
-from sonde.core.files import PARTIAL
+from sonde.core.files import PARTIAL, explain_os_errors, write_whole
 from sonde.core.fingerprints import draw_key, file_hash
 from sonde.lab.training.corpus import (
     PAD,
@@ -53,7 +53,6 @@ from sonde.lab.worlds.text import documents
 from sonde.lab.worlds.world import World
 from sonde.models.torch.loading.weights import pick_device
 from sonde.models.torch.recorded import Recorded
-from sonde.store.files import explain_os_errors, write_whole
 from sonde.store.manifest import versions
 
 BETAS, CLIP = (0.9, 0.98), 1.0

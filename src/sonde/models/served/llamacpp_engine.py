@@ -31,7 +31,7 @@ from sonde.models.served.tokens import read_tokens
 from sonde.models.served.transport import Read, Split
 from sonde.models.served.trials import tried
 from sonde.models.torch.loading.gguf_copies import opened_as_said, plain_copy
-from sonde.models.torch.loading.hashes import remembered_hash
+from sonde.models.torch.loading.weight_files import remembered_hash
 
 T = TypeVar("T")
 

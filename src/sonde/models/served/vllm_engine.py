@@ -24,8 +24,7 @@ from sonde.models.served.tokens import read_tokens
 from sonde.models.served.transport import Read, Split, Untaken
 from sonde.models.served.trials import about, tried
 from sonde.models.served.vllm import Vllm
-from sonde.models.torch.loading.hashes import remembered_hash
-from sonde.models.torch.loading.weight_files import weight_files
+from sonde.models.torch.loading.weight_files import remembered_hash, weight_files
 from sonde.models.torch.loading.weights import resolve
 
 log = logging.getLogger("sonde")

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from captum.attr import IntegratedGradients
 
-from sonde.core.attributions import Attribution, Token
 from sonde.core.errors import AbilityError, ModelError, PromptError
+from sonde.core.examinations import Attribution, Token
 from sonde.engine.limits import check_spans, check_text
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import Loaded, out_of_memory

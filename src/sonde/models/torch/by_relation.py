@@ -34,8 +34,8 @@ from sonde.engine.limits import check_spans, naming
 from sonde.engine.masked_batch import columns
 from sonde.engine.schedule import Pass
 from sonde.models.torch.causal.model import CausalModel
-from sonde.models.torch.loading.hashes import remembered_hash
-from sonde.models.torch.loading.limits import explain_oom
+from sonde.models.torch.loading.budgets import explain_oom
+from sonde.models.torch.loading.weight_files import remembered_hash
 from sonde.models.torch.loading.weights import refuse_fixed
 from sonde.models.torch.masked.answers import Allowed, Table, read_masked
 from sonde.models.torch.masked.model import MaskedModel

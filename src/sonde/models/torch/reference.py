@@ -17,9 +17,9 @@ from tokenizers import Encoding, Tokenizer
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace
 from sonde.engine.encode import CausalEncoder, Span
+from sonde.engine.endings import Thoughts, thought_length
 from sonde.engine.masked_batch import MaskedEncoder
 from sonde.engine.seq2seq_encode import Seq2SeqEncoder
-from sonde.engine.thoughts import Thoughts, thought_length
 
 
 @torch.inference_mode()

@@ -35,9 +35,8 @@ from sonde.engine.seq2seq_encode import Ids, Seq2SeqEncoder, Source, beginnings,
 from sonde.models.torch.decode.steps import Leaf, end_tokens
 from sonde.models.torch.decode.tree_decoder import LeafWriter, Step
 from sonde.models.torch.decode.writer import Written
-from sonde.models.torch.loading.budgets import Budgets
+from sonde.models.torch.loading.budgets import Budgets, explain_oom
 from sonde.models.torch.loading.device import float_logits, padded, token_logps
-from sonde.models.torch.loading.limits import explain_oom
 from sonde.models.torch.loading.weights import Loaded, identify, token_id
 
 BATCH_TOKENS: Mapping[str, Mapping[Ability, int]] = {

@@ -20,6 +20,7 @@ from safetensors.torch import save
 from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from sonde.core.files import write_whole
 from sonde.core.markers import markers
 from sonde.models.torch.loading.device import onto, steady_attention
 from sonde.models.torch.loading.weights import DTYPES, out_of_memory
@@ -30,7 +31,6 @@ from sonde.optimise.losses import Judge, frozen, mean_score, narrows, pads, unca
 from sonde.optimise.making import Job, Made
 from sonde.optimise.texts import Draft, Rows, Trainable, draft, rows_of
 from sonde.optimise.training import Adam, Progress, Schedule, Score, courses, side_by_side
-from sonde.store.files import write_whole
 
 if TYPE_CHECKING:
     from sonde.optimise.finetune import FineTune

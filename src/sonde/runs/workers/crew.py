@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from sonde.core.abilities import Identity, Named
-from sonde.core.batches import Batches
+from sonde.core.costs import Batches
 from sonde.core.errors import AbilityError, WorkerError
 from sonde.core.prompts import Prompts, called
 from sonde.core.words import counted

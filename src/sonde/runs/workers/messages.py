@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sonde.core.abilities import Ability, Converses, Identity
-from sonde.core.batches import Batches
+from sonde.core.costs import Batches
 from sonde.core.errors import SondeError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Block

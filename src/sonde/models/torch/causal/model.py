@@ -60,9 +60,8 @@ from sonde.models.torch.decode.row_decoder import RowDecoder
 from sonde.models.torch.decode.steps import end_tokens
 from sonde.models.torch.decode.tree_decoder import TreeDecoder
 from sonde.models.torch.decode.writer import Opening, Writer
-from sonde.models.torch.loading.budgets import Budgets
+from sonde.models.torch.loading.budgets import Budgets, check_predicted, explain_oom
 from sonde.models.torch.loading.device import float_logits
-from sonde.models.torch.loading.limits import check_predicted, explain_oom
 from sonde.models.torch.loading.weights import Loaded, identify
 
 log = logging.getLogger("sonde")

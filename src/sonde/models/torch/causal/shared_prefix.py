@@ -15,8 +15,7 @@ import numpy as np
 import torch
 
 from sonde.models.torch.causal.token_tree import KeysAndValues
-from sonde.models.torch.loading.attention import OwnAttention, scale_of
-from sonde.models.torch.loading.device import onto
+from sonde.models.torch.loading.device import OwnAttention, onto, scale_of
 
 SLOT = 32  # rows that a slot costs beside those in it
 HALVES = (torch.bfloat16, torch.float16)

@@ -16,8 +16,7 @@ import torch
 from sonde.engine.sampling import many_uniforms
 from sonde.models.torch.causal.rows import RowCache
 from sonde.models.torch.causal.shared_prefix import SharedPrefixes
-from sonde.models.torch.decode.steady import steady_tokens
-from sonde.models.torch.decode.steps import Leaf, NoDistribution, plain_tokens
+from sonde.models.torch.decode.steps import Leaf, NoDistribution, plain_tokens, steady_tokens
 from sonde.models.torch.loading.device import onto
 
 BLOCK_BYTES = 2**30  # of a vocabulary in double precision that are held at once

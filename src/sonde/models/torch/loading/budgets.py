@@ -3,22 +3,24 @@
 Whoever schedules passes asks `model.budgets[kind]`, a `Budget` that halves where memory runs out.
 On a GPU it begins with what keeps the chip busy, by the size of the model, as far as free memory
 allows; on a CPU, and for trees of tokens, with a number that served well. A measurement, for runs
-that are large enough, finds what is better. Knows nothing of prompts or passes.
+that are large enough, finds what is better. Where a single text is too much, and where one cannot
+be predicted, a sentence says so. Knows nothing of prompts or passes.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import torch
 
 from sonde.core.abilities import Ability
-from sonde.core.batches import Batches, Chosen
+from sonde.core.costs import Batches, Chosen
+from sonde.core.errors import ModelError, PromptError
 from sonde.engine.batching import Budget
 from sonde.models.torch.loading.device import steady_attention
 from sonde.models.torch.loading.spread import is_fetched
@@ -291,3 +293,28 @@ def free_bytes(device: Any) -> float:
         return 1024.0 * int(said["MemAvailable"].split()[0])
     except (OSError, ValueError, KeyError):
         return float("inf")
+
+
+Item = TypeVar("Item")
+
+
+def explain_oom(answers: Iterator[Item]) -> Iterator[Item]:
+    """Say what to do where memory runs out on what cannot be made smaller."""
+    try:
+        yield from answers
+    except Exception as error:
+        if not out_of_memory(error):
+            raise
+        raise ModelError(
+            "memory ran out on a single text; use a smaller --dtype, another --device or a "
+            "smaller model"
+        ) from error
+
+
+def check_predicted(predicted: Iterable[int], loaded: Loaded) -> None:
+    """Refuse a text in which the model would have to predict a vector of a soft prompt."""
+    if loaded.vectors and any(id in loaded.vectors for id in predicted):
+        raise PromptError(
+            "a vector of a soft prompt stands where the model would have to predict it; score the "
+            "answer alone, and use a template with every vector before [Y]"
+        )

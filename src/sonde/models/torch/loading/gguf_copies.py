@@ -22,7 +22,7 @@ import transformers
 
 from sonde.core.errors import ModelError
 from sonde.models.options import LoadOptions, cache_folder, read_json
-from sonde.models.torch.loading.hashes import remembered_hash
+from sonde.models.torch.loading.weight_files import remembered_hash
 from sonde.models.torch.loading.weights import first_line, refuse_missing
 
 FORM = 1  # raise when what is written below changes

@@ -27,8 +27,7 @@ from sonde.models.options import LoadOptions, read_config
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.adapters import adapted
 from sonde.models.torch.loading.gguf_copies import opened_as_said, plain_copy
-from sonde.models.torch.loading.hashes import remembered_hash
-from sonde.models.torch.loading.weight_files import weight_files
+from sonde.models.torch.loading.weight_files import remembered_hash, weight_files
 from sonde.models.torch.loading.weights import (
     Loaded,
     explained,
@@ -42,7 +41,7 @@ from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
 
 if TYPE_CHECKING:
-    from sonde.models.sentences import Encoder
+    from sonde.models.load import Encoder
 
 Ours = CausalModel | MaskedModel | Seq2SeqModel
 One = TypeVar("One", bound=Ours)

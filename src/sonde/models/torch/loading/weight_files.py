@@ -1,11 +1,16 @@
 """Which files hold a model's weights: safetensors that lie in its folder, and nothing else.
 
-Reading pickled weights runs code, so none is ever opened here or by what loads these files.
+Reading pickled weights runs code, so none is ever opened here or by what loads these files. The
+hash of a file is computed once, and remembered while nothing has happened to the file: size and
+time of change can be set back; inode and time of status change cannot.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import Any
@@ -13,7 +18,8 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from sonde.core.errors import ModelError
-from sonde.models.options import read_json
+from sonde.core.fingerprints import file_hash
+from sonde.models.options import cache_folder, read_json
 
 WHOLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -123,3 +129,36 @@ def _refuse_empty(folder: Path) -> list[Path]:
     raise ModelError(
         f"{folder} holds no *.safetensors file; pickled weights are never read or downloaded"
     )
+
+
+def remembered_hash(path: Path) -> str:
+    """SHA-256 of a file, in hex, out of the cache where it is there."""
+    stat = path.stat()
+    memory = cache_folder() / "hashes.json"
+    marks = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_dev, stat.st_ino)
+    key = ":".join(map(str, (path.resolve(), *marks)))
+    known = _remembered(memory)
+    if key not in known:
+        known[key] = file_hash(path)
+        _remember(memory, known)
+    return known[key]
+
+
+def _remembered(memory: Path) -> dict[str, str]:
+    try:
+        known = json.loads(memory.read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(known, dict):
+        return {}
+    return {key: value for key, value in known.items() if isinstance(value, str)}
+
+
+def _remember(memory: Path, known: dict[str, str]) -> None:
+    partial = memory.with_suffix(f".{os.getpid()}")
+    try:
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(json.dumps(known))
+        partial.replace(memory)
+    except OSError:
+        warnings.warn(f"{memory} cannot be written; hashes are not remembered", stacklevel=3)

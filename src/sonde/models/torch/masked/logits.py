@@ -21,8 +21,7 @@ from sonde.engine.masked_batch import MaskedText, MaskedTexts, columns
 from sonde.models.torch.loading.device import onto, steady_attention
 from sonde.models.torch.loading.spread import recordable
 from sonde.models.torch.loading.trials import largest, tried, unlike
-from sonde.models.torch.masked.states import keeping
-from sonde.models.torch.masked.unpadded import LONGEST, Recorder
+from sonde.models.torch.masked.unpadded import LONGEST, Recorder, keeping
 
 log = logging.getLogger("sonde")
 

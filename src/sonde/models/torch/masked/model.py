@@ -33,9 +33,8 @@ from sonde.engine.limits import check_texts, naming
 from sonde.engine.masked_batch import Distinct, Hiding, MaskedEncoder, MaskedTexts, hidden_texts
 from sonde.engine.schedule import Pass, Passes, Shape, row_passes
 from sonde.engine.tokenise import Tokenisers
-from sonde.models.torch.loading.budgets import Budgets
+from sonde.models.torch.loading.budgets import Budgets, check_predicted, explain_oom
 from sonde.models.torch.loading.device import fetched, float_logits, onto, token_logps
-from sonde.models.torch.loading.limits import check_predicted, explain_oom
 from sonde.models.torch.loading.weights import Loaded, identify
 from sonde.models.torch.masked.answers import Kind, Tables, read_masked
 from sonde.models.torch.masked.logits import ROW, mask_logits, ways_of

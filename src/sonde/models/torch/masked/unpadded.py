@@ -2,13 +2,14 @@
 
 Attention over them, normalised sums and GELU are kernels of our own. A pass of full size that comes
 again is recorded as a CUDA graph, so that Python has one thing to launch and not hundreds. `logits`
-tries whether a model takes this, and says which texts go so.
+tries whether a model takes this, and says which texts go so. However texts are fed, a model's
+states are kept at the masks alone (`keeping`): behind its body, or in its last layer already.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +20,9 @@ import numpy as np
 import torch
 
 from sonde.engine.masked_batch import MaskedTexts
-from sonde.models.torch.loading.attention import OwnAttention, scale_of
-from sonde.models.torch.loading.device import onto
+from sonde.models.torch.loading.device import OwnAttention, onto, scale_of
 from sonde.models.torch.loading.spread import recordable
 from sonde.models.torch.loading.trials import HALVES
-from sonde.models.torch.masked.states import keeping
 from sonde.models.torch.recorded import Graph, agree
 
 log = logging.getLogger("sonde")
@@ -271,3 +270,39 @@ class Recorded:
         self.graph.replay()
         self.output.last_hidden_state = self.states[:, : len(parts[4])]
         return self.output, self.inputs
+
+
+@contextmanager
+def keeping(model: Any, keep: Callable[[Any], Any], *, last: bool) -> Iterator[None]:
+    """Let a model's body give what `keep` takes out of its states [texts, tokens, …].
+
+    `last`: they are taken out behind the attention of the last layer.
+    """
+
+    def before(_module: Any, states: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(map(keep, states))
+
+    def after(_module: Any, _inputs: Any, output: Any) -> Any:
+        output.last_hidden_state = keep(output.last_hidden_state)
+        return output
+
+    if last:
+        hook = last_sum(model).register_forward_pre_hook(before)
+    else:
+        hook = model.base_model.register_forward_hook(after)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def last_sum(model: Any) -> Any:
+    """What adds up, in the last layer, its input and what attention found, as in BERT and its kin.
+
+    It is given both, and after it every token goes its own way.
+    """
+    for module in model.base_model.modules():
+        if isinstance(module, torch.nn.ModuleList) and len(module):
+            layer: Any = module[-1]
+            return layer.attention.output
+    raise ValueError("it has no list of layers")

@@ -1,17 +1,28 @@
-"""Say what is missing where a probe asks with sentences and the dataset, or a whole language of
-it, has none that it asks with."""
+"""Say what is missing where a probe cannot ask: sentences, a language, or room in a model.
+
+A dataset may have no sentences that the probe asks with, or none in a whole language. Of prompts
+that are too long for a model it is found how far the probe must be cut down, by the setting that it
+names in `shrinks`. Knows nothing of how tokens are counted: a model refuses what it cannot take
+when it is asked what it would cost.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, cast
+from heapq import nlargest
+from itertools import groupby
+from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
-from sonde.core.abilities import Probe
-from sonde.core.errors import DataError, SondeError
+from sonde.core.abilities import Model, Plans, Probe
+from sonde.core.errors import DataError, PromptTooLong, SondeError
 from sonde.core.facts import Dataset, Relation, Style, Template
-from sonde.core.prompts import blocks_of
+from sonde.core.prompts import Prompt, Score, blocks_of, prompts_of
+from sonde.core.settings import settings_of
 from sonde.core.words import listed
 from sonde.data.tables.columns import PAGE
+from sonde.runs.shards import asked
 
 WORDS: dict[Style, str] = {
     "statement": "The {} of [X] is [Y].",
@@ -21,6 +32,8 @@ SHOWN = 3
 """Relations for which a sentence is suggested."""
 
 FEW = 2
+LONGEST = 16
+"""Prompts of each relation that are tried."""
 
 
 def refuse_unasked(probe: Probe, dataset: Dataset) -> None:
@@ -115,3 +128,71 @@ def _told(probe: Probe, dataset: Dataset, style: Style) -> str:
         f"It would ask {asked!r} and look for {fact.objects[0].name!r}. Probe ic-lke needs no "
         f"sentence. See {PAGE}"
     )
+
+
+@runtime_checkable
+class HasLengthSetting(Protocol):
+    """A probe whose prompts grow with one of its settings, a whole number."""
+
+    shrinks: ClassVar[str]
+
+
+@contextmanager
+def fitting(probe: Probe, model: Model, dataset: Dataset) -> Iterator[None]:
+    """Add to a refusal of a prompt that is too long the largest setting with which all fit."""
+    try:
+        yield
+    except PromptTooLong as error:
+        told = _advice(probe, model, dataset)
+        if told:
+            error.args = (f"{error}. {told}",)
+        raise
+
+
+def largest(probe: Probe, model: Plans, dataset: Dataset) -> int | None:
+    """The largest value of the setting with which the longest prompts fit; None where none does.
+
+    Only values below the probe's own are tried.
+    """
+    name = cast(HasLengthSetting, probe).shrinks
+    least = next(s.least or 1 for s in settings_of(type(probe)) if s.name == name)
+    low, high = least, int(getattr(probe, name)) - 1
+    best = None
+    while low <= high:
+        middle = (low + high + 1) // 2
+        if _fits(replace(cast(Any, probe), **{name: middle}), model, dataset):
+            best, low = middle, middle + 1
+        else:
+            high = middle - 1
+    return best
+
+
+def _advice(probe: Probe, model: Model, dataset: Dataset) -> str:
+    if not isinstance(probe, HasLengthSetting) or not isinstance(model, Plans):
+        return ""
+    name, value = probe.shrinks, largest(probe, model, dataset)
+    if value is None:
+        return f"No value of {name} makes every prompt fit this model"
+    return f"The largest {name} that fits all of them is {value}: --{name} {value}"
+
+
+def _fits(probe: Probe, model: Plans, dataset: Dataset) -> bool:
+    try:
+        for _ in model.estimate_costs(
+            [_longest(prompts_of(asked(probe, cast(Any, model), dataset)))]
+        ):
+            pass
+    except PromptTooLong:
+        return False
+    return True
+
+
+def _longest(prompts: Iterator[Prompt]) -> list[Prompt]:
+    """Those with the most characters of each relation: to count all tokens would take too long."""
+    relations = groupby(prompts, key=lambda prompt: prompt.key.relation)
+    return [prompt for _, own in relations for prompt in nlargest(LONGEST, own, key=_length)]
+
+
+def _length(prompt: Prompt) -> int:
+    options = prompt.want.options if isinstance(prompt.want, Score) else ()
+    return len(prompt.prefix) + max(map(len, options), default=0) + len(prompt.suffix)
