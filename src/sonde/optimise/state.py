@@ -20,9 +20,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from sonde.core.errors import StoreError
+from sonde.core.files import write_whole
 from sonde.optimise.folder import STATE
 from sonde.optimise.making import Job, Task
-from sonde.store.files import write_whole
 
 log = logging.getLogger("sonde")
 
