@@ -34,6 +34,12 @@ from sonde.models.torch.loading.weights import kind_of, load_folder
 from sonde.models.torch.masked import answers
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
+from sonde.optimise import losses
+from sonde.optimise.making import Job, Order, tasks
+from sonde.optimise.optiprompt import OptiPrompt
+from sonde.optimise.optiprompt import vectors as soft
+from sonde.optimise.training import with_soft_prompts
+from tests.optimise.world import dataset
 from tests.tiny import CITIES, fill, score, trace
 
 TEXTS = (
@@ -165,7 +171,9 @@ def main(folder: Path) -> None:
     }
     pretend()
     shared_prefix._fits = lambda queries: False  # kernels know no such device
-    answers.SPARE = {**answers.SPARE, NAME: answers.SPARE["cpu"]}
+    for module, name in ((answers, "SPARE"), (losses, "ENOUGH"), (soft, "TOKENS")):
+        known: dict[str, Any] = getattr(module, name)
+        setattr(module, name, {**known, NAME: known["cpu"]})
     found = {}
     with Pretending():  # type: ignore[no-untyped-call]
         for kind, own in loaded.items():
@@ -180,9 +188,11 @@ def asked(model: Any) -> dict[str, Any]:
     if hasattr(model, "fill"):
         prompts = [score(text, CITIES, ".") for text in TEXTS]
         fills = [fill(f"{text} ", ".", watched=CITIES) for text in TEXTS]
-        return {"score": plain(model.score(prompts)), "fill": plain(model.fill(fills))}
+        answered = {"score": plain(model.score(prompts)), "fill": plain(model.fill(fills))}
+        return {**answered, "soft": softened(model)}
     found = written(model)
     if hasattr(model, "trace"):
+        found["soft"] = softened(model)
         found["trace"] = plain(model.trace([trace(text, (4, len(text))) for text in TEXTS]))
     if getattr(model, "tree", False) and not why_not_rows(model.model):
         model.rows = True  # the way of GPUs
@@ -199,6 +209,27 @@ def written(model: Any) -> dict[str, Any]:
         "generate": plain(model.generate([replace(p, want=Generate(most=6)) for p in prompts])),
         "sample": plain(model.sample([replace(p, want=Sample(count=9, most=4)) for p in prompts])),
     }
+
+
+def softened(model: Any) -> list[list[float]]:
+    """Share right and loss of facts that are asked with vectors, as these are trained."""
+    data, method, found = dataset(), OptiPrompt(), []
+    job = Job(
+        model=model,
+        tasks=tasks(data, data.relations, Order()),
+        vocabulary=None,
+        folder=Path(),
+        seed=0,
+        tick=lambda *_: None,
+    )
+
+    def train(model: Any, embedding: Any, drafts: Any) -> Any:
+        found.extend(soft.Vectors(method, job, model, embedding, drafts).scores([0, 1]))
+        return iter(())
+
+    prompts: Any = [soft.prompt_of(method, model, task, 0) for task in job.tasks]
+    list(with_soft_prompts(job, method.name, prompts, train))
+    return [list(map(float, each)) for each in found]  # type: ignore[arg-type]
 
 
 def plain(answers: Any) -> list[Any]:

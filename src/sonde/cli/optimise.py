@@ -9,6 +9,8 @@ from pathlib import Path
 from sonde.cli.console import print_json, print_table, resumable, say, tell, training
 from sonde.cli.options import (
     DATA,
+    DEVICE_MAP,
+    MAX_MEMORY,
     RELATIONS,
     REVISION,
     SEED,
@@ -40,6 +42,8 @@ class FitOptions(ComputeOptions):
     )
     revision: str | None = option(REVISION, None)
     trust_remote_code: bool = option(TRUST, False, "--trust-remote-code")
+    device_map: str = option(DEVICE_MAP, "")
+    max_memory: str = option(MAX_MEMORY, "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

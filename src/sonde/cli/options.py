@@ -31,6 +31,9 @@ DATA = (
 )
 CHANGE = "Set a probe setting: KEY=VALUE; repeatable."
 DEVICE = "auto, cpu or cuda."
+DEVICE_MAP = (
+    "Spread a model that one device does not hold: auto, balanced, sequential or a JSON file."
+)
 DRAWS = "Decides every draw."
 FOLDER = "The folder to write."
 FORCE = "Replace a dataset that is there."
@@ -43,6 +46,7 @@ ON = (
 )
 PAGE = "Write the self-contained HTML report here."
 RELATIONS = "Only these relations, by id or label, separated by commas."
+MAX_MEMORY = "Memory per device for --device-map: 0=20GiB,cpu=60GiB."
 REVISION = "Revision of a hub model."
 SEED = "Seed of every draw."
 SPLIT = "Which split of the dataset to ask about."
@@ -246,11 +250,8 @@ class LoadOptions(ComputeOptions):
     bos: str = option("Open texts with the beginning-of-text token: auto, always or never.", "auto")
     revision: str | None = option(REVISION, None)
     trust_remote_code: bool = option(TRUST, False, "--trust-remote-code")
-    device_map: str = option(
-        "Spread a model that one device does not hold: auto, balanced, sequential or a JSON file.",
-        "",
-    )
-    max_memory: str = option("Memory per device for --device-map: 0=20GiB,cpu=60GiB.", "")
+    device_map: str = option(DEVICE_MAP, "")
+    max_memory: str = option(MAX_MEMORY, "")
     tokenizer: str = option("Folder or hub id of a served model's tokenizer.", "")
     served_model: str = option("The name under which a server has the model.", "")
     concurrency: int = option("Requests to a server at once, at most.", 8, least=1)

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -130,7 +129,7 @@ class Losses:
         text, place = np.nonzero(places >= 0)
         where = onto(device, text)[:, None], onto(device, places[text, place])[:, None]
         with self.embedding.placing(*placed), steady_attention(self.model):
-            logits = kept_logits(self.model, inputs, itemgetter(where), narrow=self.narrow)
+            logits = kept_logits(self.model, inputs, taking(*where), narrow=self.narrow)
         return self.judge.texts(logits[:, 0], rows, chosen, (text, place))
 
     def gradient(self, rows: Rows, batches: Sequence[np.ndarray], vectors: Any) -> Any:
@@ -190,6 +189,11 @@ def mean_score(values: np.ndarray, broken: bool) -> tuple[float | None, float]:
     return (None if hit is None else float(hit)), float(loss)
 
 
+def taking(texts: Any, places: Any) -> Callable[[Any], Any]:
+    """What takes some places of some texts, wherever the last layer is."""
+    return lambda states: states[texts.to(states.device), places.to(states.device)]
+
+
 def pads(model: Trainable) -> bool:
     """Whether texts of unequal length may go through a model together."""
     return not isinstance(model, MaskedModel) or model.ways.pads
@@ -210,7 +214,7 @@ def _narrows(model: Any, extra: dict[str, Any]) -> bool:
     ids = torch.tensor([[5, 6, 7, 8], [9, 5, 8, 6]], device=model.device)
     inputs = {"input_ids": ids % model.config.get_text_config().vocab_size, **extra}
     texts, places = torch.tensor([[[0], [1], [1]], [[2], [0], [3]]], device=model.device)
-    keep = itemgetter((texts, places))
+    keep = taking(texts, places)
     expected = kept_logits(model, inputs, keep, narrow=False)
     try:
         narrowed = kept_logits(model, inputs, keep, narrow=True)
@@ -228,7 +232,9 @@ def frozen(model: Any) -> Iterator[None]:
     """No weight gets a gradient, and the head is one that gradients go through."""
     kept = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     head = model.get_output_embeddings()
-    quick = vars(head).pop("forward", None) if head is not None else None
+    # where weights are spread, `forward` is what brings inputs to them
+    spread = head is None or hasattr(head, "_old_forward")
+    quick = None if spread else vars(head).pop("forward", None)
     for parameter, _ in kept:
         parameter.requires_grad_(False)
     try:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 
 from sonde.core.abilities import Model
 from sonde.core.components import Components
-from sonde.core.errors import AbilityError, DataError, UsageError
+from sonde.core.errors import AbilityError, DataError, ModelError, UsageError
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.repeats import leaked, refuse_repeats
@@ -217,15 +217,22 @@ def overlap_told(dataset: Dataset, overlap: Mapping[str, frozenset[str]]) -> str
 
 
 def refuse_without_gradients(model: Model, cannot: str) -> None:
-    """Refuse a model that has no weights, or reads two texts: it has no gradients to follow."""
+    """Refuse a model without gradients to follow: it has no weights, or not here, or two texts."""
     if not hasattr(model, "loaded"):
         raise AbilityError(
             f"{model.identity.name} has no weights and no gradients, so {cannot}; use a masked or "
             "causal model, such as hf:FOLDER"
         )
+    from sonde.models.torch.loading.spread import is_fetched
     from sonde.models.torch.soft import refuse_unsuited
 
     refuse_unsuited(model)
+    if is_fetched(model.loaded.model):
+        raise ModelError(
+            f"{model.identity.name} has weights on the CPU or on disk, and gradients need all of "
+            f"them on the device at once, so {cannot}; spread it over GPUs that hold it, or use "
+            "'sonde optimise lpaqa', which needs no gradients"
+        )
 
 
 def refuse_schedule(rate: float, warmup: float = 0.0) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
 from sonde.core.abilities import Model
-from sonde.core.errors import UsageError
+from sonde.core.errors import ModelError, UsageError
 from sonde.core.settings import setting
 from sonde.optimise.making import Job, Made, refuse_schedule, refuse_without_gradients
 
@@ -48,9 +48,16 @@ class FineTune:
         if self.decay < 0:
             raise UsageError(f"setting decay must not be negative, found {self.decay}")
         refuse_without_gradients(model, "it cannot be fine-tuned")
+        from sonde.models.torch.loading.spread import is_spread
         from sonde.models.torch.loading.weights import refuse_fixed
 
-        refuse_fixed(cast(Any, model).loaded, "finetune", "fine-tuned")
+        loaded = cast(Any, model).loaded
+        refuse_fixed(loaded, "finetune", "fine-tuned")
+        if is_spread(loaded.model):
+            raise ModelError(
+                f"finetune: {loaded.name} is spread over several devices, and copies of its "
+                "weights are trained on one; leave out --device-map"
+            )
 
     def make(self, job: Job) -> Iterator[Made]:
         """Train the relations in groups, each group side by side."""
