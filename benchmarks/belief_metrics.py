@@ -18,6 +18,7 @@ from benchmarks.common import Result, memory_now, memory_peak, parser, seconds, 
 from sonde.metrics.accuracy import (
     Draw,
     Fluctuation,
+    covered,
     fluctuation,
     relation_spread,
     right_shares,
@@ -25,7 +26,6 @@ from sonde.metrics.accuracy import (
 )
 from sonde.metrics.calibration import calibration
 from sonde.metrics.consistency import agreement, names_only, templates_only
-from sonde.metrics.coverage import covered
 from sonde.metrics.judged import Block, Floats, Grid, blocks, mean_over_pairs
 from sonde.stats.distributions import drawn, independent, successes, summed
 

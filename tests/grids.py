@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
 from sonde.metrics import accuracy, consistency
-from sonde.metrics.coverage import covered
+from sonde.metrics.accuracy import covered
 from sonde.metrics.judged import Floats, Grid, Ints, mean_over_pairs
 
 Prompt = tuple[int, int, int, bool, int]

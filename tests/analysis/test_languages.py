@@ -10,8 +10,8 @@ from random import Random
 import pytest
 
 import sonde
-from sonde.analysis.readings import Asked, Reading
-from sonde.analysis.readings.languages.report import COMPONENT
+from sonde.analysis.readings import Asked, Reading, has_languages
+from sonde.analysis.readings.languages import report as languages
 from sonde.core.answers import Answered, Filled, Generated, Scored
 from sonde.core.columns import in_blocks
 from sonde.core.facts import Dataset, Fact, Relation
@@ -94,7 +94,7 @@ def read(
     made = sonde.probe(probe, **settings)
     rows = [answered(prompt) for prompt in asked(made, dataset)]
     judged = made.read(dataset, in_blocks(rows)).judged
-    found = COMPONENT.read(Asked(dataset=dataset, judged=judged, answers=lambda: in_blocks(rows)))
+    found = languages.read(Asked(dataset=dataset, judged=judged, answers=lambda: in_blocks(rows)))
     assert found is not None
     return found, rows
 
@@ -220,7 +220,7 @@ def test_two_right_answers_agree_only_where_they_name_the_same_object(
         first = "b" if french and not subject.startswith("s0") else "a"
         rows.append(naming(prompt, name(first, "fr" if french else "en")))
     judged = made.read(dataset, in_blocks(rows)).judged
-    found = COMPONENT.read(Asked(dataset=dataset, judged=judged, answers=lambda: in_blocks(rows)))
+    found = languages.read(Asked(dataset=dataset, judged=judged, answers=lambda: in_blocks(rows)))
     assert found is not None
     assert value(found, "accuracy", "en").value == value(found, "accuracy", "fr").value == 1.0
     assert value(found, "agreement", "en-fr").value == 0.25, "of the first subject alone"
@@ -285,7 +285,7 @@ def test_candidates_are_ranked_by_the_scores_that_the_probe_compares() -> None:
         rows.append(replace(row, answer=replace(row.answer, logps=tuple(logps))))
     judged = made.read(dataset, in_blocks(rows)).judged
     given = Asked(dataset=dataset, judged=judged, answers=lambda: in_blocks(rows))
-    summed, by_token = (COMPONENT.read(replace(given, normalise=n)) for n in ("none", "tokens"))
+    summed, by_token = (languages.read(replace(given, normalise=n)) for n in ("none", "tokens"))
     assert summed is not None and by_token is not None
     expected = value(read(dataset)[0], "rankc", "en-fr").value  # where each has one token
     assert value(by_token, "rankc", "en-fr").value == pytest.approx(expected)
@@ -302,7 +302,7 @@ def test_equal_scores_are_not_taken_for_equal_rankings() -> None:
         if isinstance(row.answer, Scored)
     ]
     judged = made.read(dataset, in_blocks(flat)).judged
-    reading = COMPONENT.read(Asked(dataset=dataset, judged=judged, answers=lambda: in_blocks(flat)))
+    reading = languages.read(Asked(dataset=dataset, judged=judged, answers=lambda: in_blocks(flat)))
     assert reading is not None
     assert (value(reading, "rankc", "en-fr").value or 1.0) < 0.9
     assert value(reading, "accuracy", "en").value == 0.0, "ties are wrong"
@@ -341,13 +341,13 @@ def test_what_is_clearly_better_known_is_said_of_every_two_languages_together() 
         logps = tuple((0.0 if option == right else -5.0,) for option in row.answer.options)
         rows.append(replace(row, answer=replace(row.answer, logps=logps)))
     judged = made.read(dataset, in_blocks(rows)).judged
-    found = COMPONENT.read(Asked(dataset=dataset, judged=judged, answers=lambda: in_blocks(rows)))
+    found = languages.read(Asked(dataset=dataset, judged=judged, answers=lambda: in_blocks(rows)))
     assert found is not None
     assert found.findings[-1].startswith("Clearly more facts are right in en than in fr (+100.0")
 
 
 def test_it_applies_only_where_a_relation_is_asked_in_two_languages() -> None:
     dataset = tongues()
-    assert COMPONENT.applies(dataset)
-    assert not COMPONENT.applies(dataset.in_languages(["fr"]))
-    assert not COMPONENT.applies(sonde.dataset("atlas", relations=("P36",)))
+    assert has_languages(dataset)
+    assert not has_languages(dataset.in_languages(["fr"]))
+    assert not has_languages(sonde.dataset("atlas", relations=("P36",)))

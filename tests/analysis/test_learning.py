@@ -13,7 +13,7 @@ from sonde.analysis.learning.facts import Learning, learning, together
 from sonde.analysis.learning.numbers import answered_too_often, drawn_facts, elicited, numbers
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
-from sonde.reporting.catalogue import FACTS, RELATIONS
+from sonde.metrics.estimates import FACTS, RELATIONS
 from tests.analysis.lessons import lesson, method, world, worlds
 from tests.grids import measured
 

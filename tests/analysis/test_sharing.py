@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from sonde.analysis.comparison.couples import sharing
 from sonde.analysis.runs import Compared, align
 from sonde.core.reports import Estimate
-from sonde.metrics import coverage
+from sonde.metrics import accuracy
 from tests.analysis.world import matrix, run, several
 from tests.grids import measured
 
@@ -81,10 +81,10 @@ def test_runs_that_all_know_nothing_are_not_measured() -> None:
 @settings(max_examples=40, deadline=None)
 @given(several())
 def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -> None:
-    known = [coverage.known(r.judged.grid)[2] for r in runs]
+    known = [accuracy.known(r.judged.grid)[2] for r in runs]
     for a, row in enumerate(rates(*runs)):
         for b, rate in enumerate(row):
-            assert rate.value == coverage.sharing(known[a], known[b])
+            assert rate.value == accuracy.sharing(known[a], known[b])
             if rate.value is not None:
                 low, value, high = measured(rate)
                 assert 0 <= low <= value <= high <= 1

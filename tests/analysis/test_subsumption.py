@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from sonde.analysis.comparison.couples import sharing
 from sonde.analysis.runs import Compared, align
 from sonde.core.reports import Estimate
-from sonde.metrics import coverage
+from sonde.metrics import accuracy
 from tests.analysis.world import asked, matrix, run, several
 from tests.grids import measured
 
@@ -68,12 +68,12 @@ def test_all_shared_of_a_few_pairs_is_not_a_certainty() -> None:
 def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -> None:
     aligned = align(runs)
     first = aligned.first
-    cells = [coverage.known(r.judged.grid) for r in aligned.runs]
+    cells = [accuracy.known(r.judged.grid) for r in aligned.runs]
     owners = first.grid.relations[cells[0][1]]
     for a, row in enumerate(eta(*runs)):
         for b, rate in enumerate(row):
             literal = [
-                coverage.sharing(cells[a][2][owners == r], cells[b][2][owners == r])
+                accuracy.sharing(cells[a][2][owners == r], cells[b][2][owners == r])
                 for r in range(len(first.relations))
             ]
             there = [x for x in literal if x is not None]

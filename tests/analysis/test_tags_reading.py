@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import sonde
-from sonde.analysis.readings.tags import COMPONENT, tagged
+from sonde.analysis.readings import has_tags
+from sonde.analysis.readings.tags import tagged
 from sonde.core.facts import Dataset
 from sonde.models.scripted import Scripted
 from tests.worlds import dataset_of, fact, relation, world
@@ -54,7 +55,7 @@ def test_the_interval_is_that_of_a_mean_over_these_relations_alone(tmp_path: Pat
 
 
 def test_nothing_is_read_where_no_relation_that_is_asked_has_a_tag() -> None:
-    assert not COMPONENT.applies(world())
-    assert COMPONENT.applies(places())
-    assert not COMPONENT.applies(places().select(replace(places().selection, relations=("r3",))))
+    assert not has_tags(world())
+    assert has_tags(places())
+    assert not has_tags(places().select(replace(places().selection, relations=("r3",))))
     assert tagged(places().relations)["(no tag)"] == ("r3",)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from sonde.core.facts import Style
 from sonde.data.builders.fktc import fault_of
 from sonde.data.wordings import Wording, gather, style_of
-from sonde.prompting.few_shot import QUESTION_MARKS, question
+from sonde.prompting.few_shot import question
+from sonde.prompting.languages import QUESTION_MARKS
 
 ASKED = {
     "?": "Where was [X] born? [Y].",

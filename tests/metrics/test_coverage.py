@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.metrics.coverage import known, sharing
+from sonde.metrics.accuracy import known, sharing
 from sonde.metrics.judged import Grid
 from tests.grids import acc_at_1, coverage, grid, grids, measured, one_relation, shuffled
 

@@ -11,6 +11,7 @@ import pytest
 from sonde.core.facts import Relation
 from sonde.core.reports import Column, Estimate, Metric, Report, Table
 from sonde.metrics.calibration import Bin
+from sonde.metrics.estimates import RELATIONS
 from sonde.reporting.build.figures import bars, calibration, distribution, dots_by_relation, strip
 from sonde.reporting.build.parts import above_on_relations, headline, left_out, shown, trimmed
 from sonde.reporting.build.tables import (
@@ -23,7 +24,7 @@ from sonde.reporting.build.tables import (
     listing,
     side_by_side,
 )
-from sonde.reporting.catalogue import RELATIONS, documented, metric_of
+from sonde.reporting.catalogue import documented, metric_of
 from sonde.reporting.render.html import page
 from sonde.reporting.render.json import as_json
 from tests.worlds import relation

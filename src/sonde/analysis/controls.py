@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from sonde.analysis.runs import Aligned, with_counts
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Table
 from sonde.core.words import above_zero, clearly, shown_p
-from sonde.metrics.estimates import Sample, p_value
+from sonde.metrics.estimates import RELATIONS, Sample, p_value
 from sonde.reporting.build.tables import Field, across, side_by_side
-from sonde.reporting.catalogue import RELATIONS
 
 TWO_SIDED = "paired test, two-sided"
 

@@ -129,12 +129,8 @@ class Aligned:
         pairs of one subject are not to count as independent of each other."""
         numbers: dict[str | int, int] = {}
         named = (subjects.get(id, id) if subjects else p for p, id in enumerate(self.first.pairs))
-        return ByFact(
-            ids=tuple(relation.id for relation in self.first.relations),
-            relation=self.first.grid.relations,
-            subject=np.array([numbers.setdefault(name, len(numbers)) for name in named]),
-            seed=seed,
-        )
+        subject = np.array([numbers.setdefault(name, len(numbers)) for name in named])
+        return ByFact.of(self.first.relations, self.first.grid.relations, subject, seed)
 
 
 def relation_name(relation: Relation) -> str:

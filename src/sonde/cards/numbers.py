@@ -8,9 +8,8 @@ import numpy as np
 
 from sonde.cards.relations import Described
 from sonde.core.reports import Estimate, Metric
-from sonde.metrics.estimates import ByFact
+from sonde.metrics.estimates import RELATIONS, ByFact
 from sonde.metrics.judged import Floats
-from sonde.reporting.catalogue import FACTS, RELATIONS
 
 
 def _share(id: str, label: str, sentence: str) -> Metric:
@@ -83,9 +82,7 @@ def numbers(relations: Sequence[Described], seed: int = 0) -> dict[str, Estimate
     }
     estimates: dict[str, Estimate] = {}
     for id, resampled in facts.together(columns).items():
-        estimates[f"{id}.{RELATIONS}"] = resampled.mean_over_relations()
-        estimates[f"{id}.{FACTS}"] = resampled.mean_over_facts()
-        estimates |= {f"{id}.relation.{r}": resampled.relation(r) for r in facts.ids}
+        estimates |= resampled.means(id, facts.ids)
         for language, ids in by_language(relations).items():
             name = f"{id}.language.{language}"
             estimates[name] = resampled.mean_over_relations(ids)
@@ -101,11 +98,11 @@ def by_language(relations: Sequence[Described]) -> dict[str, list[str]]:
 def _facts(relations: Sequence[Described], seed: int) -> ByFact:
     sizes = [len(d.subjects) for d in relations]
     subjects = [np.unique(d.subjects, return_inverse=True)[1] for d in relations]
-    return ByFact(
-        ids=tuple(d.relation.id for d in relations),
-        relation=np.repeat(np.arange(len(relations)), sizes),
-        subject=np.concatenate(subjects).astype(np.int64),
-        seed=seed,
+    return ByFact.of(
+        (d.relation for d in relations),
+        np.repeat(np.arange(len(relations)), sizes),
+        np.concatenate(subjects).astype(np.int64),
+        seed,
     )
 
 

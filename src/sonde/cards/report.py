@@ -44,10 +44,11 @@ from sonde.core.reports import (
     Report,
 )
 from sonde.core.words import counted, listed, written
+from sonde.metrics.estimates import RELATIONS
 from sonde.reporting.build.figures import curve, distribution, dots_by_relation
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import titled
-from sonde.reporting.catalogue import RELATIONS, used
+from sonde.reporting.catalogue import used
 
 RANKS = 20
 """Commonest objects whose share is drawn."""

@@ -27,8 +27,8 @@ from sonde.core.overviews import listing
 from sonde.core.reports import ColumnKind, Estimate, Estimates, Metric, Table
 from sonde.core.words import counted
 from sonde.data.statistics import relation_counts, totals
+from sonde.metrics.estimates import RELATIONS
 from sonde.reporting.build.tables import Field, browse, by_relation, table, titled
-from sonde.reporting.catalogue import RELATIONS
 
 COMMONEST = 3
 """Objects of a relation that are named."""

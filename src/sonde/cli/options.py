@@ -180,9 +180,11 @@ class SourceOptions:
 
     def given(self) -> dict[str, list[str]]:
         """The columns of each role."""
+        if not self.columns:
+            return {}
         from sonde.data.tables.columns import parse_columns
 
-        return parse_columns(self.columns or ())
+        return parse_columns(self.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,10 +21,9 @@ from sonde.core.fingerprints import fingerprint
 from sonde.data.format import is_dataset, open_dataset
 from sonde.data.readers import ADDITIONS, DATASETS
 from sonde.data.sentences import is_sentence, worded_by
+from sonde.data.tables import HUB
 from sonde.data.tables.columns import PAGE, Given
-from sonde.data.tables.dataset import open_table
 from sonde.data.tables.files import TABLES, is_table, tables
-from sonde.data.tables.hub import HUB, open_hub
 from sonde.data.wordings import Wordings, worded, wordings_of
 
 if TYPE_CHECKING:
@@ -195,6 +194,8 @@ def _joined_card(cards: Sequence[Card], *, name: str, description: str) -> Card:
 
 def _load_one(reference: str, columns: Given) -> Dataset:
     if reference.startswith(f"{HUB}:"):
+        from sonde.data.tables.hub import open_hub
+
         return open_hub(reference.partition(":")[2], columns)
     scheme, colon, rest = reference.partition(":")
     named = colon and scheme in readers()
@@ -202,6 +203,8 @@ def _load_one(reference: str, columns: Given) -> Dataset:
     if not named and is_table(path) and not path.is_dir():
         if inside := [folder for folder in path.parents[:2] if is_dataset(folder)]:
             raise DataError(f"{path} is a part of a dataset; give its folder: {inside[0]}")
+        from sonde.data.tables.dataset import open_table
+
         return open_table(path, columns)
     if columns:
         raise UsageError(f"--columns is for tables; {reference} is none ({PAGE})")

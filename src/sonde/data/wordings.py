@@ -29,7 +29,7 @@ from sonde.core.facts import (
 )
 from sonde.data.format import hash_files, worded_relations
 from sonde.data.lines import Row, read_rows
-from sonde.prompting.few_shot import QUESTION_MARKS
+from sonde.prompting.languages import QUESTION_MARKS
 
 ATLAS = Path(__file__).parent / "bundled" / "atlas"
 

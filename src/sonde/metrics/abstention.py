@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from sonde.core.reports import Estimate, Metric
-from sonde.metrics.estimates import ByFact
-from sonde.metrics.frames import FACTS
+from sonde.metrics.estimates import FACTS, ByFact
 from sonde.metrics.judged import Bools, Floats, Judged
 
 ABSTAINED = Metric(
@@ -40,11 +39,11 @@ def abstention(
     among = np.ones(len(grid), dtype=np.bool_) if written is None else written
     subjects: dict[tuple[int, str], int] = {}
     keys = zip(grid.relations.tolist(), (names[0] for names in judged.names), strict=True)
-    by_fact = ByFact(
-        ids=tuple(relation.id for relation in judged.relations),
-        relation=grid.relations.astype(np.int64),
-        subject=np.array([subjects.setdefault(key, len(subjects)) for key in keys], dtype=np.int64),
-        seed=seed,
+    by_fact = ByFact.of(
+        judged.relations,
+        grid.relations.astype(np.int64),
+        np.array([subjects.setdefault(key, len(subjects)) for key in keys], dtype=np.int64),
+        seed,
     )
     shares = (_shares(judged, silent, among), _shares(judged, grid.right, among & ~silent))
     estimates: dict[str, Estimate] = {}

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sonde.core.facts import Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import FLAT, Estimate
 from sonde.core.threads import side_by_side
@@ -27,6 +28,9 @@ from sonde.stats.intervals import (
 )
 
 Over = Literal["relations", "facts"]
+
+RELATIONS, FACTS = "mean_over_relations", "mean_over_facts"
+"""What the names of means end with."""
 
 FEW = 500
 """With more clusters than this the interval of a difference and a test of it say the same."""
@@ -264,6 +268,14 @@ class Resampled:
         p = self._tested(list(weights), shares)
         return Estimate(value=value, low=min(low, value), high=max(high, value), n=n, p=p)
 
+    def means(self, name: str, relations: Iterable[str]) -> dict[str, Estimate]:
+        """The means over relations and over facts and of each relation, by the name of a metric."""
+        return {
+            f"{name}.{RELATIONS}": self.mean_over_relations(),
+            f"{name}.{FACTS}": self.mean_over_facts(),
+            **{f"{name}.relation.{id}": self.relation(id) for id in relations},
+        }
+
     def draws_over_facts(self) -> Floats:
         """The mean over facts, drawn anew many times."""
         sizes = [len(sample.values) for sample in self.samples.values()]
@@ -317,6 +329,18 @@ class ByFact:
     subject: NDArray[np.int64]
     seed: int
 
+    @classmethod
+    def of(
+        cls,
+        relations: Iterable[Relation],
+        owners: NDArray[np.int64],
+        subjects: NDArray[np.int64],
+        seed: int,
+    ) -> ByFact:
+        """Facts of some relations; `owners`: the place of each one's relation among them."""
+        ids = tuple(relation.id for relation in relations)
+        return cls(ids=ids, relation=owners, subject=subjects, seed=seed)
+
     def resampled(self, values: Floats, minus: Floats | None = None) -> Resampled:
         """One value a fact, less `minus`; what is nan in either is left out."""
         return Resampled(self._samples(values, minus), self.seed)
@@ -338,7 +362,7 @@ class ByFact:
         """The mean over relations and of each relation, by name."""
         resampled = self.resampled(values, minus)
         return {
-            f"{name}.mean_over_relations": resampled.mean_over_relations(),
+            f"{name}.{RELATIONS}": resampled.mean_over_relations(),
             **{f"{name}.relation.{id}": resampled.relation(id) for id in self.ids},
         }
 

@@ -15,13 +15,11 @@ from sonde.core.columns import Given, in_blocks
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate, Metric
 from sonde.core.scores import Normalise
-from sonde.metrics.estimates import Sample, resampled_together
+from sonde.metrics.estimates import FACTS, RELATIONS, Sample, resampled_together
 from sonde.metrics.verdicts import judge_block
 
 if TYPE_CHECKING:
     from polars import DataFrame, Series
-
-FACTS, RELATIONS = "mean_over_facts", "mean_over_relations"
 
 
 def judge(dataset: Dataset, answers: Given, normalise: Normalise = "none") -> DataFrame:

@@ -38,7 +38,7 @@ from sonde.core.facts import (
     slot_values,
 )
 from sonde.core.fingerprints import draw_key
-from sonde.prompting.languages import ENGLISH, Phrasing, phrasing
+from sonde.prompting.languages import ENGLISH, QUESTION_MARKS, Phrasing, phrasing
 
 
 class Shot(NamedTuple):
@@ -78,7 +78,6 @@ Context = Literal["zero-shot", "random", "relation", "template"]
 ShotsPer = Literal["template", "fact"]
 
 MASK = "[MASK]"
-QUESTION_MARKS = ("?", "？", "؟", "か。")
 TRAIN = "train"
 POOL = 50_000
 """The most facts that examples are drawn from; of more, those that the seed picks."""

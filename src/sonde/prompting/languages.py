@@ -18,6 +18,7 @@ MARKERS_HELP = (
     "what stands before a question and before its answer, two texts; if none, as in the relation's "
     "language (English Q: and A:)"
 )
+QUESTION_MARKS = ("?", "？", "؟", "か。")
 STOP_HELP = "what ends a sentence that is shown; if empty, as in the relation's language"
 
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from sonde.core.reports import Better, Metric
+from sonde.metrics.estimates import FACTS, RELATIONS
 
-RELATIONS, FACTS = "mean_over_relations", "mean_over_facts"
 OVER = {RELATIONS: "mean over relations", FACTS: "mean over facts"}
 """What estimates average over, by the end of their names."""
 

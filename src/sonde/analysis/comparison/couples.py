@@ -17,8 +17,7 @@ import numpy as np
 
 from sonde.analysis.runs import Aligned, drawn_sums
 from sonde.core.reports import Estimate
-from sonde.metrics.accuracy import template_accuracies
-from sonde.metrics.coverage import known
+from sonde.metrics.accuracy import known, template_accuracies
 from sonde.metrics.estimates import Lead, lead
 from sonde.metrics.judged import Floats, Ints, around, stream
 from sonde.stats.correlation import kendall_tau_b, ranks_by_row

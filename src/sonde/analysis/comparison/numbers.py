@@ -26,14 +26,20 @@ from sonde.analysis.runs import (
     tuned,
 )
 from sonde.core.reports import Estimate, Estimates, Metric
-from sonde.metrics.accuracy import one_word_rate
+from sonde.metrics.accuracy import names_help, one_word_rate
 from sonde.metrics.calibration import Bin, overconf_by_template
 from sonde.metrics.consistency import consist_of_texts, matching_answers
-from sonde.metrics.coverage import names_help
 from sonde.metrics.estimates import Lead, Resampled, lead
 from sonde.metrics.judged import Floats, Judged, around, stream
-from sonde.reporting.build.multi_prompt.metrics import ABOVE, MAJORITY, METRICS, ONE_WORD
-from sonde.reporting.build.multi_prompt.numbers import manual_ranks, measure, moved
+from sonde.reporting.build.multi_prompt.numbers import (
+    ABOVE,
+    MAJORITY,
+    METRICS,
+    ONE_WORD,
+    manual_ranks,
+    measure,
+    moved,
+)
 from sonde.stats.intervals import DRAWS
 from sonde.stats.paired import shuffled
 

@@ -21,7 +21,7 @@ from sonde.analysis.runs import UNKNOWN, Aligned, Reading, relation_name, with_c
 from sonde.core.reports import Figure, HeatMap, Report
 from sonde.core.words import in_points, named, sided
 from sonde.reporting.build.figures import bars, calibration, heat
-from sonde.reporting.build.multi_prompt.metrics import COVERAGE, METRICS, ONE_WORD, OVERALL
+from sonde.reporting.build.multi_prompt.numbers import COVERAGE, METRICS, ONE_WORD, OVERALL
 from sonde.reporting.build.parts import left_out, shown
 from sonde.reporting.catalogue import used
 

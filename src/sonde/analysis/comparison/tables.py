@@ -10,7 +10,7 @@ from sonde.analysis.comparison.couples import Ranked, Word, couples_by_group, gr
 from sonde.analysis.comparison.numbers import MEAN, ONLY, STDEV, Comparison
 from sonde.analysis.runs import Kin, relation_name
 from sonde.core.reports import Estimate, Metric, Table
-from sonde.reporting.build.multi_prompt import metrics as multi_prompt
+from sonde.reporting.build.multi_prompt import numbers as multi_prompt
 from sonde.reporting.build.tables import Field, across, browse, side_by_side, table
 
 MOST_TEMPLATES = 20

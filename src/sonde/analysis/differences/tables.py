@@ -16,7 +16,7 @@ from sonde.core.reports import DotPlot, Estimate, Estimates, Figure, Metric, Ser
 from sonde.core.words import shown_p, told_apart
 from sonde.metrics.distance import MONITOR
 from sonde.reporting.build.figures import heat
-from sonde.reporting.build.multi_prompt.metrics import CONSIST, OVERCONF
+from sonde.reporting.build.multi_prompt.numbers import CONSIST, OVERCONF
 from sonde.reporting.build.tables import Field, browse, drawn, side_by_side, table, titled
 
 MOST_FACTS = 2000

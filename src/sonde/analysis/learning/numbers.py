@@ -19,9 +19,8 @@ from sonde.analysis.runs import drawn_sums
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.core.words import above_zero
-from sonde.metrics.estimates import ByFact, Resampled, p_value
+from sonde.metrics.estimates import FACTS, RELATIONS, ByFact, Resampled, p_value
 from sonde.metrics.judged import Floats, around
-from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import wilson
 
 if TYPE_CHECKING:

@@ -31,9 +31,10 @@ from sonde.core.reports import (
     Strip,
 )
 from sonde.core.words import in_points, listed, written
+from sonde.metrics.estimates import FACTS, RELATIONS
 from sonde.reporting.build.figures import bars, curve, dots, strip
 from sonde.reporting.build.parts import shown
-from sonde.reporting.catalogue import FACTS, RELATIONS, used
+from sonde.reporting.catalogue import used
 
 
 def learning_report(runs: Learning, dataset: str, seed: int = 0) -> Report:

@@ -10,8 +10,8 @@ from sonde.analysis.learning.numbers import KINDS, NEARLY_ALWAYS, SUBSETS, Drawn
 from sonde.core.facts import Relation
 from sonde.core.reports import Cell, Estimate, Estimates, Metric, Table
 from sonde.core.words import shown_p
+from sonde.metrics.estimates import FACTS, RELATIONS
 from sonde.reporting.build.tables import Field, across, side_by_side, table
-from sonde.reporting.catalogue import FACTS, RELATIONS
 
 OVER_RELATIONS = "mean over relations"
 

@@ -1,37 +1,35 @@
 """What a report says beyond its probe's own numbers, of any probe: a module for each reading.
 
 A reading looks at the judged prompts of a run, at the facts they ask about and, where it needs
-them, at the stored answers. It says itself whether a dataset has what it reads. Readings of other
-packages come through `sonde.readings`.
+them, at the stored answers. What a dataset must have for one stands in `READINGS`, so that none is
+imported in vain. Readings of other packages come through `sonde.readings`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
 
 from sonde.core.abilities import TEMPLATE
 from sonde.core.columns import Answers
 from sonde.core.components import Components
-from sonde.core.facts import Dataset
+from sonde.core.fact_frames import DATES
+from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimates, Figure, Metric, Report, Table
 from sonde.core.scores import Normalise
+from sonde.metrics.estimates import ByFact
 from sonde.metrics.judged import Judged
 from sonde.reporting.build.written import SILENT
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-
-READINGS: Mapping[str, str] = {
-    "bins": "sonde.analysis.readings.bins",
-    "dates": "sonde.analysis.readings.dates",
-    "languages": "sonde.analysis.readings.languages.report",
-    "ranking": "sonde.analysis.readings.ranking",
-    "sets": "sonde.analysis.readings.sets",
-    "tags": "sonde.analysis.readings.tags",
-}
+QUESTION = ("relation", "subject_id", "date")
+"""What makes facts one question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +73,13 @@ class Asked:
             )
         )
 
+    def by_fact(self, facts: DataFrame) -> ByFact:
+        """Rows of `facts` by relation and subject, for means with intervals."""
+        owners, clusters = (
+            facts[name].to_numpy().astype(np.int64) for name in ("owner", "cluster")
+        )
+        return ByFact.of(self.judged.relations, owners, clusters, self.dataset.selection.seed)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
@@ -101,9 +106,73 @@ class Reader(Protocol):
         """Read it; None where nothing comes of it."""
 
 
+class Own(NamedTuple):
+    """A reading of sonde's own: a module here, with a function `read`."""
+
+    module: str
+    applies: Callable[[Dataset], bool]
+
+    def read(self, asked: Asked) -> Reading | None:
+        """Read it; only now is the module imported."""
+        found: Reading | None = import_module(f"{__name__}.{self.module}").read(asked)
+        return found
+
+
+def _frames(dataset: Dataset) -> Iterator[DataFrame]:
+    return (dataset.split_frame(relation.id) for relation in dataset.asked_relations())
+
+
+def has_numbers(dataset: Dataset) -> bool:
+    """Whether some fact that is asked about has a number."""
+    return any(frame["numbers"].list.len().sum() for frame in _frames(dataset))
+
+
+def has_dates(dataset: Dataset) -> bool:
+    """Whether some fact has a date, or a time when it is right."""
+    from polars import any_horizontal, col
+
+    dated = any_horizontal(col(DATES) != "").any()
+    return any(dataset.frame(r.id).select(dated).item() for r in dataset.asked_relations())
+
+
+def has_languages(dataset: Dataset) -> bool:
+    """Whether some relation is asked in two languages."""
+    asked = [relation.same for relation in worded(dataset.asked_relations())]
+    return len(set(asked)) < len(asked)
+
+
+def worded(relations: Iterable[Relation]) -> list[Relation]:
+    """The relations that say their language, and what they are in every one."""
+    return [relation for relation in relations if relation.same and relation.language]
+
+
+def has_several(dataset: Dataset) -> bool:
+    """Whether some subject that is asked about has several objects."""
+    return any(
+        frame["object_ids"].list.len().sum() > frame.select(QUESTION).n_unique()
+        for frame in _frames(dataset)
+        if frame.height
+    )
+
+
+def has_tags(dataset: Dataset) -> bool:
+    """Whether a relation that is asked about has a tag."""
+    return any(relation.tags for relation in dataset.asked_relations())
+
+
+READINGS: Mapping[str, Own] = {
+    "bins": Own("bins", has_numbers),
+    "dates": Own("dates", has_dates),
+    "languages": Own("languages.report", has_languages),
+    "ranking": Own("ranking", lambda dataset: bool(dataset.relations)),
+    "sets": Own("sets", has_several),
+    "tags": Own("tags", has_tags),
+}
+
+
 def readings() -> Mapping[str, Reader]:
-    """Every reading by name."""
-    return Components(READINGS, "sonde.readings")
+    """Every reading by name, sonde's own first; they win over others of the same name."""
+    return {**READINGS, **Components({}, "sonde.readings"), **READINGS}
 
 
 def read_further(

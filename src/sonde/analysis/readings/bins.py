@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, count
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sonde.analysis.readings import Asked, Reading
-from sonde.core.facts import Dataset
 from sonde.core.reports import Curves, Estimate, Metric, Table
 from sonde.core.words import LEVEL, shown_p, written
 from sonde.metrics.estimates import ByFact
@@ -73,41 +71,30 @@ class Binned(NamedTuple):
     trend: Trend
 
 
-@dataclass(frozen=True, slots=True)
-class Bins:
-    """Accuracy by every number of the facts."""
-
-    name: ClassVar[str] = "bins"
-
-    def applies(self, dataset: Dataset) -> bool:
-        """Whether some fact that is asked about has a number."""
-        frames = (dataset.split_frame(relation.id) for relation in dataset.asked_relations())
-        return any(frame["numbers"].list.len().sum() for frame in frames)
-
-    def read(self, asked: Asked) -> Reading | None:
-        """Every number that enough facts have."""
-        seed = asked.dataset.selection.seed
-        ids = tuple(relation.id for relation in asked.judged.relations)
-        found = list(_binned(asked.facts(), ids, seed))
-        if not found:
-            return None
-        looks = len(found) * (2 if len(ids) > 1 else 1)  # of one relation both trends are one
-        estimates: dict[str, Estimate] = {}
-        for number in found:
-            estimates |= {
-                ACCURACY.at(f"{number.id}.{place}"): each.estimate
-                for place, each in enumerate(number.bins, 1)
-            }
-            trends = (number.trend.overall, number.trend.within, number.trend.slope)
-            named = zip((TREND, WITHIN, SLOPE), trends, strict=True)
-            estimates |= {metric.at(number.id): estimate for metric, estimate in named}
-        return Reading(
-            metrics=METRICS,
-            estimates=estimates,
-            tables=shown((*map(_bin_table, found), _trend_table(found))),
-            figures=shown(map(_figure, found)),
-            findings=shown(_finding(number, looks) for number in found),
-        )
+def read(asked: Asked) -> Reading | None:
+    """Every number that enough facts have."""
+    seed = asked.dataset.selection.seed
+    ids = tuple(relation.id for relation in asked.judged.relations)
+    found = list(_binned(asked.facts(), ids, seed))
+    if not found:
+        return None
+    looks = len(found) * (2 if len(ids) > 1 else 1)  # of one relation both trends are one
+    estimates: dict[str, Estimate] = {}
+    for number in found:
+        estimates |= {
+            ACCURACY.at(f"{number.id}.{place}"): each.estimate
+            for place, each in enumerate(number.bins, 1)
+        }
+        trends = (number.trend.overall, number.trend.within, number.trend.slope)
+        named = zip((TREND, WITHIN, SLOPE), trends, strict=True)
+        estimates |= {metric.at(number.id): estimate for metric, estimate in named}
+    return Reading(
+        metrics=METRICS,
+        estimates=estimates,
+        tables=shown((*map(_bin_table, found), _trend_table(found))),
+        figures=shown(map(_figure, found)),
+        findings=shown(_finding(number, looks) for number in found),
+    )
 
 
 def _binned(facts: DataFrame, ids: tuple[str, ...], seed: int) -> Iterator[Binned]:
@@ -283,6 +270,3 @@ def _corrected(p: float, looks: int) -> float:
 def _holds(estimate: Estimate, looks: int) -> bool:
     """Whether a trend is told from none where several are looked at."""
     return estimate.p is not None and _corrected(estimate.p, looks) < LEVEL
-
-
-COMPONENT = Bins()

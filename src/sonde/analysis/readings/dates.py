@@ -12,22 +12,20 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from operator import or_
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sonde.analysis.readings import Asked, Reading
 from sonde.core.dates import holds, in_order
 from sonde.core.fact_frames import DATES
-from sonde.core.facts import Dataset
 from sonde.core.reports import Curves, Estimate, Estimates, Metric, Table
 from sonde.core.words import listed, written
-from sonde.metrics.estimates import ByFact
+from sonde.metrics.estimates import FACTS, RELATIONS
 from sonde.metrics.judged import Floats, Judged, around, stream
 from sonde.prompting.matching import cleaned
 from sonde.reporting.build.figures import curve
 from sonde.reporting.build.tables import by_place
-from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import resampled_rates
 
 if TYPE_CHECKING:
@@ -150,42 +148,30 @@ def _valid(date: str, first: str, last: str) -> tuple[str, str]:
     return (first, last) if first or last else (date, date)
 
 
-class DatesReading:
-    """Reads what became of facts that change with time."""
-
-    name: ClassVar[str] = "dates"
-
-    def applies(self, dataset: Dataset) -> bool:
-        """Whether some fact has a date, or a time when it is right."""
-        from polars import any_horizontal, col
-
-        dated = any_horizontal(col(DATES) != "").any()
-        return any(dataset.frame(r.id).select(dated).item() for r in dataset.asked_relations())
-
-    def read(self, asked: Asked) -> Reading | None:
-        """Shares of right, outdated, too new and wrong answers; by year; the year of best fit."""
-        facts = asked.facts()
-        times = Timelines(asked, facts)
-        if not times.questions:
-            return None
-        years = sorted({question.year for question in times.questions.values()})
-        fit, best, tied = fitted(asked.judged, times, years, asked.dataset.selection.seed)
-        estimates = {**_shares(asked, facts, times, years), **fit, BEST.id: best}
-        return Reading(
-            metrics=METRICS,
-            estimates=estimates,
-            counts={"facts_with_a_date": len(times.questions)},
-            tables=_tables(estimates, years),
-            figures=_figures(estimates, years),
-            findings=tuple(_findings(estimates, best, tied)),
-            notes=(
-                "By the facts of the dataset an answer is right if any of them makes it right of "
-                "the subject at the date asked about, else outdated if it was right earlier, else "
-                "too new if it becomes right later. The year of best fit is looked for among the "
-                "years asked about, each over the subjects of which the dataset says what was "
-                "right then.",
-            ),
-        )
+def read(asked: Asked) -> Reading | None:
+    """Shares of right, outdated, too new and wrong answers; by year; the year of best fit."""
+    facts = asked.facts()
+    times = Timelines(asked, facts)
+    if not times.questions:
+        return None
+    years = sorted({question.year for question in times.questions.values()})
+    fit, best, tied = fitted(asked.judged, times, years, asked.dataset.selection.seed)
+    estimates = {**_shares(asked, facts, times, years), **fit, BEST.id: best}
+    return Reading(
+        metrics=METRICS,
+        estimates=estimates,
+        counts={"facts_with_a_date": len(times.questions)},
+        tables=_tables(estimates, years),
+        figures=_figures(estimates, years),
+        findings=tuple(_findings(estimates, best, tied)),
+        notes=(
+            "By the facts of the dataset an answer is right if any of them makes it right of "
+            "the subject at the date asked about, else outdated if it was right earlier, else "
+            "too new if it becomes right later. The year of best fit is looked for among the "
+            "years asked about, each over the subjects of which the dataset says what was "
+            "right then.",
+        ),
+    )
 
 
 def verdicts(judged: Judged, times: Timelines) -> Floats:
@@ -209,18 +195,11 @@ def _shares(
     shares = verdicts(asked.judged, times)[facts["pair"].to_numpy()]
     told = (times.questions.get(pair) for pair in facts["pair"])
     of_year = np.array([question.year if question else "" for question in told])
-    by_fact = ByFact(
-        ids=tuple(relation.id for relation in asked.judged.relations),
-        relation=facts["owner"].to_numpy(),
-        subject=facts["cluster"].to_numpy(),
-        seed=asked.dataset.selection.seed,
-    )
+    by_fact = asked.by_fact(facts)
     estimates: dict[str, Estimate] = {}
     for metric, values in zip(VERDICTS, shares.T, strict=True):
         resampled = by_fact.resampled(values)
-        estimates[metric.at(RELATIONS)] = resampled.mean_over_relations()
-        estimates[metric.at(FACTS)] = resampled.mean_over_facts()
-        estimates |= {metric.at(f"relation.{id}"): resampled.relation(id) for id in by_fact.ids}
+        estimates |= resampled.means(metric.id, by_fact.ids)
         for year in years:
             own = by_fact.resampled(np.where(of_year == year, values, np.nan))
             estimates[metric.at(f"year.{year}")] = own.mean_over_facts()
@@ -330,6 +309,3 @@ def _findings(estimates: Estimates, best: Estimate, tied: Sequence[str]) -> Iter
         if len(tied) > 1:
             which = f"years {listed(tied)} equally well: {then} of them are right in each"
         yield f"The answers fit the {which}."
-
-
-COMPONENT = DatesReading()

@@ -8,21 +8,20 @@ correct. Knows stored answers and facts, no probe.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sonde.analysis.readings import Asked, Reading
+from sonde.analysis.readings import QUESTION, Asked, Reading
 from sonde.core.columns import Answers
 from sonde.core.facts import Dataset, Relation
-from sonde.core.reports import Estimates, Metric, Table
+from sonde.core.reports import Estimate, Estimates, Metric, Table
 from sonde.core.scores import Normalise, compared_by
-from sonde.metrics.estimates import ByFact
+from sonde.metrics.estimates import FACTS, RELATIONS
 from sonde.metrics.ranking import Floats, Ints, ranked_each
 from sonde.metrics.verdicts import Objects, correct_options
 from sonde.prompting.sentences import is_name_template
 from sonde.reporting.build.tables import by_place
-from sonde.reporting.catalogue import FACTS, RELATIONS
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -40,41 +39,23 @@ FULL = Metric(
     "share of facts with every correct option likelier than every wrong one in all prompts",
 )
 METRICS = (RANKING, FULL)
-SUBJECT = ("relation", "subject_id", "date")
-"""What makes facts one question."""
 
 
-class Ranking:
-    """Reads how the options of each fact are ranked."""
-
-    name: ClassVar[str] = "ranking"
-
-    def applies(self, dataset: Dataset) -> bool:
-        """Whatever is asked: it is in what was answered."""
-        return bool(dataset.relations)
-
-    def read(self, asked: Asked) -> Reading | None:
-        """The mean share, and how many facts have all of it; None where nothing was scored."""
-        if asked.judged.way != "scored":
-            return None
-        facts = asked.facts()
-        means, full = ranked_facts(asked, facts)
-        if np.isnan(means).all():
-            return None
-        by_fact = ByFact(
-            ids=tuple(relation.id for relation in asked.judged.relations),
-            relation=facts["owner"].to_numpy(),
-            subject=facts["cluster"].to_numpy(),
-            seed=asked.dataset.selection.seed,
-        )
-        numbers = by_fact.together({RANKING.id: (means, None), FULL.id: (full, None)})
-        estimates = {}
-        for id, resampled in numbers.items():
-            estimates[f"{id}.{RELATIONS}"] = resampled.mean_over_relations()
-            estimates[f"{id}.{FACTS}"] = resampled.mean_over_facts()
-            estimates |= {f"{id}.relation.{r}": resampled.relation(r) for r in by_fact.ids}
-        table = _table(estimates, asked.judged.relations, asked.normalise)
-        return Reading(metrics=METRICS, estimates=estimates, tables=(table,))
+def read(asked: Asked) -> Reading | None:
+    """The mean share, and how many facts have all of it; None where nothing was scored."""
+    if asked.judged.way != "scored":
+        return None
+    facts = asked.facts()
+    means, full = ranked_facts(asked, facts)
+    if np.isnan(means).all():
+        return None
+    by_fact = asked.by_fact(facts)
+    estimates: dict[str, Estimate] = {}
+    numbers = {RANKING.id: (means, None), FULL.id: (full, None)}
+    for id, resampled in by_fact.together(numbers).items():
+        estimates |= resampled.means(id, by_fact.ids)
+    table = _table(estimates, asked.judged.relations, asked.normalise)
+    return Reading(metrics=METRICS, estimates=estimates, tables=(table,))
 
 
 def ranked_facts(asked: Asked, facts: DataFrame) -> tuple[Floats, Floats]:
@@ -120,8 +101,8 @@ def _correct(dataset: Dataset, facts: DataFrame) -> dict[int, Objects]:
     from polars import col
 
     every = polars.concat([dataset.frame(id) for id in facts["relation"].unique()])
-    right = every.group_by(SUBJECT).agg(col("object_names").explode())
-    own = facts.select(SUBJECT).join(right, on=SUBJECT, how="left", maintain_order="left")
+    right = every.group_by(QUESTION).agg(col("object_names").explode())
+    own = facts.select(QUESTION).join(right, on=QUESTION, how="left", maintain_order="left")
     return {-1: [], **dict(enumerate(own["object_names"].to_list()))}
 
 
@@ -139,6 +120,3 @@ def _table(estimates: Estimates, relations: Sequence[Relation], normalise: Norma
         title="Ranking of options",
         note=f"{compared_by(normalise)}; ties count as wrong. Chance is 50 % of pairs.",
     )
-
-
-COMPONENT = Ranking()

@@ -7,21 +7,19 @@ by its likeliest; n is how many of the right things could be answered.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.analysis.readings import Asked, Reading
+from sonde.analysis.readings import QUESTION, Asked, Reading
 from sonde.core.fact_frames import entities, is_apart, united
-from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate
 from sonde.core.scores import compared_by
-from sonde.metrics.estimates import ByFact
+from sonde.metrics.estimates import RELATIONS
 from sonde.metrics.ranking import right_places, tops
 from sonde.reporting.build.tables import by_place, titled
-from sonde.reporting.catalogue import RELATIONS, shares
+from sonde.reporting.catalogue import shares
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -38,52 +36,31 @@ METRICS = PRECISION, RECALL, F1, AVERAGE, WHOLE = shares(
     ),
     ("set_whole", "whole set", "share of facts whose right things all stand first", "higher"),
 )
-PAIR = ("relation", "subject_id", "date")
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Sets:
-    """Precision, recall and F1 of the likeliest answers, of facts with several right ones."""
-
-    name: ClassVar[str] = "sets"
-
-    def applies(self, dataset: Dataset) -> bool:
-        """Whether some subject that is asked about has several objects."""
-        frames = (dataset.split_frame(relation.id) for relation in dataset.asked_relations())
-        return any(
-            frame["object_ids"].list.len().sum() > frame.select(PAIR).n_unique()
-            for frame in frames
-            if frame.height
-        )
-
-    def read(self, asked: Asked) -> Reading | None:
-        """Every subject with several objects, of which at least two could be answered."""
-        if asked.judged.way == "written":
-            return None
-        facts = _with_sets(asked)
-        sums = np.zeros((len(facts), len(METRICS)))
-        counts = np.zeros(len(facts))
-        for places, values in _judged(asked, facts):
-            np.add.at(sums, places, values)
-            np.add.at(counts, places, 1)
-        kept = np.flatnonzero(counts)
-        if not len(kept):
-            return None
-        columns = sums[kept] / counts[kept, None]
-        by_fact = ByFact(
-            ids=tuple(relation.id for relation in asked.judged.relations),
-            relation=facts["owner"].to_numpy().astype(np.int64)[kept],
-            subject=facts["cluster"].to_numpy().astype(np.int64)[kept],
-            seed=asked.dataset.selection.seed,
-        )
-        estimates: dict[str, Estimate] = {}
-        for metric, column in zip(METRICS, columns.T, strict=True):
-            found = by_fact.estimates(metric.id, column)
-            estimates |= {name: e for name, e in found.items() if e.value is not None}
-        return _reading(asked, estimates, len(kept))
+def read(asked: Asked) -> Reading | None:
+    """Every subject with several objects, of which at least two could be answered."""
+    if asked.judged.way == "written":
+        return None
+    facts = _with_sets(asked)
+    sums = np.zeros((len(facts), len(METRICS)))
+    counts = np.zeros(len(facts))
+    for places, values in _judged(asked, facts):
+        np.add.at(sums, places, values)
+        np.add.at(counts, places, 1)
+    kept = np.flatnonzero(counts)
+    if not len(kept):
+        return None
+    columns = sums[kept] / counts[kept, None]
+    by_fact = asked.by_fact(facts[kept])
+    estimates: dict[str, Estimate] = {}
+    for metric, column in zip(METRICS, columns.T, strict=True):
+        found = by_fact.estimates(metric.id, column)
+        estimates |= {name: e for name, e in found.items() if e.value is not None}
+    return _reading(asked, estimates, len(kept))
 
 
 def _reading(asked: Asked, estimates: dict[str, Estimate], facts: int) -> Reading:
@@ -117,13 +94,13 @@ def _with_sets(asked: Asked) -> DataFrame:
 
     frames = [asked.dataset.frame(relation.id).lazy() for relation in asked.judged.relations]
     counted = ~is_apart() | (col("split") == asked.dataset.selection.split)
-    objects = united(entities(polars.concat(frames).filter(counted), *PAIR), *PAIR)
+    objects = united(entities(polars.concat(frames).filter(counted), *QUESTION), *QUESTION)
     return (
         asked.facts()
         .lazy()
-        .unique(PAIR, keep="first", maintain_order=True)
+        .unique(QUESTION, keep="first", maintain_order=True)
         .drop("object_ids", "object_names")
-        .join(objects, on=PAIR, how="inner", maintain_order="left")
+        .join(objects, on=QUESTION, how="inner", maintain_order="left")
         .filter(col("object_ids").list.len() > 1)
         .collect()
     )
@@ -155,6 +132,3 @@ def _judged(asked: Asked, facts: DataFrame) -> Iterator[tuple[Ints, Floats]]:
         found = tops(right, sizes[place])
         kept = found.n > 1
         yield place[kept], np.column_stack(found[1:])[kept]
-
-
-COMPONENT = Sets()

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
 
 from sonde.analysis.readings import Asked, Reading
-from sonde.core.facts import Dataset, Relation
+from sonde.core.facts import Relation
 from sonde.core.reports import Estimate, Metric, Table
-from sonde.metrics.estimates import ByFact
+from sonde.metrics.estimates import RELATIONS
 from sonde.reporting.build.figures import dots
 from sonde.reporting.build.tables import Field, table
-from sonde.reporting.catalogue import RELATIONS
 
 ACCURACY = Metric(
     "tags.accuracy",
@@ -29,48 +27,34 @@ METRICS = (ACCURACY,)
 UNTAGGED = "(no tag)"
 
 
-class Tags:
-    """Reads how accurate a model is on the relations of each tag."""
-
-    name: ClassVar[str] = "tags"
-
-    def applies(self, dataset: Dataset) -> bool:
-        """Whether a relation that is asked about has a tag."""
-        return any(relation.tags for relation in dataset.asked_relations())
-
-    def read(self, asked: Asked) -> Reading | None:
-        """The mean over the relations of each tag, and over all of them."""
-        facts, relations = asked.facts(), asked.judged.relations
-        by_fact = ByFact(
-            ids=tuple(relation.id for relation in relations),
-            relation=facts["owner"].to_numpy(),
-            subject=facts["cluster"].to_numpy(),
-            seed=asked.dataset.selection.seed,
-        )
-        resampled = by_fact.resampled(facts["accuracy"].to_numpy())
-        groups = tagged([r for r in relations if r.id in resampled.samples])
-        if not set(groups) - {UNTAGGED}:
-            return None
-        estimates = {ACCURACY.at(RELATIONS): resampled.mean_over_relations()}
-        places = {"all relations": RELATIONS}
-        for tag, end in zip(groups, _ends(groups), strict=True):
-            places[tag] = f"tag.{end}"
-            estimates[ACCURACY.at(places[tag])] = resampled.mean_over_relations(groups[tag])
-        return Reading(
-            metrics=METRICS,
-            estimates=estimates,
-            tables=(_table(estimates, places, groups),),
-            figures=(
-                dots(
-                    estimates,
-                    _by_value(estimates, places),
-                    {"accuracy": ACCURACY},
-                    id="tags",
-                    title="Accuracy by tag",
-                    axis="accuracy, mean over relations",
-                ),
+def read(asked: Asked) -> Reading | None:
+    """The mean over the relations of each tag, and over all of them."""
+    facts, relations = asked.facts(), asked.judged.relations
+    by_fact = asked.by_fact(facts)
+    resampled = by_fact.resampled(facts["accuracy"].to_numpy())
+    groups = tagged([r for r in relations if r.id in resampled.samples])
+    if not set(groups) - {UNTAGGED}:
+        return None
+    estimates = {ACCURACY.at(RELATIONS): resampled.mean_over_relations()}
+    places = {"all relations": RELATIONS}
+    for tag, end in zip(groups, _ends(groups), strict=True):
+        places[tag] = f"tag.{end}"
+        estimates[ACCURACY.at(places[tag])] = resampled.mean_over_relations(groups[tag])
+    return Reading(
+        metrics=METRICS,
+        estimates=estimates,
+        tables=(_table(estimates, places, groups),),
+        figures=(
+            dots(
+                estimates,
+                _by_value(estimates, places),
+                {"accuracy": ACCURACY},
+                id="tags",
+                title="Accuracy by tag",
+                axis="accuracy, mean over relations",
             ),
-        )
+        ),
+    )
 
 
 def tagged(relations: Sequence[Relation]) -> dict[str, tuple[str, ...]]:
@@ -118,6 +102,3 @@ def _table(
     ]
     note = "Every relation of a tag counts the same; a relation with several tags counts for each."
     return table(places, fields, look, id="tags", title="By tag", note=note)
-
-
-COMPONENT = Tags()

@@ -14,9 +14,9 @@ from sonde.analysis.sides.figures import side_figures
 from sonde.analysis.sides.lines import shared_headlines
 from sonde.analysis.sides.tables import side_tables
 from sonde.core.reports import Curves, Estimate, Figure, Headline, Report
+from sonde.metrics.estimates import RELATIONS
 from sonde.reporting.build.figures import WHISKERS, curve
 from sonde.reporting.build.parts import shown
-from sonde.reporting.catalogue import RELATIONS
 
 FEW_RELATIONS = 12
 """Curves that can be told apart in a figure."""

@@ -33,7 +33,7 @@ from sonde.data.builders.endpoint import LOST, Asker
 from sonde.data.builders.questions import questions
 from sonde.data.check import bare, stands_in
 from sonde.data.wordings import regrouped
-from sonde.prompting.few_shot import QUESTION_MARKS
+from sonde.prompting.languages import QUESTION_MARKS
 from sonde.prompting.options import correct_for, correct_names, negatives, spellings
 
 Origin = Literal["own", "file", "endpoint"]

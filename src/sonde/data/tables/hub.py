@@ -19,13 +19,13 @@ from urllib.parse import urlsplit
 from sonde.core.errors import DataError, MissingExtra
 from sonde.core.facts import Dataset
 from sonde.data.lines import Row
+from sonde.data.tables import HUB
 from sonde.data.tables.columns import PAGE, Given
 from sonde.data.tables.dataset import ADVICE, Table, dataset_of
 from sonde.data.tables.faults import Faults
 
 log = logging.getLogger(__name__)
 
-HUB = "hub"
 ENDPOINT = "https://huggingface.co"
 PATIENCE = 3.0
 """Seconds until the Hub must have answered; the library itself would try for half a minute."""

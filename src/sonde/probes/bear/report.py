@@ -10,13 +10,12 @@ from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimate, Estimates, Metric, Report, Table
 from sonde.core.scores import Normalise
 from sonde.core.words import against_control
-from sonde.metrics.estimates import ByFact, Resampled
+from sonde.metrics.estimates import FACTS, RELATIONS, ByFact, Resampled
 from sonde.metrics.judged import Judged, around
 from sonde.probes.bear.judge import Outcomes
 from sonde.reporting.build.figures import dots_by_relation
 from sonde.reporting.build.parts import above_on_relations, headline, shown
 from sonde.reporting.build.tables import Field, browse, by_place, by_relation, drawn, titled
-from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import Floats
 
 ACCURACY = Metric(
@@ -112,20 +111,12 @@ def _estimates(
     relations: Sequence[Relation], outcomes: Outcomes, templates: Sequence[int], seed: int
 ) -> dict[str, Estimate]:
     grid = outcomes.judged.grid
-    by_fact = ByFact(
-        ids=tuple(relation.id for relation in relations),
-        relation=grid.relations,
-        subject=outcomes.subjects,
-        seed=seed,
-    )
+    by_fact = ByFact.of(relations, grid.relations, outcomes.subjects, seed)
     numbers = _values(outcomes, templates)
     together = by_fact.together({metric.id: columns for metric, columns in numbers.items()})
-    estimates = {}
-    for metric, resampled in ((metric, together[metric.id]) for metric in numbers):
-        estimates[metric.at(FACTS)] = resampled.mean_over_facts()
-        estimates[metric.at(RELATIONS)] = resampled.mean_over_relations()
-        for relation in relations:
-            estimates[metric.at(f"relation.{relation.id}")] = resampled.relation(relation.id)
+    estimates: dict[str, Estimate] = {}
+    for id, resampled in together.items():
+        estimates |= resampled.means(id, by_fact.ids)
     estimates[SPREAD.at()] = _spread([together[of_template(n).id] for n in templates])
     return estimates
 

@@ -15,9 +15,8 @@ from sonde.core.fact_frames import text_frame
 from sonde.core.facts import LAMA, Dataset
 from sonde.core.reports import Cell, Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import told_apart
-from sonde.metrics.accuracy import right_shares, template_accuracies
+from sonde.metrics.accuracy import names_help, right_shares, template_accuracies
 from sonde.metrics.calibration import overconf_by_each, overconf_by_template
-from sonde.metrics.coverage import names_help
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.judged import Floats, Grid, Ints
 from sonde.probes.belief.judge import (
@@ -30,15 +29,16 @@ from sonde.probes.belief.judge import (
 )
 from sonde.prompting.pairs import World
 from sonde.prompting.sentences import stand_in
-from sonde.reporting.build.multi_prompt import metrics as multi_prompt
-from sonde.reporting.build.multi_prompt.metrics import (
+from sonde.reporting.build.multi_prompt import numbers as multi_prompt
+from sonde.reporting.build.multi_prompt.numbers import (
     ACC,
     DRIVER,
     DRIVERS,
     MAJORITY,
     WORDINGS,
+    manual_ranks,
+    moved,
 )
-from sonde.reporting.build.multi_prompt.numbers import manual_ranks, moved
 from sonde.reporting.build.multi_prompt.sections import Draw, Sections, sections
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import (

@@ -20,24 +20,23 @@ from sonde.metrics.calibration import (
     overconf_by_template,
 )
 from sonde.metrics.consistency import consist_of_texts
-from sonde.metrics.estimates import Sample
+from sonde.metrics.estimates import FACTS, Sample
 from sonde.probes.belief_icl.judge import Outcomes
 from sonde.prompting.few_shot import Style, question
 from sonde.prompting.matching import alike
 from sonde.reporting.build.figures import WHISKERS, curve
-from sonde.reporting.build.multi_prompt.metrics import (
+from sonde.reporting.build.multi_prompt.numbers import (
     ACC,
     BY_TEMPLATE,
     MAJORITY,
     ONE_WORD,
     OVERCONF,
 )
-from sonde.reporting.build.multi_prompt.metrics import METRICS as MULTI_PROMPT
+from sonde.reporting.build.multi_prompt.numbers import METRICS as MULTI_PROMPT
 from sonde.reporting.build.multi_prompt.sections import Draw, Sections, sections
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, browse, drawn, table, titled
 from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
-from sonde.reporting.catalogue import FACTS
 
 MANY = 0.2
 """The share from which answers that are not as they should be are worth a sentence."""

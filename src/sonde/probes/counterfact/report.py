@@ -13,13 +13,12 @@ import numpy as np
 from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import against_control, counted, in_points, sided, written
-from sonde.metrics.estimates import ByFact, Resampled, hold_together
+from sonde.metrics.estimates import FACTS, RELATIONS, ByFact, Resampled, hold_together
 from sonde.metrics.judged import around
 from sonde.probes.counterfact.judge import ROLES, Outcomes, Role
 from sonde.reporting.build.figures import dots_by_relation
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, browse, by_relation, drawn, table, titled
-from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import Floats, widening
 
 CHANCE = 0.5
@@ -165,11 +164,11 @@ def _headlines(estimates: Estimates) -> Iterator[Headline]:
 def measure(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     """Every number, over cases, over relations and by relation; a case has one value of each."""
     facts = outcomes.facts
-    by_case = ByFact(
-        ids=tuple(relation.id for relation in outcomes.relations),
-        relation=outcomes.owners(),
-        subject=facts["subject_id"].rank("dense").to_numpy().astype(np.int64),
-        seed=seed,
+    by_case = ByFact.of(
+        outcomes.relations,
+        outcomes.owners(),
+        facts["subject_id"].rank("dense").to_numpy().astype(np.int64),
+        seed,
     )
     right = {role: outcomes.by_case(role, "right") for role in ROLES}
     numbers: dict[str, tuple[Floats, Floats | None]] = {
@@ -188,9 +187,7 @@ def measure(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     made = by_case.together(numbers)
     estimates: dict[str, Estimate] = {}
     for id, resampled in made.items():
-        estimates[f"{id}.{RELATIONS}"] = resampled.mean_over_relations()
-        estimates[f"{id}.{FACTS}"] = resampled.mean_over_facts()
-        estimates |= {f"{id}.relation.{r}": resampled.relation(r) for r in by_case.ids}
+        estimates |= resampled.means(id, by_case.ids)
     return estimates | dict(_harmonic([made[metric.id] for metric in SCORES.values()], by_case.ids))
 
 

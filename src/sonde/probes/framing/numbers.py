@@ -15,11 +15,11 @@ import numpy as np
 
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Estimates, Metric
-from sonde.metrics.estimates import ByFact
+from sonde.metrics.estimates import RELATIONS, ByFact
 from sonde.metrics.judged import Floats, around
 from sonde.probes.framing.judge import Outcomes, Task
 from sonde.prompting.frames import Told
-from sonde.reporting.catalogue import RELATIONS, shares
+from sonde.reporting.catalogue import shares
 from sonde.stats.intervals import resampled_rates
 
 SPREAD = ACCURACY, BEST, WORST, STDEV = shares(
@@ -141,12 +141,7 @@ def was_measured(estimates: Estimates, metric: Metric) -> bool:
 def measure(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     """Everything that is estimated."""
     asked = outcomes.asked
-    by_fact = ByFact(
-        ids=tuple(relation.id for relation in asked.relations),
-        relation=asked.relation,
-        subject=asked.subject,
-        seed=seed,
-    )
+    by_fact = ByFact.of(asked.relations, asked.relation, asked.subject, seed)
     values, estimates = dict(_values(outcomes)), dict[str, Estimate]()
     for metric, value in values.items():
         estimates |= by_fact.estimates(metric.id, value)

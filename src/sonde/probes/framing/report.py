@@ -8,13 +8,13 @@ from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report
 from sonde.core.words import against_control, counted, in_points, listed, sided, told_apart
 from sonde.metrics.abstention import ABSTENTION
+from sonde.metrics.estimates import RELATIONS
 from sonde.probes.framing import numbers
 from sonde.probes.framing.judge import FEW, MOST, Outcomes, Task, Templates
 from sonde.probes.framing.numbers import LINES, READINGS, mean, measure, was_measured
 from sonde.probes.framing.tables import figures, tables
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
-from sonde.reporting.catalogue import RELATIONS
 
 KINDS: Mapping[Task, tuple[str, str, str]] = {
     "wp": ("sentences", "statements that end with their object", "completed as sentences"),

@@ -10,6 +10,7 @@ import numpy as np
 
 from sonde.core.facts import Relation
 from sonde.core.reports import Cell, Estimates, Figure, Metric, Table
+from sonde.metrics.estimates import RELATIONS
 from sonde.probes.framing import numbers
 from sonde.probes.framing.judge import TASKS, Outcomes, Task
 from sonde.probes.framing.numbers import LINES, READINGS, Line, accuracies, averaged, was_measured
@@ -23,7 +24,6 @@ from sonde.reporting.build.tables import (
     table,
     titled,
 )
-from sonde.reporting.catalogue import RELATIONS
 
 TRUE_ONES = Metric("accuracy.fc_pos{read}", "true ones", "percent", "that are called True")
 FALSE_ONES = Metric("accuracy.fc_neg{read}", "false ones", "percent", "that are called False")

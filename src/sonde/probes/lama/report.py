@@ -10,12 +10,11 @@ import numpy as np
 from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import against_control
-from sonde.metrics.estimates import ByFact
+from sonde.metrics.estimates import FACTS, RELATIONS, ByFact
 from sonde.probes.lama.judge import Outcomes, Shown
 from sonde.reporting.build.figures import dots_by_relation
 from sonde.reporting.build.parts import COMMONEST, above_on_relations, headline, shown
 from sonde.reporting.build.tables import Field, browse, by_place, by_relation, titled
-from sonde.reporting.catalogue import FACTS, RELATIONS
 from sonde.stats.intervals import Floats
 
 P1 = Metric("p_at_1", "P@1", "percent", "share of facts whose first answer is right")
@@ -110,24 +109,14 @@ def _estimates(
 ) -> dict[str, Estimate]:
     facts, pair = outcomes.facts, outcomes.judged.grid.pair
     # the facts of one subject share a prompt
-    by_fact = ByFact(
-        ids=tuple(relation.id for relation in relations),
-        relation=facts.relations[pair],
-        subject=facts.subjects[pair],
-        seed=seed,
-    )
-    estimates = {}
-    numbers = {metric: (values, minus) for metric, values, minus in _values(outcomes, k)}
-    together = by_fact.together({metric.id: columns for metric, columns in numbers.items()})
-    for metric in numbers:
-        resampled = together[metric.id]
-        estimates[metric.at(RELATIONS)] = resampled.mean_over_relations()
-        estimates[metric.at(FACTS)] = resampled.mean_over_facts()
+    by_fact = ByFact.of(relations, facts.relations[pair], facts.subjects[pair], seed)
+    estimates: dict[str, Estimate] = {}
+    numbers = {metric.id: (values, minus) for metric, values, minus in _values(outcomes, k)}
+    for id, resampled in by_fact.together(numbers).items():
+        estimates |= resampled.means(id, by_fact.ids)
         for kind in KINDS:
             only = {r.id for r in relations if r.kind == kind}
-            estimates[metric.at(f"kind.{kind}")] = resampled.mean_over_relations(only)
-        for relation in relations:
-            estimates[metric.at(f"relation.{relation.id}")] = resampled.relation(relation.id)
+            estimates[f"{id}.kind.{kind}"] = resampled.mean_over_relations(only)
     return estimates
 
 

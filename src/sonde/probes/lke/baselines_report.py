@@ -15,7 +15,7 @@ from sonde.core.facts import Relation, Source, Template
 from sonde.core.reports import DotPlot, Estimate, Figure, Headline, Metric, Report, Series, Table
 from sonde.core.words import clearly, listed
 from sonde.metrics.abstention import ABSTENTION
-from sonde.metrics.estimates import Sample, spread_of
+from sonde.metrics.estimates import RELATIONS, Sample, spread_of
 from sonde.probes.lke.choices import Choices
 from sonde.probes.lke.metrics import (
     ABOVE,
@@ -32,7 +32,7 @@ from sonde.reporting.build.figures import WHISKERS, dots, dots_by_relation, stri
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, across, by_relation, side_by_side, table, titled
 from sonde.reporting.build.written import Abstentions, Written, abstentions, nothing_said
-from sonde.reporting.catalogue import RELATIONS, shares
+from sonde.reporting.catalogue import shares
 from sonde.stats.paired import holm
 
 if TYPE_CHECKING:

@@ -20,19 +20,17 @@ from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Relation, Template
 from sonde.core.rated import RatedColumns
 from sonde.core.reports import Estimate, Metric, Table
-from sonde.metrics.estimates import ByFact, Resampled, p_value, spread_of
+from sonde.metrics.estimates import RELATIONS, ByFact, Resampled, p_value, spread_of
 from sonde.metrics.judged import Grid, Judged
 from sonde.metrics.verdicts import Verdicts, correct_options, judge_options
 from sonde.probes.lke.asking import Asked
 from sonde.probes.lke.metrics import ACCURACY, DEVIATION, MASS, Kept, Mean, varied
 from sonde.prompting.sequences import Separators
 from sonde.reporting.build.tables import Field, Fields, table, titled
-from sonde.reporting.catalogue import RELATIONS
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -61,12 +59,8 @@ class Rows:
     def by(self) -> ByFact:
         """The relation and the cluster of what is averaged."""
         units = self.frame if self.units is None else self.units
-        return ByFact(
-            ids=tuple(relation.id for relation in self.relations),
-            relation=units["owner"].to_numpy(),
-            subject=units["subject"].to_numpy(),
-            seed=self.seed,
-        )
+        owners, subjects = units["owner"].to_numpy(), units["subject"].to_numpy()
+        return ByFact.of(self.relations, owners, subjects, self.seed)
 
     def values(self, value: str, kept: Kept | None = None) -> Floats:
         """What is averaged; nan where nothing is kept."""

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sonde.core.reports import Headline, Metric
-from sonde.reporting.build.multi_prompt.metrics import ECE, OVERCONF
+from sonde.metrics.estimates import RELATIONS
+from sonde.reporting.build.multi_prompt.numbers import ECE, OVERCONF
 from sonde.reporting.build.parts import headline
-from sonde.reporting.catalogue import RELATIONS, shares
+from sonde.reporting.catalogue import shares
 
 if TYPE_CHECKING:
     from polars import Series

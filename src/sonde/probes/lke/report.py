@@ -21,7 +21,7 @@ from sonde.core.reports import (
 from sonde.core.words import against_control, counted, trust
 from sonde.metrics.accuracy import accuracy_at_over
 from sonde.metrics.calibration import Bin, calibration
-from sonde.metrics.estimates import spread_of
+from sonde.metrics.estimates import FACTS, RELATIONS, spread_of
 from sonde.probes.lke.asking import Asked
 from sonde.probes.lke.choices import Choices
 from sonde.probes.lke.metrics import (
@@ -42,10 +42,9 @@ from sonde.probes.lke.metrics import (
     at_level,
 )
 from sonde.reporting.build import figures as build
-from sonde.reporting.build.multi_prompt.metrics import ECE, OVERCONF
+from sonde.reporting.build.multi_prompt.numbers import ECE, OVERCONF
 from sonde.reporting.build.parts import above_on_relations, headline, shown
 from sonde.reporting.build.tables import Field, browse, by_relation, drawn, table, titled
-from sonde.reporting.catalogue import FACTS, RELATIONS
 
 SHOWN = 50_000
 ENDS = 90

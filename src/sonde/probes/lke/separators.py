@@ -18,7 +18,7 @@ from sonde.core.prompts import Prompt
 from sonde.core.reports import DotPlot, Metric, Report, Series, Table
 from sonde.core.settings import setting
 from sonde.core.words import clearly, named, told_apart
-from sonde.metrics.estimates import lead
+from sonde.metrics.estimates import RELATIONS, lead
 from sonde.metrics.judged import Judged
 from sonde.probes.lke.asking import OPTIONS_HELP, Asked
 from sonde.probes.lke.choices import Choices, Way, judge, worded
@@ -28,7 +28,6 @@ from sonde.prompting.sequences import USUAL, Separators, named_separators, told
 from sonde.reporting.build.figures import WHISKERS
 from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import Field
-from sonde.reporting.catalogue import RELATIONS
 from sonde.stats.paired import holm
 
 ABOVE_FIRST = Metric(

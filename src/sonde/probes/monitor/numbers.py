@@ -30,10 +30,10 @@ from sonde.metrics.distance import (
     combined,
     over_prompts,
 )
-from sonde.metrics.estimates import ByFact
+from sonde.metrics.estimates import RELATIONS, ByFact
 from sonde.metrics.judged import Bools, Floats
 from sonde.probes.monitor.judge import Outcomes
-from sonde.reporting.catalogue import RELATIONS, shares
+from sonde.reporting.catalogue import shares
 from sonde.stats.intervals import percentile_interval, resampled_rates, unvaried_difference, wilson
 
 DIFFERENCE = Metric(
@@ -70,12 +70,7 @@ def of_all(metric: Metric) -> Metric:
 def measure(outcomes: Outcomes) -> dict[str, Estimate]:
     """Everything that is estimated."""
     known = outcomes.monitored
-    by_fact = ByFact(
-        ids=tuple(relation.id for relation in known.relations),
-        relation=known.relation,
-        subject=outcomes.subjects,
-        seed=known.seed,
-    )
+    by_fact = ByFact.of(known.relations, known.relation, outcomes.subjects, known.seed)
     estimates = _ratios(outcomes, by_fact)
     for metric, values, minus in _values(outcomes):
         estimates |= by_fact.estimates(metric.id, values, minus)

@@ -12,6 +12,7 @@ from sonde.core.reports import Estimates, Headline, Report
 from sonde.core.words import against_control, counted, listed, sided
 from sonde.metrics.abstention import ABSTENTION
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES
+from sonde.metrics.estimates import RELATIONS
 from sonde.probes.monitor.judge import Outcomes
 from sonde.probes.monitor.numbers import (
     ABOVE,
@@ -34,7 +35,6 @@ from sonde.prompting.matching import begins, cleaned
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import titled
 from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
-from sonde.reporting.catalogue import RELATIONS
 
 FEW = 10
 

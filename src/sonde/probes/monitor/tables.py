@@ -19,6 +19,7 @@ from sonde.core.reports import (
     Table,
 )
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, RULES, SOLID, SOLID_ANCHORS, Rule
+from sonde.metrics.estimates import RELATIONS
 from sonde.metrics.judged import Bools, Floats
 from sonde.probes.monitor.judge import Outcomes
 from sonde.probes.monitor.numbers import (
@@ -44,7 +45,6 @@ from sonde.reporting.build.tables import (
     table,
     titled,
 )
-from sonde.reporting.catalogue import RELATIONS
 
 SHOWN, POINTS = 50_000, 2_000
 """The most facts in the table of them, and dots in their figure."""

@@ -10,7 +10,7 @@ from sonde.core.facts import Dataset, slot_values
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Table
 from sonde.core.words import against_control, counted
 from sonde.metrics.abstention import ABSTENTION
-from sonde.metrics.estimates import ByFact, Resampled
+from sonde.metrics.estimates import RELATIONS, ByFact, Resampled
 from sonde.metrics.judged import around
 from sonde.probes.qa.judge import Bools, Floats, Members, Outcomes
 from sonde.prompting.few_shot import question
@@ -18,7 +18,7 @@ from sonde.reporting.build.figures import dots_by_relation
 from sonde.reporting.build.parts import above_on_relations, headline, shown
 from sonde.reporting.build.tables import Field, browse, by_place, by_relation, drawn, titled
 from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
-from sonde.reporting.catalogue import FACTS, RELATIONS, shares
+from sonde.reporting.catalogue import shares
 
 PRECISION, RECALL, F1, WHOLE, ANY = shares(
     ("precision", "precision", "mean share of the named things that are right", "higher"),
@@ -124,17 +124,13 @@ def _differ(estimates: Estimates, one: Headline, other: Headline) -> bool:
 
 def _estimates(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     """Over relations, over facts, of each relation, and by what the right answers are."""
-    ids = tuple(relation.id for relation in outcomes.relations)
-    by_fact = ByFact(ids=ids, relation=outcomes.relation, subject=outcomes.subject, seed=seed)
+    by_fact = ByFact.of(outcomes.relations, outcomes.relation, outcomes.subject, seed)
     numbers = _values(outcomes)
     together = by_fact.together({metric.id: columns for metric, columns in numbers.items()})
     parts = {place: _within(numbers, among) for place, among in _parts(outcomes)}
     estimates: dict[str, Estimate] = {}
     for metric in MEANS:
-        made = together[metric.id]
-        estimates[metric.at(RELATIONS)] = made.mean_over_relations()
-        estimates[metric.at(FACTS)] = made.mean_over_facts()
-        estimates |= {metric.at(f"relation.{id}"): made.relation(id) for id in ids}
+        estimates |= together[metric.id].means(metric.id, by_fact.ids)
         for place, columns in parts.items():
             made_there = by_fact.resampled(*columns[metric])
             estimates[metric.at(place)] = made_there.mean_over_facts()

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from sonde.core.reports import Estimate, Headline, Table
 from sonde.core.words import counted, listed
 from sonde.metrics.abstention import ABSTAINED, ABSTENTION, RIGHT_WHEN_ANSWERED, abstention
+from sonde.metrics.estimates import RELATIONS
 from sonde.metrics.judged import Bools, Judged
 from sonde.reporting.build.parts import headline
 from sonde.reporting.build.tables import by_place, titled
-from sonde.reporting.catalogue import RELATIONS
 
 SILENT = "Mostly empty, so that nothing is concluded from them"
 

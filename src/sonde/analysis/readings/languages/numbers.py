@@ -18,16 +18,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.analysis.readings import Asked
+from sonde.analysis.readings import Asked, worded
 from sonde.core.errors import MissingExtra
 from sonde.core.facts import Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Metric
 from sonde.metrics.candidates import Candidates, candidates, thing_names
-from sonde.metrics.estimates import ByFact, Over, Resampled, hold_together, p_value
+from sonde.metrics.estimates import (
+    FACTS,
+    RELATIONS,
+    ByFact,
+    Over,
+    Resampled,
+    hold_together,
+    p_value,
+)
 from sonde.metrics.ranking import consistencies
 from sonde.prompting.matching import OWN, PLAIN, check_language, language_of, normal, within
-from sonde.reporting.catalogue import FACTS, RELATIONS
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -74,11 +81,6 @@ Couple = tuple[str, str]
 def at(couple: Couple) -> str:
     """How two languages stand in the names of estimates."""
     return "-".join(couple)
-
-
-def worded(relations: Sequence[Relation]) -> list[Relation]:
-    """The relations that say their language, and what they are in every one."""
-    return [relation for relation in relations if relation.same and relation.language]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,15 +19,13 @@ from sonde.analysis.readings.languages.numbers import (
     Couple,
     Shared,
     at,
-    worded,
 )
-from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate, Estimates, Figure, Metric, Table
 from sonde.core.words import in_points, told_apart, written
+from sonde.metrics.estimates import FACTS, RELATIONS
 from sonde.reporting.build.figures import heat
 from sonde.reporting.build.parts import shown
 from sonde.reporting.build.tables import Field, table
-from sonde.reporting.catalogue import FACTS, RELATIONS
 
 NAMED = 3
 """Pairs of languages that a finding names."""
@@ -38,32 +36,22 @@ FEW = 6
 DASH = "–"
 
 
-class Languages:
-    """Reads what was asked in several languages."""
-
-    name = "languages"
-
-    def applies(self, dataset: Dataset) -> bool:
-        """Whether some relation is asked in two languages."""
-        asked = [r.same for r in worded(dataset.asked_relations())]
-        return len(set(asked)) < len(asked)
-
-    def read(self, asked: Asked) -> Reading | None:
-        """Compare every language with every other."""
-        facts = Shared(asked)
-        if len(facts.languages) < 2:
-            return None
-        estimates = dict(facts.estimates())
-        couples = list(combinations(facts.languages, 2))
-        return Reading(
-            metrics=METRICS,
-            estimates=estimates,
-            counts=facts.counts(),
-            tables=shown((_by_language(facts, estimates), _by_couple(facts, couples, estimates))),
-            figures=shown(_figures(facts.languages, estimates)),
-            findings=shown(_findings(couples, estimates)),
-            notes=_notes(facts),
-        )
+def read(asked: Asked) -> Reading | None:
+    """Compare every language with every other."""
+    facts = Shared(asked)
+    if len(facts.languages) < 2:
+        return None
+    estimates = dict(facts.estimates())
+    couples = list(combinations(facts.languages, 2))
+    return Reading(
+        metrics=METRICS,
+        estimates=estimates,
+        counts=facts.counts(),
+        tables=shown((_by_language(facts, estimates), _by_couple(facts, couples, estimates))),
+        figures=shown(_figures(facts.languages, estimates)),
+        findings=shown(_findings(couples, estimates)),
+        notes=_notes(facts),
+    )
 
 
 def _by_language(facts: Shared, estimates: Estimates) -> Table:
@@ -193,6 +181,3 @@ def _notes(facts: Shared) -> tuple[str, ...]:
         "other candidates in the two languages are left out of it and counted, as are those with "
         "fewer than two.",
     )
-
-
-COMPONENT = Languages()

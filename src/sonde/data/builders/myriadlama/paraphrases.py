@@ -21,7 +21,7 @@ from sonde.data.builders.endpoint import LOST, SPARE, Asker, Exhausted, candidat
 from sonde.data.check import bare, finder
 from sonde.data.review.judgements import item_id
 from sonde.data.wordings import style_of
-from sonde.prompting.few_shot import QUESTION_MARKS
+from sonde.prompting.languages import QUESTION_MARKS
 
 Fault = Literal["slots", "repeated", "telling", "unfit"]
 

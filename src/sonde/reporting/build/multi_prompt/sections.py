@@ -19,7 +19,7 @@ from sonde.metrics.accuracy import Fluctuation, template_accuracies
 from sonde.metrics.calibration import Bin
 from sonde.metrics.judged import Bools, Floats, Grid, Ints
 from sonde.reporting.build.figures import bars, calibration, distribution, strip
-from sonde.reporting.build.multi_prompt.metrics import (
+from sonde.reporting.build.multi_prompt.numbers import (
     ABOVE,
     ACC,
     AVERAGE,
@@ -35,10 +35,12 @@ from sonde.reporting.build.multi_prompt.metrics import (
     ORACLE,
     OVERCONF,
     WORST,
+    Consist,
+    Numbers,
     fluctuation,
+    measure,
 )
-from sonde.reporting.build.multi_prompt.metrics import Draw as Draw
-from sonde.reporting.build.multi_prompt.numbers import Consist, Numbers, measure
+from sonde.reporting.build.multi_prompt.numbers import Draw as Draw
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, listing, table, titled
 from sonde.reporting.build.tables import by_relation as relation_rows
