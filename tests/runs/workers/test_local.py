@@ -7,13 +7,15 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import sonde
 from sonde.core.errors import ModelError, SondeError, UsageError, WorkerError
-from sonde.runs.workers.local import surroundings
+from sonde.models.options import LoadOptions
+from sonde.runs.workers.local import gpus_of_each, surroundings
 from sonde.runs.workers.spec import Workers
 
 from .mortal import mark
@@ -158,13 +160,31 @@ def test_the_progress_of_workers_never_goes_back_and_ends_with_all(tmp_path: Pat
 
 
 def test_threads_are_shared_out_and_gpus_dealt_in_turn() -> None:
-    found = [surroundings(Workers(place="local", count=3), n, {}, ["0", "1"]) for n in range(3)]
+    three = Workers(place="local", count=3, gpus=1)
+    found = [surroundings(three, n, {}, ["0", "1"]) for n in range(3)]
     assert [each["CUDA_VISIBLE_DEVICES"] for each in found] == ["0", "1", "0"]
+    pairs = [surroundings(replace(three, gpus=2), n, {}, ["4", "5", "6", "7"]) for n in range(2)]
+    assert [each["CUDA_VISIBLE_DEVICES"] for each in pairs] == ["4,5", "6,7"]
     share = max(len(os.sched_getaffinity(0)) // 3, 1)
     assert {each["OMP_NUM_THREADS"] for each in found} == {str(share)}
-    chosen = surroundings(Workers(place="local", count=2), 0, {"OMP_NUM_THREADS": "7"}, [])
+    chosen = surroundings(replace(three, count=2), 0, {"OMP_NUM_THREADS": "7"}, [])
     assert chosen["OMP_NUM_THREADS"] == "7" and "CUDA_VISIBLE_DEVICES" not in chosen
     given = Workers(place="local", count=2, threads=5, gpus=0)
     found = [surroundings(given, 1, {"OMP_NUM_THREADS": "7"}, ["0"])]
     assert found[0]["OMP_NUM_THREADS"] == "5" and found[0]["CUDA_VISIBLE_DEVICES"] == ""
     assert found[0]["PYTHONPATH"].split(os.pathsep) == [path for path in sys.path if path]
+
+
+def test_gpus_are_a_share_where_a_model_is_spread_and_no_more_than_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = Workers(place="local", count=2)
+    assert [gpus_of_each(two, there, spread=True) for there in (0, 1, 4, 5)] == [1, 1, 2, 2]
+    assert [gpus_of_each(two, there, spread=False) for there in (0, 1, 4)] == [1, 1, 1]
+    assert gpus_of_each(replace(two, gpus=3), 4, spread=True) == 3
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    with pytest.raises(WorkerError, match="local:2 is to have 2 GPUs, and this machine has 1"):
+        ask("control:majority", tmp_path / "out", "local:2,gpus=2")
+    with pytest.raises(UsageError, match="--device cuda:1 names one GPU, and workers are given"):
+        ask("control:majority", tmp_path / "out", "local:2", load=LoadOptions(device="cuda:1"))
+    assert not (tmp_path / "out").exists()

@@ -76,11 +76,15 @@ def ask_tiny(kind: str, model: str, out: Path, on: str = "") -> None:
     sonde.run(probe, model, facts(), out, on=on, shard_weight=WEIGHTS[kind])
 
 
-def kept(out: Path) -> dict[str, bytes]:
-    """Every file of a finished run but that which tells how long it took."""
+def kept(out: Path) -> dict[str, Any]:
+    """Every file of a finished run but for what tells how long it took, and the manifest.
+
+    That is read, without the state of the checkout, which may change while tests run.
+    """
     found = {str(path.relative_to(out)): path for path in out.rglob("*") if path.is_file()}
-    assert {"manifest.json", "complete.json", "shards.sha256"} < set(found)
-    return {name: path.read_bytes() for name, path in found.items() if name != "timings.jsonl"}
+    manifest = json.loads(found.pop("manifest.json").read_text())
+    del manifest["surroundings"], found["complete.json"], found["timings.jsonl"]
+    return {"manifest.json": manifest, **{name: path.read_bytes() for name, path in found.items()}}
 
 
 def workers_of(driver: int) -> list[int]:

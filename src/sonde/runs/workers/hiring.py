@@ -21,6 +21,11 @@ def hire(on: str, reference: str, options: LoadOptions, dataset: Dataset | None)
     """Workers, as `on` says, that have all loaded the model; to be closed by who hired them."""
     workers = parse_workers(on)
     check(reference, here=workers.place == "local")
+    if options.device.startswith("cuda:"):
+        raise UsageError(
+            f"--device {options.device} names one GPU, and workers are given theirs; write "
+            f"--device cuda, and say with CUDA_VISIBLE_DEVICES which GPUs there are for {workers}"
+        )
     facts = None if dataset is None or not reads_facts(reference) else _whole(dataset)
     order = Order(reference=reference, options=options, dataset=facts)
     return Crew(workers, _place(workers, options), order)
@@ -33,13 +38,14 @@ def _whole(dataset: Dataset) -> Dataset:
 
 
 def _place(workers: Workers, options: LoadOptions) -> Place:
+    spread = bool(options.device_map)
     if workers.place == "ray":
         from sonde.runs.workers.ray import RayPlace
 
-        return RayPlace(workers, cpu=options.device == "cpu")
+        return RayPlace(workers, cpu=options.device == "cpu", spread=spread)
     from sonde.runs.workers.local import LocalPlace
 
-    return LocalPlace(workers)
+    return LocalPlace(workers, spread=spread)
 
 
 @contextmanager

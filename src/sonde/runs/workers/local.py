@@ -12,9 +12,11 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 
+from sonde.core.errors import WorkerError
 from sonde.runs.workers.channels import Channel, Lost
 from sonde.runs.workers.spec import Workers, dealt_devices
 from sonde.runs.workers.worker import serve
@@ -31,12 +33,14 @@ PATIENCE = 5.0
 class LocalPlace:
     """Starts processes, and hears which of them have something to say."""
 
-    def __init__(self, workers: Workers) -> None:
-        self._workers = workers
+    def __init__(self, workers: Workers, *, spread: bool) -> None:
+        self._gpus = gpus()
+        each = gpus_of_each(workers, len(self._gpus), spread=spread)
+        self._workers = replace(workers, gpus=each)
 
     def start(self, number: int) -> Process:
         """A new process in the place of worker `number`."""
-        return Process(surroundings(self._workers, number, os.environ, gpus()))
+        return Process(surroundings(self._workers, number, os.environ, self._gpus))
 
     def wait(self, channels: Sequence[Channel], seconds: float) -> list[Channel]:
         """Those that have something to say, or have ended."""
@@ -109,12 +113,28 @@ def surroundings(
     found = {**dict.fromkeys(THREADS, str(share)), **given}
     if workers.threads:
         found |= dict.fromkeys(THREADS, str(share))
-    each = 1 if workers.gpus is None else int(workers.gpus)
-    if devices or each == 0:
-        found[VISIBLE] = ",".join(dealt_devices(devices, number, each)) if each else ""
+    if devices or workers.gpus == 0:
+        found[VISIBLE] = ",".join(dealt_devices(devices, number, int(workers.gpus or 0)))
     # as here: a module of one's own may hold a model
     found["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     return found
+
+
+def gpus_of_each(workers: Workers, there: int, *, spread: bool) -> int:
+    """GPUs of each worker: as many as the user says, or one; its share, where a model is spread.
+
+    >>> four = Workers(place="local", count=4)
+    >>> [gpus_of_each(four, 8, spread=spread) for spread in (False, True)]
+    [1, 2]
+    """
+    if workers.gpus is None:
+        return max(there // workers.count, 1) if spread else 1
+    if workers.gpus > there:
+        raise WorkerError(
+            f"each worker of {workers} is to have {workers.gpus:g} GPUs, and this machine has "
+            f"{there}; give fewer, or name those that were not found in {VISIBLE}"
+        )
+    return int(workers.gpus)
 
 
 def cores() -> int:

@@ -46,7 +46,7 @@ Resources = Mapping[str, float]
 class RayPlace:
     """Starts actors, and hears which of them have something to say."""
 
-    def __init__(self, workers: Workers, *, cpu: bool) -> None:
+    def __init__(self, workers: Workers, *, cpu: bool, spread: bool) -> None:
         needs_extra("ray", f"workers on {workers}", "ray")
         import ray
 
@@ -55,7 +55,7 @@ class RayPlace:
         if self._ours:
             _connect(ray, workers)
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        cpus, gpus = shares(workers, nodes, cpu=cpu)
+        cpus, gpus = shares(workers, nodes, cpu=cpu, spread=spread)
         log.debug("each worker has %s CPUs and %s GPUs", cpus, gpus)
         if room(nodes, cpus, gpus) < workers.count:
             self._too_small(workers, nodes, cpus, gpus)
@@ -165,18 +165,26 @@ class Actor:
             self._ray.kill(self._handle, no_restart=True)
 
 
-def shares(workers: Workers, nodes: Sequence[Resources], *, cpu: bool) -> tuple[float, float]:
+def shares(
+    workers: Workers, nodes: Sequence[Resources], *, cpu: bool = False, spread: bool = False
+) -> tuple[float, float]:
     """CPUs and GPUs of each worker: as many as the user says, or else as leave room for all.
+
+    Several GPUs are of use only to a model that is `spread`.
 
     >>> shares(Workers(place="ray", count=3), [{"CPU": 8.0, "GPU": 1.0}, {"CPU": 8.0}], cpu=True)
     (4.0, 0.0)
-    >>> shares(Workers(place="ray", count=4), [{"CPU": 8.0, "GPU": 2.0}], cpu=False)
+    >>> shares(Workers(place="ray", count=4), [{"CPU": 8.0, "GPU": 2.0}])
     (2.0, 0.5)
+    >>> shares(Workers(place="ray", count=3), [{"CPU": 8.0, "GPU": 4.0}] * 2, spread=True)
+    (4.0, 2.0)
     """
     have = 0.0 if cpu else _sum(nodes, "GPU")
     gpus = workers.gpus
     if gpus is None:  # one each, or parts of one
         gpus = min(1.0, int(100 * have / workers.count) / 100)
+        several = range(int(have // workers.count) if spread else 0, 1, -1)
+        gpus = next((float(g) for g in several if room(nodes, 0, g) >= workers.count), gpus)
     if workers.threads is not None:
         return float(workers.threads), gpus
     most = int(max((node.get("CPU", 0) for node in nodes), default=1))

@@ -28,8 +28,9 @@ class Workers:
     """Where workers are and how many.
 
     `threads`: how many CPU threads each computes with (None: its share of them). `gpus`: how many
-    GPUs each has (None: one, where there are any). `address`: of a Ray cluster that runs already;
-    without one, that of RAY_ADDRESS, or else a cluster of this machine alone is started.
+    GPUs each has (None: one, where there are any; its share, where a model is spread over several).
+    `address`: of a Ray cluster that runs already; without one, that of RAY_ADDRESS, or else a
+    cluster of this machine alone is started.
     """
 
     place: Place
