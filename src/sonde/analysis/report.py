@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sonde.analysis.comparison.report import comparison_report
@@ -18,21 +19,23 @@ from sonde.analysis.reliability.report import with_reliability
 from sonde.analysis.runs import Compared, Reading, align
 from sonde.analysis.sides.lines import shared_headlines
 from sonde.analysis.sides.report import with_sides
-from sonde.core.reports import DotPlot, Estimate, Headline, Metric, Report
+from sonde.core.reports import DotPlot, Estimate, Headline, Metric, Report, Table
 from sonde.reporting.build.figures import dots
 from sonde.reporting.build.parts import shown
-from sonde.reporting.build.tables import by_place
+from sonde.reporting.build.tables import Field, table
+from sonde.reporting.catalogue import metric_of
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-NARROW = 2
+NARROW = 3
 """Numbers that a terminal shows of every cell; a page shows all."""
 
 NO_WORD = r"[^\w-]+"
 
-Cells = Sequence[tuple[Mapping[str, Any], Report]]
-"""The settings of each cell, and its report."""
+Cell = tuple[Mapping[str, Any], Report]
+"""The settings of a cell, and its report."""
+Cells = Sequence[Cell]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,7 +82,7 @@ def compare(runs: Sequence[Compared], reading: Reading | None = None) -> Compari
 def sweep_report(title: str, cells: Cells) -> Report:
     """Every headline that all cells have, a row per cell."""
     shared = shared_headlines([report for _, report in cells])
-    metrics = [Metric(h.estimate, h.label, h.kind) for h in shared]
+    metrics = [_metric(headline, cells[0][1]) for headline in shared]
     columns = [metric.detail(i >= NARROW) for i, metric in enumerate(metrics)]
     reports = {label(values): report for values, report in cells}
     places = {name: f"cell.{re.sub(NO_WORD, '-', name)}" for name in reports}
@@ -98,13 +101,33 @@ def sweep_report(title: str, cells: Cells) -> Report:
             for h in shared[:1]
             for name, place in places.items()
         ),
-        tables=(
-            by_place(estimates, places, columns, head="settings", id="cells", title="Every cell"),
-        ),
+        tables=(_table(cells, columns),),
         figures=tuple(_figure(headline, reports) for headline in shared[:1]),
         findings=shown(_spread(metric, reports) for metric in metrics[:1]),
         notes=tuple(dict.fromkeys(note for _, report in cells for note in report.notes)),
     )
+
+
+def _table(cells: Cells, columns: Sequence[Metric]) -> Table:
+    """A row per cell: its settings, a column each, and its numbers."""
+    settings = [Field[Cell](name, partial(_setting, name)) for name in cells[0][0]]
+
+    def look(row: Cell, metric: Metric) -> Estimate:
+        return row[1].estimates[metric.id]
+
+    return table(cells, [*settings, *columns], look, id="cells", title="Every cell")
+
+
+def _setting(name: str, cell: Cell) -> str:
+    return str(cell[0][name])
+
+
+def _metric(headline: Headline, report: Report) -> Metric:
+    """The metric of a headline, under the short label that tables have for it."""
+    named = metric_of(headline.estimate, report.metrics)
+    if named is None:
+        return Metric(headline.estimate, headline.label, headline.kind)
+    return replace(named, id=headline.estimate, unit=headline.kind)
 
 
 def label(values: Mapping[str, Any]) -> str:
