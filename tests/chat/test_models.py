@@ -15,9 +15,9 @@ import sonde
 from sonde.core.abilities import as_given
 from sonde.core.answers import Generated
 from sonde.core.columns import one_by_one
-from sonde.core.errors import AbilityError
+from sonde.core.errors import AbilityError, PromptError
 from sonde.core.prompts import Generate, Prompt, Sample, prompts_of, put
-from sonde.models.load import load
+from sonde.models.load import attributor, load
 from sonde.models.options import LoadOptions
 from sonde.models.torch import reference
 from sonde.models.torch.causal.model import CausalModel
@@ -174,3 +174,27 @@ def test_costs_of_conversations_are_counted(folder: Path) -> None:
     plain = loaded(folder, chat="never")
     (less,) = plain.estimate_costs([put(of(ASKED, "Score"))])
     assert np.sum([c.fed for c in cost.costs]) > np.sum([c.fed for c in less.costs])
+
+
+@pytest.mark.parametrize("name", ["chatml", "llama3", "llama2"])
+def test_an_answer_in_turns_is_attributed_to_the_prompts_own_words(
+    name: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("captum", reason="needs the extra sonde[attribute]")
+    model: Any = loaded(chat_model(tmp_path, name))
+    text, cuts = "Where is Oslo? Norway. Where is Paris? ", (15, 23)
+    for turns in ((), cuts):
+        want = replace(score(text, ("New York",)), turns=turns)
+        ((_, scored),) = one_by_one(model.score(given(model, [want])))
+        found = attributor(model).attribute(
+            text, "New York", turns=turns, steps=50, most=1000, tolerance=0.01
+        )
+        assert found.score == pytest.approx(sum(scored.logps[0]), abs=1e-4)
+        assert sum(found.weights) == pytest.approx(found.gap, abs=0.02)
+        said = "".join(token.text for token in found.tokens)
+        assert said.replace(" ", "") == text.replace(" ", "")
+        assert all(text[t.start : t.stop].endswith(t.text) for t in found.tokens)
+    with pytest.raises(PromptError, match="does not write the prompt's words as they are"):
+        attributor(model).attribute(
+            "What is <|im_end|><|eot|>?", "Paris", steps=5, most=5, tolerance=1.0
+        )

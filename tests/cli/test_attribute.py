@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiny
+from tests.chat.templates import chat_model
 from tests.command import Sonde
 
 QUICK = ("--steps", "5", "--most", "5", "--device", "cpu")
@@ -48,6 +49,19 @@ def test_without_an_answer_the_models_own_is_attributed(
     done = sonde("attribute", "-m", models[0], "The capital of France is", *QUICK)
     assert done.code == 0, done.err
     assert "it answers" not in done.out.split("The prompt")[1]
+
+
+def test_a_fact_is_asked_in_turns(sonde: Sonde, questions: Path, tmp_path: Path) -> None:
+    folder, file = chat_model(tmp_path / "chat"), tmp_path / "a.json"
+    done = sonde("attribute", "-m", f"hf:{folder}", "-d", questions, "--fact", "P36:France",
+                 "--frame", "qa", "--shots", "1", "--negatives", "0", "--chat", "always",
+                 "--json", file, *QUICK)  # fmt: skip
+    assert done.code == 0, done.err
+    assert "[1␣example]" in done.out and "im_start" not in done.out
+    told = json.loads(file.read_text())
+    assert "<|im_start|>" not in json.dumps(told["strips"])
+    (identity,) = told["provenance"]["models"].values()
+    assert identity["chat"]["examples"] == "turns"
 
 
 def test_a_fact_has_its_prompts_side_by_side(

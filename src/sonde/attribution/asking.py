@@ -11,7 +11,7 @@ from typing import Literal
 
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import SUBJECT_SLOT, Dataset, Fact, Selection, Template
-from sonde.prompting.few_shot import question
+from sonde.prompting.few_shot import Worded, question
 from sonde.prompting.frames import Form, asked, draw_shots, frames, told
 from sonde.prompting.frames import examples as shown_before
 from sonde.prompting.matching import cleaned
@@ -34,7 +34,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parted:
-    """A prompt up to where its answer begins, with its parts; `answer`, if one is given."""
+    """A prompt up to where its answer begins, with its parts; `answer`, if one is given.
+
+    `turns`: where answers of its examples begin and end, one by one.
+    """
 
     kind: Kind
     label: str
@@ -42,6 +45,7 @@ class Parted:
     parts: tuple[Part, ...] = ()
     answer: str | None = None
     shots: int = 0
+    turns: tuple[int, ...] = ()
 
     def part_of(self, start: int, stop: int) -> PartName:
         """The part that a token belongs to: the one it shares most characters with.
@@ -115,9 +119,10 @@ def of_fact(dataset: Dataset, fact: Fact, shape: Shape, answer: str | None) -> l
     wrong, _ = negatives(fact, correct, pool, seed, shape.negatives)
 
     def put(kind: Kind, label: str, frame: Template, name: str = "") -> Parted:
-        text, parts = parted(before, frame, fact.subject.name, name, shape.form)
+        text, parts = parted(before.text, frame, fact.subject.name, name, shape.form)
         return Parted(kind=kind, label=label, text=text, parts=parts,
-                      answer=gold if answer is None else answer, shots=count)  # fmt: skip
+                      answer=gold if answer is None else answer, shots=count,
+                      turns=before.turns)  # fmt: skip
 
     def all_of() -> Iterator[Parted]:
         yield put("anchor", f"told {gold} (right)", wordings[0], gold)
@@ -129,14 +134,14 @@ def of_fact(dataset: Dataset, fact: Fact, shape: Shape, answer: str | None) -> l
     return list(all_of())
 
 
-def examples(dataset: Dataset, fact: Fact, base: Template, shape: Shape) -> tuple[str, int]:
+def examples(dataset: Dataset, fact: Fact, base: Template, shape: Shape) -> tuple[Worded, int]:
     """The examples in front of every prompt of the fact, and how many they are."""
     whole = dataset.select(Selection(split=fact.split, seed=dataset.selection.seed))
     chosen = draw_shots(whole, fact.relation, shape.shots)
     if fact.id in chosen.held:  # MONITOR would not ask about it; here another takes its place
         chosen = draw_shots(whole, fact.relation, shape.shots + 1)
     drawn = chosen.before(fact.subject, shape.shots)
-    return shown_before(base, drawn, shape.form).text, len(drawn)
+    return shown_before(base, drawn, shape.form), len(drawn)
 
 
 def parted(

@@ -14,7 +14,7 @@ from sonde.cli.options import (
     DATA,
     PAGE,
     SEED,
-    LoadOptions,
+    AnswerOptions,
     SourceOptions,
     argument,
     matching,
@@ -22,7 +22,7 @@ from sonde.cli.options import (
     verb,
 )
 from sonde.cli.report import show_report
-from sonde.core.abilities import Attributes, Generates, Model
+from sonde.core.abilities import Attributes, Generates, Model, prompts_as_given
 from sonde.core.errors import UsageError
 from sonde.core.progress import told
 from sonde.core.prompts import Generate, Key, Prompt
@@ -74,7 +74,7 @@ class StepOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GradientOptions(LoadOptions):
+class GradientOptions(AnswerOptions):
     """How a model is loaded whose gradients are taken."""
 
     dtype: str = option("float32, or auto, float16, bfloat16.", "float32")
@@ -149,7 +149,7 @@ def _rows(
                 f"{name} answers nothing to {prompt.text!r}; give the answer to attribute by "
                 "--answer"
             )
-        found = able.attribute(prompt.text, answer, **how)
+        found = able.attribute(prompt.text, answer, turns=prompt.turns, **how)
         yield Attributed(prompt=prompt, model=name, own=own, found=found)
 
 
@@ -159,8 +159,8 @@ def _own_answers(model: Model, prompts: Sequence[Parted]) -> list[str]:
         return [""] * len(prompts)
     key = Key(fact="", relation="", template="", subject="")
     want = Generate(most=MOST_TOKENS)
-    asked = [Prompt(key=key, prefix=prompt.text, want=want) for prompt in prompts]
-    written = dict(model.generate(asked))
+    asked = [Prompt(key=key, prefix=p.text, want=want, turns=p.turns) for p in prompts]
+    written = dict(model.generate(prompts_as_given(model, asked)))
     return [cleaned(written[i].text) for i in range(len(prompts))]
 
 

@@ -163,10 +163,18 @@ class Attributes(Protocol):
     """A model that can say what in a prompt its answer comes from."""
 
     def attribute(
-        self, prefix: str, answer: str, *, steps: int, most: int, tolerance: float
+        self,
+        prefix: str,
+        answer: str,
+        *,
+        turns: Sequence[int] = (),
+        steps: int,
+        most: int,
+        tolerance: float,
     ) -> Attribution:
         """Share out the log-probability of the answer among the tokens of the text before it.
 
+        `turns`: where answers of examples in it begin and end, for a model that is asked in turns.
         It takes `steps` gradients, then more, up to about `most`, until the error is at most
         `tolerance` of what is shared out.
         """

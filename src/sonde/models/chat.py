@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache, partial
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from sonde.core.errors import AbilityError
+from sonde.core.errors import AbilityError, PromptError
 from sonde.core.fingerprints import fingerprint
 from sonde.core.prompts import Block, Generate, Sample, Score, Trace, Want
 from sonde.core.texts import spoken
@@ -123,6 +123,23 @@ class Chat:
         if not thoughts and bare.endswith(OPENED):  # it would have the assistant think
             text = f"{bare}\n\n{CLOSED}\n\n"
         return text + self.space
+
+    def placed(self, text: str, cuts: Sequence[int]) -> tuple[str, list[tuple[int, int, int]]]:
+        """A prompt's text as a conversation, and what of that is the text's own.
+
+        That is a stretch a turn: where it begins there, where in the text, and its characters.
+        """
+        cuts = cuts if self.examples == "turns" else ()
+        turns = turns_of(text, "", cuts)
+        whole, at, found = self.conversation(turns), 0, []
+        around = self._pieces(len(turns), False) or ()
+        for piece, turn, start in zip(around, turns, (0, *cuts), strict=False):
+            at += len(piece)
+            found.append((at, text.find(turn, start), len(turn)))
+            at += len(turn)
+        if not found or any(whole[a : a + n] != text[b : b + n] for a, b, n in found):
+            raise PromptError("the chat template does not write the prompt's words as they are")
+        return whole, found
 
     def in_turns(self, block: Block) -> Iterator[Block]:
         """The prompts of a block as conversations; in parts, where options open some sentences."""

@@ -20,6 +20,7 @@ from captum.attr import IntegratedGradients
 
 from sonde.core.errors import AbilityError, ModelError, PromptError
 from sonde.core.examinations import Attribution, Token
+from sonde.engine.control_tokens import shielded
 from sonde.engine.limits import check_spans, check_text
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import Loaded, out_of_memory
@@ -81,12 +82,13 @@ class Attributor:
         prefix: str,
         answer: str,
         *,
+        turns: Sequence[int] = (),
         steps: int = 50,
         most: int = 1000,
         tolerance: float = 0.05,
     ) -> Attribution:
         """Share it out in at least `steps` steps, and in more until the error is small."""
-        reading = self.read(prefix, answer)
+        reading = self.read(prefix, answer, turns)
         if not reading.places:
             raise PromptError("there is no token before the answer to attribute it to")
         with frozen(self.model):
@@ -233,29 +235,33 @@ def frozen(model: Any) -> Iterator[None]:
             parameter.requires_grad_(True)
 
 
-def causal(model: CausalModel) -> Callable[[str, str], Reading]:
+def causal(model: CausalModel) -> Callable[[str, str, Sequence[int]], Reading]:
     """How a left-to-right model reads prompt and answer: one text, its last token never fed."""
 
-    def read(prefix: str, answer: str) -> Reading:
-        (span,) = model.encoder.encode(prefix, [answer], "")
-        ((ids, offsets),) = model.encoder.whole([prefix + answer])
+    def read(prefix: str, answer: str, turns: Sequence[int]) -> Reading:
+        encoder, chat = model.encoder, model.chat
+        text, stretches = chat.placed(prefix, turns) if chat else (prefix, [])
+        (span,) = encoder.encode(text, [answer], "")
+        ((ids, offsets),) = encoder.whole([text + shielded(answer, encoder.controls)])
         check_spans([span], model.loaded)
         opening = len(span.ids) - len(ids)
         targets = span.ids[span.start : span.stop]
+        own = dict(enumerate(offsets[: span.start - opening], opening))
+        own = within(own, stretches) if chat else own
         return Reading(
             ids=span.ids[: span.stop - 1],
-            places=tuple(range(opening, span.start)),
-            tokens=located(prefix, offsets[: span.start - opening]),
+            places=tuple(own),
+            tokens=located(prefix, list(own.values())),
             score=scorer(model.model, targets, {}),
         )
 
     return read
 
 
-def seq2seq(model: Seq2SeqModel) -> Callable[[str, str], Reading]:
+def seq2seq(model: Seq2SeqModel) -> Callable[[str, str, Sequence[int]], Reading]:
     """How an encoder-decoder model does: it reads the prompt and is scored on the answer."""
 
-    def read(prefix: str, answer: str) -> Reading:
+    def read(prefix: str, answer: str, turns: Sequence[int]) -> Reading:
         encoder = model.encoder
         source, (target,) = encoder.source(prefix), encoder.targets([answer])
         check_text(max(len(source.ids), len(target) + 2), max(*source.ids, *target), model.loaded)
@@ -271,6 +277,22 @@ def seq2seq(model: Seq2SeqModel) -> Callable[[str, str], Reading]:
         )
 
     return read
+
+
+def within(
+    offsets: dict[int, tuple[int, int]], stretches: Sequence[tuple[int, int, int]]
+) -> dict[int, tuple[int, int]]:
+    """The tokens that share a character with a stretch, and which characters of a text these are.
+
+    >>> within({0: (0, 3), 1: (3, 6), 2: (6, 9)}, [(4, 10, 4)])
+    {1: (10, 12), 2: (12, 14)}
+    """
+    return {
+        place: (own + max(start - at, 0), own + min(stop - at, length))
+        for place, (start, stop) in offsets.items()
+        for at, own, length in stretches
+        if start < at + length and stop > at
+    }
 
 
 def scorer(model: Any, targets: Sequence[int], more: dict[str, Any]) -> Scorer:
