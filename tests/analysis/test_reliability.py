@@ -24,15 +24,7 @@ from sonde.analysis.runs import Compared, Reading
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
 from sonde.metrics.distance import Monitored, combined
-from tests.analysis.monitors import (
-    FRAMES,
-    fact,
-    frame_texts,
-    monitored,
-    permuted,
-    run,
-    several,
-)
+from tests.analysis.monitors import FRAMES, fact, frame_texts, monitored, permuted, run, several
 
 FEW = settings(max_examples=8, deadline=None)
 

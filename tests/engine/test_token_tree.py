@@ -7,13 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.engine.encode import Span, lengthened
-from sonde.engine.token_tree import (
-    PromptTexts,
-    TokenTree,
-    merge,
-    merge_prompts,
-    options_tree,
-)
+from sonde.engine.token_tree import PromptTexts, TokenTree, merge, merge_prompts, options_tree
 
 TOKENS = st.integers(0, 3)
 CHAINS = st.lists(TOKENS, min_size=1, max_size=4).map(tuple)

@@ -8,11 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
-from sonde.metrics.accuracy import (
-    manual_rank,
-    one_word_rate,
-    template_accuracies,
-)
+from sonde.metrics.accuracy import manual_rank, one_word_rate, template_accuracies
 from sonde.metrics.judged import Grid
 from tests.grids import acc_at_1, grid, grids, measured, one_relation, shuffled, template_summary
 

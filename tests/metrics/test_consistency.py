@@ -12,9 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
-from sonde.metrics.consistency import (
-    consist_of_texts,
-)
+from sonde.metrics.consistency import consist_of_texts
 from sonde.metrics.judged import Grid
 from tests.grids import (
     acc_at_1,

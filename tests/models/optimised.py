@@ -11,7 +11,7 @@ import torch
 from safetensors.numpy import save_file as save_vectors
 from safetensors.torch import save_file
 
-from sonde.core.markers import marker
+from sonde.core.texts import marker
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 

@@ -13,7 +13,7 @@ import torch
 
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Entity
-from sonde.core.markers import marker, markers
+from sonde.core.texts import marker, markers
 from sonde.models.controls import majority
 from sonde.models.load import load
 from sonde.models.options import LoadOptions

@@ -15,7 +15,7 @@ from safetensors.numpy import load_file
 
 from sonde.core.errors import DataError, RunMismatch, StoreError
 from sonde.core.facts import Entity
-from sonde.core.markers import marker
+from sonde.core.texts import marker
 from sonde.optimise.making import Made, Order, Task, optimise
 from sonde.optimise.optiprompt import OptiPrompt
 from sonde.optimise.optiprompt import vectors as vectors_module

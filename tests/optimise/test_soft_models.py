@@ -18,8 +18,8 @@ from sonde.core.answers import Filled, Scored
 from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, ModelError, PromptError
 from sonde.core.facts import Template
-from sonde.core.markers import marker, markers
 from sonde.core.prompts import Fill, Generate, Score, Want
+from sonde.core.texts import marker, markers
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch.soft import soft_model

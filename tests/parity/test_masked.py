@@ -15,14 +15,7 @@ from sonde.core.columns import one_by_one
 from sonde.core.prompts import Fill, Prompt, Score, put
 from sonde.engine.masked_batch import columns
 from sonde.models.torch.masked.answers import best, by_groups, count_ranks, in_order, rank_rows
-from sonde.models.torch.masked.logits import (
-    EQUAL,
-    Ways,
-    differs,
-    kept_logits,
-    mask_logits,
-    ways_of,
-)
+from sonde.models.torch.masked.logits import EQUAL, Ways, differs, kept_logits, mask_logits, ways_of
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.reference import fill_masked, score_masked
 from sonde.testing import assert_same as same

@@ -19,17 +19,7 @@ from sonde.testing import check_probe
 from tests.rows import answer_all
 from tests.worlds import fact
 
-from .monitor_world import (
-    BIRTH,
-    CAPITAL,
-    FACTS,
-    Told,
-    golden,
-    kind,
-    read,
-    without_wrong,
-    world,
-)
+from .monitor_world import BIRTH, CAPITAL, FACTS, Told, golden, kind, read, without_wrong, world
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "monitor.txt"
 

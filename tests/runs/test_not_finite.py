@@ -18,16 +18,7 @@ from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
 from sonde.core.columns import Given
 from sonde.core.errors import CorruptShard, NotFinite
 from sonde.core.facts import Dataset
-from sonde.core.prompts import (
-    Fill,
-    Generate,
-    Prompt,
-    Sample,
-    Score,
-    Trace,
-    Want,
-    prompts_of,
-)
+from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace, Want, prompts_of
 from sonde.core.reports import Report
 from sonde.data.catalog import load as load_dataset
 from sonde.probes.lama.probe import Lama

@@ -11,12 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, rankdata, spearmanr
 
-from sonde.stats.correlation import (
-    kendall_tau_b,
-    pearson,
-    pearson_by_row,
-    ranks_by_row,
-)
+from sonde.stats.correlation import kendall_tau_b, pearson, pearson_by_row, ranks_by_row
 
 PAIRS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=8)
 

@@ -13,13 +13,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
 from scipy.stats import binom, chisquare
 
-from sonde.stats.distributions import (
-    drawn,
-    independent,
-    range_interval,
-    successes,
-    summed,
-)
+from sonde.stats.distributions import drawn, independent, range_interval, successes, summed
 from sonde.stats.intervals import resampled_sums
 
 Floats = NDArray[np.float64]

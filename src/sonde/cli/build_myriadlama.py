@@ -22,11 +22,7 @@ from sonde.cli.options import (
     option,
     verb,
 )
-from sonde.cli.paraphrase import (
-    ParaphraseOptions,
-    have_paraphrased,
-    show_paraphrased,
-)
+from sonde.cli.paraphrase import ParaphraseOptions, have_paraphrased, show_paraphrased
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import LAMA, Card, Dataset, Relation
 from sonde.core.fingerprints import fingerprint

@@ -131,7 +131,7 @@ def _with_workers(tick: Tick, model: Model) -> Tick:
 
 def _long(probe: Probe, dataset: Dataset, left: float, whole: float) -> str:
     """What is said of a run that takes long: how long, and what would be shorter."""
-    from sonde.runs.effort import shorter
+    from sonde.runs.shards import shorter
 
     ways = [f"{flag} about {roughly(each)}" for flag, each in shorter(probe, dataset, whole)]
     instead = f" ({'; '.join(ways)})" if ways else ""

@@ -1,4 +1,8 @@
-"""What sentences need of texts: whether there is a word in one, and a capital at its beginning."""
+"""What is seen in texts: words, a capital at the beginning, markers of a soft prompt's vectors.
+
+A marker such as ⟦P36:2⟧ stands for one vector, the second of relation P36's prompt. Knows nothing
+of vectors or tokenizers.
+"""
 
 from __future__ import annotations
 
@@ -18,3 +22,25 @@ def capitalised(text: str) -> str:
     """
     bare = text.lstrip()
     return text[: len(text) - len(bare)] + bare[:1].upper() + bare[1:]
+
+
+OPENS = "⟦"
+MARKER = re.compile(r"⟦[^⟦⟧:]+:[1-9][0-9]*⟧")
+
+
+def marker(relation: str, number: int) -> str:
+    """The marker of one vector, counted from 1.
+
+    >>> marker("P36", 2)
+    '⟦P36:2⟧'
+    """
+    return f"⟦{relation}:{number}⟧"
+
+
+def markers(text: str) -> list[str]:
+    """The markers of a text, in order.
+
+    >>> markers("[X]⟦P36:1⟧⟦P36:2⟧ [Y] .")
+    ['⟦P36:1⟧', '⟦P36:2⟧']
+    """
+    return MARKER.findall(text) if OPENS in text else []

@@ -27,15 +27,7 @@ from sonde.core.facts import Card, Dataset, Entity, Kind, Relation, Source, Styl
 from sonde.core.files import whole
 from sonde.core.progress import told
 from sonde.data.fact_files import Facts, entity_of, fact_files, facts_path, write_facts
-from sonde.data.lines import (
-    Complain,
-    Row,
-    read_each,
-    read_lines,
-    read_object,
-    refuse,
-    write_rows,
-)
+from sonde.data.lines import Complain, Row, read_each, read_lines, read_object, refuse, write_rows
 
 FORMAT = 1
 HASH_SIZE = 16

@@ -17,16 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sonde.core.errors import TemplateError
-from sonde.core.facts import (
-    ANSWER_SLOT,
-    Card,
-    Dataset,
-    Kind,
-    Relation,
-    Source,
-    Style,
-    Template,
-)
+from sonde.core.facts import ANSWER_SLOT, Card, Dataset, Kind, Relation, Source, Style, Template
 from sonde.data.format import hash_files, worded_relations
 from sonde.data.lines import Row, read_rows
 from sonde.prompting.languages import QUESTION_MARKS

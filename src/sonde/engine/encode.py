@@ -21,7 +21,7 @@ import numpy as np
 from tokenizers import Encoding, Tokenizer
 
 from sonde.core.errors import PromptError
-from sonde.core.markers import markers
+from sonde.core.texts import markers
 from sonde.engine.control_tokens import shielded, with_controls
 from sonde.engine.prefixes import shared
 from sonde.engine.seams import Beginnings, ends_word, has_seams

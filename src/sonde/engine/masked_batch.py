@@ -13,9 +13,8 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from sonde.core.errors import PromptError
-from sonde.core.markers import OPENS
 from sonde.core.prompts import Hidden
-from sonde.core.texts import capitalised
+from sonde.core.texts import OPENS, capitalised
 from sonde.engine.encode import (
     Span,
     answer_place,

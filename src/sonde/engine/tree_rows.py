@@ -7,7 +7,7 @@ padded rows, each behind its prefix. Knows token ids, nothing of text, models or
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -150,18 +150,14 @@ def _ordered(forest: Forest) -> Forest:
     def moved(nodes: np.ndarray) -> np.ndarray:
         return np.asarray(place[np.maximum(nodes, -1)])
 
-    return Forest(
-        heads=forest.heads,
-        own=forest.own,
-        first=forest.first,
+    return replace(
+        forest,
         tokens=forest.tokens[order],
         levels=forest.levels[order],
         parents=moved(forest.parents[order]),
         rows=forest.rows[order],
         payers=forest.payers[order],
         nodes=moved(forest.nodes),
-        wanted=forest.wanted,
-        ends=forest.ends,
     )
 
 

@@ -16,23 +16,8 @@ import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.metrics.estimates import Resampled, Sample
-from sonde.metrics.judged import (
-    Block,
-    Bools,
-    Floats,
-    Grid,
-    Ints,
-    Judged,
-    around,
-    stream,
-)
-from sonde.stats.distributions import (
-    drawn,
-    independent,
-    range_interval,
-    successes,
-    summed,
-)
+from sonde.metrics.judged import Block, Bools, Floats, Grid, Ints, Judged, around, stream
+from sonde.stats.distributions import drawn, independent, range_interval, successes, summed
 from sonde.stats.intervals import DRAWS, resampled_sums
 
 Draw = Literal["relation", "pair"]

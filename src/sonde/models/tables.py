@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -181,6 +180,5 @@ def sample_from(prompt: Prompt, logps: Mapping[str, float]) -> Sampled:
     rest = max(0.0, 1.0 - sum(shares))
     key = f"{want.seed}:{prompt.key.fact}:{prompt.key.template}:{prompt.prefix}"
     texts = [*(f" {name}" for name in names), ""]
-    drawn = Counter(Random(key).choices(texts, [*shares, rest or UNLIKELY], k=want.count))
-    order = sorted(drawn, key=lambda text: (-drawn[text], text))
-    return Sampled(texts=tuple(order), counts=tuple(drawn[text] for text in order))
+    drawn = Random(key).choices(texts, [*shares, rest or UNLIKELY], k=want.count)
+    return Sampled.pooled((text, 1) for text in drawn)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Template
-from sonde.core.markers import marker
+from sonde.core.texts import marker
 from sonde.models.torch.loading.open import rebuilt
 from sonde.models.torch.soft import SoftEmbedding, softened
 from sonde.optimise.losses import frozen

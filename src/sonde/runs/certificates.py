@@ -24,8 +24,8 @@ from sonde.core.reports import Report
 from sonde.models import ELSEWHERE
 from sonde.models.load import scheme_of
 from sonde.models.options import cache_folder
-from sonde.runs.effort import Effort, shard_work
 from sonde.runs.filling import AnswersShards
+from sonde.runs.shards import Effort, shard_work
 from sonde.store.blocks import blocks_of
 from sonde.store.manifest import Manifest
 from sonde.store.manifest import versions as versions

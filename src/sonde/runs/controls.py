@@ -19,8 +19,8 @@ from sonde.core.errors import DataError, ModelError, StoreError, UsageError, nea
 from sonde.core.facts import Dataset
 from sonde.core.fingerprints import canonical
 from sonde.core.reports import Report
-from sonde.runs.effort import Progress
 from sonde.runs.run import Run, open_run, run
+from sonde.runs.shards import Progress
 from sonde.runs.workers.hiring import released
 
 CONTROLS: Mapping[str, str] = {

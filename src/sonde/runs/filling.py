@@ -22,8 +22,7 @@ from sonde.core.costs import Batches
 from sonde.core.progress import heard
 from sonde.core.prompts import Block, Generate, Prompts, Sample
 from sonde.core.threads import Behind
-from sonde.runs.effort import Effort
-from sonde.runs.shards import answer, weights
+from sonde.runs.shards import Effort, answer, weights
 from sonde.store.manifest import versions
 from sonde.store.rows import Answering
 from sonde.store.runs import Writer, encoded

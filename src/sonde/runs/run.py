@@ -15,11 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from sonde import __version__
-from sonde.core.abilities import (
-    Admits,
-    Model,
-    Probe,
-)
+from sonde.core.abilities import Admits, Model, Probe
 from sonde.core.answers import Answered
 from sonde.core.certificates import Certificate
 from sonde.core.columns import Answers, Kept
@@ -37,12 +33,11 @@ from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
 from sonde.models.options import LoadOptions
 from sonde.runs import certificates
-from sonde.runs.effort import Effort, Progress
 from sonde.runs.filling import Watch, amount, fill_folder, settle
 from sonde.runs.overviews import described, overview
 from sonde.runs.probes import find_probe, probes, suited
 from sonde.runs.refusals import fitting, refuse_unasked
-from sonde.runs.shards import SHARD_WEIGHT, asked, shards, weights
+from sonde.runs.shards import SHARD_WEIGHT, Effort, Progress, asked, shards, weights
 from sonde.runs.workers.hiring import loaded
 from sonde.store.blocks import friendly
 from sonde.store.manifest import Manifest, surroundings

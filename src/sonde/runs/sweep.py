@@ -24,9 +24,9 @@ from sonde.core.notebook import html
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.runs.certificates import certified, find
-from sonde.runs.effort import Progress
 from sonde.runs.overviews import sweep_overview
 from sonde.runs.run import Run, open_run, run
+from sonde.runs.shards import Progress
 
 Over = Mapping[str, Sequence[Any]]
 """Settings, each with the values it takes."""

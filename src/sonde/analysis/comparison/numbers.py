@@ -10,21 +10,8 @@ from functools import partial
 
 import numpy as np
 
-from sonde.analysis.comparison.couples import (
-    TemplateOrder,
-    correlation,
-    groups_of,
-    sharing,
-)
-from sonde.analysis.runs import (
-    UNKNOWN,
-    Aligned,
-    Kin,
-    Lineage,
-    Reading,
-    smallest_and_largest,
-    tuned,
-)
+from sonde.analysis.comparison.couples import TemplateOrder, correlation, groups_of, sharing
+from sonde.analysis.runs import UNKNOWN, Aligned, Kin, Lineage, Reading, smallest_and_largest, tuned
 from sonde.core.reports import Estimate, Estimates, Metric
 from sonde.metrics.accuracy import names_help, one_word_rate
 from sonde.metrics.calibration import Bin, overconf_by_template

@@ -20,16 +20,7 @@ from sonde.analysis.learning.numbers import (
 )
 from sonde.analysis.learning.tables import GAIN, METRICS, split_note, tables
 from sonde.analysis.runs import with_counts
-from sonde.core.reports import (
-    Curves,
-    Estimate,
-    Estimates,
-    Figure,
-    Headline,
-    Metric,
-    Report,
-    Strip,
-)
+from sonde.core.reports import Curves, Estimate, Estimates, Figure, Headline, Metric, Report, Strip
 from sonde.core.words import in_points, listed, written
 from sonde.metrics.estimates import FACTS, RELATIONS
 from sonde.reporting.build.figures import bars, curve, dots, strip

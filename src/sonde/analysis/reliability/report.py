@@ -11,13 +11,7 @@ from dataclasses import replace
 from sonde.analysis.reliability.compare import FIRST, Reliability, reliability
 from sonde.analysis.reliability.figures import figures, scaling
 from sonde.analysis.reliability.tables import FEW_RUNS, METRICS, tables
-from sonde.analysis.runs import (
-    Compared,
-    Reading,
-    relation_name,
-    smallest_and_largest,
-    with_counts,
-)
+from sonde.analysis.runs import Compared, Reading, relation_name, smallest_and_largest, with_counts
 from sonde.core.reports import Figure, Headline, Report
 from sonde.core.words import in_points, listed, named, sided, written
 from sonde.metrics.distance import MONITOR

@@ -12,12 +12,7 @@ from sonde.analysis.reliability.measures import Common
 from sonde.analysis.runs import relation_name
 from sonde.core.reports import Cell, ColumnKind, Estimate, Metric, Table
 from sonde.metrics.distance import ANCHOR, IRD, MONITOR, PFD, SOLID_ANCHORS
-from sonde.reporting.build.tables import (
-    Field,
-    browse,
-    side_by_side,
-    table,
-)
+from sonde.reporting.build.tables import Field, browse, side_by_side, table
 from sonde.stats.correlation import FEWEST
 
 MOST_FACTS = 5

@@ -5,7 +5,6 @@ Slow on purpose. Property tests hold the fast paths against them.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -217,7 +216,7 @@ def sample_causal(
         assert isinstance(want, Sample)
         opening = list(encoder.open(prompt.prefix))
         texts = Texts(encoder.tokenizer, opening, ends)
-        counts: Counter[str] = Counter()
+        drawn: list[tuple[str, int]] = []
         for _ in range(want.count):
             ids = list(opening)
             text, finished = "", False
@@ -225,9 +224,8 @@ def sample_causal(
                 shares = _mask_logps(model, ids, -1).exp()
                 ids.append(int(torch.multinomial(shares, 1, generator=generator)))
                 text, finished = texts.read(ids, want.until)
-            counts[text] += 1
-        order = sorted(counts, key=lambda text: (-counts[text], text))
-        yield position, Sampled(texts=tuple(order), counts=tuple(counts[t] for t in order))
+            drawn.append((text, 1))
+        yield position, Sampled.pooled(drawn)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT
-from sonde.core.markers import OPENS, marker
+from sonde.core.texts import OPENS, marker
 from sonde.engine.encode import literal
 from sonde.models.torch.loading.device import onto
 from sonde.models.torch.masked.answers import token_name

@@ -21,7 +21,7 @@ from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from sonde.core.files import write_whole
-from sonde.core.markers import markers
+from sonde.core.texts import markers
 from sonde.models.torch.loading.device import onto, steady_attention
 from sonde.models.torch.loading.weights import DTYPES, out_of_memory
 from sonde.models.torch.masked.logits import kept_logits

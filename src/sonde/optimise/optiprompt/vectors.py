@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT
-from sonde.core.markers import marker
+from sonde.core.texts import marker
 from sonde.engine.encode import literal
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel

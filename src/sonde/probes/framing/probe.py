@@ -29,15 +29,7 @@ from sonde.core.prompts import Generate, Prompt, Score, Want
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
-from sonde.probes.framing.judge import (
-    FEW,
-    MOST,
-    TASKS,
-    Outcomes,
-    Task,
-    Templates,
-    judge,
-)
+from sonde.probes.framing.judge import FEW, MOST, TASKS, Outcomes, Task, Templates, judge
 from sonde.probes.framing.report import build_report
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
 from sonde.prompting.few_shot import Shot, Worded, shown

@@ -15,15 +15,7 @@ from sonde.core.facts import Dataset, Fact, Relation, commonest_objects
 from sonde.core.prompts import Key, Prompt, Score, Want
 from sonde.core.words import counted, listed
 from sonde.prompting.options import correct_for, correct_names, options, spelled, spellings
-from sonde.prompting.sequences import (
-    TRAIN,
-    Line,
-    Separators,
-    asked,
-    examples,
-    separated,
-    training,
-)
+from sonde.prompting.sequences import TRAIN, Line, Separators, asked, examples, separated, training
 
 if TYPE_CHECKING:
     from polars import DataFrame

@@ -29,21 +29,10 @@ from sonde.probes.lke.asking import (
     Shown,
     separators_of,
 )
-from sonde.probes.lke.baselines_report import (
-    NO_WORDS,
-    Wording,
-    build_report,
-    grouped,
-)
+from sonde.probes.lke.baselines_report import NO_WORDS, Wording, build_report, grouped
 from sonde.probes.lke.choices import Choices, Judging, Way, worded
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
-from sonde.prompting.matching import (
-    LANGUAGE_HELP,
-    OWN,
-    check_language,
-    correct,
-    language_of,
-)
+from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, correct, language_of
 from sonde.prompting.options import MANY
 from sonde.prompting.sequences import Separators, separated
 

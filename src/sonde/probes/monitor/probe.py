@@ -37,13 +37,7 @@ from sonde.prompting.frames import (
     frames,
     put,
 )
-from sonde.prompting.languages import (
-    MARKERS_HELP,
-    STOP_HELP,
-    Phrasing,
-    check_markers,
-    phrasing,
-)
+from sonde.prompting.languages import MARKERS_HELP, STOP_HELP, Phrasing, check_markers, phrasing
 
 TOGETHER = 64
 """Facts whose probabilities are asked for, then their answers, so that texts meet in a shard."""

@@ -7,7 +7,7 @@ tensors and tokens; nothing of prompts' text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,7 @@ class Shares:
 
     def pick(self, chosen: np.ndarray) -> Shares:
         """Some of them."""
-        return Shares(
-            rows=self.rows[chosen],
-            owners=self.owners[chosen],
-            counts=self.counts[chosen],
-            tokens=self.tokens[chosen],
-            logps=self.logps[chosen],
-        )
+        return Shares(**{each.name: getattr(self, each.name)[chosen] for each in fields(self)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
