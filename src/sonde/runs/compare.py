@@ -205,6 +205,7 @@ def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning
     from sonde.analysis.learning.facts import Lesson, Method, learning, lessons_of, together
 
     lessons: dict[str, Lesson] = {}
+    taught: Dataset | None = None
     methods = []
     for name, run in runs.items():
         if run.manifest.probe["name"] != "lama":
@@ -213,7 +214,8 @@ def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning
                 "from runs of lama"
             )
         dataset = run.dataset()
-        lessons = together(lessons, lessons_of(dataset), name)
+        if taught is None or not _same_facts(taught, dataset):
+            lessons, taught = together(lessons, lessons_of(dataset), name), dataset
         methods.append(
             Method(
                 name=name,
@@ -224,6 +226,16 @@ def load_learning(runs: Mapping[str, Run], easy: Sequence[str] = ()) -> Learning
             )
         )
     return learning(methods, lessons, easy)
+
+
+def _same_facts(one: Dataset, other: Dataset) -> bool:
+    """Whether two datasets ask and teach the same, under whatever templates."""
+    asked = [relation.id for relation in one.asked_relations()]
+    return (
+        one.selection == other.selection
+        and asked == [relation.id for relation in other.asked_relations()]
+        and all(one.frame(id).equals(other.frame(id)) for id in asked)
+    )
 
 
 def _taught(run: Run) -> str:
