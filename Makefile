@@ -7,7 +7,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 PIP    := $(BIN)/pip --disable-pip-version-check -qq install -c constraints.txt
 
 .PHONY: demo install test slow check format browser bench-env clean

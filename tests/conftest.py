@@ -6,6 +6,7 @@ Models are imported where they are asked for: most tests need no torch.
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import shutil
 from collections.abc import Iterator
@@ -24,6 +25,11 @@ hypothesis.settings.register_profile(
     "sonde", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("sonde")
+
+
+def pytest_collection_finish() -> None:
+    """What all tests imported stays: left out, it no longer slows every search for garbage."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -63,6 +69,18 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SONDE_CACHE", os.environ.get("SONDE_CACHE", str(own)))
         yield Path(os.environ["SONDE_CACHE"])
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_surroundings() -> Iterator[None]:
+    """Runs of this process wait for no disk and ask no git: no test sees a machine lose its power.
+
+    A command in a process of its own waits for its disk as ever.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # which also refuses a file that is not open
+        patch.setenv("GIT_DIR", os.devnull)
+        yield
 
 
 @pytest.fixture(scope="session")

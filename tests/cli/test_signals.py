@@ -65,6 +65,7 @@ def test_a_run_that_is_stopped_goes_on(
     words = ("run", "lama", "-m", "slow:0", "-d", data, "-o", out, "--no-html")
     running = begin(words, with_slow_model(tmp_path, most=10))
     await_that(silent(tmp_path).exists, running)
+    await_that(lambda: any(out.glob("shards/*.parquet")), running)
     running.send_signal(sent)
     assert end(running) == Done(code, "", KEPT)
     assert not leftovers(out)

@@ -77,6 +77,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if not which("git"):
         pytest.skip("git is not installed")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GIT_DIR")
     (tmp_path / "file").write_text("as it was\n")
     (tmp_path / ".gitattributes").write_text("file filter=own\n")
     git("init", "--quiet")

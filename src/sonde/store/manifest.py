@@ -8,6 +8,7 @@ import platform
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,7 @@ def versions() -> dict[str, str]:
     return {name: _version(name) for name in LIBRARIES}
 
 
+@cache
 def _version(name: str) -> str:
     try:
         return version(name)
