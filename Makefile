@@ -7,7 +7,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PYTEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 PIP    := $(BIN)/pip --disable-pip-version-check -qq install -c constraints.txt
 
 .PHONY: demo install test slow check format browser bench-env clean
@@ -17,7 +17,8 @@ demo: $(VENV)/.runtime
 
 install: $(VENV)/.everything
 
-# One thread each: the workers already take every core. What the tests of a file share is made once.
+# One thread each: the workers already take every core. What the tests of a file share is made once;
+# files are dealt in their order, so that the quick examples of src come last and no worker waits.
 test: $(VENV)/.everything browser
 	$(PYTEST) $(ARGS)
 

@@ -30,6 +30,7 @@ hypothesis.settings.load_profile("sonde")
 def pytest_collection_finish() -> None:
     """What all tests imported stays: left out, it no longer slows every search for garbage."""
     gc.freeze()
+    gc.set_threshold(10_000)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

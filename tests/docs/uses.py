@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
 from typing import Any
 
 import sonde
 from sonde.analysis.readings import readings
 from sonde.core.abilities import ABILITIES
+from sonde.core.columns import Answers
 from sonde.core.errors import AbilityError, SondeError
 from sonde.core.facts import Dataset, Entity, Fact, Relation, Template
 from sonde.core.prompts import Block, blocks_of
@@ -72,6 +73,7 @@ def _usual(entity: Entity) -> Entity:
     return replace(entity, names=entity.names[:1])
 
 
+@cache
 def full() -> Dataset:
     """Some facts of the atlas, with every field of the form in use."""
     atlas = sonde.dataset("atlas", relations=("P36",))
@@ -168,10 +170,17 @@ def _read_otherwise(whole: Dataset, change: OfFact) -> Dataset:
 
 
 def _reader(whole: Dataset, change: OfFact) -> Callable[[str], list[Fact]]:
-    return lambda relation: [change(fact) for fact in whole.facts(relation)]
+    return cache(lambda relation: [change(fact) for fact in whole.facts(relation)])
 
 
-Asked = list[Block]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """A probe with what it asks and reads where no field is missing."""
+
+    probe: Any
+    asked: list[Block]
+    answers: list[Answers]
+    report: Report
 
 
 @cache
@@ -186,20 +195,23 @@ def uses() -> dict[tuple[str, str], dict[str, list[str]]]:
         less = without(whole)
         cells: dict[str, list[str]] = {"asks": [], "reads": [], "readings": _readings(field)}
         for name, several in bases.items():
-            kinds = {_how(probe, less, said, base, read) for probe, base, read in several}
-            for kind in ("asks", "reads"):
-                if kind in kinds:
-                    cells[kind].append(name)
-                    break
+            kind = _how(several, less)
+            if kind:
+                cells[kind].append(name)
         found[field] = cells
     return found
 
 
+@cache
+def _bare() -> Dataset:
+    """The dataset without any field."""
+    return reduce(lambda data, without: without(data), fields().values(), _in_two_languages(full()))
+
+
 def _readings(field: tuple[str, str]) -> list[str]:
     """What no longer applies without the field, or applies to what has this field alone."""
-    whole = _in_two_languages(full())
+    whole, bare = _in_two_languages(full()), _bare()
     less = fields()[field](whole)
-    bare = reduce(lambda data, without: without(data), fields().values(), whole)
     others = (without for other, without in fields().items() if other != field)
     alone = reduce(lambda data, without: without(data), others, whole)
     return [
@@ -243,11 +255,13 @@ def _listed(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names) or "–"
 
 
-def _bases(name: str, whole: Dataset, said: dict[str, str]) -> Iterator[tuple[Any, Asked, Report]]:
-    """The probe for each ability that is enough for it, with what it asks and reads."""
+def _bases(name: str, whole: Dataset, said: dict[str, str]) -> Iterator[Base]:
+    """The probe for each ability that is enough for it."""
     for probe in _suited(name):
         asked = list(blocks_of(probe.ask(whole)))
-        yield probe, asked, probe.read(whole, answer_all(Scripted(answers=said), asked))
+        answers = answer_all(Scripted(answers=said), asked)
+        report = probe.read(whole, answers)
+        yield Base(probe=probe, asked=asked, answers=answers, report=report)
 
 
 def _suited(name: str) -> list[Any]:
@@ -261,22 +275,25 @@ def _suited(name: str) -> list[Any]:
     return found or [probe.suited(frozenset(ABILITIES))]
 
 
-def _how(probe: Any, less: Dataset, said: dict[str, str], asked: Asked, report: Report) -> str:
+def _how(bases: list[Base], less: Dataset) -> str:
     """Whether a probe asks otherwise without a field, or reads otherwise, or neither."""
     try:
-        again = list(blocks_of(probe.ask(less)))
-        if not _same(asked, again):
+        if not all(_same(base.asked, list(blocks_of(base.probe.ask(less)))) for base in bases):
             return "asks"
-        read = probe.read(less, answer_all(Scripted(answers=said), again))
+        read = [base.probe.read(less, base.answers) for base in bases]
     except SondeError:
         return "asks"
-    return "" if _told(read) == _told(report) else "reads"
+    return "" if all(map(_tell_the_same, read, (base.report for base in bases))) else "reads"
 
 
-def _same(one: Asked, two: Asked) -> bool:
+def _same(one: list[Block], two: list[Block]) -> bool:
     return len(one) == len(two) and all(
         a.want == b.want and a.frame.equals(b.frame) for a, b in zip(one, two, strict=True)
     )
+
+
+def _tell_the_same(one: Report, two: Report) -> bool:
+    return _told(one) == _told(two)
 
 
 def _told(report: Report) -> tuple[Any, ...]:

@@ -28,6 +28,7 @@ from tests.parity.world import (
     answers,
     assert_near,
     assert_same,
+    made,
     with_budget,
 )
 from tests.tiny import CITIES, Load, recast, score
@@ -37,7 +38,7 @@ WAYS += [("mistral", True), ("mistral", False), ("gemma3", True), ("mamba", Fals
 
 
 def causal(tiny: Load, kind: str, tree: bool, budget: int = 4096) -> CausalModel:
-    model = CausalModel(with_budget(tiny(kind), budget))
+    model = made(CausalModel, with_budget(tiny(kind), budget))
     assert model.tree or not tree
     model.tree, model.rows = tree, False  # rows have tests of their own
     return model

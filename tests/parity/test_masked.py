@@ -29,6 +29,7 @@ from tests.parity.world import (
     TOLERANCE,
     answers,
     assert_same,
+    made,
     with_budget,
 )
 from tests.tiny import CITIES, MASKED, Load, fill, recast, score
@@ -50,7 +51,7 @@ FILLS = st.lists(
 
 
 def masked(tiny: Load, kind: str, budget: int = 4096) -> MaskedModel:
-    return MaskedModel(with_budget(tiny(kind), budget))
+    return made(MaskedModel, with_budget(tiny(kind), budget))
 
 
 def names(model: MaskedModel) -> dict[int, str]:

@@ -25,6 +25,7 @@ from tests.parity.world import (
     SENTENCES,
     answers,
     assert_same,
+    made,
     with_budget,
 )
 from tests.tiny import CITIES, Load, recast, score
@@ -44,7 +45,7 @@ MIXED = st.lists(
 
 
 def by_rows(tiny: Load, kind: str, budget: int = 4096, enough: int = 10**9) -> CausalModel:
-    model = CausalModel(with_budget(tiny(kind), budget))
+    model = made(CausalModel, with_budget(tiny(kind), budget))
     model.rows, model.enough = True, enough
     return model
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from typing import TypeVar
 
+import pytest
 from hypothesis import strategies as st
 
 from sonde.core.answers import Scored
 from sonde.core.columns import one_by_one
 from sonde.core.prompts import Prompt
 from sonde.models.torch.causal.model import CausalModel
+from sonde.models.torch.causal.token_tree import why_flat
 from sonde.models.torch.loading.weights import Loaded
+from sonde.models.torch.masked.logits import ways_of
 from sonde.models.torch.masked.model import MaskedModel
 from tests.tiny import CITIES, score
 
@@ -39,6 +44,23 @@ SENTENCES = st.lists(
     st.builds(score, PREFIXES, OPTIONS, SUFFIXES, **WAYS, **READ), min_size=1, max_size=5
 )
 """Prompts of which some want whole sentences scored."""
+
+
+Made = TypeVar("Made", CausalModel, MaskedModel)
+
+TRIED = {
+    "sonde.models.torch.causal.model.why_flat": cache(why_flat),
+    "sonde.models.torch.masked.model.ways_of": cache(ways_of),
+}
+"""How a tiny model may be fed, found out once: an example of a property takes as long as that."""
+
+
+def made(kind: type[Made], loaded: Loaded) -> Made:
+    """A model of its own for every example; its weights are never changed."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, found in TRIED.items():
+            patch.setattr(name, found)
+        return kind(loaded)
 
 
 def with_budget(loaded: Loaded, tokens: int) -> Loaded:

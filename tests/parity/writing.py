@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sonde.core.answers import Generated, Sampled
 from sonde.core.prompts import Generate, Key, Prompt, Sample
 from sonde.models.torch.causal.model import CausalModel
-from tests.parity.world import PREFIXES, TOLERANCE, with_budget
+from tests.parity.world import PREFIXES, TOLERANCE, made, with_budget
 from tests.tiny import Load
 
 Way = bool | Literal["rows"]
@@ -46,7 +46,7 @@ def key(fact: str) -> Key:
 
 
 def causal(tiny: Load, kind: str, tree: Way = True, budget: int = 4096) -> CausalModel:
-    model = CausalModel(with_budget(tiny(kind), budget))
+    model = made(CausalModel, with_budget(tiny(kind), budget))
     assert model.tree or not tree
     model.tree, model.rows = bool(tree), tree == "rows"
     return model

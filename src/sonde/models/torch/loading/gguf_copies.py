@@ -88,17 +88,19 @@ def _convert(path: Path, folder: Path, *, weights: bool) -> None:
 
 @contextmanager
 def _parsed_once() -> Iterator[None]:
-    """Let all who read a GGUF file share one reader: transformers makes several, each of which
-    takes seconds to find the vocabulary's names."""
+    """Let all who read a GGUF file share one reader and one table of names: transformers makes
+    several, each of which takes seconds to find the vocabulary, and a table for every module."""
     import gguf  # not installed wherever torch is
 
     reader: Any = gguf.GGUFReader
+    names: Any = gguf.get_tensor_name_map
     parsed = cache(reader)
     gguf.GGUFReader = lambda path: parsed(Path(path).resolve())  # type: ignore[assignment,misc]
+    gguf.get_tensor_name_map = cache(names)
     try:
         yield
     finally:
-        gguf.GGUFReader = reader  # type: ignore[misc]
+        gguf.GGUFReader, gguf.get_tensor_name_map = reader, names  # type: ignore[misc]
 
 
 def _read(path: Path, *, weights: bool) -> tuple[Any, Any]:
