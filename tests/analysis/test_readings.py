@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -55,17 +55,32 @@ def test_a_report_without_judged_prompts_stays_as_it_is() -> None:
     assert read_further(report, world(), lambda: ()) is report
 
 
+def keyed(blocks: Iterable[Answers]) -> list[tuple[str, str]]:
+    """The text and the first answer of every prompt about the second fact and the third."""
+    rows = (row for block in blocks for row in block.each() if row.key.fact in ("f2", "f3"))
+    return [(f"{row.prefix}|{row.suffix}", str(row.answer)) for row in rows]
+
+
 def test_answers_are_read_once_unless_they_are_many(tmp_path: Path) -> None:
     data = world(FACTS, relation("P36", "The capital of [X] is [Y]."))
     model = sonde.model("control:majority", data=data)
     run = sonde.run(sonde.probe("lama"), model, data, out=tmp_path / "run")
-    for most, reads in ((2**20, 1), (0, 2)):
-        read: list[int] = []
+    reads: list[int] = []
 
-        def answers(read: list[int] = read) -> Iterator[Answers]:
-            read.append(1)
-            return run.answers()
+    def answers() -> Iterator[Answers]:
+        reads.append(1)
+        return run.answers()
 
-        kept = Kept(answers, most)
-        first = [block.texts() for block in kept.once()]
-        assert [block.texts() for block in kept()] == first and len(read) == reads
+    found: dict[tuple[int, int], int] = {}
+    wanted, about = keyed(run.answers()), frozenset({"f2", "f3"})
+    assert len(wanted) == 2
+    for many in range(0, 2000, 20):
+        kept = Kept(answers, about, many)
+        reads.clear()
+        assert keyed(kept.once()) == wanted
+        assert keyed(kept(about)) == wanted and keyed(kept(about - {"f2"})) == wanted
+        some = len(reads)
+        assert keyed(kept()) == wanted and keyed(kept({"f1"})) == wanted
+        found.setdefault((some, len(reads) - some), many)
+    # too many: read for each look; the facts' own: for looks at others; all: never again
+    assert list(found) == [(3, 2), (1, 2), (1, 0)]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from polars import DataFrame
 
 from sonde.core.facts import Relation
 from sonde.core.reports import Column, Estimate, Metric, Report, Table
@@ -78,6 +80,24 @@ def test_rows_may_be_places_metrics_runs_or_those_of_a_frame() -> None:
     assert long.rows == (("Rome", 1),)
     assert long.note.startswith("1 of the 5 facts, drawn by the seed")
     assert long.browsable
+
+
+def test_rows_of_a_frame_are_made_when_one_is_looked_at() -> None:
+    made: list[int] = []
+
+    def frame() -> DataFrame:
+        made.append(1)
+        return DataFrame({"rank": [1.0, float("nan")], "subject": ["Peru", "Chile"]})
+
+    fields: list[Field[object] | str] = ["subject", Field("rank", kind="number")]
+    late = browse(frame, fields, id="b", title="B", count=2, total=3)
+    now = browse(frame(), fields, id="b", title="B", total=3)
+    made.clear()
+    assert len(late.rows) == 2 and "2 of the 3 facts" in late.note
+    assert shown((late,)) == (late,) and not made
+    assert late == now == copy.deepcopy(late) and made == [1]
+    assert late.rows[0] == ("Peru", 1.0) and late.rows[1:] == (("Chile", None),)
+    assert made == [1]
 
 
 def test_rows_to_show_are_drawn_by_the_seed_and_stay_in_order() -> None:

@@ -50,7 +50,7 @@ def rows(figure: Figure) -> tuple[tuple[object, ...], ...]:
     """The numbers of a figure as its table has them."""
     table = to_table(figure)
     assert table is not None
-    return table.rows
+    return tuple(table.rows)
 
 
 def tiny_curves(**changes: Any) -> Curves:

@@ -34,7 +34,9 @@ def entry() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as it is under nohup
             signal.signal(number, _stop)
-    sys.exit(main())
+    code = main()
+    gc.freeze()  # the end looks through nothing that is still there
+    sys.exit(code)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -6,7 +6,7 @@ right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain, groupby
@@ -195,30 +195,41 @@ class Answers:
 class Kept:
     """Answers that are read once and may be looked at again: kept, or read anew if they are many.
 
-    `once` is for the first who looks; after that, calling it gives them from the beginning.
+    `once` is for the first who looks; after that, calling it gives them from the beginning: all of
+    them, or at least those about some `facts`. Where all are too many, those about the facts that
+    are named here are kept.
     """
 
     read: Callable[[], Iterable[Answers]]
+    facts: Set[str] = frozenset()
     most: int = 2**26
     _blocks: list[Answers] = field(default_factory=list)
     _whole: bool = False
+    _some: bool = False
 
     def once(self) -> Iterator[Answers]:
         """The answers as they are read, kept up to so many bytes."""
-        size, whole = 0, True
+        size, whole, some = 0, True, bool(self.facts)
         for block in self.read():
-            size += _size(block)
-            whole = whole and size <= self.most
-            if whole:
-                self._blocks.append(block)
-            else:
+            if whole or some:
+                self._blocks.append(block if whole else self._about(block))
+                size += _size(self._blocks[-1])
+            if whole and size > self.most:
+                whole, self._blocks = False, [self._about(each) for each in self._blocks if some]
+                size = sum(map(_size, self._blocks))
+            if size > self.most:
+                some, size = False, 0
                 self._blocks.clear()
             yield block
-        self._whole = whole
+        self._whole, self._some = whole, some
 
-    def __call__(self) -> Iterable[Answers]:
-        """Every block again."""
-        return self._blocks if self._whole else self.read()
+    def __call__(self, facts: Set[str] | None = None) -> Iterable[Answers]:
+        """Every block again, or what is about these facts and maybe others."""
+        some = self._some and facts is not None and facts <= self.facts
+        return self._blocks if self._whole or some else self.read()
+
+    def _about(self, block: Answers) -> Answers:
+        return block.rows(block.naming("fact", self.facts))
 
 
 def _size(block: Answers) -> int:

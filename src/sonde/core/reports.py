@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, TypeVar
 
@@ -74,7 +75,7 @@ class Table:
     id: str
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: Sequence[tuple[Cell, ...]]
     note: str = ""
     browsable: bool = False
     leads: bool = False
@@ -84,6 +85,29 @@ class Table:
 
     def _repr_html_(self) -> str:
         return html(self)
+
+
+class Rows(Sequence[tuple[Cell, ...]]):
+    """Rows of a table that are made when one is first looked at; how many is known before."""
+
+    def __init__(self, count: int, make: Callable[[], Sequence[tuple[Cell, ...]]]) -> None:
+        self._count, self._make = count, make
+
+    @cached_property
+    def _made(self) -> tuple[tuple[Cell, ...], ...]:
+        return tuple(self._make())
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._made[at]
+
+    def __eq__(self, other: object) -> bool:
+        return self._made == (other._made if isinstance(other, Rows) else other)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self._made,)  # copies are made of what is there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

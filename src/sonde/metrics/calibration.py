@@ -194,7 +194,7 @@ def bias_level(shares: Floats) -> float:
     >>> bias_level(np.array([0.5, 0.5])), bias_level(np.array([1.0, 0.0]))
     (0.0, 1.0)
     """
-    return float(_levels(shares[None])[0])
+    return float(_levels(_normalised(shares[None]))[0])
 
 
 def bias(shares: Floats) -> tuple[float, float, Ints]:
@@ -262,11 +262,10 @@ def _normalised(shares: Floats) -> Floats:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-def _levels(shares: Floats) -> Floats:
-    """Bias level of each row."""
-    if shares.shape[1] < 2:
-        return np.full(len(shares), np.nan)
-    even = _normalised(shares)
+def _levels(even: Floats) -> Floats:
+    """Bias level of each row, which adds up to 1."""
+    if even.shape[1] < 2:
+        return np.full(len(even), np.nan)
     logs = np.log(even, out=np.zeros_like(even), where=even > 0)
     entropy = -np.einsum("ij,ij->i", even, logs)
-    return np.asarray(np.clip(1 - entropy / np.log(shares.shape[1]), 0.0, 1.0))
+    return np.asarray(np.clip(1 - entropy / np.log(even.shape[1]), 0.0, 1.0))

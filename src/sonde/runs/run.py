@@ -118,9 +118,10 @@ class Run:
 
     def report(self, **reading: Any) -> Report:
         """Compute every number from the stored answers, read as the run says or as given here."""
-        from sonde.analysis.readings import advise_chat, read_further
+        from sonde.analysis.readings import advise_chat, looked_at, read_further
 
-        dataset, probe, answers = self.dataset(), self.probe(reading), Kept(self.answers)
+        dataset, probe = self.dataset(), self.probe(reading)
+        answers = Kept(self.answers, looked_at(dataset))
         report = probe.read(dataset, answers.once())
         report = read_further(report, dataset, answers, getattr(probe, "normalise", "none"))
         report = certificates.certified(report, self.path, self.manifest)

@@ -17,7 +17,7 @@ import numpy as np
 from sonde.core.abilities import TEMPLATE
 from sonde.core.columns import Answers
 from sonde.core.components import Components
-from sonde.core.fact_frames import DATES
+from sonde.core.fact_frames import DATES, is_apart
 from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimates, Figure, Metric, Report, Table
 from sonde.core.scores import Normalise
@@ -26,7 +26,7 @@ from sonde.metrics.judged import Judged
 from sonde.reporting.build.written import SILENT
 
 if TYPE_CHECKING:
-    from polars import DataFrame
+    from polars import DataFrame, LazyFrame
 
 QUESTION = ("relation", "subject_id", "date")
 """What makes facts one question."""
@@ -36,13 +36,13 @@ QUESTION = ("relation", "subject_id", "date")
 class Asked:
     """What was asked of a model, and how it did.
 
-    `answers` reads the stored answers from the beginning, each time it is called; `normalise` is
-    how the probe compares scored options.
+    `answers` reads the stored answers from the beginning, each time it is called; given the ids of
+    facts, maybe only those about them. `normalise` is how the probe compares scored options.
     """
 
     dataset: Dataset
     judged: Judged
-    answers: Callable[[], Iterable[Answers]]
+    answers: Callable[..., Iterable[Answers]]
     normalise: Normalise = "none"
 
     def facts(self) -> DataFrame:
@@ -155,6 +155,22 @@ def has_several(dataset: Dataset) -> bool:
     )
 
 
+def looked_at(dataset: Dataset) -> frozenset[str]:
+    """The facts that answers are looked at again for, where not all are."""
+    return frozenset(several(dataset).collect()["fact"])
+
+
+def several(dataset: Dataset) -> LazyFrame:
+    """The facts whose subjects have several objects, one of which may be there twice."""
+    import polars
+    from polars import col
+
+    frames = [dataset.frame(relation.id).lazy() for relation in dataset.asked_relations()]
+    counted = ~is_apart() | (col("split") == dataset.selection.split)
+    objects = col("object_ids").list.len().sum().over(QUESTION)
+    return polars.concat(frames).filter(counted).filter(objects > 1)
+
+
 def has_tags(dataset: Dataset) -> bool:
     """Whether a relation that is asked about has a tag."""
     return any(relation.tags for relation in dataset.asked_relations())
@@ -178,7 +194,7 @@ def readings() -> Mapping[str, Reader]:
 def read_further(
     report: Report,
     dataset: Dataset,
-    answers: Callable[[], Iterable[Answers]],
+    answers: Callable[..., Iterable[Answers]],
     normalise: Normalise = "none",
 ) -> Report:
     """A report with all that can be read beside it; unchanged where its probe judged nothing."""

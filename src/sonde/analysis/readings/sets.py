@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.analysis.readings import QUESTION, Asked, Reading
-from sonde.core.fact_frames import entities, is_apart, united
+from sonde.analysis.readings import QUESTION, Asked, Reading, several
+from sonde.core.fact_frames import entities, united
 from sonde.core.reports import Estimate
 from sonde.core.scores import compared_by
 from sonde.metrics.estimates import RELATIONS
@@ -89,12 +89,9 @@ def _reading(asked: Asked, estimates: dict[str, Estimate], facts: int) -> Readin
 
 def _with_sets(asked: Asked) -> DataFrame:
     """The judged facts whose subjects have several objects, one a subject, with all of these."""
-    import polars
     from polars import col
 
-    frames = [asked.dataset.frame(relation.id).lazy() for relation in asked.judged.relations]
-    counted = ~is_apart() | (col("split") == asked.dataset.selection.split)
-    objects = united(entities(polars.concat(frames).filter(counted), *QUESTION), *QUESTION)
+    objects = united(entities(several(asked.dataset), *QUESTION), *QUESTION)
     return (
         asked.facts()
         .lazy()
@@ -115,9 +112,9 @@ def _judged(asked: Asked, facts: DataFrame) -> Iterator[tuple[Ints, Floats]]:
         (judged.relations[owner].id, template.id): 0
         for owner, template in zip(owners, judged.templates, strict=True)
     }
-    correct, ids = dict(enumerate(facts["object_names"].to_list())), set(facts["fact"])
+    correct, ids = dict(enumerate(facts["object_names"].to_list())), frozenset(facts["fact"])
     sizes = np.array([len(own) for own in correct.values()], dtype=np.int64)
-    for block in asked.answers():
+    for block in asked.answers(ids):
         if block.kind not in ("filled", "scored"):
             continue
         rows = block.naming("fact", ids)

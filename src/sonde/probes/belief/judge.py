@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.reports import Estimate, Estimates, Metric, Table
 from sonde.core.scores import shares as among
-from sonde.metrics.calibration import DrawnBias, bias, bias_level, bias_of, drawn_bias
+from sonde.core.threads import side_by_side
+from sonde.metrics.calibration import bias, bias_level, bias_of, drawn_bias
 from sonde.metrics.judged import Floats, Grid, Judged, Way, in_words
 from sonde.metrics.verdicts import judge_block
 from sonde.prompting.pairs import Keys, World
@@ -209,14 +210,13 @@ def measure_bias(known: World, outcomes: Outcomes, seed: int) -> Bias:
     """Bias levels per relation, and over all of them."""
     estimates: dict[str, Estimate] = {}
     leans: dict[int, Lean] = {}
-    every: list[DrawnBias | None] = []
-    for number, relation in enumerate(known.relations):
-        templates, candidates, shares = _shares(outcomes, number)
-        every.append(drawn_bias(shares, f"bias:{number}", seed))
-        single, multi = bias_of(every[-1:])
+    found = [_shares(outcomes, number) for number in range(len(known.relations))]
+    every = side_by_side(lambda of: drawn_bias(of[1][2], f"bias:{of[0]}", seed), enumerate(found))
+    for relation, own, drawn in zip(known.relations, found, every, strict=True):
+        single, multi = bias_of([drawn])
         estimates[f"bias.single.relation.{relation.id}"] = single
         estimates[f"bias.multi.relation.{relation.id}"] = multi
-        leans |= _leans(templates, candidates, shares)
+        leans |= _leans(*own)
     single, multi = bias_of(every)
     overall = {"bias.single": single, "bias.multi": multi}
     return Bias(estimates=overall | estimates, leans=leans)

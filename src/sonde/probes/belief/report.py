@@ -266,13 +266,6 @@ def _template_table(known: World, outcomes: Outcomes, bias: Bias) -> Table:
 def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
     """What was answered about each pair; a draw by the seed where there are too many."""
     pairs = np.flatnonzero(~np.isnan(right_shares(outcomes.judged.grid)))
-    kept = pairs[drawn([known.pairs[p].fact for p in pairs], seed, SHOWN)]
-    chosen = [known.pairs[p] for p in kept]
-    texts = {
-        "relation": [titled(known.relations[r]) for r in known.pair_relations[kept]],
-        "subject": [pair.names[0] for pair in chosen],
-        "correct": [", ".join(names[0] for names in pair.objects) for pair in chosen],
-    }
     fields: list[Field[DataFrame] | str] = [
         "relation",
         "subject",
@@ -283,8 +276,21 @@ def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
         Field("commonest answers", help="with the number of prompts"),
         Field("confidence", kind="percent", help="mean over the prompts"),
     ]
-    frame = _answers_of(outcomes, kept).hstack(text_frame(texts, {}))
-    return browse(frame, fields, id="pairs", title="Pairs", total=len(pairs), what="pairs")
+    return browse(
+        lambda: _pair_rows(known, outcomes, pairs, seed), fields, id="pairs", title="Pairs",
+        count=min(len(pairs), SHOWN), total=len(pairs), what="pairs",
+    )  # fmt: skip
+
+
+def _pair_rows(known: World, outcomes: Outcomes, pairs: Ints, seed: int) -> DataFrame:
+    kept = pairs[drawn([known.pairs[p].fact for p in pairs], seed, SHOWN)]
+    chosen = [known.pairs[p] for p in kept]
+    texts = {
+        "relation": [titled(known.relations[r]) for r in known.pair_relations[kept]],
+        "subject": [pair.names[0] for pair in chosen],
+        "correct": [", ".join(names[0] for names in pair.objects) for pair in chosen],
+    }
+    return _answers_of(outcomes, kept).hstack(text_frame(texts, {}))
 
 
 def _answers_of(outcomes: Outcomes, pairs: Ints) -> DataFrame:

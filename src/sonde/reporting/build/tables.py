@@ -13,7 +13,7 @@ A mere title is a column of text:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -22,7 +22,17 @@ from numpy.typing import NDArray
 
 from sonde.core.facts import Relation
 from sonde.core.fingerprints import draw_key
-from sonde.core.reports import Cell, Column, ColumnKind, Estimate, Estimates, Metric, Table, Unit
+from sonde.core.reports import (
+    Cell,
+    Column,
+    ColumnKind,
+    Estimate,
+    Estimates,
+    Metric,
+    Rows,
+    Table,
+    Unit,
+)
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -205,37 +215,34 @@ def listing(
 
 
 def browse(
-    rows: Iterable[Row] | DataFrame,
+    rows: Iterable[Row] | DataFrame | Callable[[], DataFrame],
     fields: Sequence[Field[Row] | str],
     *,
     id: str,
     title: str,
+    count: int = 0,
     total: int = 0,
     what: str = "facts",
     note: str = "",
 ) -> Table:
     """A long table to be searched; it says so where its rows are drawn from a larger total.
 
-    A frame has a column for each field, by its title; nan was not measured.
+    A frame has a column for each field, by its title; nan was not measured. One of `count` rows may
+    be made only when they are looked at.
     """
     import polars
 
-    kept = rows if isinstance(rows, polars.DataFrame) else tuple(rows)
-    some = (
-        f"{len(kept):,} of the {total:,} {what}, drawn by the seed; every number counts them all."
-    )
-    note = " ".join(part for part in (some if len(kept) < total else "", note) if part)
-    if not isinstance(kept, polars.DataFrame):
-        return table(kept, fields, id=id, title=title, note=note, browsable=True)
-    columns = [Field[Row](field) if isinstance(field, str) else field for field in fields]
-    return Table(
-        id=id,
-        title=title,
-        columns=tuple(field.column for field in columns),
-        rows=tuple(kept.select(field.title for field in columns).fill_nan(None).rows()),
-        note=note,
-        browsable=True,
-    )
+    if isinstance(rows, polars.DataFrame):
+        count, rows = rows.height, rows.clone
+    kept = () if callable(rows) else tuple(rows)
+    count = count or len(kept)
+    some = f"{count:,} of the {total:,} {what}, drawn by the seed; every number counts them all."
+    note = " ".join(part for part in (some if count < total else "", note) if part)
+    made = table(kept, fields, id=id, title=title, note=note, browsable=True)
+    if not callable(rows):
+        return made
+    frame, titles = rows, [column.title for column in made.columns]
+    return replace(made, rows=Rows(count, lambda: frame().select(titles).fill_nan(None).rows()))
 
 
 def drawn(ids: Sequence[str], seed: int, most: int) -> list[int]:

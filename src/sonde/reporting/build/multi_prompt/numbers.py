@@ -19,6 +19,7 @@ from sonde.core.reports import Estimate, Metric
 from sonde.core.threads import side_by_side
 from sonde.metrics.accuracy import (
     Fluctuation,
+    RelationSpread,
     covered,
     manual_rank,
     manual_rank_by_chance,
@@ -245,9 +246,11 @@ def measure(
     overall, relations = _means(grid, made, columns, majority, seed)
     fluctuations: dict[Draw, Fluctuation] = {}
     for draw in DRAWN:
-        spreads = side_by_side(partial(relation_spread, draw=draw, seed=seed), made)
-        for block, spread in zip(made, spreads, strict=True):
-            relations[block.relation] |= _fluctuation(fluctuates([spread], draw, draws, seed), draw)
+        moves = partial(_moves, draw=draw, draws=draws, seed=seed)
+        found = side_by_side(moves, made)
+        spreads = [spread for spread, _ in found]
+        for block, (_, named) in zip(made, found, strict=True):
+            relations[block.relation] |= named
         if moved := fluctuates(spreads, draw, draws, seed):
             overall |= _fluctuation(moved, draw)
             fluctuations[draw] = moved
@@ -304,6 +307,12 @@ def _samples(grid: Grid, values: Floats, minus: Floats | None = None) -> dict[st
     kept = ~np.isnan(values)
     control = None if minus is None else minus[kept]
     return samples_of(values[kept], grid.relations[kept], control)
+
+
+def _moves(block: Block, draw: Draw, draws: int, seed: int) -> tuple[RelationSpread, Named]:
+    """How far a relation's number of right pairs moves, and its fluctuation by itself."""
+    spread = relation_spread(block, draw, seed)
+    return spread, _fluctuation(fluctuates([spread], draw, draws, seed), draw)
 
 
 def _fluctuation(moved: Fluctuation | None, draw: Draw) -> Named:
