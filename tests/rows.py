@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from sonde import testing
 from sonde.core.abilities import Model, Probe
 from sonde.core.answers import Answered
-from sonde.core.columns import rows_of
+from sonde.core.columns import Answers, Given
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Block, Prompt, prompts_of
+
+
+def rows_of(answers: Given) -> Iterator[Answered]:
+    """Answered prompts one after the other."""
+    for each in answers:
+        yield from each.each() if isinstance(each, Answers) else (each,)
 
 
 def answer_all(model: Model, prompts: Iterable[Block] | Iterable[Prompt]) -> list[Answered]:

@@ -10,12 +10,12 @@ import pytest
 import sonde
 from sonde.analysis.readings import Asked
 from sonde.analysis.readings.ranking import ranked_facts
-from sonde.core.columns import rows_of
 from sonde.core.facts import Dataset
 from sonde.core.scores import Normalise, option_logps
 from sonde.metrics.ranking import ranked
 from sonde.models.torch.causal.model import CausalModel
 from sonde.testing import oracle_for
+from tests.rows import rows_of
 from tests.tiny import Load
 from tests.worlds import world
 

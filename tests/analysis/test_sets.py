@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import sonde
-from sonde.core.columns import rows_of
 from sonde.core.facts import Dataset
 from sonde.core.reports import Report
 from sonde.core.scores import Normalise, option_logps
 from sonde.models.scripted import Scripted
 from sonde.models.torch.causal.model import CausalModel
+from tests.rows import rows_of
 from tests.tiny import Load
 from tests.worlds import dataset_of, entity, fact, relation
 

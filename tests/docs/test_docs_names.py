@@ -9,17 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import sonde
 from sonde.cli.main import INTERNAL, INTERRUPTED, Stopped
 from sonde.core import errors
 from sonde.core.costs import Batches
+from sonde.core.prompts import KEY, TEXTS
 from sonde.data.catalog import load
 from sonde.data.format import write_dataset
 from sonde.models.scripted import Scripted
 from sonde.reporting.render.json import as_json
-from sonde.store.blocks import SCHEMA
+from sonde.store.blocks import ANSWERS, NAMES
 from sonde.store.manifest import OPTIONAL
 from sonde.store.runs import CERTIFICATE
 from tests.worlds import dataset_of, fact, relation, template
@@ -62,6 +64,12 @@ def test_counts_of_lama_have_the_documented_names(run: sonde.Run, tmp_path: Path
 def test_the_json_report_has_the_documented_keys(run: sonde.Run) -> None:
     printed = as_json(run.report(), run.provenance())
     assert sorted(printed) == sorted(first_cells(DOCS / "report.md", "For other programs"))
+
+
+SCHEMA = pa.schema(
+    [*((name, NAMES) for name in KEY), *((n, pa.string()) for n in TEXTS), *ANSWERS.items()]
+)
+"""Every column that sonde's own prompts and answers have; a probe may add names to the first."""
 
 
 def test_a_shard_has_the_documented_columns() -> None:

@@ -20,7 +20,7 @@ from sonde.doctor.diagnose import diagnose, weights
 from sonde.models.load import examiner, load
 from sonde.models.options import LoadOptions
 from sonde.models.torch import reference
-from sonde.models.torch.loading import quantised
+from sonde.models.torch.loading import weight_files
 from sonde.optimise.finetune import FineTune
 from tests import tiny
 
@@ -220,7 +220,7 @@ def test_what_opens_the_weights_is_named_where_it_is_missing(
 ) -> None:
     ours = ("accelerate",)
     monkeypatch.setattr(
-        quantised, "find_spec", lambda name: find_spec(name) if name in ours else None
+        weight_files, "find_spec", lambda name: find_spec(name) if name in ours else None
     )
     folder = tiny.llama(tmp_path / "llama")
     path = folder / "config.json"
@@ -242,4 +242,4 @@ def test_what_opens_the_weights_is_named_where_it_is_missing(
     ],
 )
 def test_the_method_is_read_off_the_config(config: dict[str, Any], said: str) -> None:
-    assert quantised.quantisation(config) == said
+    assert weight_files.quantisation(config) == said

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sonde
-from sonde.core.abilities import Identity
+from sonde.core.abilities import Identity, identity_key
 from sonde.core.answers import Scored
-from sonde.core.certificates import Certificate, Gaps, Recheck, identity_key
+from sonde.core.certificates import Certificate, Gaps, Recheck
 from sonde.core.columns import one_by_one
 from sonde.core.errors import CertificateError, ModelError, StoreError, UsageError
 from sonde.models.scripted import Scripted

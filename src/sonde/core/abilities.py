@@ -12,6 +12,7 @@ from sonde.core.costs import ShardCost, TokenBudgets
 from sonde.core.errors import AbilityError
 from sonde.core.examinations import Attribution, Examination
 from sonde.core.facts import Dataset
+from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import (
     Block,
     Fill,
@@ -81,6 +82,11 @@ def deciding(identity: Mapping[str, Any]) -> dict[str, Any]:
     """
     spare = {"details", "name"} if identity["weights"] else {"details"}
     return {field: value for field, value in identity.items() if field not in spare}
+
+
+def identity_key(identity: Mapping[str, Any]) -> str:
+    """Sixteen hex digits for what decides a model's answers."""
+    return fingerprint([canonical(deciding(identity))])
 
 
 class Model(Protocol):

@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, fields
 from math import inf
 from typing import Any, Literal
 
-from sonde.core.abilities import Identity, deciding
+from sonde.core.abilities import Identity, identity_key
 from sonde.core.answers import Scored
 from sonde.core.files import parsed
-from sonde.core.fingerprints import canonical, fingerprint
+from sonde.core.fingerprints import canonical
 from sonde.core.prompts import Key, Prompt, Score
 from sonde.core.reports import Column, Table
 from sonde.core.settings import fits
@@ -178,11 +178,6 @@ class Certificate:
         if found.digest != digest:
             raise ValueError("its content was changed after it was made")
         return found
-
-
-def identity_key(identity: Mapping[str, Any]) -> str:
-    """Sixteen hex digits for what decides a model's answers."""
-    return fingerprint([canonical(deciding(identity))])
 
 
 def in_words(found: Certificate) -> str:

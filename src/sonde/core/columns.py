@@ -262,12 +262,6 @@ def in_columns(results: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Ints, Rated
             yield np.array([position]), RatedColumns.gathered([answer])
 
 
-def rows_of(answers: Given) -> Iterator[Answered]:
-    """Answered prompts one after the other."""
-    for each in answers:
-        yield from each.each() if isinstance(each, Answers) else (each,)
-
-
 def in_blocks(answers: Given) -> Iterator[Answers]:
     """Answered prompts in blocks; rows that come one by one are gathered."""
     every = iter(answers)

@@ -13,9 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sonde.core.abilities import Identity, Model, Scores, deciding
+from sonde.core.abilities import Identity, Model, Scores, deciding, identity_key
 from sonde.core.answers import Answer, Scored
-from sonde.core.certificates import Certificate, identity_key, in_words, tabulated
+from sonde.core.certificates import Certificate, in_words, tabulated
 from sonde.core.columns import one_by_one
 from sonde.core.errors import CertificateError, StoreError, UsageError
 from sonde.core.files import whole

@@ -44,11 +44,6 @@ ANSWERS: Mapping[str, pa.DataType] = {
 }
 """The columns that answers may have, in their order; those of the prompts come before them."""
 
-SCHEMA = pa.schema(
-    [*((name, NAMES) for name in KEY), *((n, pa.string()) for n in TEXTS), *ANSWERS.items()]
-)
-"""Every column that sonde's own prompts and answers have; a probe may add names to the first."""
-
 RESERVED = frozenset({*ANSWERS, "kind", "watched"}) - {*OWN.values()}
 """Names that no column of a probe's own may have: those of answers, and what `friendly` adds."""
 

@@ -20,9 +20,13 @@ from safetensors import safe_open
 from sonde.core.errors import ModelError, SondeError
 from sonde.core.fingerprints import fingerprint
 from sonde.models.options import read_config, read_json
-from sonde.models.torch.loading.quantised import quantisation
 from sonde.models.torch.loading.spread import is_fetched
-from sonde.models.torch.loading.weight_files import ADAPTER, count_tensors, remembered_hash
+from sonde.models.torch.loading.weight_files import (
+    ADAPTER,
+    count_tensors,
+    quantisation,
+    remembered_hash,
+)
 from sonde.models.torch.loading.weights import Loaded, first_line
 
 WEIGHTS = "adapter_model.safetensors"

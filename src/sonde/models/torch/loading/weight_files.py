@@ -1,23 +1,26 @@
-"""Which files hold a model's weights: safetensors that lie in its folder, and nothing else.
+"""Which files hold a model's weights, safetensors in its folder alone, and in how many bits.
 
 Reading pickled weights runs code, so none is ever opened here or by what loads these files. The
 hash of a file is computed once, and remembered while nothing has happened to the file: size and
-time of change can be set back; inode and time of status change cannot.
+time of change can be set back; inode and time of status change cannot. Weights in fewer bits are
+opened by transformers: here is only what a user is told about them, and what they need.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from sonde.core.errors import ModelError
+from sonde.core.errors import MissingExtra, ModelError, UsageError
 from sonde.core.fingerprints import file_hash
 from sonde.models.options import cache_folder, read_json
 
@@ -33,6 +36,24 @@ BUILT = re.compile(r"(n|num|encoder|decoder)(_\w+)?_(layers?|labels)")
 
 # a snapshot of the hub is a folder of links into one of these
 BLOBS = ("../../blobs", "../../../blobs")
+
+PACKAGES = {
+    "bitsandbytes": ("bitsandbytes", "accelerate"),
+    "gptq": ("gptqmodel", "optimum"),
+    "awq": ("gptqmodel", "accelerate"),
+    "compressed-tensors": ("compressed_tensors",),
+    "torchao": ("torchao",),
+    "fp8": ("accelerate",),
+    "hqq": ("hqq",),
+    "quanto": ("optimum.quanto",),
+    "aqlm": ("aqlm", "accelerate"),
+}
+"""What transformers needs to open weights of a method; of others it says so itself."""
+
+BITS = ("bits", "num_bits", "w_bit", "nbits")
+
+# it says before every product that inputs are rounded
+logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
 
 
 def weight_files(folder: Path, config: dict[str, Any]) -> list[Path]:
@@ -162,3 +183,49 @@ def _remember(memory: Path, known: dict[str, str]) -> None:
         partial.replace(memory)
     except OSError:
         warnings.warn(f"{memory} cannot be written; hashes are not remembered", stacklevel=3)
+
+
+def quantisation(config: dict[str, Any]) -> str:
+    """How the weights of a config are quantised: "bitsandbytes, 4 bits"; empty if they are not."""
+    found = config.get("quantization_config")
+    if not isinstance(found, dict):
+        return ""
+    bits = bits_of(found)
+    return f"{method_of(found)}, {bits} bits" if bits else method_of(found)
+
+
+def method_of(found: dict[str, Any]) -> str:
+    """The name of the method; bitsandbytes once wrote none."""
+    old = any(found.get(name) for name in ("load_in_4bit", "load_in_8bit"))
+    return str(found.get("quant_method") or ("bitsandbytes" if old else "unknown method"))
+
+
+def bits_of(found: dict[str, Any]) -> int | None:
+    """How many bits a weight has, where that is said."""
+    for bits in (4, 8):
+        if found.get(f"load_in_{bits}bit"):
+            return bits
+    if method_of(found) in ("fp8", "fbgemm_fp8"):
+        return 8
+    said = [v for k, v in settings(found) if k in BITS and type(v) is int]
+    return min(said, default=None)
+
+
+def refuse_unopened(name: str, config: dict[str, Any], dtype: str) -> None:
+    """Refuse quantised weights where what opens them is missing, or a dtype that none have."""
+    quantised = quantisation(config)
+    if not quantised:
+        return
+    method = method_of(config["quantization_config"])
+    missing = [p for p in PACKAGES.get(method, ()) if find_spec(p.split(".")[0]) is None]
+    if missing:
+        packages = " ".join(p.split(".")[0].replace("_", "-") for p in missing)
+        raise MissingExtra(
+            f"{name} has quantised weights ({quantised}), which transformers opens with "
+            f"{' and '.join(missing)}; run: pip install {packages}"
+        )
+    if dtype == "float64":
+        raise UsageError(
+            f"{name} has quantised weights ({quantised}), which no dtype makes more exact; leave "
+            "out --dtype float64"
+        )

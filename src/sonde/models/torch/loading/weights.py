@@ -19,9 +19,13 @@ from sonde.core.errors import ModelError, SondeError, UsageError
 from sonde.core.fingerprints import fingerprint
 from sonde.models.chat import template_of
 from sonde.models.options import LoadOptions, local_folder, read_config, read_json
-from sonde.models.torch.loading.quantised import quantisation, refuse_unopened
 from sonde.models.torch.loading.spread import is_fetched, placement, places, placing, settle
-from sonde.models.torch.loading.weight_files import remembered_hash, weight_files
+from sonde.models.torch.loading.weight_files import (
+    quantisation,
+    refuse_unopened,
+    remembered_hash,
+    weight_files,
+)
 from sonde.models.torch.masked.logits import first_position
 
 UNLIMITED = 10**9  # tokens, for models that keep no positions
