@@ -137,7 +137,7 @@ def test_what_has_nothing_to_show_is_left_out() -> None:
     columns = (Column(title="relation"), Column(title="right", kind="percent"))
     empty = Table(id="t", title="T", columns=columns, rows=(("A", NONE), ("B", float("nan"))))
     full = Table(id="t", title="T", columns=columns, rows=(("A", NONE), ("B", 0.0)))
-    assert shown([None, empty, full]) == (full,)
+    assert shown(*[None, empty, full]) == (full,)
     why = replace(empty, title="U", note="Not measured: no name was added.")
     assert left_out([empty, full]) == ("Left out, with nothing to show: T.",)
     assert left_out([why])[0].endswith(": U (no name was added).")
@@ -155,10 +155,10 @@ def test_what_has_nothing_to_show_is_left_out() -> None:
         distribution(np.array([0.5]), **words),
         strip([("a", []), ("b", [(0.5, "t", "manual")])], **words),
     )
-    assert shown(nothing) == ()
-    assert shown(something) == something
+    assert shown(*nothing) == ()
+    assert shown(*something) == something
     assert something[3].labels == ("b",)
-    assert shown(["", "said"]) == ("said",)
+    assert shown(*["", "said"]) == ("said",)
 
 
 def test_relations_that_are_not_above_the_control_are_named() -> None:

@@ -103,7 +103,7 @@ def sweep_report(title: str, cells: Cells) -> Report:
         ),
         tables=(_table(cells, columns),),
         figures=tuple(_figure(headline, reports) for headline in shared[:1]),
-        findings=shown(_spread(metric, reports) for metric in metrics[:1]),
+        findings=shown(*(_spread(metric, reports) for metric in metrics[:1])),
         notes=tuple(dict.fromkeys(note for _, report in cells for note in report.notes)),
     )
 

@@ -38,8 +38,8 @@ def comparison_report(aligned: Aligned, reading: Reading) -> Report:
         metrics=used((*METRICS, *OVERALL, ONE_WORD, MEAN, STDEV, ONLY), of.estimates),
         estimates=of.estimates,
         counts=_counts(of.aligned),
-        tables=shown(built),
-        figures=shown(_figures(of)),
+        tables=shown(*built),
+        figures=shown(*_figures(of)),
         findings=tuple(_findings(of)),
         notes=(*_notes(of.aligned), *left_out(built)),
     )

@@ -32,7 +32,7 @@ MOST_NAMED = 5
 def in_front(of: Differences, verdict: Verdict, facts: DataFrame, rest: Report) -> Report:
     """The report of the same runs with the verdict as its title, and what it rests on in front."""
     estimates = {**of.estimates(), **rest.estimates}
-    drawn: tuple[Figure, ...] = shown(figures(of))
+    drawn: tuple[Figure, ...] = shown(*figures(of))
     found = (*filter(None, _findings(of, facts, estimates)), *rest.findings)
     nothing = verdict.word == "not concluded"
     return replace(
@@ -43,7 +43,7 @@ def in_front(of: Differences, verdict: Verdict, facts: DataFrame, rest: Report) 
         metrics=(RIGHT, LESS, *rest.metrics),
         estimates=estimates,
         headlines=(*_headlines(of, difference=not nothing), *rest.headlines),
-        tables=(*shown(tables(of, estimates, facts, concluded=not nothing)), *rest.tables),
+        tables=(*shown(*tables(of, estimates, facts, concluded=not nothing)), *rest.tables),
         figures=(*drawn, *rest.figures),
         findings=(TRY_AGAIN,) if nothing else found,
         notes=(_note(of), *rest.notes),

@@ -40,8 +40,8 @@ def learning_report(runs: Learning, dataset: str, seed: int = 0) -> Report:
         estimates=estimates,
         counts=_counts(runs),
         headlines=_headlines(runs),
-        tables=shown(tables(runs, measured, often, drawn_facts(runs, seed))),
-        figures=shown(_figures(runs, measured)),
+        tables=shown(*tables(runs, measured, often, drawn_facts(runs, seed))),
+        figures=shown(*_figures(runs, measured)),
         findings=tuple(_findings(runs, estimates, often)),
         notes=tuple(_notes(runs)),
     )

@@ -91,9 +91,9 @@ def read(asked: Asked) -> Reading | None:
     return Reading(
         metrics=METRICS,
         estimates=estimates,
-        tables=shown((*map(_bin_table, found), _trend_table(found))),
-        figures=shown(map(_figure, found)),
-        findings=shown(_finding(number, looks) for number in found),
+        tables=shown(*map(_bin_table, found), _trend_table(found)),
+        figures=shown(*map(_figure, found)),
+        findings=shown(*(_finding(number, looks) for number in found)),
     )
 
 

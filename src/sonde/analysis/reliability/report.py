@@ -30,14 +30,14 @@ def with_reliability(report: Report, runs: Sequence[Compared], reading: Reading)
         return report
     of = reliability(runs, reading)
     built = tuple(tables(of))
-    drawn: tuple[Figure, ...] = shown(figures(of))
+    drawn: tuple[Figure, ...] = shown(*figures(of))
     return replace(
         report,
         metrics=(*used(METRICS, of.estimates), *report.metrics),
         estimates={**of.estimates, **report.estimates},
         counts={**report.counts, **_counts(of)},
         headlines=(*_headlines(of), *report.headlines),
-        tables=(*shown(built), *report.tables),
+        tables=(*shown(*built), *report.tables),
         figures=(*drawn, *report.figures),
         findings=(*_findings(of), *report.findings),
         notes=(_note(of), *left_out(built), *report.notes),

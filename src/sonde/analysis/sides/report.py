@@ -95,13 +95,13 @@ def with_sides(report: Report, runs: Sequence[Compared]) -> Report:
     reports = {run.name: run.report for run in runs if run.report is not None}
     tables, figures = ({part.id for part in parts} for parts in (report.tables, report.figures))
     drawn = chain(side_figures(reports), against_size(runs, reports))
-    new: tuple[Figure, ...] = shown(figure for figure in drawn if figure.id not in figures)
+    new: tuple[Figure, ...] = shown(*(figure for figure in drawn if figure.id not in figures))
     return replace(
         report,
         estimates={**_estimates(reports), **report.estimates},
         tables=(
             *report.tables,
-            *shown(t for t in side_tables(runs, [*reports.values()]) if t.id not in tables),
+            *shown(*(t for t in side_tables(runs, [*reports.values()]) if t.id not in tables)),
         ),
         figures=(*report.figures, *new),
         notes=(*report.notes, _note(report, reports)),

@@ -49,8 +49,8 @@ def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Repor
         estimates=estimates,
         counts=_counts(groups, timeline),
         headlines=tuple(_headlines(groups)),
-        tables=shown(tables(groups, known)),
-        figures=shown(figures(groups, known, timeline)),
+        tables=shown(*tables(groups, known)),
+        figures=shown(*figures(groups, known, timeline)),
         findings=findings(groups),
         notes=tuple(_notes(groups)),
     )

@@ -78,29 +78,23 @@ def build_report(
             headline(SPREAD),
         ),
         tables=shown(
-            (
-                _template_table(estimates, templates),
-                _relation_table(dataset, relations, estimates, templates),
-                _fact_table(judged, relations, dataset.selection.seed),
-            )
+            _template_table(estimates, templates),
+            _relation_table(dataset, relations, estimates, templates),
+            _fact_table(judged, relations, dataset.selection.seed),
         ),
         figures=shown(
-            (
-                dots_by_relation(
-                    estimates,
-                    relations,
-                    {"model": ACCURACY, "majority control": MAJORITY},
-                    id="accuracy-by-relation",
-                    title="Accuracy on every relation beside the majority control",
-                    axis="accuracy",
-                ),
-            )
+            dots_by_relation(
+                estimates,
+                relations,
+                {"model": ACCURACY, "majority control": MAJORITY},
+                id="accuracy-by-relation",
+                title="Accuracy on every relation beside the majority control",
+                axis="accuracy",
+            ),
         ),
         findings=shown(
-            (
-                against_control("Overall accuracy", estimates[ABOVE.at(FACTS)]),
-                above_on_relations(estimates, ABOVE, relations),
-            )
+            against_control("Overall accuracy", estimates[ABOVE.at(FACTS)]),
+            above_on_relations(estimates, ABOVE, relations),
         ),
         notes=_notes(score, normalise),
         judged=judged,

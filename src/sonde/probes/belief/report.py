@@ -200,7 +200,7 @@ def _tables(
         _template_table(known, outcomes, bias),
         _pair_table(known, outcomes, seed),
     )
-    return shown((*_with_lama(common.tables, estimates), *others))
+    return shown(*_with_lama(common.tables, estimates), *others)
 
 
 def _with_lama(tables: tuple[Table, ...], estimates: Estimates) -> Iterator[Table]:

@@ -106,22 +106,23 @@ def build_report(
             headline(ONE_WORD.named("One-word rate, answers of exactly one word")),
         ),
         tables=shown(
-            (
-                *shared.tables,
-                *silent.tables,
-                _length_table(estimates, outcomes),
-                _template_table(outcomes, floor),
-                _prompt_table(outcomes, style, seed),
-            )
+            *shared.tables,
+            *silent.tables,
+            _length_table(estimates, outcomes),
+            _template_table(outcomes, floor),
+            _prompt_table(outcomes, style, seed),
         ),
-        figures=(*shared.figures, *shown((_length_figure(estimates),))),
+        figures=(
+            *shared.figures,
+            *shown(
+                _length_figure(estimates),
+            ),
+        ),
         findings=shown(
-            (
-                nothing_said([answers], attempts),
-                *(() if answers.mostly_empty else shared.findings),
-                *silent.findings,
-                *_findings(estimates, outcomes),
-            )
+            nothing_said([answers], attempts),
+            *(() if answers.mostly_empty else shared.findings),
+            *silent.findings,
+            *_findings(estimates, outcomes),
         ),
         notes=notes,
         judged=judged,

@@ -121,26 +121,22 @@ def build_report(dataset: Dataset, outcomes: Outcomes, *, edited: bool) -> Repor
         counts=_counts(outcomes),
         headlines=tuple(_headlines(estimates)),
         tables=shown(
-            (
-                _score_table(estimates),
-                by_relation(estimates, relations, columns) if len(relations) > 1 else None,
-                _prompt_table(dataset, outcomes),
-            )
+            _score_table(estimates),
+            by_relation(estimates, relations, columns) if len(relations) > 1 else None,
+            _prompt_table(dataset, outcomes),
         ),
         figures=shown(
-            (
-                dots_by_relation(
-                    estimates,
-                    relations,
-                    {metric.label: metric for metric in SCORES.values()},
-                    id="scores-by-relation",
-                    title="The three scores of every relation",
-                    axis="share of cases",
-                    note=f"Chance is {CHANCE:.0%}. Whiskers are 95 % intervals.",
-                ),
-            )
+            dots_by_relation(
+                estimates,
+                relations,
+                {metric.label: metric for metric in SCORES.values()},
+                id="scores-by-relation",
+                title="The three scores of every relation",
+                axis="share of cases",
+                note=f"Chance is {CHANCE:.0%}. Whiskers are 95 % intervals.",
+            ),
         ),
-        findings=shown(_findings(estimates)),
+        findings=shown(*_findings(estimates)),
         notes=tuple(_notes(dataset, outcomes, edited)),
         judged=outcomes.judged(),
     )

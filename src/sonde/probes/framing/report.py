@@ -70,9 +70,9 @@ def build_report(
             *(h for h in _headlines(empty) if estimates[h.estimate].value is not None),
             *silent.headlines,
         ),
-        tables=shown((*tables(estimates, outcomes, seed), *silent.tables)),
-        figures=shown(figures(estimates, outcomes)),
-        findings=shown(findings),
+        tables=shown(*tables(estimates, outcomes, seed), *silent.tables),
+        figures=shown(*figures(estimates, outcomes)),
+        findings=shown(*findings),
         notes=tuple(_notes(left_out.shots)),
         judged=judged,
     )

@@ -75,29 +75,23 @@ def build_report(dataset: Dataset, outcomes: Outcomes, *, k: int, asking: Asking
         counts=_counts(dataset, outcomes),
         headlines=_headlines(top_k, asking.own),
         tables=shown(
-            (
-                _kind_table(relations, estimates, columns),
-                _relation_table(relations, estimates, outcomes.facts.majority, columns),
-                _fact_table(relations, outcomes),
-            )
+            _kind_table(relations, estimates, columns),
+            _relation_table(relations, estimates, outcomes.facts.majority, columns),
+            _fact_table(relations, outcomes),
         ),
         figures=shown(
-            (
-                dots_by_relation(
-                    estimates,
-                    relations,
-                    {"model": P1, "majority control": MAJORITY},
-                    id="p-at-1-by-relation",
-                    title="P@1 of every relation beside the majority control",
-                    axis="P@1",
-                ),
-            )
+            dots_by_relation(
+                estimates,
+                relations,
+                {"model": P1, "majority control": MAJORITY},
+                id="p-at-1-by-relation",
+                title="P@1 of every relation beside the majority control",
+                axis="P@1",
+            ),
         ),
         findings=shown(
-            (
-                against_control("Overall P@1", estimates[ABOVE.at(RELATIONS)]),
-                above_on_relations(estimates, ABOVE, relations),
-            )
+            against_control("Overall P@1", estimates[ABOVE.at(RELATIONS)]),
+            above_on_relations(estimates, ABOVE, relations),
         ),
         notes=_notes(asking),
         judged=outcomes.judged,

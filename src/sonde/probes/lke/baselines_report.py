@@ -138,27 +138,21 @@ def build_report(
         },
         headlines=(*_headlines(kinds), *silent.headlines),
         tables=shown(
-            (
-                _group_table(choices, compared, written=bool(most)),
-                _relation_table(choices, kinds) if several else None,
-                _template_table(choices, taken, hows),
-                *silent.tables,
-            )
+            _group_table(choices, compared, written=bool(most)),
+            _relation_table(choices, kinds) if several else None,
+            _template_table(choices, taken, hows),
+            *silent.tables,
         ),
         figures=shown(
-            (
-                _way_figure(choices, compared),
-                _wording_figure(choices, taken, hows),
-                *(_figures(choices, compared, kinds) if several else ()),
-            )
+            _way_figure(choices, compared),
+            _wording_figure(choices, taken, hows),
+            *(_figures(choices, compared, kinds) if several else ()),
         ),
         findings=shown(
-            (
-                nothing_said([answers], [f"--set n={2 * asked.n}"]),
-                *_findings(choices, kinds, without),
-                *silent.findings,
-                *asked.sentences(),
-            )
+            nothing_said([answers], [f"--set n={2 * asked.n}"]),
+            *_findings(choices, kinds, without),
+            *silent.findings,
+            *asked.sentences(),
         ),
         notes=tuple(_notes(asked.n, most)),
         judged=choices.judged,

@@ -99,16 +99,14 @@ def build_report(choices: Choices, reading: Reading) -> Report:
         counts={**asked.dataset.notes, **choices.counts("choices"), **reading.counts},
         headlines=tuple(_headlines(reading)),
         tables=shown(
-            (
-                _relation_table(choices, reading),
-                _level_table(estimates, asked.relations, reading.levels),
-                *reading.tables,
-                _prompt_table(asked, reading),
-                _fact_table(choices, reading.several),
-            )
+            _relation_table(choices, reading),
+            _level_table(estimates, asked.relations, reading.levels),
+            *reading.tables,
+            _prompt_table(asked, reading),
+            _fact_table(choices, reading.several),
         ),
-        figures=shown(_figures(choices, bins, reading)),
-        findings=shown(_findings(choices, reading)),
+        figures=shown(*_figures(choices, bins, reading)),
+        findings=shown(*_findings(choices, reading)),
         notes=(*reading.notes, *NOTES),
         judged=choices.judged,
     )

@@ -106,14 +106,16 @@ class LkeSeparators:
             estimates=choices.estimates,
             counts=choices.counts(),
             headlines=(accuracy_headline("separator.1", f"Accuracy with {self.separators[0]}"),),
-            tables=shown((_table(choices, places),)),
-            figures=shown((_figure(choices, places),)),
+            tables=shown(
+                _table(choices, places),
+            ),
+            figures=shown(
+                _figure(choices, places),
+            ),
             findings=shown(
-                (
-                    _best(choices, accuracies),
-                    _against_first(choices, places),
-                    *choices.asked.sentences(),
-                )
+                _best(choices, accuracies),
+                _against_first(choices, places),
+                *choices.asked.sentences(),
             ),
             notes=(
                 "Every separator is asked with the same facts, options and draws of examples "

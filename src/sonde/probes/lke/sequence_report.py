@@ -109,21 +109,17 @@ def build_report(dataset: Dataset, places: DataFrame, shape: Shape, judged: Judg
         counts=_counts(dataset, places, changed),
         headlines=tuple(_headlines(shape)),
         tables=shown(
-            (
-                _group_table(estimates, shape) if changed else None,
-                _part_table(estimates, changed),
-                _relation_table(estimates, relations, lengths, changed),
-                _example_table(places, changed),
-                _place_table(places, relations, shape),
-            )
+            _group_table(estimates, shape) if changed else None,
+            _part_table(estimates, changed),
+            _relation_table(estimates, relations, lengths, changed),
+            _example_table(places, changed),
+            _place_table(places, relations, shape),
         ),
         figures=shown(
-            (
-                _along(estimates, max(lengths.values()), changed),
-                _every_place(places, relations[0], changed),
-            )
+            _along(estimates, max(lengths.values()), changed),
+            _every_place(places, relations[0], changed),
         ),
-        findings=shown(_findings(estimates, places, lengths, shape)),
+        findings=shown(*_findings(estimates, places, lengths, shape)),
         notes=_notes(shape),
         judged=judged,
     )

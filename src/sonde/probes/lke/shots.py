@@ -110,19 +110,19 @@ class LkeShots:
                 headline(ENOUGH, label=f"Examples that reach {self.share:.0%} of it"),
             ),
             tables=shown(
-                (
-                    choices.by_way(
-                        Field("examples", int, "count"),
-                        {str(n): f"n.{n}" for n in asked},
-                        LESS.named(f"less than {last}"),
-                        id="by-examples",
-                        title="By number of examples",
-                    ),
-                    _relation_table(choices, last, self.share),
-                )
+                choices.by_way(
+                    Field("examples", int, "count"),
+                    {str(n): f"n.{n}" for n in asked},
+                    LESS.named(f"less than {last}"),
+                    id="by-examples",
+                    title="By number of examples",
+                ),
+                _relation_table(choices, last, self.share),
             ),
-            figures=shown((_figure(choices, asked, self.share),)),
-            findings=shown((*_findings(choices, asked, self.share), *choices.asked.sentences())),
+            figures=shown(
+                _figure(choices, asked, self.share),
+            ),
+            findings=shown(*_findings(choices, asked, self.share), *choices.asked.sentences()),
             notes=(
                 f"Every number of examples is asked with the same facts, options and {self.seeds} "
                 "draws of examples; more examples are those of fewer and some after them.",

@@ -87,9 +87,9 @@ def build_report(
             "facts_cut_into_other_tokens": outcomes.uneven,
         },
         headlines=(*_headlines(answers), *silent.headlines),
-        tables=shown((*tables(estimates, outcomes), *silent.tables)),
-        figures=shown(figures(estimates, outcomes)),
-        findings=shown(findings),
+        tables=shown(*tables(estimates, outcomes), *silent.tables),
+        figures=shown(*figures(estimates, outcomes)),
+        findings=shown(*findings),
         notes=_notes(outcomes, most),
         judged=outcomes.monitored.judged(),
     )

@@ -1,7 +1,7 @@
 """Headlines, findings, and which parts of a report have something to show. Knows no probe.
 
 A finding is a small rule: a function of estimates that gives a sentence, or an empty one. A report
-lists its rules, `findings=shown((against_control("P@1", …), above_on_relations(…)))`.
+lists its rules, `findings=shown(against_control("P@1", …), above_on_relations(…))`.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def above_on_relations(estimates: Estimates, above: Metric, relations: Iterable[
 Part = TypeVar("Part", bound=Table | Figure | str)
 
 
-def shown(parts: Iterable[Part | None]) -> tuple[Part, ...]:
+def shown(*parts: Part | None) -> tuple[Part, ...]:
     """The parts with content: no empty table, no figure of nothing measured, no empty words."""
     return tuple(part for part in parts if part is not None and has_content(part))
 
@@ -94,8 +94,8 @@ def trimmed(report: Report) -> Report:
     figures = [figure for figure in report.figures if not _too_few(figure)]
     return replace(
         report,
-        tables=shown(report.tables),
-        figures=shown(figures),
+        tables=shown(*report.tables),
+        figures=shown(*figures),
         headlines=tuple(
             line
             for i, line in enumerate(report.headlines)

@@ -47,9 +47,9 @@ def read(asked: Asked) -> Reading | None:
         metrics=METRICS,
         estimates=estimates,
         counts=facts.counts(),
-        tables=shown((_by_language(facts, estimates), _by_couple(facts, couples, estimates))),
-        figures=shown(_figures(facts.languages, estimates)),
-        findings=shown(_findings(couples, estimates)),
+        tables=shown(_by_language(facts, estimates), _by_couple(facts, couples, estimates)),
+        figures=shown(*_figures(facts.languages, estimates)),
+        findings=shown(*_findings(couples, estimates)),
         notes=_notes(facts),
     )
 

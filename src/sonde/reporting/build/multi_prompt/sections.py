@@ -104,22 +104,18 @@ def sections(
         counts=_counts(grid, len(asked)),
         headlines=_headlines(draw, majority is not None),
         tables=shown(
-            (
-                _summary_table(estimates, draw),
-                _relation_table(relations, numbers, estimates, draw),
-                _bin_table(numbers.bins),
-                _coverage_table(estimates),
-            )
+            _summary_table(estimates, draw),
+            _relation_table(relations, numbers, estimates, draw),
+            _bin_table(numbers.bins),
+            _coverage_table(estimates),
         ),
         figures=shown(
-            (
-                _fluctuation_histogram(numbers.fluctuations.get(draw), draw),
-                calibration({"model": numbers.bins}),
-                _template_strip(asked, templates, template_accuracies(grid), grid),
-                _coverage_bars([relation for relation, _ in asked], estimates),
-            )
+            _fluctuation_histogram(numbers.fluctuations.get(draw), draw),
+            calibration({"model": numbers.bins}),
+            _template_strip(asked, templates, template_accuracies(grid), grid),
+            _coverage_bars([relation for relation, _ in asked], estimates),
         ),
-        findings=shown(_findings(estimates, draw)),
+        findings=shown(*_findings(estimates, draw)),
     )
 
 
